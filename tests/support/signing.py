@@ -20,6 +20,11 @@ from cryptography.hazmat.primitives.serialization import (
 from storqual.signoff.sign import Signed, SignRequest, sign_run
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
+TRUSTED = "keys: [{name: Pat, role: technician, expires: 2035-12-31, public: ssh-ed25519 "
+TRUSTED += "AAAAC3NzaC1lZDI1NTE5AAAAIHW9mwCTXohxjesMhr2ymZ9qabziuZ0Q9i1F7QUovZ9O}]\n"
+"""Trusted keys with one person; nobody must sign."""
+REQUIRED = "require: [{roles: [technician, release-manager]}]\n"
+"""What such a file has more where two people must sign."""
 
 
 @dataclass(frozen=True)

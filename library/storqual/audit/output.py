@@ -61,7 +61,7 @@ def print_claims(claims: Sequence[Claim], *, everything: bool = False, file: Tex
             out.write("\t".join(terminal_text(cell) for cell in _cells(claim)) + "\n")
     counts = Counter(claim.status for claim in claims)
     told = ", ".join(f"{counts[status]} {status.value.replace('_', ' ')}" for status in Status)
-    out.write(f"{len(claims)} claims: {told}\n")
+    out.write(f"{len(claims)} assertion{'s' * (len(claims) != 1)}: {told}\n")
 
 
 def _cells(claim: Claim) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def _number(value: float | str | None) -> str:
 
 def _print_table(claims: Sequence[Claim], out: TextIO) -> None:
     table = Table(show_lines=True, expand=True)
-    table.add_column("claim", ratio=2, overflow="fold")
+    table.add_column("assertion", ratio=2, overflow="fold")
     table.add_column("what it states, and why", ratio=5, overflow="fold")
     for claim in claims:
         status, name, page, text, stated, computed, unit, why = (terminal_text(cell) for cell in _cells(claim))

@@ -14,10 +14,10 @@ from storqual.cli.options import as_json, print_json
 
 @click.command("audit")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--all", "everything", is_flag=True, help="Show every claim, not only the inconsistent ones.")
+@click.option("--all", "everything", is_flag=True, help="Show every assertion, not only the inconsistent ones.")
 @as_json
 def audit_command(files: tuple[Path, ...], everything: bool, as_json: bool) -> int:
-    """Recompute every derived figure and claim of a report; exit with 1 if any is inconsistent.
+    """Recompute every derived figure and assertion of a report; exit with 1 if any is inconsistent.
 
     FILES are figures of published reports (suites/published/*.yml), the texts they were taken from, or run
     directories.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.options import Moment, as_json, print_json, run_argument
 from storqual.cli.tables import print_rows
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--waivers", type=click.Path(path_type=Path, exists=True), help="Waiver file: failures that are accepted."
 )
-@click.option("--as-of", type=click.DateTime(), help="Judge as if it were this time (UTC): waivers expire.")
+@click.option("--as-of", type=Moment(), help="Judge as if it were this time (UTC): waivers expire.")
 @as_json
 def judge_command(
     runs: tuple[Path, ...],

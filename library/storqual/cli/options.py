@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,17 @@ def _items(begun: str, words: Iterable[str], *, paths: str) -> list[CompletionIt
     """Words that go on from what was begun; where none does, the shell completes paths."""
     fitting = [CompletionItem(word) for word in dict.fromkeys(words) if word.startswith(begun)]
     return fitting or [CompletionItem(begun, type=paths)]
+
+
+class Moment(click.DateTime):
+    """A day, or a time of a day."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time; a day begins at midnight. Fails with an example of both."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a date such as 2027-03-31, or with a time 2027-03-31T14:00:00", param, ctx)
 
 
 run_argument = click.argument(
@@ -191,7 +203,7 @@ def campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def names_of(listed: str | None) -> tuple[str, ...] | None:
     """Names separated by commas, blanks around them left out; None where nothing was given."""
-    return tuple(name.strip() for name in listed.split(",") if name.strip()) if listed else None
+    return None if listed is None else tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
 def print_json(value: object) -> None:

@@ -127,6 +127,11 @@ def plan_command(
         _print(answer)
 
 
+def rounded_percent(percent: float) -> str:
+    """An estimate with two digits, as the field writes one: `15 %` of 14.999, `1.2 %` of 1.234."""
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
 def seconds_of_budget(budget: str) -> float:
     """Seconds of what `--budget` was given. Raises BadInputError."""
     try:
@@ -171,7 +176,9 @@ def _print(answer: dict[str, Any]) -> None:
             ("margin", f"{answer['margin_percent']:g} %"),
             (
                 "detectable",
-                "not known: this needs the noise of earlier runs (--history)" if seen is None else f"{seen:g} %",
+                "not known: this needs the noise of earlier runs (--history)"
+                if seen is None
+                else rounded_percent(seen),
             ),
         ]
     pairs += [("warning", warning) for warning in answer.get("warnings", [])]

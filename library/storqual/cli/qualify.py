@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.options import (
     as_json,
@@ -193,7 +194,10 @@ def _refuse_mistakes(
     if limit is not None or any("," in inventory for inventory in inventories):
         return
     seconds = None if budget is None else seconds_of_budget(budget)
-    make_plan(PlanRequest(inventories=tuple(map(Path, inventories)), budget=seconds, **asked))
+    campaign = make_plan(PlanRequest(inventories=tuple(map(Path, inventories)), budget=seconds, **asked))
+    for told in campaign.unsigned:
+        # the run would be measured for nothing, and its gate cannot be changed afterwards
+        click.echo(terminal_text(f"storqual: warning: {told}"), err=True)
 
 
 def _own_checks(named: Sequence[Path]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from storqual.cli.options import as_json, print_json
+from storqual.cli.options import Moment, as_json, print_json
 from storqual_core.kit.errors import BadInputError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -34,7 +34,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--as-of",
-    type=click.DateTime(),
+    type=Moment(),
     help="With --trend or --compatibility: the day from which ages are counted (default: today).",
 )
 @as_json
@@ -103,6 +103,9 @@ def _of_one(run: Path, targets: dict[str, Path]) -> dict[str, Path]:
                     )
                 ]
             )
+    pdf = targets.get("pdf")
+    if pdf is not None and not pdf.parent.is_dir():
+        raise BadInputError([f"--pdf {pdf}: the folder {pdf.parent} does not exist; create it, or name another"])
     from storqual.report import documents
     from storqual.report.material import read_material
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.options import Moment, as_json, print_json, run_argument
 from storqual.cli.tables import print_pairs, print_rows
 from storqual_core.kit.errors import BadInputError
 
@@ -106,7 +106,7 @@ def _passphrase(key: Path) -> str:
 @click.command("verify")
 @run_argument
 @trusted_keys
-@click.option("--as-of", type=click.DateTime(), help="Verify as if it were this time (UTC): keys and waivers expire.")
+@click.option("--as-of", type=Moment(), help="Verify as if it were this time (UTC): keys and waivers expire.")
 @click.option(
     "--require-role",
     "roles",

@@ -6,15 +6,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import print_json
 from storqual.cli.tables import print_pairs, print_rows
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from storqual.trials.campaign import TrialRequest
 
 
@@ -50,6 +53,7 @@ def plan_trials(request: TrialRequest, runs: Path | None, *, as_json: bool) -> N
     else:
         path = plan_campaign(request, runs)
         document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    _warn_unsigned(request, document)
     plan = document["plan"]
     if as_json:
         told = {
@@ -70,6 +74,18 @@ def plan_trials(request: TrialRequest, runs: Path | None, *, as_json: bool) -> N
     if path is not None:
         pairs.append(("directory", path))
     print_pairs(pairs)
+
+
+def _warn_unsigned(request: TrialRequest, document: Mapping[str, Any]) -> None:
+    """Tell on standard error when nobody could sign the run that was planned."""
+    from storqual.inputs import GATE, beside_inventory
+    from storqual.inputs.signatures import signature_warnings
+
+    inventories = [Path(inventory) for inventory in request.inventories]
+    gate = request.gate or beside_inventory(GATE, inventories)
+    named = (str(document["arms"]["candidate"]["drop"]), str(document["suite"]["name"]), list(document["benches"]))
+    for told in signature_warnings(inventories, gate, *named):
+        click.echo(terminal_text(f"storqual: warning: {told}"), err=True)
 
 
 def _refuse_incomplete(request: TrialRequest) -> None:
@@ -96,6 +112,7 @@ def qualify_trials(
         _refuse_incomplete(request)
         run = plan_campaign(request, runs)
         click.echo(f"storqual: run {run}", err=True)
+        _warn_unsigned(request, read_run_json(run))
     else:
         run = resume
         if not is_closed(run):

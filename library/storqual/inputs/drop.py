@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from storqual.inputs.drivers import no_driver, slip_of
 from storqual.inputs.fields import ManyOf, Name, Text
 from storqual.inputs.shape import Shape, did_you_mean, raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, as_written, read_yaml
@@ -16,6 +17,7 @@ from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.setting_values import check_value
 from storqual_core.kit.settings import section_of
 from storqual_core.provision.firmware.subject import FIRMWARE_TOOLS, REDFISH
+from storqual_core.provision.raid.layout import volume_tools
 
 SETTING_SECTIONS = ("driver", "nvram", "drive", "raid", "os", "virtual")
 """The sections whose keys are settings of `storqual_core.kit.settings`."""
@@ -160,7 +162,7 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
             on = getattr(manifest, name)[number].on if manifest is not None else On()
             entries.append(Section(on=on, settings=settings))
         sections[name] = tuple(entries)
-    problems += _tool_problems(document)
+    problems += _name_problems(document)
     if manifest is not None and manifest.name is None and not is_name(path.stem):
         problems.append(
             document.about((), f"the drop has no `name`, and its file name cannot be one: use {ALPHABET}")
@@ -177,9 +179,17 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
     return drop, problems
 
 
-def _tool_problems(document: Document) -> Iterator[str]:
-    """Tools that flash nothing, and parts that no setting names."""
+def _name_problems(document: Document) -> Iterator[str]:
+    """Tools that flash nothing, parts that no setting names, tools that make no volumes, slips of a module's name."""
     parts = section_of("firmware")
+    for keys, volume in _entries(document, "raid"):
+        if isinstance(volume.get("tool"), str) and volume["tool"] not in volume_tools():
+            yield document.about((*keys, "tool"), unknown("raid.tool", volume["tool"], volume_tools()))
+    for keys, driver in _entries(document, "driver"):
+        options = driver.get("options")
+        for module in options if isinstance(options, dict) else ():
+            if slip_of(str(module)):
+                yield document.about((*keys, "options", module), no_driver(str(module)))
     for keys, image in _entries(document, "firmware"):
         for name, known in (("tool", (*FIRMWARE_TOOLS, REDFISH)), ("component", tuple(parts))):
             value = image.get(name)
@@ -218,25 +228,35 @@ def _checked(
             continue
         setting = known[name]
         try:
-            settings[name] = check_value(setting, _words(value))
+            settings[name] = check_value(setting, _words(value, named=setting.kind in _NAMING))
         except (ValueError, TypeError, OverflowError) as problem:
             unit = f" in {setting.unit}" if setting.unit else ""
             span = f" from {setting.minimum} to {setting.maximum}" if setting.minimum is not None else ""
-            choices = f" ({', '.join(setting.choices)})" if setting.choices else ""
-            problems.append(
-                document.about(at, f"{problem}; expected {setting.kind}{unit}{span}{choices}: {setting.summary}")
-            )
+            if setting.kind in ("flag", "integer", "size"):
+                hint = f"; expected {setting.kind}{unit}{span}: {setting.summary}"
+            else:
+                hint = did_you_mean(str(value), setting.choices) or f" ({setting.summary})" * (not setting.choices)
+            problems.append(document.about(at, f"{problem}{hint}"))
     return settings, problems
 
 
-def _words(value: object) -> object:
-    """A value without the loader's own number classes: what goes into JSON and to the bench is plain."""
+_NAMING = ("text", "list", "unplug")
+"""Kinds of settings whose numbers are names: an unquoted WWN, a serial number that begins with zeros."""
+
+
+def _words(value: object, *, named: bool) -> object:
+    """A value without the loader's own number classes: what goes into JSON and to the bench is plain.
+
+    Where numbers are `named`, they stay as they were written.
+    """
     if isinstance(value, dict):
-        return {str(key): _words(item) for key, item in value.items()}
+        return {str(key): _words(item, named=named) for key, item in value.items()}
     if isinstance(value, list):
-        return [_words(item) for item in value]
+        return [_words(item, named=named) for item in value]
     if isinstance(value, bool) or value is None:
         return value
+    if named:
+        return as_written(value)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):

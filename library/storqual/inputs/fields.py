@@ -22,10 +22,15 @@ from storqual_core.kit.quantities import parse_duration, parse_percent, parse_si
 T = TypeVar("T")
 
 
+_QUOTES = "text in quotes; digits without quotes become a number, with a leading 0 an octal one"
+
+
 def _text(value: object) -> object:
     value = as_written(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(_QUOTES)  # noqa: TRY004 - pydantic gathers ValueError only
     if not isinstance(value, str):
-        raise ValueError("text (in quotes)")  # noqa: TRY004 - pydantic gathers ValueError only
+        raise ValueError("text (in quotes)")  # noqa: TRY004 - as above
     if not value.strip():
         raise ValueError("text that is not empty")
     if any(ord(character) < 32 or ord(character) == 127 for character in value):

@@ -31,6 +31,7 @@ def find_drop(name: str, inventories: Sequence[Path]) -> Path:
         other.parent.parent
         for source in inventories
         for other in source.parent.glob(f"*/drops/{glob.escape(name)}.yml")
+        if other.is_file()
     }
     elsewhere = f"; {min(labs)} has a drop of that name" if labs else ""
     return _named(name, folders, ".yml", "drop", elsewhere)
@@ -43,7 +44,9 @@ def find_suite(name: str) -> Path:
     """
     if "/" in name or name.endswith(_SUITE):
         return _existing(Path(name), "a suite", f"<name>{_SUITE}")
-    return _named(name, [Path("suites"), suites_folder()], _SUITE, "suite")
+    beside = Path(f"{name}{_SUITE}")
+    path = f"; to use {beside} of this folder, write --suite {beside}" if beside.is_file() else ""
+    return _named(name, [Path("suites"), suites_folder()], _SUITE, "suite", path)
 
 
 def _existing(path: Path, what: str, file: str) -> Path:
@@ -59,7 +62,12 @@ def _named(name: str, folders: Sequence[Path], suffix: str, what: str, elsewhere
         path = folder / f"{name}{suffix}"
         if path.is_file():
             return path
-    known = sorted({file.name.removesuffix(suffix) for folder in folders for file in folder.glob(f"*{suffix}")})
+        if path.is_dir():
+            raise BadInputError([f"{path}: this is a folder; the {what} {name} would be a file of that name"])
+    known = sorted(
+        file.name.removesuffix(suffix) for folder in folders for file in folder.glob(f"*{suffix}") if file.is_file()
+    )
+    known = list(dict.fromkeys(known))
     if known:
         raise BadInputError([f"{unknown(what, name, known, most=len(known))}{elsewhere}"])
     raise BadInputError([f"unknown {what} {name!r}; it would be the file {folders[0] / (name + suffix)}{elsewhere}"])

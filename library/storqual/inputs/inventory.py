@@ -11,12 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.boot_features import BootFeatures
+from storqual.inputs.drivers import no_driver, slip_of
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Percent, Pseudo, Rate, Size, Text, Wwn
-from storqual.inputs.places import TEMPLATES, bench_path, witness_key_problem, witness_problem
+from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, witness_key_problem, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.host.identity import declared_address
 from storqual_core.host.log_rule import read_rules
+from storqual_core.tools import TOOLS
+from storqual_core.tools.capabilities import offers
 
 Kind = Literal["virtual", "hardware", "local"]
 _KINDS = ("virtual", "hardware", "local")
@@ -288,6 +291,7 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
         named += [(("storqual_virtual", "adapters", alias), alias) for alias in bench.virtual.adapters]
     for owner, adapter in bench.adapters.items():
         problems += [document.about((_ADAPTERS, owner, "pseudo"), wrong) for wrong in _pseudo_problems(bench, owner)]
+        problems += [document.about((_ADAPTERS, owner, key), wrong) for key, wrong in _unknown_names(adapter)]
         for number, drive in enumerate(adapter.drives):
             keys: Keys = (_ADAPTERS, owner, "drives", number)
             problems += [document.about(keys, wrong) for wrong in _drive_problems(bench, owner, drive)]
@@ -296,14 +300,24 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
         if alias not in bench.adapters:
             known = f"{did_you_mean(alias, bench.adapters)}; expected {one_of(bench.adapters)}"
             problems.append(document.about(where, f"{bench.name} has no adapter {alias!r}{known}"))
-    if bench.kind == "local" and "{{" in bench.state_dir:
-        problems.append(document.about(("storqual_state_dir",), f"{bench.state_dir!r} {TEMPLATES}"))
+    unfit = state_dir_problem(bench.state_dir, bench.kind)
+    if unfit:
+        problems.append(document.about(("storqual_state_dir",), unfit))
     wrong = witness_key_problem(bench.witness or "", bench.witness_key or "")
     if wrong:
         problems.append(document.about(("storqual_witness_key" if bench.witness_key else "storqual_witness",), wrong))
     if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.about((_ADAPTERS,), "this bench has no adapter; name at least one"))
     return problems
+
+
+def _unknown_names(adapter: Adapter) -> Iterable[tuple[str, str]]:
+    """Names of an adapter that no driver and no tool has, each with its key."""
+    if adapter.driver is not None and slip_of(adapter.driver):
+        yield "driver", no_driver(adapter.driver)
+    if adapter.tool is not None and adapter.tool not in TOOLS:
+        known = [name for name, tool in TOOLS.items() if "settings" in offers(tool())]
+        yield "tool", unknown("tool", adapter.tool, known)
 
 
 def _pseudo_problems(bench: Bench, alias: str) -> Iterable[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.resources import project_root
+from storqual.inputs.find import GATE, WAIVERS
 from storqual.inputs.inventory import Inventory, read_benches
 from storqual.inputs.shape import raise_all
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
@@ -22,6 +23,9 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 
 GROUP = "benches"
 """The group whose hosts are benches."""
+
+_OWN = (GATE, WAIVERS, "keys.yml")
+"""Files beside an inventory that hold no hosts."""
 
 _SUFFIXES = (".yml", ".yaml")
 _TIMEOUT = 120.0
@@ -46,6 +50,7 @@ def read_inventory(sources: Sequence[Path], *, limit: str | None = None) -> tupl
         hosts = {host: entry for host, entry in hosts.items() if _matches(host, limit)}
     name = " ".join(str(source) for source in sources)
     if not hosts:
+        raise_all(_without_hosts(sources))
         asked = f"matches {limit!r}" if limit else f"is in the group `{GROUP}`"
         raise StorqualError(f"{name}: no host {asked}; nothing can be judged")
     folder = next((source if source.is_dir() else source.parent for source in sources), Path())
@@ -132,11 +137,20 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
                     located.append(f"{file}:1: this file is empty; it needs hosts in the group `{GROUP}`")
             except BadInputError as problem:
                 located += problem.problems
-        if located:
-            raise BadInputError(located)
+        raise_all(located or _without_hosts(sources))
         text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: Ansible cannot read this inventory ({text})"])
     return done.stdout
+
+
+def _without_hosts(sources: Sequence[Path]) -> list[str]:
+    """Folders that hold no file in which hosts could be."""
+    return [
+        f"{source}: this folder has no inventory; expected the file hosts.yml, with hosts in the group `{GROUP}`"
+        for source in sources
+        if source.is_dir()
+        and all(file.is_dir() or file.name in _OWN or file.name.startswith(".") for file in source.iterdir())
+    ]
 
 
 def _hosts(listed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -51,6 +51,27 @@ def witness_key_problem(place: str, key: str) -> str:
     return "" if key else f"{place} takes signed entries only; name the lab's private key in storqual_witness_key"
 
 
+_NO_FOLDERS = ("/dev", "/proc", "/sys")
+
+
+def state_dir_problem(path: str, kind: str) -> str:
+    """Why a bench cannot keep its lock, saved state and spool there; empty when it can.
+
+    Relative paths of a local bench were completed before; another bench may have templates, which only Ansible fills.
+    """
+    if "{{" in path:
+        return f"{path!r} {TEMPLATES}" if kind == "local" else ""
+    plain = os.path.normpath(path)
+    remedy = "name a folder of its own, such as /var/lib/storqual"
+    if not plain.startswith("/"):
+        return f"storqual_state_dir {path!r} is a relative path; {remedy}"
+    if plain.strip("/") == "":
+        return f"storqual_state_dir is the root of the file system; {remedy}"
+    if any(plain == folder or plain.startswith(f"{folder}/") for folder in _NO_FOLDERS):
+        return f"storqual_state_dir {path!r} is in a folder of devices or of the kernel; {remedy}"
+    return ""
+
+
 def bench_path(path: str, host: str, folder: Path) -> str:
     """An absolute path of this machine, with the meaning that Ansible gives these templates.
 

@@ -47,6 +47,10 @@ def _expression(value: str) -> str:
 Days = Annotated[int, BeforeValidator(_days)]
 
 
+DEFAULT_ROLES = ("release-manager",)
+"""Who signs where the gate says nothing."""
+
+
 class WaiverRules(Shape):
     """What waivers a gate takes; one that breaks a rule is refused before anything is judged by it."""
 

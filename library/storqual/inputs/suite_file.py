@@ -61,6 +61,9 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
     Raises BadInputError only when the file cannot be read as YAML.
     """
     document = read_yaml(path)
+    other = _kind_problem(document)
+    if other:
+        return None, [other]
     suite, problems = shaped(Suite, document)
     looked_at = suite if suite is not None else _sound_part(document)
     problems += [
@@ -85,6 +88,18 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
             ]
         suite = suite.model_copy(update={"name": name})
     return suite, problems
+
+
+def _kind_problem(document: Document) -> str:
+    """What is wrong with the `kind` of a file that was read as a suite of workloads; empty when nothing is."""
+    data = document.data if isinstance(document.data, dict) else {}
+    if "kind" in data and "workloads" in data:
+        return document.about(("kind",), "a suite of workloads has no `kind`; leave it out")
+    if "kind" in data:
+        return document.about(("kind",), unknown("kind", shown(data["kind"]).strip("'"), (_OF_TRIALS,)))
+    if "trials" in data and "workloads" not in data:
+        return document.about(("trials",), f"a suite of trials needs the line `kind: {_OF_TRIALS}`")
+    return ""
 
 
 def _sound_part(document: Document) -> Suite:

@@ -34,6 +34,10 @@ _UNCLOSED = {
 }
 """The same of what was begun and not ended: the line where it begins is told, because the end may be anywhere."""
 _NO_ALIASES = "write each value out where it is used, without anchors (`&`), aliases (`*`) and merge keys (`<<`)"
+_WIDE = "\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff"
+_WIDE_SPACE = re.compile(rf"[ -]*[{_WIDE}]|[ {{-]*[\w.]+[{_WIDE}]*:[{_WIDE}]")
+"""A line whose structure has a space that is none to YAML: in its indentation, or behind the colon of its key."""
+_NO_SPACE = "this line has a no-break space (or another wide one) where YAML needs a plain space; type it anew"
 _LARGEST_FILE = 4 << 20
 _MOST_VALUES = 200_000
 _DEEPEST = 60
@@ -128,6 +132,7 @@ class _Builder:
                 self._say(key_node, "a list or a mapping cannot be a key; a key is text")
                 continue
             key = str(key_node.value)
+            self._check_spaces(key_node)
             if key == "<<" and not self.foreign_tags:
                 self._say(key_node, f"the merge key `<<` is not allowed; {_NO_ALIASES}")
                 continue
@@ -152,9 +157,20 @@ class _Builder:
             return _whole(text)
         if kind == "float":
             return _fraction(text)
+        self._check_spaces(node)
         # dates stay words (their fields read them), and so does a lone `=`
         self._check_tag(node, "str", "timestamp", "value", "merge")
         return text
+
+    def _check_spaces(self, node: Node) -> None:
+        """Raise BadInputError for `key:` and its value in one word, held together by a space that is none."""
+        if (
+            isinstance(node, ScalarNode)
+            and node.style is None
+            and _WIDE_SPACE.match(str(node.value))
+            and not self.foreign_tags
+        ):
+            raise BadInputError([f"{self.name}:{_line(node)}: {_NO_SPACE}"])
 
     def _check_tag(self, node: Node, *known: str) -> None:
         if not self.foreign_tags and str(node.tag).removeprefix(_TAG) not in known:
@@ -195,6 +211,10 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
         marks = (problem.problem_mark, problem.context_mark)
         mark = next((mark for mark in (reversed(marks) if unclosed else marks) if mark is not None), None)
         where = f"{name}:{mark.line + 1}" if mark is not None else name
+        lines = text.splitlines()[: (mark.line + 1) if mark is not None else None]
+        for number, line in enumerate(lines, start=1):
+            if _WIDE_SPACE.match(line):
+                raise BadInputError([f"{name}:{number}: {_NO_SPACE}"]) from None
         raise BadInputError([f"{where}: {unclosed or _SYNTAX.get(reason) or _in_order(reason)}"]) from None
     except (YAMLError, ValueError, RecursionError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]

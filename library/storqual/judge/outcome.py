@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
-from storqual.inputs.policy import Waiver, load_gate
+from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
 from storqual.run.records import TRIALS
@@ -132,10 +132,6 @@ def _covers(waiver: Waiver, entry: Entry) -> bool:
     return waiver.point in ("*", entry.point) or fnmatch.fnmatchcase(
         str(entry.point), waiver.point.replace("[", "[[]")
     )
-
-
-DEFAULT_ROLES = ("release-manager",)
-"""Who signs where the gate says nothing."""
 
 
 def required_roles(run: Run) -> tuple[str, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,11 @@ def _file_problems(document: Document, keys: Keys, image: Firmware | Rollback, f
 
 
 def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
-    """Firmware that only one of two arms declares: the other one could not be measured with its own again."""
+    """One name for two drops; firmware that only one of two arms declares: the other could not get back its own."""
+    for (first, path), (second, other) in itertools.pairwise(drops):
+        if first.name == second.name and path.resolve() != other.resolve():
+            sentence = f"drop {path} has the same name, {first.name!r}; give each drop its own"
+            yield read_yaml(other).about(("name",), sentence)
     with_images = [(drop, path) for drop, path in drops if drop.firmware]
     for drop, path in with_images if len(with_images) < len(drops) else ():
         document = read_yaml(path)
@@ -80,7 +85,7 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
     document = read_yaml(file.path)
     for section, entries in file.drop.sections.items():
         for number, entry in enumerate(entries):
-            keys = _section_keys(document, section, number)
+            keys = section_keys(document, section, number)
             yield from _on_problems(document, keys, entry.on, benches)
             named: list[tuple[str, str]] = []
             if section == "raid":
@@ -103,7 +108,7 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
             if section == "raid":
                 yield from _member_problems(document, keys, entry.settings, benches)
     for number, image in enumerate(file.drop.firmware):
-        keys = _section_keys(document, "firmware", number)
+        keys = section_keys(document, "firmware", number)
         yield from _on_problems(document, keys, image.on, benches)
     yield from image_problems(file.drop, file.path)
 
@@ -252,7 +257,7 @@ def _member_problems(
     if "members" in settings and len(members) < least:
         few = f"RAID {level} needs at least {least} members; {len(members)} given"
         yield document.about((*keys, "members"), few)
-    for twice in sorted({text for text in members if members.count(text) > 1}):
+    for twice in sorted({str(text) for text in members if members.count(text) > 1}):
         yield document.about((*keys, "members"), f"member {twice} is named twice")
     homes = {
         bench.name: text for text in reversed(members) for bench in benches if find_drive(bench, text) is not None
@@ -281,7 +286,7 @@ def _drive_problems(
         yield document.about(keys, f"no bench has drive {text!r}{near}; expected {one_of(claimed)}")
 
 
-def _section_keys(document: Document, section: str, number: int) -> tuple[str | int, ...]:
+def section_keys(document: Document, section: str, number: int) -> tuple[str | int, ...]:
     """Where entry `number` of a section stands: in a list, or alone."""
     data = document.data.get(section) if isinstance(document.data, dict) else None
     return (section, number) if isinstance(data, list) else (section,)

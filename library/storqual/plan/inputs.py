@@ -35,6 +35,7 @@ from storqual.plan.checks import (
 from storqual.plan.members import member_problems
 from storqual.plan.sessions import ARMS
 from storqual.plan.settable import Facts, read_facts
+from storqual.plan.volume_tools import tool_problems
 from storqual.plan.volumes import vary_problems
 from storqual_core.kit.errors import BadInputError
 
@@ -129,6 +130,8 @@ def read_all(request: PlanRequest) -> PlanInputs:
             for bench in asked
             if bench not in read.facts[0]
         ]
+    if request.adapters is not None and not request.adapters:
+        read.problems.append("--adapters names no adapter; leave the option out to test all of them")
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
         known = (
             list(dict.fromkeys(alias for bench in read.inventory.benches.values() for alias in bench.adapters))
@@ -195,6 +198,8 @@ def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]
         own = read.suite.profiles[profile].vary is not None
         keys = ("profiles", profile, "vary") if own else ("vary",)
         problems += vary_problems(read.suite, read.suite_path, keys, drops)
-        problems += member_problems(read.suite, read.suite_path, keys, chosen, drops)
+        wrong = list(member_problems(read.suite, read.suite_path, keys, chosen, drops))
+        files = list(read.drops.values())
+        problems += wrong or tool_problems(read.suite, read.suite_path, keys, chosen, files)
         problems += peer_problems(read.suite, read.suite_path, chosen)
     return problems

@@ -13,6 +13,7 @@ from typing import Any
 
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, raise_all
+from storqual.inputs.signatures import signature_warnings
 from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.yaml_file import read_yaml
 from storqual.plan.answerable import undecidable
@@ -23,6 +24,7 @@ from storqual.plan.copy_programs import copy_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
+from storqual.plan.launchable import launch_problems
 from storqual.plan.points import points_of
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
@@ -35,7 +37,10 @@ _SEEDS = 1 << 31
 
 @dataclass(frozen=True)
 class Campaign:
-    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches."""
+    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches.
+
+    `unsigned` are the warnings that nobody could sign the run.
+    """
 
     run: str
     document: dict[str, Any]
@@ -43,6 +48,7 @@ class Campaign:
     batches: tuple[dict[str, Any], ...]
     benches: tuple[BenchPlan, ...]
     warnings: tuple[str, ...]
+    unsigned: tuple[str, ...] = ()
 
 
 def make_plan(request: PlanRequest) -> Campaign:
@@ -83,6 +89,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     left_out = [point for point in points_of(whole) if point not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     problems += copy_problems(suite, read.suite_path, placed, benches)
+    problems += launch_problems(suite, read.suite_path, chosen, read.facts[0])
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:
@@ -132,7 +139,10 @@ def make_plan(request: PlanRequest) -> Campaign:
         f"{bench}: {name} is not varied: {why}" for bench, told in not_varied.items() for name, why in told.items()
     ]
     fixed += unasked(suite) if request.facts is None else ()
-    warnings = (*_warnings(plans, profile), *fixed, *_alone(request))
+    named_benches = [bench.name for bench in benches]
+    asked_for = (arms["candidate"].name, str(suite.name), named_benches)
+    unsigned = tuple(signature_warnings(request.inventories, read.gate_path, *asked_for))
+    warnings = (*_warnings(plans, profile), *fixed, *_alone(request), *unsigned)
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
     return Campaign(
@@ -144,6 +154,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         batches=tuple(batch for plan in plans for batch in plan.batches),
         benches=plans,
         warnings=warnings,
+        unsigned=unsigned,
     )
 
 

@@ -49,6 +49,12 @@ class Criterion:
         return self.text("point") or " on ".join(filter(None, [self.text("id"), self.text("adapter")]))
 
     @property
+    def own_id(self) -> str:
+        """The id that the suite gave it, without the point that some verdicts add; empty where it is its metric."""
+        named = self.text("id").partition("@")[0]
+        return "" if named == self.text("metric") else named
+
+    @property
     def candidate(self) -> Figure:
         """The candidate's value."""
         return self.scale.figure(self.number("candidate"), self.source("candidate"))

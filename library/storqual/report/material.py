@@ -186,11 +186,14 @@ def _units(launches: Sequence[Launch], metric: str) -> list[float]:
     return [value for values in sessions.values() for value in values]
 
 
-def spread_of(points: Iterable[PointData], arm: str, metric: str) -> Spread:
-    """Pool the relative spread of `metric` over points: one point alone has too few units to know its own."""
+def spread_of(points: Iterable[PointData], arm: str, metric: str, *, counted: bool = False) -> Spread:
+    """Pool the relative spread of `metric` over points: one point alone has too few units to know its own.
+
+    `counted`: of launches that count as evidence alone, without suspect ones.
+    """
     total, freedom = 0.0, 0
     for point in points:
-        units = _units(point.good(arm), metric)
+        units = _units([one for one in point.good(arm) if not (counted and one.suspect)], metric)
         mean = sum(units) / len(units) if units else 0.0
         if len(units) < 2 or mean == 0:
             continue

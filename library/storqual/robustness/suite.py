@@ -33,7 +33,7 @@ class IntegrityLoad(Shape):
     reads: Percent = 0.2
     write_through: Percent = 0.1
     flush_every: Annotated[int, Field(ge=1)] = 16
-    time: Duration = 6.0
+    time: Annotated[Duration, Field(gt=0)] = 6.0
 
 
 class Expectation(Shape):
@@ -71,7 +71,7 @@ class RobustnessProfile(Shape):
     adapters: Annotated[int | None, Field(ge=1)] = None
     repeats: Annotated[int, Field(ge=1)] = 1
     sessions: Annotated[int, Field(ge=1)] = 2
-    time: Duration | None = None
+    time: Annotated[Duration, Field(gt=0)] | None = None
 
 
 class RobustnessSuite(Shape):

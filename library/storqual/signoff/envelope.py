@@ -23,7 +23,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import FormatError, VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
-from storqual.inputs.policy import TrustedKey, fingerprint
+from storqual.inputs.policy import KEY_TYPES, TrustedKey, fingerprint
 from storqual.run.layout import dump_json
 from storqual.signoff.statement import PAYLOAD_TYPE
 from storqual_core.kit.command import run
@@ -42,6 +42,11 @@ def load_private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519Privat
         data = path.read_bytes()[:_LARGEST_KEY]
     except OSError as problem:
         raise BadInputError([f"{path}: cannot be read ({problem.strerror}); expected {expected}"]) from None
+    if data.startswith(tuple(kind.encode() for kind in KEY_TYPES)):
+        private = f"{path.with_suffix('')}" if path.suffix == ".pub" else "the file of its private key"
+        raise BadInputError([f"{path}: this is a public key; sign with the private one: --key {private}"])
+    if b"PRIVATE KEY" not in data:
+        raise BadInputError([f"{path}: this file holds no private key; expected {expected}"])
     load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in data else load_pem_private_key
     try:
         try:

@@ -66,7 +66,10 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
         lacking = [role for role, who in asked.items() if who == by and role not in own]
         if lacking:
             told = f"{by} requires a signature as {' and '.join(lacking)}"
-            problems.append(f"inputs/gate.yml: the run's own gate requires {' and '.join(own)} only, {told}")
+            gate = f"inputs/gate.yml: the run's own gate requires {' and '.join(own)} only, {told}"
+            wanted = ", ".join(dict.fromkeys((*own, *lacking)))
+            remedy = f"set `signatures: [{wanted}]` in gate.yml beside the inventory and qualify again"
+            problems.append(f"{gate}; the gate of a run cannot be changed: {remedy}, or require less in {by}")
     software = [
         f"{bench} is {_MEASURED_ON.get(kind, kind)}" for bench, kind in kinds_of(run).items() if kind != "hardware"
     ]

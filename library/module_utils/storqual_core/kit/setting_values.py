@@ -82,6 +82,20 @@ def _fields(setting: Setting, value: object, needed: Collection[str], optional: 
     return {name: _text(setting, item) for name, item in entries.items()}
 
 
+_PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._~-]*\Z")
+
+
+def _kernel_package(setting: Setting, value: object) -> dict[str, object]:
+    """A package that the bench's package manager knows by name; a file would be found out on the bench only."""
+    entries = _mapping(setting, value)
+    if "package" not in entries:
+        raise ValueError("needs package")
+    package = _text(setting, entries["package"])
+    if not _PACKAGE_NAME.match(package) or package.endswith((".deb", ".rpm")):
+        raise ValueError(f"{package!r} is not the name of a package, such as linux-image-6.1.0-47-amd64")
+    return entries
+
+
 def _dkms_package(setting: Setting, value: object) -> dict[str, str]:
     fields = _fields(setting, value, ("package", "module"), ("version",))
     if not fields["package"].endswith(".deb"):
@@ -141,6 +155,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "choice": _choice,
     "cpu_lists": _cpu_lists,
     "text": _text,
+    "kernel_package": _kernel_package,
     "link_rate": _link_rate,
     "list": _list,
     "mapping": _mapping,

@@ -263,7 +263,8 @@ def _mode_settings() -> Iterator[Setting]:
 # section.name kind [range|choice,...] [unit] [cost] : summary [: proof]
 _OTHERS = """
 drive.queue_depth integer 1..65535 : commands the kernel lets the drive hold : in-flight
-drive.scheduler text : I/O scheduler (none, mq-deadline, kyber, bfq), where the kernel has it : own attributes
+drive.scheduler choice none,mq-deadline,kyber,bfq,noop,deadline,cfq \
+: I/O scheduler, where the kernel has it : own attributes
 drive.nr_requests integer 1..65535 : requests the block layer queues per hardware queue : in-flight
 drive.read_ahead_kb integer 0..1073741824 KiB : read-ahead of buffered I/O : request size
 drive.max_sectors_kb integer 4..4194304 KiB : largest request the block layer makes : request size
@@ -307,7 +308,8 @@ raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use
 raid.bitmap choice none,internal : md write-intent bitmap
 raid.tool text rebuild : the tool that makes the volume (mdadm, storcli, ...); by default what fits the adapter
-os.governor text : CPU frequency governor; a bench without cpufreq (a virtual one) is refused : frequency
+os.governor choice performance,powersave,schedutil,ondemand,conservative,userspace \
+: CPU frequency governor; a bench without cpufreq (a virtual one) is refused : frequency
 os.irq_affinity cpu_lists 0..4095 : adapter alias to the CPUs that take its interrupts : interrupts
 os.nr_requests integer 1..65535 : drive.nr_requests of drives under test that declare none of their own : in-flight
 os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus)
@@ -315,7 +317,7 @@ os.cmdline list reboot : arguments added to the kernel command line
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all`
 virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics
 virtual.unplug unplug : take a drive away while a batch runs, {drive, after_s}
-driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
+driver.kernel kernel_package reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version

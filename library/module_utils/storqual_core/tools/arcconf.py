@@ -86,7 +86,8 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What CREATE is not known to take."""
     unknown = request.asks("policies", "spares", "initialisation")
     told = f"how arcconf sets {', '.join(unknown)} of a new volume is not verified; leave it out"
-    return (told,) if unknown else ()
+    wrong = request.strip_objection(1 << 10, 1 << 20)
+    return (*((told,) if unknown else ()), *((wrong,) if wrong else ()))
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Protocol, Sequence, Union
 
 from ..kit.command import Runner
+from ..kit.quantities import format_size
 
 Value = Union[int, str]
 """A setting in the plain form of `settings.py`: whole numbers, bytes, words."""
@@ -176,6 +177,14 @@ class VolumeRequest:
     spares: tuple[str, ...] = ()
     uuid: str = ""
     device: str = ""
+
+    def strip_objection(self, least: int, most: int) -> str:
+        """Why a tool that takes powers of two between these (bytes) does not take the strip; empty when it does."""
+        strip = self.strip
+        if strip is None or (least <= strip <= most and not strip & (strip - 1)):
+            return ""
+        span = f"from {format_size(least)} to {format_size(most)}"
+        return f"its strips are powers of two {span}, and {format_size(strip)} is declared"
 
     def asks(self, *parts: str) -> list[str]:
         """Of `policies`, `strip`, `name`, `spares`, `initialisation` what is not left to the tool, in words."""

@@ -272,11 +272,8 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
         found.append("RAID 0 cannot use hot spares")
     if request.initialisation == "fast":
         found.append("md initialises a volume fully or not at all")
-    if request.strip is not None and request.strip < 4096:
-        found.append(f"md takes chunks from 4 KiB, {request.strip} bytes are declared")
-    elif request.strip is not None and request.strip & (request.strip - 1):
-        found.append(f"md takes chunks of a power of two, {request.strip} bytes are declared")
-    return tuple(found)
+    wrong = request.strip_objection(4 << 10, 1 << 30)
+    return (*found, wrong) if wrong else tuple(found)
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:

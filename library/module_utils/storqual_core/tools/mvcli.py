@@ -286,11 +286,12 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
-    """What the tool cannot be told; it makes RAID 0 and 1."""
+    """What the tool cannot be told; it makes RAID 0 and 1, with strips of 32 and 64 KiB."""
     unknown = [f"RAID {request.level}"] if request.level not in ("0", "1") else []
     unknown += request.asks("policies", "spares", "initialisation")
     told = f"mvcli cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
-    return (told,) if unknown else ()
+    wrong = request.strip_objection(32 << 10, 64 << 10)
+    return (*((told,) if unknown else ()), *((wrong,) if wrong else ()))
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:

@@ -95,7 +95,8 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
     """A policy, a name or an initialisation: how they are set is not verified."""
     unknown = request.asks("policies", "name", "initialisation")
     told = f"how ssacli sets {', '.join(unknown)} of a new volume is not verified; leave it out of the drop"
-    return (told,) if unknown else ()
+    wrong = request.strip_objection(1 << 10, 1 << 20)
+    return (*((told,) if unknown else ()), *((wrong,) if wrong else ()))
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:

@@ -267,8 +267,8 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
         found.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
     elif request.level in _SPANS and len(request.members) % 2:
         found.append(f"RAID {request.level} needs an even number of members, {len(request.members)} are named")
-    if request.strip is not None and request.strip not in [1024 << power for power in range(3, 11)]:
-        found.append(f"strips are powers of two from 8 KiB to 1 MiB, {request.strip} bytes are declared")
+    wrong = request.strip_objection(8 << 10, 1 << 20)
+    found += [wrong] if wrong else []
     if "bitmap" in request.policies:
         found.append("the controller keeps its own journal: there is no bitmap to choose")
     if request.name and not _NAME.match(request.name):

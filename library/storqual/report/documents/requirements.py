@@ -7,7 +7,7 @@ import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from storqual.report.criterion import Criterion, outcome, read_criteria
+from storqual.report.criterion import Criterion, outcome, place_name, read_criteria
 from storqual.report.documents.document import Document, Row, Section, Table
 from storqual.report.material import Material
 from storqual_core.kit.errors import BadInputError
@@ -81,7 +81,9 @@ def _rows(material: Material, name: str, patterns: Sequence[str], rows: Sequence
         worst = min(judged, key=_severity)
         counted = Counter("WAIVED" if row.waived else row.outcome for row in judged)
         told = ", ".join(f"{number} {word}" for word, number in counted.items())
-        evidence = [_evidence(row) for row in sorted(judged, key=_severity)[:_MOST_EVIDENCE]]
+        evidence = [
+            _evidence(row, list(material.run.benches)) for row in sorted(judged, key=_severity)[:_MOST_EVIDENCE]
+        ]
         more = len(judged) - len(evidence)
         shown = "; ".join(evidence) + (f"; and {more} more" if more > 0 else "")
         shown_worst = outcome("WAIVED" if worst.waived else worst.outcome)
@@ -96,6 +98,7 @@ def _severity(row: Criterion) -> tuple[bool, int]:
     return row.waived, _ORDER.index(row.outcome) if row.outcome in _ORDER else 0
 
 
-def _evidence(row: Criterion) -> str:
-    place = " ".join(filter(None, (row.text("adapter"), row.text("point"))))
+def _evidence(row: Criterion, benches: Sequence[str]) -> str:
+    adapter = place_name(benches, row.text("bench"), row.text("adapter"))
+    place = " ".join(filter(None, (adapter if row.text("adapter") else "", row.text("point"))))
     return f"{place or row.text('id')} ({row.ident} in report.html)"

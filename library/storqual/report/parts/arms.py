@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.report.criterion import place_name
 from storqual.report.figures import DASH, Figure, count
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
@@ -16,8 +17,9 @@ from storqual_core.kit.results import NOT_SHOWN
 
 @dataclass(frozen=True)
 class AdapterIdentity:
-    """One adapter on the first screen: what it is, and its driver in both arms."""
+    """One adapter on the first screen: what it is, and its driver in both arms; `name` has its bench if needed."""
 
+    name: str
     alias: str
     bench: str
     model: str
@@ -253,6 +255,7 @@ def identities(material: Material) -> tuple[AdapterIdentity, ...]:
             builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
             found.append(
                 AdapterIdentity(
+                    name=place_name(list(material.run.benches), bench_name, alias),
                     alias=alias,
                     bench=bench_name,
                     model=str(adapter.get("model") or DASH),

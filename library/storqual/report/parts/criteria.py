@@ -21,11 +21,15 @@ from storqual.report.view import Phrase
 
 @dataclass(frozen=True)
 class CriteriaTable:
-    """Criteria of one adapter and one metric against one kind of reference, by the documents that state it."""
+    """One criterion of a suite on one adapter, by the documents that state its limits.
+
+    `name` is the criterion's id, empty where it is that of its metric.
+    """
 
     ident: str
     adapter: str
     metric: str
+    name: str
     unit: str
     better: str
     reference_name: str
@@ -88,11 +92,11 @@ REFERENCE_NAMES = {
 
 def criteria_tables(rows: Iterable[Criterion], benches: Sequence[str], links: Links) -> tuple[CriteriaTable, ...]:
     """Tables in the verdict's order of adapters; required criteria stand before informative ones."""
-    groups: dict[tuple[str, str, str, str, bool], list[Criterion]] = {}
+    groups: dict[tuple[str, str, str, str, bool, str], list[Criterion]] = {}
     for row in rows:
         if row.against != "check":
-            key = (row.text("bench"), row.text("adapter"), row.text("metric"), row.against, row.required)
-            groups.setdefault(key, []).append(row)
+            what = (row.text("metric"), row.against, row.required, row.own_id)
+            groups.setdefault((row.text("bench"), row.text("adapter"), *what), []).append(row)
     adapters = list(dict.fromkeys(key[:2] for key in groups))
     ordered = sorted(groups, key=lambda key: (adapters.index(key[:2]), not key[4]))
     return tuple(
@@ -112,6 +116,7 @@ def _table(number: int, rows: Sequence[Criterion], adapter: str, links: Links) -
         ident=f"t{number}",
         adapter=adapter,
         metric=metric.label,
+        name=first.own_id,
         # a label that says the unit already, `IOPS` or `I/O errors per TB`, does not say it twice
         unit="" if scale.unit.startswith("1/") or scale.unit.lower() == metric.label.lower() else scale.unit,
         better=f"{first.text('better') or 'higher'} is better",
@@ -212,13 +217,18 @@ def _place(row: Criterion) -> tuple[str, ...]:
     """What criteria of one group share; a hand-written check stands alone."""
     if row.against == "check":
         return ("check", row.text("id"))
-    return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against)
+    return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against, row.own_id)
 
 
 def _weight(group: Sequence[Criterion]) -> tuple[bool, int, float, int]:
     first = group[0]
     worst = min((shift for row in group if (shift := row.number("shift_percent")) is not None), default=0.0)
     return first.waived, _BAD.index(first.outcome), worst, first.index
+
+
+def _metric_told(row: Criterion) -> str:
+    """`IOPS`, and `IOPS (floor)` of a criterion with an id of its own."""
+    return measure(row.text("metric")).label + (f" ({row.own_id})" if row.own_id else "")
 
 
 def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[str], links: Links) -> Problem:
@@ -246,7 +256,7 @@ def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[
         where=first.text("id").replace("::", ": ")
         if check
         else place_name(benches, first.text("bench"), first.text("adapter")),
-        metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
+        metric="" if check else " and ".join(map(_metric_told, (one[0] for one in same))),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
         worst=amount(by_shift[0], by_shift[0].shift) if judged else NONE,

@@ -169,8 +169,9 @@ def _notices(material: Material) -> Iterable[str]:
     for bench_name, alias in sorted(material.tested):
         bench = material.run.benches.get(bench_name, {})
         if (bench.get("adapters") or {}).get(alias, {}).get("pseudo"):
+            name = place_name(list(material.run.benches), bench_name, alias)
             yield (
-                f"Adapter {alias} is the kernel's scsi_debug: no hardware was tested by it, nor the driver of any; "
+                f"Adapter {name} is the kernel's scsi_debug: no hardware was tested by it, nor the driver of any; "
                 "what this run says of it, it says of the kernel."
             )
     identified = identities(material)
@@ -178,7 +179,7 @@ def _notices(material: Material) -> Iterable[str]:
     if same and len(same) == len(identified):
         yield "Both arms are the same build: every driver under test has the same srcversion in both."
     elif same:
-        yield f"The driver of {', '.join(one.alias for one in same)} is the same build in both arms."
+        yield f"The driver of {', '.join(one.name for one in same)} is the same build in both arms."
 
 
 def _flat_text(value: object) -> str:
@@ -349,6 +350,9 @@ def _between(rows: Sequence[Criterion]) -> Phrase:
     )
 
 
+_LEAST_SPREAD = 0.01
+
+
 def how_sure(material: Material, compared: Sequence[Criterion]) -> Iterator[Phrase]:
     """The error rate of the gate at each point, and how well launches repeat on this bench."""
     alpha = material.run.plan.fields.get("alpha")
@@ -362,9 +366,11 @@ def how_sure(material: Material, compared: Sequence[Criterion]) -> Iterator[Phra
             " fail one within the acceptable loss; a failure counts only when additional launches confirm it.",
         )
     arm = "baseline" if "baseline" in material.arms else "candidate"
-    spread = spread_of(material.points.values(), arm, "iops")
+    spread = spread_of(material.points.values(), arm, "iops", counted=True)
     if spread.freedom > 0:
-        shown = percent(100 * spread.relative, f"samples:spread:{arm}", signed=False)
+        # a rate that fio keeps to repeats better than two decimals show
+        percentage = max(100 * spread.relative, _LEAST_SPREAD)
+        shown = percent(percentage, f"samples:spread:{arm}", signed=False)
         several = len({session.id for session in material.run.sessions if arm in session.arms}) > 1
         yield (
             f"IOPS of {'sessions' if several else 'launches'} of the {arm} repeat within ",

@@ -45,10 +45,28 @@ def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str])
     if not bad:
         return ()
     shown, total = count(len(bad), f"count:criteria:{word}"), count(len(required), "count:criteria:required")
+    disturbed = _disturbed(bad) if word == "INCONCLUSIVE" else ""
+    if disturbed:
+        return (shown, " of ", total, f" required criteria are undecided: {disturbed}.")
     if word == "FAIL" and all(row.against == "baseline" for row in bad):
         names = drops.get("candidate", "The candidate"), drops.get("baseline", "the baseline")
         return ("{} is shown to be worse than {} at ".format(*names), shown, " of ", total, " required criteria.")
     return (shown, " of ", total, _ENDINGS.get(word, " required criteria did not pass."))
+
+
+_ARMS = ("candidate", "baseline")
+
+
+def _disturbed(undecided: Sequence[Criterion]) -> str:
+    """Why no launch of an arm counts at any of these points; empty where some do, or none was disturbed."""
+    counts = [(row.fields.get("samples") or {}, row.fields.get("suspect") or {}) for row in undecided]
+    empty = [arm for arm in _ARMS if all(samples.get(arm) == 0 for samples, _ in counts)]
+    suspect = [arm for arm in _ARMS if all(found.get(arm) for _, found in counts)]
+    without = [arm for arm in empty if arm in suspect]
+    if not without:
+        return ""
+    whose = f" of the {without[0]}" if len(without) == 1 and len(empty) == 1 else ""
+    return f"no launch{whose} counts as evidence, because all of them were disturbed (suspect)"
 
 
 _ENDINGS = {

@@ -18,6 +18,7 @@ from storqual import run as store
 from storqual.base.text import telling_line
 from storqual.report.axes import clock_axis, percent_axis
 from storqual.report.charts.steps import EventMark, Span, Trace, time_chart
+from storqual.report.criterion import place_name
 from storqual.report.figures import Figure, count, percent, second
 from storqual.report.material import Material, clock
 from storqual.report.parts.ledger import preconditioning_of
@@ -93,7 +94,8 @@ def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident
         spans = _spans(launches)
         for number, (adapter, members) in enumerate(adapters.items()):
             arms = material.arms
-            chart = _chart(f"{ident}-{number}", adapter, members, mine, spans, (start, end), arms)
+            name = place_name(list(material.run.benches), bench, adapter)
+            chart = _chart(f"{ident}-{number}", name, members, mine, spans, (start, end), arms)
             if chart is not None:
                 charts.append(chart)
     return Timeline(

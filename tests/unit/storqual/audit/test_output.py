@@ -27,7 +27,7 @@ def test_a_pipe_gets_one_line_per_wrong_claim_and_the_count() -> None:
     print_claims([WRONG, RIGHT], file=out)
     lines = out.getvalue().splitlines()
     assert lines[0].split("\t")[:3] == ["inconsistent", "paper.a", "3"]
-    assert lines[1:] == ["2 claims: 0 consistent, 0 rounding, 1 inconsistent, 1 not checkable"]
+    assert lines[1:] == ["2 assertions: 0 consistent, 0 rounding, 1 inconsistent, 1 not checkable"]
 
 
 def test_everything_is_shown_on_request() -> None:

@@ -39,6 +39,7 @@ VALUES: dict[str, Any] = {
     "raid.hot_spares": ["B1SYM0002"],
     "os.irq_affinity": {"sym": [0]},
     "os.cmdline": ["quiet"],
+    "raid.tool": "mdadm",
     "driver.kernel": {"package": "linux-image-6.1.0-1-amd64"},
     "driver.dkms": {"package": "x.deb", "module": "sym53c8xx"},
     "driver.module": {"file": "x.ko", "sha256": SHA},

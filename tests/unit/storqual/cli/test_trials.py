@@ -10,6 +10,7 @@ import pytest
 
 from storqual.base.resources import project_root
 from storqual.cli import main
+from tests.support.signing import REQUIRED, TRUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,3 +83,14 @@ def test_what_only_measured_points_take_is_refused_in_one_go_and_nothing_is_writ
 def test_a_plan_of_trials_without_a_candidate_says_so(plan: Callable[..., tuple[int, str, str]]) -> None:
     code, _, err = plan(of=("plan", "-i", str(LAB), "--suite", "robustness"))
     assert (code, "--candidate is needed" in err) == (3, True)
+
+
+def test_a_plan_of_trials_tells_that_nobody_could_sign_the_run(
+    plan: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "mine.yml"
+    keys.write_text(TRUSTED + REQUIRED, encoding="utf-8")
+    monkeypatch.setenv("STORQUAL_KEYS", str(keys))
+    code, _, err = plan(*THREE, "--dry-run")
+    assert code == 0
+    assert err.startswith(f"storqual: warning: nobody could sign this run: {keys} requires a signature as technician")

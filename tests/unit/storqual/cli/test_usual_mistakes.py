@@ -36,6 +36,13 @@ HOSTS = "inventories/virtual/hosts.yml"
 STABLE = "inventories/virtual/drops/stable.yml"
 NEW = "inventories/virtual/drops/new.yml"
 ZEROS = "0" * 64
+MEMBERS = "members: [SYM0000001, SYM0000002]"
+TRIALS = """name: mine
+kind: robustness
+loads: {mine: {time: 8s}}
+trials:
+  - {fault: host_reset, load: mine}
+"""
 
 
 def suite(old: str, new: str) -> Callable[[], list[str]]:
@@ -125,6 +132,17 @@ def volumes() -> list[str]:
     chosen = drop("raid: {level: 1, on: {adapter: sym}}")()
     Path("mine.suite.yml").write_text(SUITE.replace("drives: [1]", "drives: [1, 2]"), encoding="utf-8")
     return [*chosen, "--adapters", "sym"]
+
+
+def instead(name: str, put: Callable[[Path], object], *more: str) -> Callable[[], list[str]]:
+    """The local lab in which something else is in place of the file `name`."""
+
+    def make() -> list[str]:
+        Path(name).unlink(missing_ok=True)
+        put(Path(name))
+        return [*LOCAL, *more]
+
+    return make
 
 
 def words(*more: str) -> Callable[[], list[str]]:
@@ -246,6 +264,39 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "bad WWN": hosts("0x5000c50015ea0000", "5000c5-15ea"),
     "claim that is a word": hosts("claim: true", "claim: destroy"),
     "unknown kind of bench": hosts("storqual_kind: virtual", "storqual_kind: vitual"),
+    "strip that is no power of two": drop(f"raid: {{level: 1, strip: 65k, {MEMBERS}}}"),
+    "strip beyond those of the tool": drop(f"raid: {{level: 1, strip: 4k, tool: storcli, {MEMBERS}}}"),
+    "RAID without a level": drop(f"raid: {{{MEMBERS}}}"),
+    "cache policy that md does not have": drop(f"raid: {{level: 1, write_policy: wb, {MEMBERS}}}"),
+    "unknown RAID tool": drop(f"raid: {{level: 1, tool: storcly, {MEMBERS}}}"),
+    "serial number of zeros and digits": drop("raid: {level: 1, members: [0012345, SYM0000002]}"),
+    "serial number that YAML reads as octal": hosts("serial: SYM0000001", "serial: 0012345"),
+    "relative state directory": hosts("_state_dir: /var/lib/storqual", "_state_dir: storqual"),
+    "root as the state directory": hosts("_state_dir: /var/lib/storqual", "_state_dir: /"),
+    "device as the state directory": hosts("_state_dir: /var/lib/storqual", "_state_dir: /dev/sda"),
+    "family of drivers for a driver": hosts("driver: megaraid_sas", "driver: megaraid"),
+    "options of a module that is none": drop("driver: {options: {mptsass: {mpt_disable_hotplug_remove: 1}}}"),
+    "unknown vendor tool": hosts("driver: megaraid_sas", "driver: megaraid_sas\n          tool: storcly"),
+    "unknown scheduler": drop("drive: {scheduler: mq_deadline}"),
+    "unknown governor": drop("os: {governor: perfomance}"),
+    "package file for a kernel package": drop("driver: {kernel: {package: ./linux-image.deb}}"),
+    "kernel without its package": drop("driver: {kernel: {version: 6.1.0-1}}"),
+    "block size that is no multiple of a block": suite("bs: [4k]", "bs: [4k, 1000]"),
+    "SCSI commands to a file": suite("rw: read", "rw: read\n    engine: sg"),
+    "drop with the name of the other": file(
+        "inventories/local/drops/candidate.yml", "name: baseline\ndrive: {queue_depth: 4}\n", LOCAL
+    ),
+    "option for adapters without one": words("--adapters", ""),
+    "folder with the name of a drop": instead("inventories/local/drops/candidate.yml", Path.mkdir),
+    "folder beside the drops": instead("inventories/local/drops/other.yml", Path.mkdir, "--candidate", "otter"),
+    "name of a suite that is in this folder": words("--suite", "mine"),
+    "inventory without hosts": instead("inventories/local/hosts.yml", lambda _: None),
+    "misspelled kind of suite": file("mine.suite.yml", TRIALS.replace("robustness", "robustnes"), LOCAL),
+    "suite of trials without its kind": file("mine.suite.yml", TRIALS.replace("kind: robustness\n", ""), LOCAL),
+    "kind of a suite of workloads": suite("name: mine", "name: mine\nkind: performance"),
+    "trials that last no time": file("mine.suite.yml", TRIALS.replace("8s", "0s"), LOCAL),
+    "no-break space in the indentation": suite("    rw: read", "\u00a0\u00a0\u00a0\u00a0rw: read"),
+    "no-break space behind a key": suite("margin: 8%", "margin:\u00a08%"),
 }
 
 
@@ -274,6 +325,8 @@ OTHERS: dict[str, list[str]] = {
     "resumption of a folder that is no run": ["qualify", "--resume", "inventories"],
     "unknown command": ["qualfy"],
     "suite with a name that cannot be used": ["new", "suite", "My Suite"],
+    "day as a word": ["judge", "inventories", "--as-of", "tomorrow"],
+    "PDF into a folder that is not there": ["report", "inventories", "--pdf", "nowhere/report.pdf"],
 }
 """Mistakes with other commands than `plan`."""
 

@@ -199,3 +199,36 @@ def test_an_adapter_is_either_on_pci_or_without_hardware() -> None:
     for word in ("0000:05:00.0", "adapter", "host0", 0):
         said = problems(b1=bench(kind="virtual", adapters={"debug": {**PSEUDO, "pseudo": word}}))
         assert "a host of scsi_debug as the kernel names it, such as adapter0" in said
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("state", "'state' is a relative path; name a folder of its own, such as /var/lib/storqual"),
+        ("/", "is the root of the file system"),
+        ("//", "is the root of the file system"),
+        ("/srv/..", "is the root of the file system"),
+        ("/dev/sda", "'/dev/sda' is in a folder of devices or of the kernel"),
+        ("/proc", "'/proc' is in a folder of devices or of the kernel"),
+    ],
+)
+def test_a_bench_keeps_its_state_in_a_folder_of_its_own(folder: str, words: str) -> None:
+    assert f"storqual_state_dir {words}" in problems(b1=bench(state_dir=folder))
+
+
+@pytest.mark.parametrize("folder", ["/var/lib/storqual", "/device/storqual", "{{ lab_state }}/storqual"])
+def test_other_folders_are_taken(folder: str) -> None:
+    """What a template means on a bench, only Ansible knows."""
+    assert inventory_from_hostvars({"b1": bench(state_dir=folder)}).benches["b1"].state_dir == folder
+
+
+def test_names_that_no_driver_and_no_tool_has_are_refused() -> None:
+    adapter = {"model": "x", "driver": "megaraid", "tool": "storcly", "drives": [DRIVE]}
+    said = problems(b1=bench(adapters={"sas": adapter}))
+    assert "no driver is called 'megaraid' (did you mean 'megaraid_sas'?); write the module that `lspci -k`" in said
+    assert "unknown tool 'storcly' (did you mean 'storcli'?)" in said
+
+
+def test_a_serial_number_that_became_a_number_is_told_to_need_quotes() -> None:
+    said = problems(b1=drives({**DRIVE, "serial": 5349}))
+    assert "expected text in quotes; digits without quotes become a number, with a leading 0 an octal one" in said

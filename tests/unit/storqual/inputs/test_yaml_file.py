@@ -119,3 +119,25 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_any_yaml_punctuation_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(BadInputError):
         parse_yaml(text, name="x")
+
+
+WIDE = "this line has a no-break space (or another wide one) where YAML needs a plain space; type it anew"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\n\u00a0 b: 2\n",
+        "a:\n\u00a0\u00a0b: 2\n",
+        "a: 1\nb:\u00a02\n",
+        "a: {x: 1}\nb: {c:\u202f2}\n",
+        "\n-\u00a0b: 2\n",
+    ],
+)
+def test_a_space_that_is_none_to_yaml_is_told_with_its_line(text: str) -> None:
+    assert problems(text) == [f"x.yml:2: {WIDE}"]
+
+
+@pytest.mark.parametrize("value", ["5\u00a0ms", "'a:\u00a0b'", "note\u00a0b", "|\n  a:\u00a0b\n  \u00a0c"])
+def test_a_no_break_space_inside_a_text_is_text(value: str) -> None:
+    assert "\u00a0" in parse_yaml(f"a: {value}\n", name="x").data["a"]

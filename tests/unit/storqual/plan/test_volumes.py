@@ -215,10 +215,10 @@ def test_the_disk_cache_of_a_volume_that_md_makes_is_the_write_cache_of_its_memb
     assert caches == {"enable": [1] * 6, "disable": [0] * 4 + [1] * 2}
 
 
-def test_a_default_that_md_does_not_have_is_left_to_it_to_refuse(tmp_path: Path) -> None:
+def test_a_default_that_md_does_not_have_is_refused_before_a_bench_is_touched(tmp_path: Path) -> None:
     drop = raid(disk_cache="default")
-    spec = plan(tmp_path, drop, drop, ON_VOLUME).document["provision"]["b1"]["candidate"]
-    assert (spec["raid"][0]["disk_cache"], spec["drive"]) == ("default", {})
+    with pytest.raises(BadInputError, match="mdadm cannot make this volume: md has no disk_cache"):
+        plan(tmp_path, drop, drop, ON_VOLUME)
 
 
 def test_a_disk_cache_of_fewer_members_is_that_of_those_that_the_volume_has(tmp_path: Path) -> None:
@@ -284,3 +284,65 @@ def test_a_volume_that_no_drop_declares_is_told_before_the_bench_is_touched(
 def test_the_id_of_a_volume_does_not_depend_on_the_order_of_its_members() -> None:
     assert volume_uuid(DRIVES[:3]) == volume_uuid(DRIVES[2::-1])
     assert volume_uuid(DRIVES[:3]) != volume_uuid(DRIVES[:4])
+
+
+def refused(folder: Path, drop: dict[str, Any], suite: str = ON_VOLUME) -> list[str]:
+    """What a campaign is refused for, without the folder; both arms have the same volume."""
+    with pytest.raises(BadInputError) as told:
+        plan(folder, drop, drop, suite)
+    return [problem.replace(f"{folder}/", "") for problem in told.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"strip": "65k"}, "mdadm cannot make this volume: its strips are powers of two from 4k to 1g, and 65k is"),
+        ({"strip": "2k"}, "mdadm cannot make this volume: its strips are powers of two from 4k to 1g, and 2k is"),
+        ({"strip": "2m", "tool": "storcli"}, "storcli cannot make this volume: its strips are powers of two from 8k"),
+        ({"level": 0, "strip": "128k", "tool": "mvcli"}, "its strips are powers of two from 32k to 64k, and 128k is"),
+        ({"strip": "96k", "tool": "arcconf"}, "its strips are powers of two from 1k to 1m, and 96k is declared"),
+        ({"strip": "96k", "tool": "ssacli"}, "its strips are powers of two from 1k to 1m, and 96k is declared"),
+        ({"tool": "sas3ircu"}, "integrated RAID cannot be told a strip of a new volume; leave it out of the drop"),
+        ({"write_policy": "wb"}, "md has no write_policy: md writes through"),
+    ],
+)
+def test_a_volume_that_its_tool_cannot_make_is_refused_before_a_bench_is_touched(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    told = refused(tmp_path, raid(**changes))
+    assert [problem.partition(": ")[0] for problem in told] == ["drops/baseline.yml:1", "drops/candidate.yml:1"]
+    assert all(words in problem for problem in told)
+
+
+def test_a_volume_that_one_of_two_tools_may_make_is_planned(tmp_path: Path) -> None:
+    """On hardware md makes it if the kernel sees the drives, else the tool of their adapter, which has policies."""
+    hosts = lab_hosts({"sym": 6}, kind="hardware")
+    hosts["b1"]["storqual_adapters"]["sym"]["driver"] = "megaraid_sas"
+    drop = raid(write_policy="wb")
+    assert make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=ON_VOLUME)).batches
+
+
+def test_a_strip_that_a_suite_varies_is_told_at_its_line(tmp_path: Path) -> None:
+    (told,) = refused(tmp_path, raid(), ON_VOLUME + "vary: {raid.strip: [64k, 65k]}\n")
+    (line,) = (number for number, text in enumerate((ON_VOLUME + "vary").splitlines(), 1) if text == "vary")
+    assert told == (
+        f"small.suite.yml:{line}: with raid.strip 65k, mdadm cannot make this volume: its strips are powers of two "
+        "from 4k to 1g, and 65k is declared"
+    )
+
+
+def test_a_volume_has_a_level_unless_a_suite_varies_it(tmp_path: Path) -> None:
+    drop = {"raid": {"members": DRIVES[:4]}}
+    assert "drops/candidate.yml:1: the volume has no `level`; give its RAID level" in refused(tmp_path / "a", drop)
+    assert plan(tmp_path / "b", drop, drop, ON_VOLUME + "vary: {raid.level: [0, 5]}\n").batches
+
+
+def test_drives_may_be_named_without_quotes(tmp_path: Path) -> None:
+    """YAML makes numbers of such names, and their text is what the inventory has."""
+    request = make_lab(tmp_path, hosts=HOSTS, baseline=raid(), candidate=raid(), suite=ON_VOLUME)
+    members = ", ".join(DRIVES[:4])
+    for arm in ("baseline", "candidate"):
+        path = tmp_path / "drops" / f"{arm}.yml"
+        path.write_text(f"raid: {{level: 5, strip: 64k, members: [{members}]}}\n", encoding="utf-8")
+    (spec, *_) = make_plan(request).document["provision"]["b1"].values()
+    assert spec["raid"][0]["members"] == DRIVES[:4]

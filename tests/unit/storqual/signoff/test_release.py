@@ -75,7 +75,11 @@ def test_nobody_releases_a_run_by_its_own_gate(
     assert "only the run itself says who must sign" in own.withheld[0]
     by_file = verify(alone, with_policy(keys, BOTH, tmp_path), allow_virtual=True)
     assert by_file.exit_code == 1
-    assert "gate requires technician only, keys.yml requires a signature as release-manager" in by_file.problems[0]
+    assert by_file.problems[0] == (
+        "inputs/gate.yml: the run's own gate requires technician only, keys.yml requires a signature as "
+        "release-manager; the gate of a run cannot be changed: set `signatures: [technician, release-manager]` in "
+        "gate.yml beside the inventory and qualify again, or require less in keys.yml"
+    )
     assert "there is no valid signature as release-manager" in by_file.problems
     by_option = verify(alone, keys, require_roles=["release-manager"], allow_virtual=True)
     assert "technician only, --require-role requires a signature as release-manager" in by_option.problems[0]

@@ -156,11 +156,22 @@ def test_a_key_that_nobody_trusts_does_not_sign(run: Path, tmp_path: Path, keys:
 def test_what_is_no_private_key_does_not_sign(
     run: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    for name, data in (("empty", b""), ("public", people[0].public.encode()), ("junk", b"\x00\xff" * 50)):
+    broken = b"-----BEGIN PRIVATE KEY-----\nnothing\n-----END PRIVATE KEY-----\n"
+    for name, data, words in (
+        ("empty", b"", "this file holds no private key; expected an Ed25519 private key (ssh-keygen -t ed25519)"),
+        ("junk", b"\x00\xff" * 50, "this file holds no private key"),
+        ("broken", broken, "this is not a usable key"),
+        ("x", people[0].public.encode(), "this is a public key; sign with the private one: --key the file of its"),
+        (
+            "x.pub",
+            people[0].public.encode(),
+            f"this is a public key; sign with the private one: --key {tmp_path / 'x'}",
+        ),
+    ):
         file = tmp_path / name
         file.write_bytes(data)
         stranger = Person("Sam", file, "", "technician", "")
-        assert "this is not a usable key" in refusal(run, stranger, keys)
+        assert refusal(run, stranger, keys).startswith(f"{file}: {words}")
     assert "cannot be read" in refusal(run, Person("Sam", tmp_path / "none", "", "", ""), keys)
 
 

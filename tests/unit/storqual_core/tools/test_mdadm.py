@@ -97,7 +97,7 @@ def test_what_md_cannot_make_never_reaches_mdadm() -> None:
     request = VolumeRequest("5", ("/dev/sda",), 1000, policies={"io_policy": "direct"}, initialisation="fast")
     with pytest.raises(ToolError) as told:
         mdadm.create(Replay([]), "md", request)
-    for words in ("needs 3 members", "no io_policy", "fully or not at all", "from 4 KiB"):
+    for words in ("needs 3 members", "no io_policy", "fully or not at all", "from 4k to 1g"):
         assert words in str(told.value)
 
 

@@ -160,7 +160,7 @@ def test_what_cannot_be_made_is_refused_with_every_reason() -> None:
     request = VolumeRequest("50", ("252:0",), 1000, "a name", {"bitmap": "internal"})
     with pytest.raises(ToolError) as told:
         storcli.create(Replay([]), "0", request)
-    for words in ("RAID 50 needs 6 members", "powers of two from 8 KiB", "no bitmap", "names have up to 15"):
+    for words in ("RAID 50 needs 6 members", "powers of two from 8k", "no bitmap", "names have up to 15"):
         assert words in str(told.value)
     odd = VolumeRequest("10", tuple("abcde"))
     assert "needs an even number of members" in storcli.objections(odd)[0]

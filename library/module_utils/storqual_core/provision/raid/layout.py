@@ -319,9 +319,18 @@ def possible_tools(named: str, driver: str) -> tuple[str, ...]:
 
 def count_objection(tools: Sequence[str], level: str, count: int) -> str:
     """Why none of these tools makes such a volume of so many members, as the first one says; empty when one does."""
-    request = VolumeRequest(level, tuple(str(number) for number in range(count)))
+    return volume_objection(tools, VolumeRequest(level, tuple(str(number) for number in range(count))))
+
+
+def volume_objection(tools: Sequence[str], request: VolumeRequest) -> str:
+    """The same of a whole volume."""
     told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
     return "; ".join(told[0]) if told and all(told) else ""
+
+
+def volume_tools() -> tuple[str, ...]:
+    """The tools that make volumes, by name."""
+    return tuple(name for name in TOOLS if _makes_volumes(name))
 
 
 def volumes_of(
@@ -337,7 +346,7 @@ def volumes_of(
     def backend(tool: str, claims: Sequence[Claim], made: Collection[str]) -> Any:  # noqa: ANN401 - by tool
         if tool == MD:
             return MdVolumes(claims, state_dir, run_id, consent, made, machine or Machine(), runner)
-        makers = [name for name in TOOLS if _makes_volumes(name)]
+        makers = volume_tools()
         if tool not in makers:
             raise BadInputError([f"raid.tool {tool!r} makes no volumes; known: {', '.join(makers)}"])
         return ControllerVolumes(tool, TOOLS[tool](), claims, state_dir, consent, made, machine or Machine(), runner)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes that no tool can make as they are declared: a strip, a policy or a level that the tool does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from storqual.inputs.drop import Drop, Section
+from storqual.inputs.inventory import Bench
+from storqual.inputs.suite import Suite
+from storqual.inputs.yaml_file import Keys, read_yaml
+from storqual.plan.checks import DropFile, section_keys
+from storqual.plan.members import combinations
+from storqual.plan.resolve import resolve
+from storqual_core.kit.quantities import format_size
+from storqual_core.kit.setting_values import RAID_LEVEL
+from storqual_core.provision.raid.layout import possible_tools, volume_objection
+from storqual_core.provision.raid.plan import POLICIES
+from storqual_core.tools.capabilities import VolumeRequest
+
+_SECTION = "raid"
+_SECTOR = 512
+
+
+def tool_problems(
+    suite: Suite, path: Path, keys: Keys, chosen: Sequence[tuple[Bench, Sequence[str]]], files: Sequence[DropFile]
+) -> Iterator[str]:
+    """What tools refuse of the volumes of the drops, and of those that a suite varies; `keys` are those of `vary`."""
+    varied = {name: levels for name, levels in suite.vary.items() if name.startswith(f"{_SECTION}.")}
+    levels = [dict(one) for one in combinations(varied)[0]] if varied else []
+    for file in files:
+        document = read_yaml(file.path)
+        for number, entry in enumerate(file.drop.sections[_SECTION]):
+            alone, own = _alone(file.drop, entry), section_keys(document, _SECTION, number)
+            told = set(_objections(alone, chosen, {}))
+            if "level" not in entry.settings and RAID_LEVEL not in varied:
+                yield document.about(own, "the volume has no `level`; give its RAID level")
+            elif not varied:
+                at = (*own, "strip") if any("strip" in sentence for sentence in told) else own
+                yield from (document.about(at, sentence) for sentence in sorted(told))
+            for one in levels:
+                for sentence in sorted(set(_objections(alone, chosen, one))):
+                    with_levels = " and ".join(f"{name} {_shown(value)}" for name, value in one.items())
+                    yield read_yaml(path).about((*keys, next(iter(varied))), f"with {with_levels}, {sentence}")
+
+
+def _shown(level: object) -> str:
+    """A level as a suite writes it: of these settings, only sizes are larger than a sector."""
+    return format_size(level) if isinstance(level, int) and level >= _SECTOR else str(level)
+
+
+def _alone(drop: Drop, entry: Section) -> Drop:
+    """A drop that declares one volume and nothing else."""
+    return drop.model_copy(update={"sections": {**dict.fromkeys(drop.sections, ()), _SECTION: (entry,)}})
+
+
+def _objections(
+    drop: Drop, chosen: Sequence[tuple[Bench, Sequence[str]]], levels: Mapping[str, Any]
+) -> Iterator[str]:
+    for bench, aliases in chosen:
+        for volume in resolve(drop, bench, aliases, levels).raid:
+            # the kernel of a virtual bench sees every drive, whatever its adapter
+            driver = "" if bench.kind == "virtual" else bench.adapters[volume["adapter"]].driver or ""
+            tools = possible_tools(str(volume.get("tool", "")), driver)
+            objection = volume_objection(tools, _request(volume))
+            if objection:
+                yield f"{tools[0]} cannot make this volume: {objection}"
+
+
+def _request(volume: Mapping[str, Any]) -> VolumeRequest:
+    """What a tool would be asked, with drives by their ids."""
+    return VolumeRequest(
+        level=str(volume.get("level", "")),
+        members=tuple(volume["members"]),
+        strip=volume.get("strip"),
+        name=volume.get("name", ""),
+        policies={name: volume[name] for name in POLICIES if name in volume},
+        initialisation=volume.get("initialisation", ""),
+        spares=tuple(volume.get("hot_spares", ())),
+    )

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Headings and sentences that name what they are about: the bench, the criterion, and why nothing counted."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from storqual.report.criterion import Criterion, read_criteria
+from storqual.report.links import Links, sites_of
+from storqual.report.material import Material, read_material
+from storqual.report.parts.arms import identities
+from storqual.report.parts.criteria import criteria_tables, problems_of
+from storqual.report.parts.first_screen import how_sure
+from storqual.report.parts.sentence import sentence_for
+from storqual.report.parts.timeline import timeline_of
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
+
+DISTURBED = "the CPU was throttled"
+FLOOR = "  - {metric: iops, id: floor, against: absolute, min: 1, required: true}\n"
+FEW = {"points": POINTS[:1], "adapters": ("sym",), "noise": 0.003}
+
+
+def judged(folder: Path, **options: Any) -> Material:
+    """The material of a judged run."""
+    run = make_run(folder, **{**FEW, **options})
+    judge_run(run)
+    return read_material(run)
+
+
+def links_of(material: Material) -> Links:
+    return Links(sites_of(material, (), range(len(material.verdict["criteria"]))), None)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Material:
+    """A run of two benches whose adapters have one alias."""
+    run = make_run(tmp_path_factory.mktemp("two"), **FEW)
+    judge_run(run)
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    document["benches"]["other"] = copy.deepcopy(document["benches"]["vbench"])
+    document["plan"]["points"] += [{**point, "bench": "other"} for point in document["plan"]["points"]]
+    (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    return read_material(run)
+
+
+def test_adapters_of_one_alias_on_two_benches_are_named_with_their_bench(two: Material) -> None:
+    assert [one.name for one in identities(two)] == ["vbench/sym", "other/sym"]
+    (chart,) = timeline_of(two, "vbench", (), "b0").charts
+    assert chart.title.startswith("vbench/sym: IOPS of each launch")
+
+
+def test_an_adapter_of_the_only_bench_is_named_by_its_alias(tmp_path: Path) -> None:
+    material = judged(tmp_path)
+    assert [one.name for one in identities(material)] == ["sym"]
+    (chart,) = timeline_of(material, "vbench", (), "b0").charts
+    assert chart.title.startswith("sym: IOPS of each launch")
+
+
+def test_two_criteria_of_one_metric_have_headings_of_their_own(tmp_path: Path) -> None:
+    two_limits = FLOOR + FLOOR.replace("floor", "promise").replace("min: 1", "min: 2")
+    suite = SUITE.replace("profiles:", f"{two_limits}profiles:")
+    material = judged(tmp_path, suite=suite)
+    tables = criteria_tables(read_criteria(material.verdict), ["vbench"], links_of(material))
+    assert [(one.metric, one.name) for one in tables if one.required] == [
+        ("IOPS", ""),
+        ("IOPS", "floor"),
+        ("IOPS", "promise"),
+    ]
+
+
+def test_failures_of_two_criteria_of_one_metric_are_told_apart(tmp_path: Path) -> None:
+    suite = SUITE.replace("profiles:", f"{FLOOR.replace('min: 1', 'min: 1e9')}profiles:")
+    material = judged(tmp_path, suite=suite, effect=-0.5)
+    required = [row for row in read_criteria(material.verdict) if row.required]
+    problems, _ = problems_of(required, ["vbench"], links_of(material))
+    assert sorted(one.metric for one in problems) == ["IOPS", "IOPS (floor)"]
+
+
+def sentence(**counts: Mapping[str, int]) -> str:
+    """The sentence of a run with one undecided criterion that has these counts of launches."""
+    fields = {"id": "iops", "metric": "iops", "outcome": "INCONCLUSIVE", "against": "baseline", **counts}
+    told = sentence_for({"outcome": "INCONCLUSIVE"}, [Criterion(0, fields)], {})
+    return "".join(map(str, told))
+
+
+@pytest.mark.parametrize(
+    ("samples", "suspect", "words"),
+    [
+        (
+            (0, 4),
+            (4, 0),
+            "no launch of the candidate counts as evidence, because all of them were disturbed (suspect)",
+        ),
+        (
+            (4, 0),
+            (0, 4),
+            "no launch of the baseline counts as evidence, because all of them were disturbed (suspect)",
+        ),
+        ((0, 0), (4, 4), "no launch counts as evidence, because all of them were disturbed (suspect)"),
+        ((1, 4), (3, 0), "the measurements neither prove nor rule out a loss"),
+        ((0, 4), (0, 0), "the measurements neither prove nor rule out a loss"),
+    ],
+)
+def test_the_headline_of_a_run_without_evidence_says_so(
+    samples: tuple[int, int], suspect: tuple[int, int], words: str
+) -> None:
+    arms = ("candidate", "baseline")
+    told = sentence(samples=dict(zip(arms, samples, strict=True)), suspect=dict(zip(arms, suspect, strict=True)))
+    assert told == f"1 of 1 required criteria are undecided: {words}."
+
+
+def test_a_run_whose_every_launch_was_disturbed_says_so_and_nothing_of_how_launches_repeat(tmp_path: Path) -> None:
+    material = judged(tmp_path, suspect={"sym": DISTURBED})
+    told = "".join(map(str, sentence_for(material.verdict, read_criteria(material.verdict), {})))
+    assert told.endswith(
+        "no launch of the candidate counts as evidence, because all of them were disturbed (suspect)."
+    )
+    for launch in (launch for data in material.points.values() for launch in data.every()):
+        object.__setattr__(launch, "suspect", (DISTURBED,))
+    assert not list(how_sure(material, ()))
+
+
+def test_launches_that_are_all_alike_do_not_repeat_within_nothing(tmp_path: Path) -> None:
+    """A rate that fio keeps to leaves less than two decimals show."""
+    material = judged(tmp_path, noise=0.0)
+    (told,) = ("".join(map(str, phrase)) for phrase in how_sure(material, ()))
+    assert "repeat within 0.01" in told
