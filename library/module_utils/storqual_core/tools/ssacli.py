@@ -146,8 +146,9 @@ _ARRAY = re.compile(
 _ENCLOSURE = re.compile(r"^(?:Enclosure SEP\b|SEP\b|Expander\b|.* at Port )", re.IGNORECASE)
 # a drive that does not answer has a size of dashes
 _SIZE = re.compile(r"^(?:\d+(?:\.\d+)?|[-?]+)\s*[KMGTP]i?B$", re.IGNORECASE)
-_LISTED = re.compile(r"(?:physical|logical)drive\b", re.IGNORECASE)
+_LISTED = re.compile(r"(?:physical|logical)drive\b|\S.*\((?:[^()]*, )?RAID [^()]*\)", re.IGNORECASE)
 _BEGINS = {"logicaldrive": "volume", "portname": "port", "sensorid": "sensor", "array": "array"}
+_STATUSES = ("controllerstatus", "cachestatus", "batterycapacitorstatus", "batterystatus", "capacitorstatus")
 _PLAIN = ("unassigned", "unassigned drives", "physical drives", "none attached", "hba drives")
 _NONE = "no controllers detected"
 # a paragraph for people, which may stand anywhere and ends with a blank line
@@ -162,9 +163,11 @@ _OWNED = (
     "faulttolerance",
     "uniqueidentifier",
     "stripsize",
+    "diskname",
+    "mountpoints",
 )
 # of these, what an array, a port, a sensor and an enclosure have none of
-_INNER = ("rotationalspeed", "drivetype", "faulttolerance", "uniqueidentifier", "stripsize")
+_INNER = _OWNED[_OWNED.index("rotationalspeed") :]
 # labels that one object has once, so that a second one belongs to an object whose heading was not understood
 _ONCE = ("portid", "sasaddress", "serialnumber", "wwid", "uniqueidentifier", "faulttolerance")
 
@@ -179,7 +182,10 @@ def parse_controllers(text: str) -> ToolFacts:
     lines, notes = _without_notices(text)
     errors: list[str] = []
     part: Part | None = None
-    for line in lines:
+    if lines and all(plain_label(line.label) in _STATUSES for line in lines):
+        # `show status`, cut from what stands around it
+        controllers.append(Controller("", ""))
+    for line, following in zip(lines, [*lines[1:], None]):
         header = _header(line)
         if header is not None:
             controllers.append(header)
@@ -191,7 +197,7 @@ def parse_controllers(text: str) -> ToolFacts:
         elif not controllers:
             notes.append(line.text)
         else:
-            part = _take(controllers[-1], part, line)
+            part = _take(controllers[-1], part, line, following)
     refused = [error for error in errors if _NONE not in error.lower()]
     if refused:
         raise ToolError(f"ssacli refused: {refused[0][:300]}")
@@ -238,15 +244,18 @@ def _header(line: Line) -> Controller | None:
     return Controller(match.group("model"), slot, serial.group("serial") if serial else "")
 
 
-def _take(controller: Controller, part: Part | None, line: Line) -> Part | None:
+def _take(controller: Controller, part: Part | None, line: Line, following: Line | None) -> Part | None:
     """One line of a controller; the part that the next lines belong to."""
     begun = _begin(controller, part, line)
     if begun is not None:
+        if part is not None and part.kind == "unknown" and begun.kind == "volume" and line.indent > part.indent:
+            raise ToolError(f"ssacli lists {line.text[:80]!r} under {part.name[:80]!r}, which is not understood")
         return begun
     if line.text.lower() in _PLAIN:
         controller.array = ""
         return None
-    if not line.labelled:
+    # a value of its own, with labels below it: the heading of an object of another release
+    if not line.labelled or (line.value and following is not None and following.indent > line.indent):
         return _unknown(controller, part, line)
     while part is not None and part.kind == "unknown" and line.indent <= part.indent:
         part = part.outer
