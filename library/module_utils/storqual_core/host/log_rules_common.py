@@ -268,7 +268,8 @@ COMMON: tuple[Rule, ...] = (
         "adapter_fault",
         r"AMD-Vi: .*(?:IO_PAGE_FAULT|ILLEGAL_DEV_TABLE|DEV_TAB_HARDWARE_ERROR|PAGE_TAB_HARDWARE_ERROR"
         r"|Completion-Wait loop timed out|IOMMU mapping error)"
-        r"|\bDMAR: .*(?:fault addr|handling fault status|Allocating \d+-page iova failed)",
+        r"|\bDMAR: .*(?:fault addr|handling fault status|Allocating \d+-page iova failed)"
+        r"|\bAMD-Vi: Event logged",
         "DMAR: [DMA Write] Request device [03:00.0] fault addr 1000 [fault reason 05] PTE Write access is not set",
         source="drivers/iommu/amd/iommu.c, drivers/iommu/intel/dmar.c",
     ),

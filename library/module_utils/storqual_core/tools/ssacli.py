@@ -9,6 +9,7 @@ names are looked for in the tool's own help first. How policies are modified is 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Mapping
 
 from ..kit.command import Completed, Runner, run_first
@@ -144,6 +145,9 @@ _ARRAY = re.compile(
     r"^array:? (?P<name>[A-Z]{1,2})(?: +\((?P<remarks>.*)\))?(?:: (?P<state>[^()]+))?$", re.IGNORECASE
 )
 _ENCLOSURE = re.compile(r"^(?:Enclosure SEP\b|SEP\b|Expander\b|.* at Port )", re.IGNORECASE)
+_SHORT_ENCLOSURE = re.compile(
+    r"^(?P<name>(?:Enclosure SEP|SEP|Expander)\b.*?) \((?P<told>[^():]+: .*)\)$", re.IGNORECASE
+)
 # a drive that does not answer has a size of dashes
 _SIZE = re.compile(r"^(?:\d+(?:\.\d+)?|[-?]+)\s*[KMGTP]i?B$", re.IGNORECASE)
 _LISTED = re.compile(r"(?:physical|logical)drive\b|\S.*\((?:[^()]*, )?RAID [^()]*\)", re.IGNORECASE)
@@ -220,7 +224,12 @@ def _without_notices(text: str) -> tuple[list[Line], list[str]]:
     lines: list[Line] = []
     notices: list[str] = []
     notice: Line | None = None
+    before: Line | None = None
     for line in map(read_line, text.splitlines()):
+        if line is not None and notice is None and _goes_on(before, line):
+            lines[-1] = replace(lines[-1], value=f"{lines[-1].value} {line.text}")
+            continue
+        before = line
         if line is None or _header(line) is not None or _LISTED.match(line.text):
             notice = None
         elif _NOTICE.match(line.text):
@@ -234,6 +243,19 @@ def _without_notices(text: str) -> tuple[list[Line], list[str]]:
     return lines, notices
 
 
+def _goes_on(before: Line | None, line: Line) -> bool:
+    """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
+    if before is None or not before.value or before.indent == 0 or line.indent > 0:
+        return False
+    begins = (_NOTICE, _LISTED, _ARRAY, _ENCLOSURE)
+    return (
+        _header(line) is None
+        and line.label.lower() != "error"
+        and line.text.lower() not in _PLAIN
+        and not any(pattern.match(line.text) for pattern in begins)
+    )
+
+
 def _header(line: Line) -> Controller | None:
     """The controller that a line begins."""
     match = (_HEADER.match(line.text) or _CHASSIS.match(line.text)) if line.indent == 0 else None
@@ -241,7 +263,12 @@ def _header(line: Line) -> Controller | None:
         return None
     serial = _SERIAL.search(line.text)
     slot = _SERIAL.sub("", match.group("slot")).strip()
-    return Controller(match.group("model"), slot, serial.group("serial") if serial else "")
+    found = Controller(match.group("model"), slot, serial.group("serial") if serial else "")
+    remarks = _SERIAL.sub("", match.groupdict().get("rest") or "").strip()
+    if remarks:
+        # `(Embedded) (HBA Mode)`
+        found.settings.add("Remarks", re.sub(r"\)\s*\(", ", ", remarks).strip("()"))
+    return found
 
 
 def _take(controller: Controller, part: Part | None, line: Line, following: Line | None) -> Part | None:
@@ -301,6 +328,12 @@ def _begin(controller: Controller, part: Part | None, line: Line) -> Part | None
         found = controller.begin("array", controller.array, line.indent)
         found.short = _remarks(array.group("remarks") or "", array.group("state") or "")
         return found
+    enclosure = _SHORT_ENCLOSURE.match(line.text)
+    if enclosure is not None:
+        controller.array = ""
+        found = controller.begin("enclosure", enclosure.group("name"), line.indent)
+        found.fields = _remarks(enclosure.group("told"), "")
+        return found
     kind = _BEGINS.get(plain_label(line.label)) if line.labelled else None
     if kind is not None:
         if kind == "array":
@@ -313,7 +346,7 @@ def _begin(controller: Controller, part: Part | None, line: Line) -> Part | None
 
 
 def _remarks(remarks: str, state: str) -> Fields:
-    """What stands in brackets behind an array: `SAS, Unused Space: 0  MB`, `Failed`."""
+    """What stands in brackets behind an array or an enclosure: `SAS, Unused Space: 0  MB`, `Failed`, `Port: 1I`."""
     found = Fields({"Status": state} if state else None)
     for word in remarks.split(","):
         label, colon, value = word.partition(":")

@@ -401,3 +401,44 @@ def test_a_status_without_its_controller_is_read() -> None:
     assert (adapter.index, adapter.model, adapter.health) == ("", "", "Cache Status: Failed")
     with pytest.raises(ToolError, match="names no controller"):
         ssacli.parse_controllers("   Controller Status: OK\n   Serial Number: SN1\n")
+
+
+def test_a_sentence_that_was_wrapped_at_the_margin_is_one_value() -> None:
+    told = "   Bus Interface: PCI\n"
+    wrapped = (
+        "   Cache Status Details: The cache could not write\nall: 3 blocks wait until its\nmodule is replaced.\n"
+    )
+    before, after = (ssacli.parse_controllers(text) for text in (TREE, TREE.replace(told, wrapped + told, 1)))
+    details = "The cache could not write all: 3 blocks wait until its module is replaced."
+    settings = dict(after.adapters[0].settings)
+    assert settings.pop("Cache Status Details") == details
+    assert replace(after.adapters[0], settings=settings) == before.adapters[0]
+    assert after.notes == before.notes
+
+
+@pytest.mark.parametrize("line", ["array B", "Error: it stopped.", "unassigned", "Warning: the cache is hot"])
+def test_a_line_at_the_margin_that_begins_something_is_no_rest_of_a_value(line: str) -> None:
+    text = f"Smart Array P222 in Slot 4\n   Cache Status: OK\n{line}\n"
+    if line.startswith("Error"):
+        with pytest.raises(ToolError, match="it stopped"):
+            ssacli.parse_controllers(text)
+    else:
+        assert ssacli.parse_controllers(text).adapters[0].settings["Cache Status"] == "OK"
+
+
+def test_what_stands_behind_the_slot_is_kept() -> None:
+    (adapter,) = ssacli.parse_controllers("Smart HBA H7 in Slot 0 (Embedded) (HBA Mode) (sn: PSN0003 )\n").adapters
+    assert (adapter.index, adapter.serial, adapter.settings) == ("0", "PSN0003", {"Remarks": "Embedded, HBA Mode"})
+
+
+def test_an_enclosure_in_one_line_is_an_enclosure() -> None:
+    text = (
+        "Smart Array P222 in Slot 4\n\n   SEP (Vendor ID ACME, Model Cage 8) 380 (WWID: 500143800000000F)\n"
+        "   Expander 381 (WWID: 5001438000000010, Port: 1I, Box: 2)\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    sep, expander = adapter.enclosures
+    assert (sep.vendor, sep.model) == ("ACME", "Cage 8")
+    assert (expander.position, expander.model) == ("1I:2", "Expander 381")
+    assert adapter.settings["Expander 381: WWID"] == "5001438000000010"
+    assert len(adapter.settings) == 4
