@@ -71,7 +71,7 @@ class FakeMd:
         if words == ["--detail", "--scan"]:
             said = "".join(f"ARRAY {array.node} metadata=1.2 UUID=x\n" for array in self.arrays.values())
         elif words[0] == "--detail":
-            said = self._detail(self.arrays[words[1].rsplit("/", 1)[-1]])
+            said = "".join(self._detail(self.arrays[node.rsplit("/", 1)[-1]]) for node in words[1:])
         elif words[0] == "--create":
             said = self._create(words[1], words[2:])
         elif words[0] == "--stop":

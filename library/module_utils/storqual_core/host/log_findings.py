@@ -24,7 +24,7 @@ RULES: tuple[Rule, ...] = (*DRIVERS, *LINKS, *COMMON, *SCSI)
 """The shipped rules."""
 
 _EVIDENCE_LINES = 5
-_OF_ANY_DRIVER = ("kernel_bug", "hung_task", "aer")
+_OF_ANY_DRIVER = ("kernel_bug", "memory_short", "hung_task", "aer")
 _OTHERS = re.compile(
     r"^(?:e1000e?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
     r"qede?|qlcnic|netxen_nic|sfc|enic|vmxnet3|virtio_net|atlantic|forcedeth|sky2|ena|hns3|nfp|mana|hv_netvsc|ionic)\b"

@@ -13,6 +13,7 @@ from typing import Mapping, Sequence
 
 KINDS: Mapping[str, str] = {
     "kernel_bug": "the kernel found a fault in itself",
+    "memory_short": "the kernel ran out of memory",
     "hung_task": "a task waited too long",
     "aer": "PCI Express or machine-check error",
     "file_system_error": "a file system reported an error",

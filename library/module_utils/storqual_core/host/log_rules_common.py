@@ -94,6 +94,24 @@ COMMON: tuple[Rule, ...] = (
         source="kernel/rcu/tree_stall.h",
     ),
     Rule(
+        "memory_short",
+        r"\bpage allocation (?:failure|stalls)\b|\bSLU[BA]: Unable to allocate memory\b",
+        "kworker/u8:2: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP|__GFP_ZERO)",
+        source="mm/page_alloc.c, mm/slub.c, mm/slab.c",
+    ),
+    Rule(
+        "memory_short",
+        r"\binvoked oom-killer\b|^oom-kill:|\bout of memory: kill|^oom_reaper: reaped",
+        "Out of memory: Killed process 812 (fio) total-vm:40kB, anon-rss:4kB, file-rss:0kB, shmem-rss:0kB",
+        source="mm/oom_kill.c",
+    ),
+    Rule(
+        "memory_short",
+        r"\bswiotlb buffer is full\b|\bDMA: Out of SW-IOMMU space\b",
+        "mpt3sas 0000:01:00.0: swiotlb buffer is full (sz: 65536 bytes), total 32768 (slots), used 128 (slots)",
+        source="kernel/dma/swiotlb.c",
+    ),
+    Rule(
         "hung_task",
         r"task \S+ blocked for more than \d+ seconds",
         "INFO: task kworker/0:1:23 blocked for more than 120 seconds.",
@@ -250,7 +268,8 @@ COMMON: tuple[Rule, ...] = (
         "adapter_fault",
         r"AMD-Vi: .*(?:IO_PAGE_FAULT|ILLEGAL_DEV_TABLE|DEV_TAB_HARDWARE_ERROR|PAGE_TAB_HARDWARE_ERROR"
         r"|Completion-Wait loop timed out|IOMMU mapping error)"
-        r"|\bDMAR: .*(?:fault addr|handling fault status|Allocating \d+-page iova failed)",
+        r"|\bDMAR: .*(?:fault addr|handling fault status|Allocating \d+-page iova failed)"
+        r"|\bAMD-Vi: Event logged",
         "DMAR: [DMA Write] Request device [03:00.0] fault addr 1000 [fault reason 05] PTE Write access is not set",
         source="drivers/iommu/amd/iommu.c, drivers/iommu/intel/dmar.c",
     ),

@@ -133,7 +133,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"^mega(?:raid|sas)\S*[ :].*(?:FW restarted|adapter reset|waiting for \d+ commands"
+        r"^mega(?:raid|sas)\S*[ :].*(?:FW restarted|adapter reset|waiting for \d+ (?:command|cmd)s"
         r"|Reset successful|HBA recovery|kill adapter|Adapter is DEAD)",
         "megasas: [ 5]waiting for 1 commands to complete",
         driver="megaraid_sas",
@@ -141,7 +141,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout",
-        r"^mega(?:raid|sas)\S*[ :].*DCMD.*timed out",
+        r"^mega(?:raid|sas)\S*[ :].*DCMD.*(?:timed out|timeout is detected)",
         "megaraid_sas 0000:03:00.0: DCMD(opcode: 0x10b0100) is timed out, func:megasas_sync_map_info",
         driver="megaraid_sas",
         kernels="4.6-",
@@ -150,7 +150,7 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "adapter_reset",
         r"\b(?:aacraid|AAC\d*)\b.*(?:\bIOP reset\b|Host (?:bus|adapter) reset|Adapter kernel panic"
-        r"|BLINK ?LED|Controller reset|adapter reset|SCSI hang)",
+        r"|BLINK ?LED|Controller reset|adapter reset|SCSI hang|Resetting bus|SCSI bus (?:appears|reset))",
         "aacraid 0000:86:00.0: Issuing IOP reset",
         driver="aacraid",
         source="drivers/scsi/aacraid",
@@ -304,11 +304,13 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_fault",
-        r"\bmpi3mr\d*: .*\bfault_code\b",
+        r"\bmpi3mr\d*: .*(?:\bfault_code\b|\bunrecoverable\b|base_reset failed|Failed ioc_status|pcie link is down)"
+        r"|\bsmartpqi\b.*received invalid response"
+        r"|^mega(?:raid|sas)\S*[ :].*(?:FW responded with invalid status|Marking controller dead)"
+        r"|\b(?:aacraid|AAC\d*)\b.*(?:PCI error detected|Battery: (?:low|dead|fail))",
         "mpi3mr0: fault_code 0x0000f002",
-        driver="mpi3mr",
-        kernels="5.14-",
-        source="drivers/scsi/mpi3mr/mpi3mr_fw.c",
+        driver="mpi3mr, megaraid_sas, aacraid",
+        source="drivers/scsi",
     ),
     Rule(
         "md_degraded",
@@ -321,9 +323,9 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "task_abort",
         r"^sas: (?:Enter sas_scsi_recover_host busy: [1-9]|trying to find task|.*aborting task"
-        r"|.*cmd error handler)",
+        r"|.*cmd error handler)|\bpm8001_abort_task \d+:\s*rc ?= ?[1-9]",
         "sas: Enter sas_scsi_recover_host busy: 1 failed: 1",
-        driver="libsas",
+        driver="libsas, pm80xx",
         source="drivers/scsi/libsas/sas_scsi_host.c",
     ),
     Rule(

@@ -61,8 +61,9 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "link_event",
-        r"\blpfc\b.*(?:\bLink (?:Up|Down) Event|\bPort Down\b|\bPending Link Event|\b(?:FLOGI|PLOGI"
-        r"|PRLI|FDISC|ADISC) failure|\bNo retry ELS command)",
+        r"\blpfc\d*\b.*(?:\bLink (?:Up|Down) Event|\bPort Down\b|\bPending Link Event|\b(?:FLOGI|PLOGI"
+        r"|PRLI|FDISC|ADISC) (?:failure|failed|timeout)|\bNo retry ELS command"
+        r"|Timeout while waiting for NameServer)",
         "lpfc 0000:04:00.0: 0:1305 Link Down Event x2 received Data: x2 x20 x800110 x0 x0",
         driver="lpfc",
         source="drivers/scsi/lpfc",
@@ -70,23 +71,23 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"\blpfc\b.*\bDevloss timeout",
+        r"\blpfc\d*\b.*\bDevloss timeout",
         "lpfc 0000:04:00.0: 0:(0):0203 Devloss timeout on WWPN 50:01:00:00:00:00:00:01 NPort x010000 Data: x0 x7 x0",
         driver="lpfc",
         source="drivers/scsi/lpfc",
     ),
     Rule(
         "task_abort",
-        r"\blpfc\b.*(?:SCSI (?:L|l)ayer (?:I/O Abort|issued (?:Device|Target|LUN) Reset)"
-        r"|abort handler|Abort outstanding I/O)",
+        r"\blpfc\d*\b.*(?:SCSI (?:L|l)ayer (?:I/O Abort|issued (?:Device|Target|LUN) Reset)"
+        r"|abort handler|Abort outstanding I/O|I/O flush failure)",
         "lpfc 0000:04:00.0: 0:(0):0713 SCSI layer issued Device Reset (0, 1) return x2002",
         driver="lpfc",
         source="drivers/scsi/lpfc",
     ),
     Rule(
         "adapter_reset",
-        r"\blpfc\b.*(?:Adapter Hardware Error|HBA (?:needs|reset)|issued (?:Bus|Host) Reset"
-        r"|Port Status Event|Firmware dump)",
+        r"\blpfc\d*\b.*(?:Adapter Hardware Error|HBA (?:needs|reset)|issued (?:Bus|Host) Reset"
+        r"|Port Status Event|Firmware dump|Resetting board|Reset Needed)",
         "lpfc 0000:04:00.0: 0:0457 Adapter Hardware Error Data: x80000000",
         driver="lpfc",
         source="drivers/scsi/lpfc",
@@ -150,14 +151,15 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\blpfc\b.*(?:FCP (?:cmd|command) x\w+ failed|Rsp Ring \d+ error|Iodone .* error)",
+        r"\blpfc\d*\b.*(?:FCP (?:cmd|command) x\w+ failed|Rsp Ring \d+ error|Iodone .* error)",
         "lpfc 0000:04:00.0: 0:(0):0729 FCP cmd x28 failed <0/1> status: x3 result: x16",
         driver="lpfc",
         source="drivers/scsi/lpfc",
     ),
     Rule(
         "adapter_fault",
-        r"\blpfc\b.*(?:initialization error|Adapter failed|Failed to (?:init|issue|allocate|post))",
+        r"\blpfc\d*\b.*(?:initialization error|Adapter failed|Failed to (?:init|issue|allocate|post)"
+        r"|temperature (?:is too high|exceeded))",
         "lpfc 0000:04:00.0: 0:0324 Config Port initialization error, mbxCmd x88",
         driver="lpfc",
         source="drivers/scsi/lpfc",
@@ -244,7 +246,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\blpfc\b.*(?:ELS CQE error|connect admin queue failed)",
+        r"\blpfc\d*\b.*(?:ELS CQE error|connect admin queue failed)",
         "lpfc 0000:04:00.0: 0:0357 ELS CQE error: status=x3: CQE: 116b0300 0 0 90010000",
         driver="lpfc",
         source="drivers/scsi/lpfc",
@@ -255,5 +257,34 @@ LINKS: tuple[Rule, ...] = (
         "**** lpfc_rport_invalid: Null vport on ndlp ffff88828bd82e00, DID fffffe",
         driver="lpfc",
         source="drivers/scsi/lpfc/lpfc_hbadisc.c",
+    ),
+    Rule(
+        "timeout",
+        r"\b(?:aacraid|AAC\d*)\b.*timeout detected on",
+        "aacraid:ID(0:02:0) Timeout detected on cmd[0x2a]",
+        driver="aacraid",
+        source="what controllers of SCSI print through drivers/scsi/aacraid",
+    ),
+    Rule(
+        "medium_error",
+        r"\b(?:aacraid|AAC\d*)\b.*(?:Medium Error|Error Too Long To Correct|BBR sequence)",
+        "aacraid:ID(0:02:0); Medium Error, Block Range 4096 : 4223",
+        driver="aacraid",
+        source="what controllers of SCSI print through drivers/scsi/aacraid",
+    ),
+    Rule(
+        "sense_error",
+        r"\b(?:aacraid|AAC\d*)\b.*\[k:0x[1-9a-f]",
+        "aacraid:ID(0:02:0); Unit Attention [k:0x6,c:0x29,q:0x2]",
+        driver="aacraid",
+        source="what controllers of SCSI print through drivers/scsi/aacraid",
+        severity="warning",
+    ),
+    Rule(
+        "io_error",
+        r"\b(?:aacraid|AAC\d*)\b.*(?:Error Event|returning error|drive failure)",
+        "aacraid:ID(0:02:0); Error Event [command:0x2a]",
+        driver="aacraid",
+        source="what controllers of SCSI print through drivers/scsi/aacraid",
     ),
 )

@@ -159,6 +159,11 @@ class FirmwareImage:
     component: str = "firmware"
     activation: str = "none"
 
+    def whole_only(self) -> tuple[str, ...]:
+        """The objection of a tool whose images hold all parts of an adapter and are written as one."""
+        told = f"an image of this tool has all parts of an adapter; declare it without {self.component}"
+        return () if self.component == "firmware" else (told,)
+
 
 @dataclass(frozen=True)
 class VolumeRequest:

@@ -207,10 +207,7 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
     """Its images hold all parts of an adapter and are written as one."""
-    whole = image.component == "firmware"
-    return (
-        () if whole else (f"an image of this tool has all parts of an adapter; declare it without {image.component}",)
-    )
+    return image.whole_only()
 
 
 def download(runner: Runner, index: str, image: FirmwareImage) -> None:

@@ -15,8 +15,11 @@ from ..kit.errors import ToolError
 
 _PLACE = r"^\[([0-9N]+:[0-9]+:[0-9]+:[0-9]+)\] *"
 _NODE = r"(-|/dev/\S+)"
-_SCSI = re.compile(_PLACE + r"(.{8})(.{8}) (.{16}) (.{4}) +" + _NODE + r"(?: +" + _NODE + r")?\s*$")
-_NVME = re.compile(_PLACE + r"(.{8})(\S.*?) +" + _NODE + r"(?: +" + _NODE + r")?\s*$")
+# behind the nodes `-s` prints a size, a dash for what has none
+_NODES = _NODE + r"(?: +" + _NODE + r")?(?: +(?:-|[0-9.]+[kKMGTP]?i?B))?\s*$"
+# a kernel without the driver sd or sg has no node to print
+_SCSI = re.compile(_PLACE + r"(.{8})(.{8}) (.{16}) (.{4})(?: +" + _NODES + r"|\s*$)")
+_NVME = re.compile(_PLACE + r"(.{8})(\S.*?) +" + _NODES)
 
 
 @dataclass(frozen=True)

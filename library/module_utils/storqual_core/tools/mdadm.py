@@ -59,6 +59,17 @@ def parse_scan(text: str) -> tuple[str, ...]:
     return tuple(nodes)
 
 
+def parse_details(text: str) -> tuple[VolumeFacts, ...]:
+    """All arrays of one `mdadm --detail`, each below the line of its node. Raises ToolError as for one."""
+    found = re.split(r"^(?=/dev/\S+:\s*$)", text, flags=re.MULTILINE)
+    # what stands before the first node is no array, and is refused as one
+    volumes = tuple(parse_detail(part) for part in found if part.strip() or len(found) == 1)
+    again = [volume.id for volume in volumes if [each.id for each in volumes].count(volume.id) > 1]
+    if again:
+        raise ToolError(f"mdadm --detail shows {again[0]} twice")
+    return volumes
+
+
 def parse_detail(text: str) -> VolumeFacts:
     """One array of `mdadm --detail`. What has no field of its own is in `settings`, as printed.
 
@@ -234,14 +245,18 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     ended = runner(["mdadm", "--detail", "--scan"], timeout=_TIMEOUT)
     if ended.rc != 0:
         raise _failure(ended, f"the arrays of {index} cannot be listed")
-    return tuple(_read(runner, node) for node in parse_scan(ended.stdout))
+    nodes = parse_scan(ended.stdout)
+    return _read(runner, *nodes) if nodes else ()
 
 
-def _read(runner: Runner, node: str) -> VolumeFacts:
-    ended = runner(["mdadm", "--detail", node], timeout=_TIMEOUT)
+def _read(runner: Runner, *nodes: str) -> tuple[VolumeFacts, ...]:
+    ended = runner(["mdadm", "--detail", *nodes], timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"array {node} cannot be read")
-    return parse_detail(ended.stdout)
+        raise _failure(ended, f"array {', '.join(nodes)} cannot be read")
+    volumes = parse_details(ended.stdout)
+    if len(volumes) != len(nodes):
+        raise ToolError(f"mdadm --detail was asked for {len(nodes)} arrays and shows {len(volumes)}")
+    return volumes
 
 
 def read_facts(runner: Runner) -> ToolFacts:
@@ -327,4 +342,5 @@ def resume(runner: Runner, index: str, volume: VolumeFacts) -> None:
 
 def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:  # noqa: ARG001 - a capability
     """Percent done by task; empty when the array is idle. Raises ToolError."""
-    return _read(runner, volume.id).progress
+    (found,) = _read(runner, volume.id)
+    return found.progress

@@ -124,9 +124,9 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
     if strange:
         raise ToolError(f"{index}: labels that belong to nothing: {', '.join(strange)[:200]}")
     kinds = [fields.get("").lower() for fields in parts["physical"]]
-    drives = [
-        _drive(fields, index) for fields, kind in zip(parts["physical"], kinds) if "enclosure services" not in kind
-    ]
+    services = [fields for fields, kind in zip(parts["physical"], kinds) if "enclosure services" in kind]
+    drives = [_drive(fields, index) for fields in parts["physical"] if fields not in services]
+    enclosures = [*parts["enclosure"], *services]
     adapter = AdapterFacts(
         index=index,
         model=settings.get("Controller type"),
@@ -136,13 +136,10 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             for label, name in (("Firmware version", "firmware"), ("BIOS version", "bios"))
             if label in settings
         },
-        settings=settings.printed(),
+        settings={**settings.printed(), **_around(enclosures)},
         drives=tuple(drives),
         volumes=tuple(_volume(fields, drives) for fields in parts["ir"]),
-        enclosures=tuple(
-            EnclosureFacts(position=each.get("Enclosure#"), slots=_number(each.get("Numslots")))
-            for each in parts["enclosure"]
-        ),
+        enclosures=tuple(_enclosure(each, services) for each in parts["enclosure"]),
     )
     return ToolFacts((adapter,), tuple(notes))
 
@@ -228,6 +225,28 @@ def _drive(fields: Fields, index: str) -> DriveFacts:
         state=_code(fields.get("State")),
         media=_told(fields.get("Drive Type")),
         settings=fields.without("", *_DRIVE_LABELS),
+    )
+
+
+def _around(enclosures: Sequence[Fields]) -> dict[str, str]:
+    """What is told of enclosures and of their services devices and has no field of its own."""
+    found = Fields()
+    for fields in enclosures:
+        for label, value in fields.without("", "Enclosure#", "Numslots").items():
+            found.add(f"enclosure {fields.get('Enclosure#')}: {label}", value)
+    return found.printed()
+
+
+def _enclosure(fields: Fields, services: Sequence[Fields]) -> EnclosureFacts:
+    """An enclosure, with what its services device tells of itself."""
+    number = fields.get("Enclosure#")
+    device = next((each for each in services if each.get("Enclosure #") == number), Fields())
+    return EnclosureFacts(
+        position=number,
+        vendor=_told(device.get("Manufacturer")),
+        model=_told(device.get("Model Number")),
+        slots=_number(fields.get("Numslots")),
+        state=_code(device.get("State")),
     )
 
 

@@ -55,7 +55,7 @@ class Inquiry:
 
 
 def parse_mode_pages(text: str) -> ModeSense:
-    """`sg_modes -a`. Raises ToolError when there is no page, or one that is cut off."""
+    """`sg_modes -a`. A page that is shorter than it says is a note; raises ToolError when no page is whole."""
     identity = kind = title = ""
     notes: list[str] = []
     blocks: list[tuple[str, list[str]]] = []
@@ -83,8 +83,13 @@ def parse_mode_pages(text: str) -> ModeSense:
             notes.append(f"{name}: {data_bytes.hex(' ')}")
             continue
         subpage = data_bytes[1] if data_bytes[0] & 0x40 and len(data_bytes) > 1 else 0
-        pages[number, subpage] = check_page(data_bytes, number, subpage)
-        titles[number, subpage] = name
+        try:
+            pages[number, subpage] = check_page(data_bytes, number, subpage)
+        except ToolError as problem:
+            # one page that a drive does not send whole says nothing against the others
+            notes.append(f"{name}: {problem}: {data_bytes.hex(' ')}")
+        else:
+            titles[number, subpage] = name
     if not pages:
         raise ToolError(f"sg_modes printed no mode page: {notes[-1][:200] if notes else 'nothing'}")
     return ModeSense(identity, kind, pages, titles, tuple(notes))

@@ -9,6 +9,7 @@ names are looked for in the tool's own help first. How policies are modified is 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Mapping
 
 from ..kit.command import Completed, Runner, run_first
@@ -145,10 +146,14 @@ _ARRAY = re.compile(
     r"^array:? (?P<name>[A-Z]{1,2})(?: +\((?P<remarks>.*)\))?(?:: (?P<state>[^()]+))?$", re.IGNORECASE
 )
 _ENCLOSURE = re.compile(r"^(?:Enclosure SEP\b|SEP\b|Expander\b|.* at Port )", re.IGNORECASE)
+_SHORT_ENCLOSURE = re.compile(
+    r"^(?P<name>(?:Enclosure SEP|SEP|Expander)\b.*?) \((?P<told>[^():]+: .*)\)$", re.IGNORECASE
+)
 # a drive that does not answer has a size of dashes
 _SIZE = re.compile(r"^(?:\d+(?:\.\d+)?|[-?]+)\s*[KMGTP]i?B$", re.IGNORECASE)
-_LISTED = re.compile(r"(?:physical|logical)drive\b", re.IGNORECASE)
+_LISTED = re.compile(r"(?:physical|logical)drive\b|\S.*\((?:[^()]*, )?RAID [^()]*\)", re.IGNORECASE)
 _BEGINS = {"logicaldrive": "volume", "portname": "port", "sensorid": "sensor", "array": "array"}
+_STATUSES = ("controllerstatus", "cachestatus", "batterycapacitorstatus", "batterystatus", "capacitorstatus")
 _PLAIN = ("unassigned", "unassigned drives", "physical drives", "none attached", "hba drives")
 _NONE = "no controllers detected"
 # a paragraph for people, which may stand anywhere and ends with a blank line
@@ -163,9 +168,11 @@ _OWNED = (
     "faulttolerance",
     "uniqueidentifier",
     "stripsize",
+    "diskname",
+    "mountpoints",
 )
 # of these, what an array, a port, a sensor and an enclosure have none of
-_INNER = ("rotationalspeed", "drivetype", "faulttolerance", "uniqueidentifier", "stripsize")
+_INNER = _OWNED[_OWNED.index("rotationalspeed") :]
 # labels that one object has once, so that a second one belongs to an object whose heading was not understood
 _ONCE = ("portid", "sasaddress", "serialnumber", "wwid", "uniqueidentifier", "faulttolerance")
 
@@ -180,7 +187,10 @@ def parse_controllers(text: str) -> ToolFacts:
     lines, notes = _without_notices(text)
     errors: list[str] = []
     part: Part | None = None
-    for line in lines:
+    if lines and all(plain_label(line.label) in _STATUSES for line in lines):
+        # `show status`, cut from what stands around it
+        controllers.append(Controller("", ""))
+    for line, following in zip(lines, [*lines[1:], None]):
         header = _header(line)
         if header is not None:
             controllers.append(header)
@@ -192,7 +202,7 @@ def parse_controllers(text: str) -> ToolFacts:
         elif not controllers:
             notes.append(line.text)
         else:
-            part = _take(controllers[-1], part, line)
+            part = _take(controllers[-1], part, line, following)
     refused = [error for error in errors if _NONE not in error.lower()]
     if refused:
         raise ToolError(f"ssacli refused: {refused[0][:300]}")
@@ -215,7 +225,12 @@ def _without_notices(text: str) -> tuple[list[Line], list[str]]:
     lines: list[Line] = []
     notices: list[str] = []
     notice: Line | None = None
+    before: Line | None = None
     for line in map(read_line, text.splitlines()):
+        if line is not None and notice is None and _goes_on(before, line):
+            lines[-1] = replace(lines[-1], value=f"{lines[-1].value} {line.text}")
+            continue
+        before = line
         if line is None or _header(line) is not None or _LISTED.match(line.text):
             notice = None
         elif _NOTICE.match(line.text):
@@ -229,6 +244,19 @@ def _without_notices(text: str) -> tuple[list[Line], list[str]]:
     return lines, notices
 
 
+def _goes_on(before: Line | None, line: Line) -> bool:
+    """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
+    if before is None or not before.value or before.indent == 0 or line.indent > 0:
+        return False
+    begins = (_NOTICE, _LISTED, _ARRAY, _ENCLOSURE)
+    return (
+        _header(line) is None
+        and line.label.lower() != "error"
+        and line.text.lower() not in _PLAIN
+        and not any(pattern.match(line.text) for pattern in begins)
+    )
+
+
 def _header(line: Line) -> Controller | None:
     """The controller that a line begins."""
     match = (_HEADER.match(line.text) or _CHASSIS.match(line.text)) if line.indent == 0 else None
@@ -236,18 +264,26 @@ def _header(line: Line) -> Controller | None:
         return None
     serial = _SERIAL.search(line.text)
     slot = _SERIAL.sub("", match.group("slot")).strip()
-    return Controller(match.group("model"), slot, serial.group("serial") if serial else "")
+    found = Controller(match.group("model"), slot, serial.group("serial") if serial else "")
+    remarks = _SERIAL.sub("", match.groupdict().get("rest") or "").strip()
+    if remarks:
+        # `(Embedded) (HBA Mode)`
+        found.settings.add("Remarks", re.sub(r"\)\s*\(", ", ", remarks).strip("()"))
+    return found
 
 
-def _take(controller: Controller, part: Part | None, line: Line) -> Part | None:
+def _take(controller: Controller, part: Part | None, line: Line, following: Line | None) -> Part | None:
     """One line of a controller; the part that the next lines belong to."""
     begun = _begin(controller, part, line)
     if begun is not None:
+        if part is not None and part.kind == "unknown" and begun.kind == "volume" and line.indent > part.indent:
+            raise ToolError(f"ssacli lists {line.text[:80]!r} under {part.name[:80]!r}, which is not understood")
         return begun
     if line.text.lower() in _PLAIN:
         controller.array = ""
         return None
-    if not line.labelled:
+    # a value of its own, with labels below it: the heading of an object of another release
+    if not line.labelled or (line.value and following is not None and following.indent > line.indent):
         return _unknown(controller, part, line)
     while part is not None and part.kind == "unknown" and line.indent <= part.indent:
         part = part.outer
@@ -293,6 +329,12 @@ def _begin(controller: Controller, part: Part | None, line: Line) -> Part | None
         found = controller.begin("array", controller.array, line.indent)
         found.short = _remarks(array.group("remarks") or "", array.group("state") or "")
         return found
+    enclosure = _SHORT_ENCLOSURE.match(line.text)
+    if enclosure is not None:
+        controller.array = ""
+        found = controller.begin("enclosure", enclosure.group("name"), line.indent)
+        found.fields = _remarks(enclosure.group("told"), "")
+        return found
     kind = _BEGINS.get(plain_label(line.label)) if line.labelled else None
     if kind is not None:
         if kind == "array":
@@ -305,7 +347,7 @@ def _begin(controller: Controller, part: Part | None, line: Line) -> Part | None
 
 
 def _remarks(remarks: str, state: str) -> Fields:
-    """What stands in brackets behind an array: `SAS, Unused Space: 0  MB`, `Failed`."""
+    """What stands in brackets behind an array or an enclosure: `SAS, Unused Space: 0  MB`, `Failed`, `Port: 1I`."""
     found = Fields({"Status": state} if state else None)
     for word in remarks.split(","):
         label, colon, value = word.partition(":")

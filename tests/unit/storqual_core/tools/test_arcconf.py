@@ -337,3 +337,25 @@ Command completed successfully.
     assert arcconf.parse_config(text).adapters[0].drives[0].wwn == ""
     own = text.replace("name                    : 50000D1101D8A111", "name                    : 5000C50000000011")
     assert arcconf.parse_config(own).adapters[0].drives[0].wwn == "0x5000c50000000011"
+
+
+def test_a_channel_ends_the_device_of_the_channel_before() -> None:
+    text = """Controllers found: 1
+----------------------------------------------------------------------
+Physical Device information
+----------------------------------------------------------------------
+   Channel #0:
+      Transfer Speed                     : Ultra160
+      Device #6
+         Device is an Enclosure
+         Type                            : SAF-TE
+         Vendor                          : ACME
+   Channel #1:
+      Transfer Speed                     : Ultra320
+      Initiator at SCSI ID 7
+"""
+    (adapter,) = arcconf.parse_config(text + DONE).adapters
+    assert [(each.position, each.vendor) for each in adapter.enclosures] == [("device 6", "ACME")]
+    channels = {name: value for name, value in adapter.settings.items() if name.startswith("channel")}
+    assert channels == {"channel 0: Transfer Speed": "Ultra160", "channel 1: Transfer Speed": "Ultra320"}
+    assert not any("Ultra" in value for name, value in adapter.settings.items() if name.startswith("device"))

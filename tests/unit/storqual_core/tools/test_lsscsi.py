@@ -40,3 +40,15 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_a_path_that_fills_its_column_is_read() -> None:
     (found,) = lsscsi.parse_devices("[2:0:0:49409]wlun    EXAMPLE  ARRAY            0001  -          /dev/sg7\n")
     assert (found.path, found.kind, found.vendor, found.generic) == ("2:0:0:49409", "wlun", "EXAMPLE", "/dev/sg7")
+
+
+@pytest.mark.parametrize("end", ["", "  ", "  -", "  -          -", "  -          -               -"])
+def test_a_device_without_a_node_is_read(end: str) -> None:
+    (found,) = lsscsi.parse_devices(f"[4:0:9:0]    process EXAMPLE  CONSOLE          1.01{end}\n")
+    assert (found.kind, found.revision, found.node, found.generic) == ("process", "1.01", "", "")
+
+
+def test_a_size_behind_the_nodes_is_no_node() -> None:
+    line = "[4:0:1:0]    disk    EXAMPLE  ST TWO WORDS     0007  /dev/sda   /dev/sg0   2.00TB\n"
+    (found,) = lsscsi.parse_devices(line)
+    assert (found.node, found.generic) == ("/dev/sda", "/dev/sg0")

@@ -287,3 +287,26 @@ def test_a_task_that_waits_for_another_array_is_not_taken_for_an_initialisation(
 )
 def test_a_state_that_is_not_known_is_not_taken_for_a_good_one(state: str, healthy: bool | None) -> None:
     assert mdadm.parse_detail(REBUILDING.replace("active, degraded, recovering", state)).healthy is healthy
+
+
+def test_several_arrays_of_one_text_are_read_apart() -> None:
+    text = REBUILDING + WAITING
+    assert mdadm.parse_details(text) == (mdadm.parse_detail(REBUILDING), mdadm.parse_detail(WAITING))
+    scan = "ARRAY /dev/md125 metadata=1.2\nARRAY /dev/md/r5 metadata=1.2\n"
+    both = Call("mdadm --detail /dev/md125 /dev/md/r5", text)
+    assert [each.level for each in mdadm.read_volumes(Replay([Call(SCAN, scan), both]), "md")] == ["10", "5"]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "mdadm: md device /dev/md9 does not appear to be active.\n" + "{}"])
+def test_what_is_no_array_is_not_passed_over(text: str) -> None:
+    with pytest.raises(ToolError, match="was expected"):
+        mdadm.parse_details(text.format(REBUILDING))
+
+
+def test_arrays_are_as_many_as_were_asked_for_and_each_comes_once() -> None:
+    scan = "ARRAY /dev/md125 metadata=1.2\nARRAY /dev/md/r5 metadata=1.2\n"
+    one = Call("mdadm --detail /dev/md125 /dev/md/r5", REBUILDING)
+    with pytest.raises(ToolError, match="asked for 2 arrays and shows 1"):
+        mdadm.read_volumes(Replay([Call(SCAN, scan), one]), "md")
+    with pytest.raises(ToolError, match="shows /dev/md125 twice"):
+        mdadm.parse_details(REBUILDING * 2)

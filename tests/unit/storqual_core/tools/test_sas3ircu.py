@@ -209,3 +209,16 @@ def test_what_is_under_way_on_a_volume_is_called_as_other_tools_call_it(
         f"  Percentage complete       : 4.19%\n{DONE}"
     )
     assert sas3ircu.parse_status(text) == {"286": {task: 4.19}}
+
+
+def test_what_the_services_device_tells_is_told_of_its_enclosure() -> None:
+    text = DISPLAY.replace(
+        "  GUID                                    : N/A\n",
+        "  Manufacturer                            : ACME\n  Model Number                            : Cage8\n"
+        "  Firmware Revision                       : 0103\n  GUID                                    : N/A\n",
+    )
+    (adapter,) = sas3ircu.parse_display(text, "0").adapters
+    (enclosure,) = adapter.enclosures
+    assert (enclosure.vendor, enclosure.model, enclosure.state) == ("ACME", "Cage8", "SBY")
+    assert adapter.settings["enclosure 2: Firmware Revision"] == "0103"
+    assert adapter.settings["enclosure 2: Logical ID"] == "500065b3:6789abff"

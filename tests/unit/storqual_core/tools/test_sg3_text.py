@@ -23,9 +23,17 @@ def test_all_mode_pages_are_read_as_bytes() -> None:
     assert "00     00 00 00 00 00 00 02 00" in found.notes
 
 
-def test_a_page_that_is_cut_off_is_refused() -> None:
-    with pytest.raises(ToolError, match="0x08: 16 of 20 bytes"):
-        sg3_text.parse_mode_pages(fixture_text("sg3_text", "modes.txt").replace(" 10     00 00 00 00\n", ""))
+def test_a_page_that_is_cut_off_is_kept_as_a_note_and_takes_no_other_with_it() -> None:
+    short = fixture_text("sg3_text", "modes.txt").replace(" 10     00 00 00 00\n", "")
+    found = sg3_text.parse_mode_pages(short)
+    assert set(found.pages) == set(found.titles) == {(10, 0), (10, 1)}
+    assert any(note.startswith("Caching: mode page 0x08: 16 of 20 bytes came back: 88 12 ") for note in found.notes)
+    only = short.partition(">> Control,")[0]
+    with pytest.raises(ToolError, match="no mode page: Caching: mode page 0x08: 16 of 20 bytes"):
+        sg3_text.parse_mode_pages(only)
+
+
+def test_a_text_without_a_page_is_refused() -> None:
     with pytest.raises(ToolError, match="no mode page"):
         sg3_text.parse_mode_pages("")
 

@@ -348,7 +348,7 @@ def test_a_volume_whose_heading_is_not_understood_is_not_taken_for_its_array() -
          Size: 50.0 GB
          Fault Tolerance: 1
 """
-    with pytest.raises(ToolError, match="'Fault Tolerance' of array 'A'"):
+    with pytest.raises(ToolError, match="'Fault Tolerance' under 'Volume Of Tomorrow: 1'"):
         ssacli.parse_controllers(text)
     assert ssacli.parse_controllers(text.replace("Volume Of Tomorrow", "Logical Drive")).adapters[0].volumes
 
@@ -356,3 +356,89 @@ def test_a_volume_whose_heading_is_not_understood_is_not_taken_for_its_array() -
 def test_trouble_of_a_controller_is_told_under_any_label() -> None:
     text = "Smart Array P222 in Slot 4\n   Controller Status: OK\n   Module Status: Temporarily Disabled\n"
     assert ssacli.parse_controllers(text).adapters[0].health == "Module Status: Temporarily Disabled"
+
+
+VOLUME_OF_TOMORROW = """Smart Array P222 in Slot 4
+
+   Array: A
+      Interface Type: SAS
+
+      Volume: 1
+         Size: 50.0 GB
+         {}
+"""
+
+
+@pytest.mark.parametrize("label", ["Fault Tolerance: 1", "Disk Name: /dev/sda", "Mount Points: /srv 50.0 GB"])
+@pytest.mark.parametrize("heading", ["Volume: 1", "Volume 1"])
+def test_a_volume_under_a_heading_that_is_not_known_is_refused(label: str, heading: str) -> None:
+    with pytest.raises(ToolError, match="not a known drive or volume"):
+        ssacli.parse_controllers(VOLUME_OF_TOMORROW.format(label).replace("Volume: 1", heading))
+
+
+def test_a_volume_in_short_under_another_word_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"'pooleddrive 1 .*', which is not understood"):
+        ssacli.parse_controllers(SHORT + "\n      pooleddrive 1 (50 GB, RAID 1, OK)\n")
+
+
+def test_a_volume_below_an_array_that_is_called_otherwise_is_refused() -> None:
+    """Its members would be lost with the array."""
+    text = VOLUME_OF_TOMORROW.format("Fault Tolerance: 1").replace("Volume: 1", "Logical Drive: 1")
+    assert ssacli.parse_controllers(text).adapters[0].volumes
+    with pytest.raises(ToolError, match="'Logical Drive: 1' under 'Pool: A'"):
+        ssacli.parse_controllers(text.replace("Array: A", "Pool: A"))
+
+
+def test_what_stands_below_a_heading_that_is_not_known_is_not_the_controller_s() -> None:
+    text = SHORT + "\n   Backup Module: 3\n      Size: 4 GB\n"
+    facts = ssacli.parse_controllers(text)
+    assert facts.adapters == ssacli.parse_controllers(SHORT).adapters
+    assert facts.notes[-2:] == ("Backup Module: 3", "Backup Module: 3: Size: 4 GB")
+
+
+def test_a_status_without_its_controller_is_read() -> None:
+    (adapter,) = ssacli.parse_controllers("\n   Controller Status: OK\n   Cache Status: Failed\n").adapters
+    assert (adapter.index, adapter.model, adapter.health) == ("", "", "Cache Status: Failed")
+    with pytest.raises(ToolError, match="names no controller"):
+        ssacli.parse_controllers("   Controller Status: OK\n   Serial Number: SN1\n")
+
+
+def test_a_sentence_that_was_wrapped_at_the_margin_is_one_value() -> None:
+    told = "   Bus Interface: PCI\n"
+    wrapped = (
+        "   Cache Status Details: The cache could not write\nall: 3 blocks wait until its\nmodule is replaced.\n"
+    )
+    before, after = (ssacli.parse_controllers(text) for text in (TREE, TREE.replace(told, wrapped + told, 1)))
+    details = "The cache could not write all: 3 blocks wait until its module is replaced."
+    settings = dict(after.adapters[0].settings)
+    assert settings.pop("Cache Status Details") == details
+    assert replace(after.adapters[0], settings=settings) == before.adapters[0]
+    assert after.notes == before.notes
+
+
+@pytest.mark.parametrize("line", ["array B", "Error: it stopped.", "unassigned", "Warning: the cache is hot"])
+def test_a_line_at_the_margin_that_begins_something_is_no_rest_of_a_value(line: str) -> None:
+    text = f"Smart Array P222 in Slot 4\n   Cache Status: OK\n{line}\n"
+    if line.startswith("Error"):
+        with pytest.raises(ToolError, match="it stopped"):
+            ssacli.parse_controllers(text)
+    else:
+        assert ssacli.parse_controllers(text).adapters[0].settings["Cache Status"] == "OK"
+
+
+def test_what_stands_behind_the_slot_is_kept() -> None:
+    (adapter,) = ssacli.parse_controllers("Smart HBA H7 in Slot 0 (Embedded) (HBA Mode) (sn: PSN0003 )\n").adapters
+    assert (adapter.index, adapter.serial, adapter.settings) == ("0", "PSN0003", {"Remarks": "Embedded, HBA Mode"})
+
+
+def test_an_enclosure_in_one_line_is_an_enclosure() -> None:
+    text = (
+        "Smart Array P222 in Slot 4\n\n   SEP (Vendor ID ACME, Model Cage 8) 380 (WWID: 500143800000000F)\n"
+        "   Expander 381 (WWID: 5001438000000010, Port: 1I, Box: 2)\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    sep, expander = adapter.enclosures
+    assert (sep.vendor, sep.model) == ("ACME", "Cage 8")
+    assert (expander.position, expander.model) == ("1I:2", "Expander 381")
+    assert adapter.settings["Expander 381: WWID"] == "5001438000000010"
+    assert len(adapter.settings) == 4

@@ -25,9 +25,11 @@ _LISTED = re.compile(r"^Controller (?P<index>\d+):?\s*:\s*(?P<facts>.*)$", re.IG
 _OBJECTS = (
     ("volume", re.compile(r"^Logical (?:device|drive) (?:number |#)(?P<name>\d+)$", re.IGNORECASE)),
     ("device", re.compile(r"^(?:Physical )?Device #(?P<name>\d+)$", re.IGNORECASE)),
+    # it holds devices, and ends the one before it
+    ("channel", re.compile(r"^Channel #(?P<name>\d+):?$", re.IGNORECASE)),
     ("array", re.compile(r"^Array Number (?P<name>\d+)$", re.IGNORECASE)),
 )
-_PARTS = re.compile(r"^(?:Phy|Connector|Channel|Sensor|Port) #?\d+:?$", re.IGNORECASE)
+_PARTS = re.compile(r"^(?:Phy|Connector|Sensor|Port) #?\d+:?$", re.IGNORECASE)
 _TITLES = {
     "controller information": "controller",
     "array information": "other",
@@ -155,7 +157,9 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
         volumes=tuple(_volume(part, drives, own) for part in volumes),
         ports=tuple(PortFacts("host", wwn=name) for name in names[:1]),
         enclosures=tuple(
-            EnclosureFacts(_position(part), part.fields.get("Vendor"), part.fields.get("Model"))
+            EnclosureFacts(
+                _position(part) or f"device {part.name}", part.fields.get("Vendor"), part.fields.get("Model")
+            )
             for part in enclosures
         ),
     )
@@ -191,8 +195,7 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
     if title is not None:
         parts.append(_Part(title, line.text))
     elif _PARTS.match(line.text) or (line.labelled and not line.value and _PARTS.match(line.label)):
-        # a channel holds devices, the others are parts of an object
-        if last is not None and not line.text.lower().startswith("channel"):
+        if last is not None:
             last.title = f"{last.title.partition(' / ')[0]} / {line.text}".strip(" /")
     elif line.labelled and last is not None:
         if last.listed is not None and line.indent <= last.listed[0]:
@@ -240,7 +243,11 @@ def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> di
     found = Fields({**own.fields.printed(), **own.below.printed()})
     for part in parts:
         if part is not own and part.kind != "volume" and part not in drives:
-            name = f"{part.kind} {_position(part) or part.name}" if part.kind in ("array", "device") else part.name
+            name = (
+                f"{part.kind} {_position(part) or part.name}"
+                if part.kind in ("array", "device", "channel")
+                else part.name
+            )
             for label, value in part.kept().items():
                 found.add(f"{name}: {label}", value)
     return found.printed()

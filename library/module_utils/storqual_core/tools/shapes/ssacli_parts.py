@@ -21,6 +21,7 @@ _TASKS = (("recovering", "rebuild"), ("rebuilding", "rebuild"), ("expan", "resha
 _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
 _PCI = "PCI Address (Domain:Bus:Device.Function)"
 _TROUBLE = re.compile(r"(?:failed|degraded|failure|(?:temporarily|permanently) disabled|recharging)\b", re.IGNORECASE)
+_MAKE = re.compile(r"\(Vendor ID (?P<vendor>[^,()]+), Model (?P<model>[^()]+)\)", re.IGNORECASE)
 _AT_PORT = re.compile(r" at Port (?P<port>\w+), Box (?P<box>\d+)\b", re.IGNORECASE)
 _UNSOUND = re.compile(
     r"(?:initialization (?:failed|not)|in progress|queued|failed|degraded|rebuild|recover|pending)", re.IGNORECASE
@@ -246,11 +247,12 @@ def _enclosure(part: Part) -> EnclosureFacts:
     alone = part.fields.get("Port").lower() == "unknown"
     if not alone and bool(part.fields.get("Port")) != bool(part.fields.get("Box")) and place is None:
         raise ToolError(f"ssacli gives only part of where {part.name[:80]!r} is")
+    make = _MAKE.search(part.name)
     port, box, bays = (part.fields.get(name) for name in ("Port", "Box", "Drive Bays"))
     return EnclosureFacts(
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,
-        vendor=part.fields.get("Vendor ID"),
-        model=part.fields.get("Model") or part.name,
+        vendor=part.fields.get("Vendor ID") or (make.group("vendor") if make else ""),
+        model=part.fields.get("Model") or (make.group("model") if make else part.name),
         slots=int(bays) if bays.isascii() and bays.isdigit() else None,
         state=part.name.rsplit(", ", 1)[-1] if ", " in part.name and "(" not in part.name else "",
     )
