@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storqual.inputs import inventory_from_hostvars
+from storqual.inputs import inventory_from_hostvars, load_inventory
 from storqual_core.kit.errors import BadInputError
 
 DRIVE = {
@@ -199,3 +200,15 @@ def test_an_adapter_is_either_on_pci_or_without_hardware() -> None:
     for word in ("0000:05:00.0", "adapter", "host0", 0):
         said = problems(b1=bench(kind="virtual", adapters={"debug": {**PSEUDO, "pseudo": word}}))
         assert "a host of scsi_debug as the kernel names it, such as adapter0" in said
+
+
+@pytest.mark.slow
+def test_what_else_lies_in_the_folder_of_a_lab_is_no_inventory(tmp_path: Path) -> None:
+    """Ansible would take hosts from a file that stands in for a drive, whoever wrote it."""
+    hosts = "benches: {hosts: {%s: {storqual_kind: local, storqual_state_dir: '{{ inventory_dir }}/state', %s}}}\n"
+    drives = "[{file: '{{ inventory_dir }}/state/targets/drive0', size: 1MiB, claim: true}]"
+    adapters = f"storqual_adapters: {{files: {{model: files, drives: {drives}}}}}"
+    for name in ("hosts.yml", "drops/next.yml", "state/targets/drive0", "gate.yml", "keys.yml", "waivers.yml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(hosts % (Path(name).stem, adapters), encoding="utf-8")
+    assert list(load_inventory([tmp_path]).benches) == ["hosts"]
