@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 import sysconfig
 import zipfile
@@ -83,16 +84,43 @@ main()
 """What pip writes for a dependency that it installs into the same environment."""
 
 
-def test_a_campaign_on_files_is_measured_judged_and_published_from_an_empty_folder(
-    storqual: str, programs: Path, tmp_path: Path
-) -> None:
-    """With a check of one's own in `suites/`, which is found by itself."""
+@pytest.fixture
+def inventory(programs: Path) -> Path:
+    """The inventory of files that the wheel brings; Ansible's programs are in its environment."""
     for name in ("playbook", "inventory"):
         program = programs / f"ansible-{name}"
         program.write_text(ANSIBLE_PROGRAM.format(python=programs / "python", name=name), encoding="utf-8")
         program.chmod(0o755)
     (data,) = (programs.parent / "lib").glob("python*/site-packages/storqual/_data")
-    campaign_on_files(Path(storqual), data / "inventories" / "local", tmp_path)
+    return data / "inventories" / "local"
+
+
+def test_a_campaign_on_files_is_measured_judged_and_published_from_an_empty_folder(
+    storqual: str, inventory: Path, tmp_path: Path
+) -> None:
+    """With a check of one's own in `suites/`, which is found by itself."""
+    campaign_on_files(Path(storqual), inventory, tmp_path)
+
+
+def test_playbooks_come_with_the_wheel_and_run_in_an_empty_folder(
+    storqual: str, inventory: Path, tmp_path: Path
+) -> None:
+    """Plan, preflight of the planned run by its relative path, and the drift of the bench; runs are made here."""
+    lab = tmp_path / "inventories" / "local"
+    shutil.copytree(inventory, lab)
+    shutil.copy(REPOSITORY / "tests" / "plays" / "tiny.suite.yml", tmp_path)
+    drops = ["-e", "baseline=baseline", "-e", "candidate=candidate", "-e", "suite=./tiny.suite.yml"]
+    run(storqual, "playbook", "plan", "-i", "inventories/local", *drops, cwd=tmp_path)
+    (made,) = (tmp_path / "runs").glob("*/run.json")
+    planned = f"run={made.parent.relative_to(tmp_path)}"
+    run(storqual, "playbook", "preflight", "-i", "inventories/local", "-e", planned, cwd=tmp_path)
+    assert '"environment"' in (made.parent / "events.jsonl").read_text(encoding="utf-8")
+    told = run(
+        storqual, "playbook", "setup", "-i", "inventories/local", "-e", "drop=candidate", "--check", cwd=tmp_path
+    )
+    assert "drift: 0 of 1 benches differ" in told
+    unknown = ["playbook", "setup", "-i", "inventories/local", "-e", "drop=nothing"]
+    assert ended_with(storqual, *unknown, cwd=tmp_path).returncode == 3
 
 
 def test_the_readme_names_the_install_that_is_tested_here() -> None:

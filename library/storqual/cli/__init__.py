@@ -13,7 +13,7 @@ import click
 
 from storqual import __version__
 from storqual.base.text import terminal_text
-from storqual.cli.unexpected import outlive_readers, tell_unexpected
+from storqual.cli.unexpected import full_disk, outlive_readers, tell_unexpected
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _COMMANDS = {
     "note": "storqual.cli.signoff",
     "packages": "storqual.cli.packages",
     "plan": "storqual.cli.plan",
+    "playbook": "storqual.cli.playbook.playbook",
     "publish": "storqual.cli.playbook.publish",
     "qualify": "storqual.cli.qualify",
     "record": "storqual.cli.playbook.record",
@@ -147,6 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _tell([f"storqual: {line}" for line in str(problem).splitlines()], problem.exit_code, words)
         sys.exit(problem.exit_code)
     except Exception as problem:  # noqa: BLE001 - whatever it is, 1 would mean that something was shown to be worse
-        _tell([f"storqual: {tell_unexpected(problem, words)}"], EXIT_NOT_JUDGED, words)
+        told = full_disk(problem) or tell_unexpected(problem, words)
+        _tell([f"storqual: {told}"], EXIT_NOT_JUDGED, words)
         sys.exit(EXIT_NOT_JUDGED)
     sys.exit(code if isinstance(code, int) else 0)

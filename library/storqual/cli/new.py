@@ -56,9 +56,9 @@ class Example:
 def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
     """Write a small working example to edit: a suite, a drop, a lab, a check or a vendor tool.
 
-    Files go where the project looks for them: to suites/, suites/robot/ and inventories/ if the current folder has
-    these, otherwise to the current folder. A tool can only be written in a checkout of the project. No existing file
-    is overwritten.
+    A lab goes to the folder inventories/, which is made if needed, and a drop to the folder drops/ of its lab. A
+    suite or a check goes to suites/ or suites/robot/ if the current folder has these, otherwise to the current
+    folder. A tool can only be written in a checkout of the project. No existing file is overwritten.
 
     \b
     Examples:
@@ -116,7 +116,8 @@ def _drop(name: str, lab: Path) -> Example:
 
 
 def _lab(name: str) -> Example:
-    folder = _existing("inventories") / name
+    # below inventories/ in every folder, because pages and examples name labs there
+    folder = Path("inventories") / name
     drop = "in_field"
     return Example(
         {**_filled("lab", name, folder), **_filled("drop", drop, folder / "drops")},

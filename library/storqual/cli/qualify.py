@@ -220,7 +220,8 @@ def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
     if run is None:
         click.echo(f"storqual: no run directory was written; exit code {code}", err=True)
     elif not verdict:
-        sentence = f"exit code {code}, no verdict was published; to resume: storqual qualify --resume {run.name}"
+        named = run.name if run.parent == Path("runs").resolve() else str(run)
+        sentence = f"exit code {code}, no verdict was published; to resume: storqual qualify --resume {named}"
         click.echo(f"storqual: {sentence}", err=True)
     elif not as_json:
         print_summary(verdict, _json(run / "run.json"), run / "report.html")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json
+from storqual.cli.options import as_json, complete_drop, print_json
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.names import checked_name
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="Inventory of the lab (a folder or a file).",
 )
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option("--drop", help="Compare each bench with this drop and show what differs.")
+@click.option("--drop", shell_complete=complete_drop, help="Compare each bench with this drop and show what differs.")
 @click.option(
     "--facts",
     "facts_file",
@@ -61,10 +61,15 @@ def sheet_command(
       storqual sheet -i inventories/example_lab --facts facts.json
     """
     from storqual.history.last_result import last_results
-    from storqual.inputs import load_inventory
+    from storqual.inputs import load_drop, load_inventory
+    from storqual.inputs.find import find_drop
     from storqual.report.sheet import make_sheet, render_sheet
 
-    benches = load_inventory([Path(source) for source in inventories], limit=limit).benches
+    sources = [Path(source) for source in inventories]
+    benches = load_inventory(sources, limit=limit).benches
+    if drop:
+        # read now: a mistake in it must not wait until the benches have answered
+        load_drop(find_drop(drop, sources))
     found = _saved(facts_file) if facts_file else _asked(inventories, limit)
     drift = _drift(inventories, drop, limit) if drop else None
     results = last_results(runs)
@@ -113,6 +118,7 @@ def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
     """Fact sets of the benches that answer; that one does not is told, and no reason to have no sheet of it."""
     from storqual.bench.ask import ask_every_bench
 
+    _begin("reading the facts of the benches")
     try:
         answers = ask_every_bench("facts.yml", inventories, limit=limit, variables={"facts_deep": True})
     except StorqualError as problem:
@@ -127,11 +133,17 @@ def _drift(inventories: tuple[str, ...], drop: str, limit: str | None) -> Drift 
     """What differs from the drop; that it could not be told is told."""
     from storqual.bench.drift import look_for_drift
 
+    _begin(f"comparing the benches with {drop}")
     try:
         return look_for_drift(inventories, drop, limit=limit)
     except StorqualError as problem:
         _tell(problem)
         return None
+
+
+def _begin(step: str) -> None:
+    """What takes tens of seconds, and minutes where vendor tools are slow or the control node is busy."""
+    click.echo(terminal_text(f"storqual: {step} ..."), err=True)
 
 
 def _tell(problem: StorqualError) -> None:

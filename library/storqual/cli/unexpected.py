@@ -49,6 +49,15 @@ def tell_unexpected(problem: BaseException, arguments: Sequence[str]) -> str:
     return f"nothing was judged: {what}; a report could not be written"
 
 
+def full_disk(problem: BaseException) -> str:
+    """The sentence for a disk without space, which is no fault of the code; empty for any other problem."""
+    from storqual.run.layout import NoSpaceError, is_full
+
+    if not is_full(problem) or not isinstance(problem, OSError):
+        return ""
+    return str(NoSpaceError(str(problem.filename or "a file")))
+
+
 def _folders(arguments: Sequence[str]) -> list[Path]:
     """Where the report may lie, best first: the folder of runs, as it was named or as it is by default, then /tmp."""
     named = [after for word, after in pairwise(arguments) if word == "--runs"]

@@ -20,8 +20,10 @@ from storqual.run.layout import (
     RAW,
     RUN_FILE,
     RUN_SCHEMA,
+    NoSpaceError,
     dump_json,
     now,
+    room_for,
     sha256_of,
     sync_tree,
     write_json,
@@ -76,32 +78,45 @@ def create_run(
         raise BadInputError([f"{runs}: this is a file; --runs takes a folder"]) from None
     except OSError as problem:
         raise BadInputError([f"{runs}: runs cannot be written here ({problem.strerror})"]) from None
+    full = {
+        "schema": RUN_SCHEMA,
+        "run": run_id,
+        "created": now(),
+        "finished": None,
+        "inputs": {name: entry.to_json() for name, entry in inputs.items()},
+        **document,
+    }
     try:
-        for folder in (INPUTS, BLOCKS, RAW):
-            (draft / folder).mkdir()
-        for entry in inputs.values():
-            (draft / INPUTS / entry.file).write_bytes(entry.data)
-        for block in blocks:
-            name = checked_name(block["block"], "block", most=2 * MOST)
-            (draft / BLOCKS / f"{name}.json").write_bytes(dump_json(block))
-        full = {
-            "schema": RUN_SCHEMA,
-            "run": run_id,
-            "created": now(),
-            "finished": None,
-            "inputs": {name: entry.to_json() for name, entry in inputs.items()},
-            **document,
-        }
-        (draft / RUN_FILE).write_bytes(dump_json(full))
-        files = {path.name: sha256_of(path.read_bytes()) for path in sorted((draft / BLOCKS).iterdir())}
-        append_event(draft, "planned", {"run": run_id, "plan_sha256": plan_digest(full), "blocks": files})
-        sync_tree(draft)
-        draft.chmod(0o755)
-        draft.replace(path)
+        with room_for(runs):
+            _fill(draft, full, inputs.values(), blocks)
+            draft.chmod(0o755)
+            draft.replace(path)
+    except NoSpaceError:
+        shutil.rmtree(draft, ignore_errors=True)
+        said = "there is no space for a run on this disk; free some space, or name another folder with --runs"
+        raise BadInputError([f"{runs}: {said}"]) from None
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
     return path
+
+
+def _fill(
+    draft: Path, document: Mapping[str, Any], inputs: Iterable[InputFile], blocks: Iterable[Mapping[str, Any]]
+) -> None:
+    """Write everything of a new run, and wait until it is on the disk."""
+    for folder in (INPUTS, BLOCKS, RAW):
+        (draft / folder).mkdir()
+    for entry in inputs:
+        (draft / INPUTS / entry.file).write_bytes(entry.data)
+    for block in blocks:
+        name = checked_name(block["block"], "block", most=2 * MOST)
+        (draft / BLOCKS / f"{name}.json").write_bytes(dump_json(block))
+    (draft / RUN_FILE).write_bytes(dump_json(document))
+    files = {path.name: sha256_of(path.read_bytes()) for path in sorted((draft / BLOCKS).iterdir())}
+    fields = {"run": document["run"], "plan_sha256": plan_digest(document), "blocks": files}
+    append_event(draft, "planned", fields)
+    sync_tree(draft)
 
 
 def write_block(run: Path, block: Mapping[str, Any]) -> Path:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -55,21 +56,51 @@ def dump_line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write `path` so that a reader, or a machine that loses power, sees the old file or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+class NoSpaceError(StorqualError):
+    """The disk, or what this user may have of it, is used up; what was written before is whole."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"{place}: no space left on this disk; what was written before is kept: free some space, then resume the"
+            " campaign with `storqual qualify --resume`, or repeat the command"
+        )
+
+
+def is_full(problem: BaseException) -> bool:
+    """Whether a write failed because there is no space left."""
+    return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Raises NoSpaceError in the place of the kernel's error when there is no space left for `path`."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        yield
+    except OSError as problem:
+        if is_full(problem):
+            raise NoSpaceError(str(path)) from None
         raise
-    _sync_folder(path.parent)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `path` so that a reader, or a machine that loses power, sees the old file or the whole new one.
+
+    Raises NoSpaceError.
+    """
+    with room_for(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fchmod(file.fileno(), 0o644)
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
 
 
 def sync_tree(folder: Path) -> None:
@@ -97,9 +128,9 @@ def append_lines(path: Path, lines: bytes) -> None:
     """Append whole lines and make them durable; a torn last line (a writer that was killed) is cut off first.
 
     A torn line was never acknowledged to anybody: its sample is still in the bench's spool, its event happens again.
-    The caller holds `locked`.
+    The caller holds `locked`. Raises NoSpaceError.
     """
-    with path.open("ab+") as file:
+    with room_for(path), path.open("ab+") as file:
         size = file.seek(0, os.SEEK_END)
         keep = _end_of_last_line(file.fileno(), size)
         if keep < size:

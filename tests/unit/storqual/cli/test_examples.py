@@ -33,7 +33,7 @@ RUN = "20261121T101500Z-adapter-4f2a"
 EARLIER = "20261120T093000Z-adapter-77aa"
 NAMED = re.compile(r"runs/(\d{8}T\d{6}Z-[a-z0-9-]+-[0-9a-f]{4})\b")
 
-NEEDS_A_BENCH = ("facts", "packages", "qualify", "robot", "sheet")
+NEEDS_A_BENCH = ("facts", "packages", "playbook", "qualify", "robot", "sheet")
 """These are run up to where a bench, an archive or Robot Framework would be asked."""
 
 
@@ -105,6 +105,9 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         calls.append({"name": name, **more})
         if more.get("output"):
             Path(more["output"]).write_text("", encoding="utf-8")
+        events = (more.get("environment") or {}).get("STORQUAL_PROGRESS_FILE")
+        if events:
+            Path(events).write_text('{"kind": "task"}\n{"kind": "end"}\n', encoding="utf-8")
         if "answers_folder" in more["variables"]:
             facts = json.loads((work / "facts.json").read_text(encoding="utf-8"))
             write_json(Path(more["variables"]["answers_folder"]) / "bench01.json", facts["bench01"])
@@ -114,7 +117,12 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         calls.append({"name": words[1], **more})
         return []
 
-    for module in ("storqual.bench.ask", "storqual.bench.drift", "storqual.cli.qualify"):
+    for module in (
+        "storqual.bench.ask",
+        "storqual.bench.drift",
+        "storqual.cli.playbook.playbook",
+        "storqual.cli.qualify",
+    ):
         monkeypatch.setattr(f"{module}.run_playbook", play)
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
     monkeypatch.setattr("storqual.virtual_bench.packages.fetch_packages", fetch)
@@ -196,6 +204,7 @@ def test_an_example_does_what_it_says(
     promised = {
         "audit": (0, 1),
         "judge": (0, 1),
+        "playbook": (2,),
         "publish": (0, 1, 2),
         "robot": (0, 1, 2),
         "qualify": (2,),

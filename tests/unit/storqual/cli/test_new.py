@@ -107,11 +107,13 @@ def test_every_section_that_a_new_drop_shows_is_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("here", [False, True])
-def test_a_lab_is_read_and_its_drop_resolves(here: bool, storqual: Storqual, tmp_path: Path) -> None:
+def test_a_lab_is_written_below_inventories_and_its_drop_resolves(
+    here: bool, storqual: Storqual, tmp_path: Path
+) -> None:
     if here:
         (tmp_path / "inventories").mkdir()
     answer = made(storqual, "lab", "room7")
-    lab = Path("inventories/room7" if here else "room7")
+    lab = Path("inventories/room7")
     assert sorted(answer["files"]) == [
         str(lab / name) for name in ("drops/in_field.yml", "gate.yml", "hosts.yml", "keys.yml")
     ]
@@ -124,7 +126,7 @@ def test_a_lab_is_read_and_its_drop_resolves(here: bool, storqual: Storqual, tmp
 
 def test_a_new_lab_trusts_nobody_until_somebody_stands_in_its_keys(storqual: Storqual, tmp_path: Path) -> None:
     made(storqual, "lab", "room7")
-    keys = tmp_path / "room7" / "keys.yml"
+    keys = tmp_path / "inventories" / "room7" / "keys.yml"
     code, _, err = storqual("verify", ".", "--keys", str(keys))
     assert (code, "found an empty list in keys, expected at least one entry" in err) == (3, True), err
     public = make_person(tmp_path, "Pat", "technician").key.with_suffix(".pub").read_text(encoding="utf-8")
@@ -220,12 +222,17 @@ def test_what_cannot_be_made_is_told_in_one_line(
 
 @pytest.mark.parametrize(
     ("kind", "there"),
-    [("suite", "mine.suite.yml"), ("lab", "mine/gate.yml"), ("check", "mine.robot"), ("check", "test_mine.py")],
+    [
+        ("suite", "mine.suite.yml"),
+        ("lab", "inventories/mine/gate.yml"),
+        ("check", "mine.robot"),
+        ("check", "test_mine.py"),
+    ],
 )
 def test_nothing_is_overwritten_and_nothing_is_left_half_made(
     kind: str, there: str, storqual: Storqual, tmp_path: Path
 ) -> None:
-    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / there).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / there).write_text("kept", encoding="utf-8")
     code, _, err = storqual("new", kind, "mine")
     assert (code, err) == (3, f"storqual: {there}: this file exists already; choose another name\n")
@@ -234,8 +241,9 @@ def test_nothing_is_overwritten_and_nothing_is_left_half_made(
 
 
 def test_what_was_written_before_a_folder_refused_is_taken_back(storqual: Storqual, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "drops").write_text("a file", encoding="utf-8")
+    lab = tmp_path / "inventories" / "mine"
+    lab.mkdir(parents=True)
+    (lab / "drops").write_text("a file", encoding="utf-8")
     code, _, err = storqual("new", "lab", "mine")
     assert (code, err.count("\n")) == (3, 1)
-    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["drops"]
+    assert [path.name for path in lab.iterdir()] == ["drops"]

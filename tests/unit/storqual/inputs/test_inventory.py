@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storqual.inputs import inventory_from_hostvars
+from storqual.inputs import inventory_from_hostvars, load_inventory
 from storqual_core.kit.errors import BadInputError
 
 DRIVE = {
@@ -232,3 +233,15 @@ def test_names_that_no_driver_and_no_tool_has_are_refused() -> None:
 def test_a_serial_number_that_became_a_number_is_told_to_need_quotes() -> None:
     said = problems(b1=drives({**DRIVE, "serial": 5349}))
     assert "expected text in quotes; digits without quotes become a number, with a leading 0 an octal one" in said
+
+
+@pytest.mark.slow
+def test_what_else_lies_in_the_folder_of_a_lab_is_no_inventory(tmp_path: Path) -> None:
+    """Ansible would take hosts from a file that stands in for a drive, whoever wrote it."""
+    hosts = "benches: {hosts: {%s: {storqual_kind: local, storqual_state_dir: '{{ inventory_dir }}/state', %s}}}\n"
+    drives = "[{file: '{{ inventory_dir }}/state/targets/drive0', size: 1MiB, claim: true}]"
+    adapters = f"storqual_adapters: {{files: {{model: files, drives: {drives}}}}}"
+    for name in ("hosts.yml", "drops/next.yml", "state/targets/drive0", "gate.yml", "keys.yml", "waivers.yml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(hosts % (Path(name).stem, adapters), encoding="utf-8")
+    assert list(load_inventory([tmp_path]).benches) == ["hosts"]

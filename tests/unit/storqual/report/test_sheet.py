@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from storqual.bench.ask import Answers
+from storqual.bench.drift import Drift
 from storqual.cli.sheet import sheet_command
 from storqual.history.last_result import last_results
 from storqual.report.sheet import make_sheet, render_sheet
+from storqual_core.kit.errors import BadInputError
 from tests.golden import FOLDER
 from tests.golden.sheet import FACTS, bench_of
 
@@ -151,3 +154,35 @@ def test_a_file_that_holds_no_facts_is_refused(tmp_path: Path) -> None:
             sheet_command, ["-i", str(tmp_path / "hosts.yml"), "--facts", str(tmp_path / "facts.json")]
         )
         assert "--facts takes the output of `storqual facts --json`" in str(ended.exception)
+
+
+def test_a_drop_with_a_mistake_is_refused_before_any_bench_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab(tmp_path)
+    (tmp_path / "drops").mkdir()
+    (tmp_path / "drops" / "next.yml").write_text("name: next\ndrivr: {}\n", encoding="utf-8")
+    monkeypatch.setattr("storqual.bench.ask.run_playbook", lambda *_, **__: pytest.fail("a bench was asked"))
+    for drop, said in (("next", "drivr"), ("typo", "unknown drop 'typo'")):
+        ended = CliRunner().invoke(sheet_command, ["-i", str(tmp_path / "hosts.yml"), "--drop", drop])
+        assert isinstance(ended.exception, BadInputError)
+        assert said in str(ended.exception)
+
+
+def test_each_step_that_asks_benches_is_told_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vendor tool or a busy control node may take minutes: a silent terminal would look as if it hung."""
+    lab(tmp_path)
+    (tmp_path / "drops").mkdir()
+    (tmp_path / "drops" / "next.yml").write_text("name: next\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("storqual.bench.ask.ask_every_bench", lambda *_, **__: Answers({"bench01": FACTS}, {}))
+    monkeypatch.setattr("storqual.bench.drift.look_for_drift", lambda *_, **__: Drift({"bench01": []}, {}))
+    ended = CliRunner().invoke(sheet_command, ["-i", "hosts.yml", "--drop", "next"])
+    assert ended.exit_code == 0, ended.output
+    assert ended.stderr.splitlines() == [
+        "storqual: reading the facts of the benches ...",
+        "storqual: comparing the benches with next ...",
+    ]
+    assert ended.stdout.splitlines() == ["sheets/bench01.html"]
