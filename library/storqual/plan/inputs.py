@@ -34,10 +34,12 @@ from storqual.plan.checks import (
 )
 from storqual.plan.members import member_problems
 from storqual.plan.sessions import ARMS
-from storqual.plan.settable import Facts, read_facts
+from storqual.plan.settable import Facts, read_facts, scheduler_problems
 from storqual.plan.volume_tools import tool_problems
 from storqual.plan.volumes import vary_problems
 from storqual_core.kit.errors import BadInputError
+
+NO_ADAPTER = "--adapters names no adapter; leave the option out to test all of them"
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def read_all(request: PlanRequest) -> PlanInputs:
             if bench not in read.facts[0]
         ]
     if request.adapters is not None and not request.adapters:
-        read.problems.append("--adapters names no adapter; leave the option out to test all of them")
+        read.problems.append(NO_ADAPTER)
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
         known = (
             list(dict.fromkeys(alias for bench in read.inventory.benches.values() for alias in bench.adapters))
@@ -178,6 +180,7 @@ def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]
     assert read.suite is not None and read.suite_path is not None  # noqa: S101, PT018 - read without problems
     benches = [bench for bench, _ in chosen]
     problems = [problem for file in read.drops.values() for problem in drop_problems(file, benches)]
+    problems += scheduler_problems(list(read.drops.values()), chosen, read.facts[0])
     problems += arm_problems([(file.drop, file.path) for file in read.drops.values()])
     if "baseline" not in read.drops:
         problems += baseline_problems(read.suite, read.suite_path)

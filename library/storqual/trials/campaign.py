@@ -12,10 +12,12 @@ from typing import Any
 
 from storqual import __version__
 from storqual.bench.ansible_run import run_playbook
-from storqual.inputs import find_drop, find_suite, read_drop, read_inventory
+from storqual.inputs import GATE, beside_inventory, find_drop, find_suite, read_drop, read_gate, read_inventory
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
+from storqual.plan.checks import DropFile, drop_problems
+from storqual.plan.inputs import NO_ADAPTER
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.external_results import external_checks
 from storqual.robustness.external_runs import PlannedExternal, plan_external, read_external
@@ -81,6 +83,11 @@ def draft_campaign(request: TrialRequest) -> Draft:
             problems += wrong
             if drop is not None:
                 arms[arm] = (drop, path)
+    gate = request.gate or beside_inventory(GATE, sources)
+    if gate is not None:
+        problems += read_gate(gate)[1]
+    if request.adapters is not None and not request.adapters:
+        problems.append(NO_ADAPTER)
     suite_path = find_suite(request.suite)
     try:
         suite = load_robustness(suite_path, profile=request.profile)
@@ -95,6 +102,7 @@ def draft_campaign(request: TrialRequest) -> Draft:
         raise BadInputError(
             [f"{bench.name}: this bench has files for drives; trials need adapters on which faults can be injected"]
         )
+    raise_all(told for drop, path in arms.values() for told in drop_problems(DropFile(drop, path), [bench]))
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     name, profile = suite.profile(request.profile)
     everywhere, _ = read_inventory(sources)
@@ -118,8 +126,8 @@ def draft_campaign(request: TrialRequest) -> Draft:
             (json.dumps({bench.name: bench.model_dump(mode="json", exclude_none=True)}, indent=1) + "\n").encode(),
         ),
     }
-    if request.gate is not None:
-        inputs["gate"] = InputFile("gate.yml", str(request.gate), request.gate.read_bytes())
+    if gate is not None:
+        inputs["gate"] = InputFile("gate.yml", str(gate), gate.read_bytes())
     document = {
         "inventories": list(request.inventories),
         "suite": {"name": suite.name, "profile": name, **_file(inputs["suite"])},

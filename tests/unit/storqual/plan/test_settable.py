@@ -111,3 +111,36 @@ def test_a_file_that_is_no_answer_of_facts_is_refused(tmp_path: Path, text: str)
     wrong.write_text(text, encoding="utf-8")
     with pytest.raises(BadInputError, match="takes the output of `storqual facts --deep --json`"):
         planned(tmp_path, FREE, facts=wrong)
+
+
+@pytest.mark.parametrize(
+    ("told", "lacks"),
+    [
+        ("[none] mq-deadline", False),
+        ("none [bfq]", True),
+        ("[none] mq-deadline-old", True),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_scheduler_that_the_kernel_of_a_bench_does_not_have_is_refused(
+    tmp_path: Path, told: str | None, lacks: bool
+) -> None:
+    hosts = lab_hosts({"sym": 2})
+    ids = [drive["wwn"] for drive in hosts["b1"]["storqual_adapters"]["sym"]["drives"]]
+    path = tmp_path / "facts.json"
+    drives = [
+        {"id": ids[0], "queue": {"scheduler": "[mq-deadline] none"}},
+        {"id": ids[1], "queue": {"scheduler": told}},
+    ]
+    path.write_text(json.dumps({"b1": {"drives": drives}}), encoding="utf-8")
+    drop = {"drive": [{"queue_depth": 4}, {"scheduler": "mq-deadline"}]}
+    request = make_lab(tmp_path, hosts=hosts, baseline={}, candidate=drop, facts=path)
+    if not lacks:
+        assert make_plan(request).batches
+        return
+    with pytest.raises(BadInputError) as refused:
+        make_plan(request)
+    known = str(told).replace("[", "").replace("]", "").replace(" ", ", ")
+    sentence = f"drive {ids[1]} of b1 has no scheduler mq-deadline; it has {known}"
+    assert refused.value.problems == [f"{tmp_path}/drops/candidate.yml:1: {sentence}"]
