@@ -13,6 +13,7 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual.report.criterion import Criterion, read_criteria
+from storqual.report.documents import traceability
 from storqual.report.links import Links, sites_of
 from storqual.report.material import Material, read_material
 from storqual.report.parts.arms import identities
@@ -42,7 +43,8 @@ def links_of(material: Material) -> Links:
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Material:
     """A run of two benches whose adapters have one alias."""
-    run = make_run(tmp_path_factory.mktemp("two"), **FEW)
+    suite = SUITE.replace("against: baseline, required: true", "against: baseline, requirement: REQ-1")
+    run = make_run(tmp_path_factory.mktemp("two"), suite=suite, **FEW)
     judge_run(run)
     document = json.loads((run / "run.json").read_text(encoding="utf-8"))
     document["benches"]["other"] = copy.deepcopy(document["benches"]["vbench"])
@@ -55,6 +57,10 @@ def test_adapters_of_one_alias_on_two_benches_are_named_with_their_bench(two: Ma
     assert [one.name for one in identities(two)] == ["vbench/sym", "other/sym"]
     (chart,) = timeline_of(two, "vbench", (), "b0").charts
     assert chart.title.startswith("vbench/sym: IOPS of each launch")
+
+
+def test_evidence_for_a_requirement_names_its_bench(two: Material) -> None:
+    assert f"vbench/sym {POINTS[0]} (c0 in report.html)" in str(traceability(two))
 
 
 def test_an_adapter_of_the_only_bench_is_named_by_its_alias(tmp_path: Path) -> None:
