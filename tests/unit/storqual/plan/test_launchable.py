@@ -41,7 +41,10 @@ def refusal(folder: Path, parameters: str, **more: Any) -> str:
 def facts(folder: Path, block: int) -> Path:
     """What a bench tells of its drives, one with logical blocks of another size."""
     path = folder / "facts.json"
-    drives = [{"id": DRIVE, "block": {"logical_block_size": block}}, {"id": "0x0", "block": {}}]
+    drives = [
+        {"id": DRIVE, "block": {"logical_block_size": block}},
+        {"id": "0x0", "block": {"logical_block_size": 8192}},
+    ]
     path.write_text(json.dumps({"b1": {"drives": drives}}), encoding="utf-8")
     return path
 
