@@ -141,3 +141,7 @@ def test_a_space_that_is_none_to_yaml_is_told_with_its_line(text: str) -> None:
 @pytest.mark.parametrize("value", ["5\u00a0ms", "'a:\u00a0b'", "note\u00a0b", "|\n  a:\u00a0b\n  \u00a0c"])
 def test_a_no_break_space_inside_a_text_is_text(value: str) -> None:
     assert "\u00a0" in parse_yaml(f"a: {value}\n", name="x").data["a"]
+
+
+def test_a_key_in_quotes_may_have_a_no_break_space() -> None:
+    assert parse_yaml("'a:\u00a0b': 1\n", name="x").data == {"a:\u00a0b": 1}
