@@ -125,3 +125,4 @@ def test_trials_are_held_to_the_gate_beside_the_inventory(
     code, _, err = plan(of=words)
     assert code == 3
     assert "gate.yml:1: unknown key 'signaturs' (did you mean 'signatures'?)" in err
+    assert list((tmp_path / "runs").iterdir()) == [run]
