@@ -172,7 +172,7 @@ def _with_evidence(path: Path, run: str, head: Mapping[str, Any], ios: int) -> b
         "notes": [],
         "seed": 1,
     }
-    kept(json.dumps(record), "launch")
+    kept(json.dumps(record, separators=(",", ":")), "launch")
     return dump_line({**derive(record, {raw[0]["path"]: output}), "raw": raw})
 
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from storqual_core.measure.derive import SAMPLE_SCHEMA
 _RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")
 _OF_BLOCK = ("bench", "session", "block")
 _OF_LAUNCH = ("adapter", "arm", "configuration", "point", "n")
+_of_block, _of_launch = itemgetter(*_OF_BLOCK), itemgetter(*_OF_LAUNCH)
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)"')
 
 
@@ -173,6 +175,8 @@ def sample_problem(sample: Mapping[str, Any], launch: Mapping[str, Any] | None, 
     """Why a sample is not of `launch` in the batch file `planned`; empty when it is (None: there is none)."""
     if launch is None:
         return "is not a launch of its batch"
+    if _of_block(sample) == _of_block(planned) and _of_launch(sample) == _of_launch(launch):
+        return ""
     for whole, names in ((planned, _OF_BLOCK), (launch, _OF_LAUNCH)):
         for name in names:
             if sample.get(name) != whole[name]:

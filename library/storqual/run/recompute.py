@@ -39,6 +39,10 @@ _RAW_AT = b',"raw":['
 _PART = 1 << 14
 _AS_ONE = bytes.maketrans(b"0123456789:,[- \t\r\n", b"0" * 10 + b":" * 8)
 _LONG_NUMBER = b":" + b"0" * 20
+_UNDERIVABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError)
+"""What a record raises that is none, or whose numbers are larger than any launch has them."""
+_NULL = b"null"
+"""What orjson, which is faster, writes for NaN and infinity too; `to_json` does not."""
 
 
 class SampleCheck:
@@ -197,13 +201,27 @@ def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
             texts[path] = text.decode()
             if path.endswith(RECORD_END):
                 records.append(text)
-        # orjson reads a whole number past 64 bits as a float; the slow way reads it as it stands there
-        if len(records) != 1 or _LONG_NUMBER in records[0].translate(_AS_ONE):
+        if len(records) != 1:
             return False
-        record = _strictly(records[0].decode())
-        return record["run"] == run_name and to_json({**derive(record, texts, _alone, _idle), "raw": files}) == line
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        record = _record(records[0])
+        dumped = to_json if _NULL in line else orjson.dumps
+        return record["run"] == run_name and dumped({**derive(record, texts, _alone, _idle), "raw": files}) == line
+    except (OSError, EOFError, zlib.error, *_UNDERIVABLE):
         return False
+
+
+def _record(text: bytes) -> Any:  # noqa: ANN401 - whatever the record holds
+    """A record of a launch. Raises ValueError for one that could be read in more than one way.
+
+    One that comes out of its value again, as storqual writes it, has no key twice and no number that was rounded.
+    """
+    record = orjson.loads(text)
+    if orjson.dumps(record) == text:
+        return record
+    # orjson reads a whole number past 64 bits as a float; the slow way reads it as it stands there
+    if _LONG_NUMBER in text.translate(_AS_ONE):
+        raise ValueError("a number is too long")
+    return _strictly(text.decode())
 
 
 def _alone(output: str) -> tuple[FioDocument | None, str]:
@@ -233,8 +251,10 @@ def read_file(path: str) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         part = os.read(handle, _PART)
-        parts = [part]
         # a file gives less than was asked for at its end only
+        if len(part) < _PART:
+            return part
+        parts = [part]
         while len(part) == _PART:
             part = os.read(handle, _PART)
             parts.append(part)
@@ -286,7 +306,7 @@ def _not_made_again(run_name: str, sample: Mapping[str, Any], texts: Mapping[str
             return f"{SAMPLES}: the record of sample {name} is of run {record['run']!r}"
         made = derive(record, texts)
         wrong = sorted(k for k in made.keys() | sample.keys() if k != "raw" and made.get(k) != sample.get(k))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as problem:
+    except _UNDERIVABLE as problem:
         return f"{SAMPLES}: sample {name} cannot be derived from its raw files ({problem!r})"
     return f"{SAMPLES}: sample {name}: {_differences(made, sample, wrong)}" if wrong else ""
 

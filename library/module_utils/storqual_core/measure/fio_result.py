@@ -189,6 +189,8 @@ def _signal(exit_status: int) -> str:
 
 def _lines(text: str) -> tuple[str, ...]:
     """Lines with something in them, cut to a length that fits a sample."""
+    if not text:
+        return ()
     return tuple(line.strip()[:300] for line in text.splitlines() if line.strip())[:_NOTE_LIMIT]
 
 
@@ -236,7 +238,7 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
             found[f"{name}_ios"] = ios
             found[f"{name}_bytes"] = sum([way.bytes for way in ways])
         # a job may measure none (gtod_reduce): that is no latency of 0
-        if all(way.lat_max_ns for way in ways if way.ios) and ios:
+        if ios and all(way.lat_max_ns for way in ways if way.ios):
             found[f"{name}_lat_sum_ns"] = sum([way.lat_sum_ns for way in ways])
             found[f"{name}_lat_max_ns"] = max([way.lat_max_ns for way in ways])
         every = [way.bins for way in ways if way.bins]
@@ -296,9 +298,9 @@ class _Reader:
     def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
         """One job with its directions."""
         ways = {name: self.way(self.mapping(entry, name), name, old_units) for name in _WAYS if name in entry}
-        if sum(way.ios > 0 for way in ways.values()) > 1:
-            ways.pop("mixed", None)  # unified_rw_reporting=both prints the sum beside its parts
-        runtime_ns = max((way.runtime_ns for way in ways.values()), default=0)
+        if "mixed" in ways and sum([way.ios > 0 for way in ways.values()]) > 1:
+            del ways["mixed"]  # unified_rw_reporting=both prints the sum beside its parts
+        runtime_ns = max([way.runtime_ns for way in ways.values()], default=0)
         error, errors, counted_ms, user, system, switches = self.numbers(entry, _ENDED)
         counted_ns = counted_ms * 1e6 or runtime_ns
         described = entry.get("desc") or self.mapping(entry, "job options").get("description") or ""
@@ -345,9 +347,10 @@ class _Reader:
     def agree(self, source: Mapping[str, Any], bins: Mapping[str, int], where: str) -> None:
         """A latency with a mean has a histogram, and the histogram holds every I/O that the latency counts."""
         counted = int(self.number(source, "N", where))
-        if counted and self.number(source, "mean", where) and not bins:
-            self.unreadable.add(f"{where}bins (none for {counted} latencies)")
-        elif bins and sum(bins.values()) != counted:
+        if not bins:
+            if counted and self.number(source, "mean", where):
+                self.unreadable.add(f"{where}bins (none for {counted} latencies)")
+        elif sum(bins.values()) != counted:
             self.unreadable.add(f"{where}bins ({sum(bins.values())} latencies, N says {counted})")
 
     def bins(self, entry: object, where: str, scale: int) -> Mapping[str, int]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from storqual.run.evidence import evidence_findings
 from storqual.run.layout import dump_line
 from storqual.run.measurements import measurements
 from storqual.run.recompute import MOST_TOLD, RECORD_END, _alone, evidence_problem, is_made_again
-from storqual_core.measure.derive import SAMPLE_SCHEMA
+from storqual_core.measure.derive import SAMPLE_SCHEMA, derive
 from storqual_core.measure.fio_result import find_document
 from tests.attacks.finished_run import SUITE
 from tests.support.fake_fio import job, result
@@ -100,6 +102,37 @@ def test_a_number_past_64_bits_in_a_record_is_read_the_slow_way_as_it_stands_the
         line = dump_line({**sample, "seed": seed}).rstrip()
         assert not is_made_again(str(measured), name, line)
     assert not evidence_problem(measured, name, {**sample, "seed": 1 << 64}, derived=True)
+
+
+def with_log(run: Path, log: str) -> dict[str, Any]:
+    """The first sample, its record with that log of I/Os per second."""
+    sample: dict[str, Any] = json.loads((run / "samples.jsonl").read_bytes().splitlines()[0])
+    record = next(file for file in sample["raw"] if file["path"].endswith(RECORD_END))
+    logs = json.loads(gzip.decompress((run / record["path"]).read_bytes()))["iops_logs"]
+    now, then = (f'"iops_logs":{json.dumps(one, separators=(",", ":"))}' for one in (logs, [log] * len(logs)))
+    replaced(run, record, now, then)
+    return sample
+
+
+def test_a_number_that_no_launch_has_is_told_and_raises_nothing(measured: Path) -> None:
+    name = read_run(measured).name
+    sample = with_log(measured, f"1000, {'9' * 400}, 0, 4096\n")
+    assert not is_made_again(str(measured), name, dump_line(sample).rstrip())
+    told = evidence_problem(measured, name, sample, derived=True)
+    assert "cannot be derived from its raw files (OverflowError" in told
+
+
+def test_no_number_at_all_does_not_stand_for_an_infinite_one(measured: Path) -> None:
+    """Text of JSON has no infinity, and some writers make null of it."""
+    name = read_run(measured).name
+    sample = with_log(measured, f"1, {'9' * 308}, 0, 4096\n" * 2)
+    texts = {file["path"]: gzip.decompress((measured / file["path"]).read_bytes()).decode() for file in sample["raw"]}
+    record = next(json.loads(text) for path, text in texts.items() if path.endswith(RECORD_END))
+    made = {**derive(record, texts), "raw": sample["raw"]}
+    assert math.isinf(made["series"]["iops"][0])
+    made["series"]["iops"] = [None if math.isinf(one) else one for one in made["series"]["iops"]]
+    assert not is_made_again(str(measured), name, dump_line(made).rstrip())
+    assert "found series" in evidence_problem(measured, name, made, derived=True)
 
 
 def test_a_key_that_stands_twice_in_the_raw_output_is_found(measured: Path) -> None:
