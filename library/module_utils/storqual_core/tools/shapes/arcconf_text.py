@@ -260,8 +260,7 @@ def _addresses(own: _Part) -> list[str]:
 
 
 def _is_drive(part: _Part) -> bool:
-    kind = part.fields.get("Device").lower()
-    return "hard drive" in kind or "ssd" in kind or "solid state" in kind
+    return bool(re.search("hard drive|ssd|solid state", part.fields.get("Device"), re.IGNORECASE))
 
 
 def _pci(text: str) -> str:
@@ -367,7 +366,7 @@ def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
     if channel is not None:
         return _channel(channel)
     for fitting in (
-        [drive for drive in drives if wanted and _in_place(drive, wanted.groups())],
+        [drive for drive in drives if wanted and _in_place(drive, wanted.groups(), serial)],
         [drive for drive in drives if number and drive.name == number],
         [drive for drive in drives if serial and drive.fields.get("Serial number") == serial],
     ):
@@ -376,9 +375,10 @@ def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
     return serial or place or number
 
 
-def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
-    found = _PLACE.search(drive.fields.get("Reported Location"))
-    return found is not None and found.groups() == wanted
+def _in_place(drive: _Part, wanted: tuple[str | None, ...], serial: str) -> bool:
+    """Whether a drive is in a place: one of another serial is in the connector's place of that number."""
+    found, own = _PLACE.search(drive.fields.get("Reported Location")), drive.fields.get("Serial number")
+    return found is not None and found.groups() == wanted and (own.startswith(serial) or serial.startswith(own))
 
 
 def _policies(fields: Fields, controller: Fields) -> dict[str, Value]:
