@@ -361,8 +361,7 @@ Physical Device information
     assert not any("Ultra" in value for name, value in adapter.settings.items() if name.startswith("device"))
 
 
-def test_a_drive_of_another_serial_is_no_member_though_its_place_has_the_same_numbers() -> None:
-    """Connector 1, device 0 is another place than enclosure 1, slot 0."""
+def test_a_drive_on_a_connector_is_no_member_in_an_enclosure_of_the_same_numbers() -> None:
     text = """Controllers found: 1
 ----------------------------------------------------------------------
 Logical device information

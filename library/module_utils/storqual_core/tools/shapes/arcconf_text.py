@@ -41,7 +41,8 @@ _TITLES = {
 _MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
 _MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
 _PLACE = re.compile(
-    r"(?:Enclosure|Backplane|Connector)[: ](?P<holder>\d+)\s*,\s*(?:Slot|Device)[: ](?P<slot>\d+)", re.IGNORECASE
+    r"(?:Enclosure|Backplane|(?P<cable>Connector))[: ](?P<holder>\d+)\s*,\s*(?:Slot|Device)[: ](?P<slot>\d+)",
+    re.IGNORECASE,
 )
 _AT = re.compile(r"\bChannel[: ](?P<channel>\d+)\s*,\s*Device[: ](?P<device>\d+)", re.IGNORECASE)
 _PAIRS = re.compile(r"(?P<channel>\d+)\s*,\s*(?P<device>\d+)")
@@ -360,13 +361,13 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
 
 
 def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
-    """The position of a member: of the one drive in its place, else with its number, else with its serial."""
+    """The position of a member: of the drive in its place (on a connector or not), with its number or its serial."""
     _, place, serial, number = member
-    wanted, channel = _PLACE.search(place), _CHANNEL.match(place) or _AT.search(place)
+    wanted, channel = _PLACE.search(place.lower()), _CHANNEL.match(place) or _AT.search(place)
     if channel is not None:
         return _channel(channel)
     for fitting in (
-        [drive for drive in drives if wanted and _in_place(drive, wanted.groups(), serial)],
+        [drive for drive in drives if wanted and _in_place(drive, wanted.groups())],
         [drive for drive in drives if number and drive.name == number],
         [drive for drive in drives if serial and drive.fields.get("Serial number") == serial],
     ):
@@ -375,10 +376,9 @@ def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
     return serial or place or number
 
 
-def _in_place(drive: _Part, wanted: tuple[str | None, ...], serial: str) -> bool:
-    """Whether a drive is in a place: one of another serial is in the connector's place of that number."""
-    found, own = _PLACE.search(drive.fields.get("Reported Location")), drive.fields.get("Serial number")
-    return found is not None and found.groups() == wanted and (own.startswith(serial) or serial.startswith(own))
+def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
+    found = _PLACE.search(drive.fields.get("Reported Location").lower())
+    return found is not None and found.groups() == wanted
 
 
 def _policies(fields: Fields, controller: Fields) -> dict[str, Value]:
