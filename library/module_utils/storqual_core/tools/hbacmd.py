@@ -38,6 +38,7 @@ _VERSIONS = {
     "fc efi bios version": "efi",
     "fc fcode version": "fcode",
 }
+_NO_VERSION = ("", "none", "n/a", "not present", "not available")
 _PORT_WWN = re.compile(r"^\s*Port WWN\s*:\s*([0-9A-Fa-f: -]{16,23})\s*$", re.MULTILINE)
 _HEADING = re.compile(r"^\s*HBA Attributes for (\S+)\s*$", re.MULTILINE)
 _FAILED = re.compile(r"^\s*(?:error|.*\bfailed\b|.*\bnot supported\b|.*\binvalid\b|.*\bnot found\b).*$", re.I | re.M)
@@ -88,7 +89,11 @@ def parse_attributes(text: str) -> AdapterFacts:
         raise ToolError(
             f"hbacmd shows no attributes: {visible((said.group(0) if said else text).strip())[:200] or 'nothing'}"
         )
-    firmware = {component: by_label[label] for label, component in _VERSIONS.items() if by_label.get(label)}
+    firmware = {
+        component: by_label[label]
+        for label, component in _VERSIONS.items()
+        if by_label.get(label, "").lower() not in _NO_VERSION
+    }
     # builds for SLI-2 and SLI-3 adapters name the overlay there, and the version in another line
     if "." not in firmware.get("firmware", "") and by_label.get("fw version"):
         firmware["firmware"] = by_label["fw version"].split(" ")[0]

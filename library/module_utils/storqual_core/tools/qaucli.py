@@ -62,6 +62,8 @@ _VERSIONS = {
     "flash mpi firmware version": "mpi.flash",
     "flash pep firmware version": "pep.flash",
 }
+# whose adapters these are
+_HOST = re.compile(r"^\s*Host [A-Z]\w+\s*:", re.IGNORECASE)
 _MODEL = re.compile(r"^HBA Model\s+(\S+)\s+\(SN\s+([^)]*?)\s*\)\s*:\s*$", re.IGNORECASE)
 _TOTAL = re.compile(r"^\s*Total QLogic HBA(?:\(s\)|s)?\s*:\s*(\d+)\s*$", re.IGNORECASE)
 _NONE = re.compile(r"\bno\b.*\b(?:hba|adapter)", re.IGNORECASE)
@@ -120,7 +122,7 @@ def _wwn(text: str) -> str:
 
 
 def parse_instances(text: str) -> ToolFacts:
-    """`-i all`: one record of labels per instance. Lines before the first record are about the host.
+    """`-i all`: one record of labels per instance. What stands before the first one is of the host, or a note.
 
     Raises ToolError for a text without an instance that does not say that there is no adapter.
     """
@@ -134,14 +136,14 @@ def parse_instances(text: str) -> ToolFacts:
         said = next((line.strip() for line in host if line.strip("- \t")), "nothing")
         raise ToolError(f"qaucli shows no instance of an adapter, but says: {said[:200]}")
     adapters = []
-    notes = []
+    notes = [line.strip() for line in host if line.strip("- \t") and not _HOST.match(line)]
     for record in records:
         values, others = labelled(record)
         if "HBA Model" not in Fields(values):
             raise ToolError("qaucli shows an instance of an adapter without its model")
         adapters.append(_adapter(values))
         notes += others
-    return ToolFacts(tuple(adapters), tuple(notes if records else [line for line in host if line.strip("- \t")]))
+    return ToolFacts(tuple(adapters), tuple(notes))
 
 
 def _adapter(values: Mapping[str, str]) -> AdapterFacts:

@@ -26,7 +26,7 @@ TROUBLE = [
     ("hung_task", "INFO: task kworker/0:1:23 blocked for more than 120 seconds."),
     ("aer", "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:01:00.0"),
     ("aer", "mpt3sas 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer"),
-    ("adapter_fault", "AMD-Vi: Event logged [IO_PAGE_FAULT device=05:00.0 domain=0x0011 address=0x0 flags=0x0000]"),
+    ("adapter_fault", "AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=05:00.0 address=0x0000000000001000]"),
     ("adapter_fault", "mpi3mr0: marking the controller unrecoverable"),
     ("adapter_fault", "mpi3mr1: Issue IOUCTL time_stamp: Failed ioc_status(0x0001) Loginfo(0x00000000)"),
     ("adapter_fault", "megaraid_sas 0000:03:00.0: FW responded with invalid status"),

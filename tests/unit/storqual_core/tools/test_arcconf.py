@@ -359,3 +359,34 @@ Physical Device information
     channels = {name: value for name, value in adapter.settings.items() if name.startswith("channel")}
     assert channels == {"channel 0: Transfer Speed": "Ultra160", "channel 1: Transfer Speed": "Ultra320"}
     assert not any("Ultra" in value for name, value in adapter.settings.items() if name.startswith("device"))
+
+
+def test_a_drive_on_a_connector_is_no_member_in_an_enclosure_of_the_same_numbers() -> None:
+    text = """Controllers found: 1
+----------------------------------------------------------------------
+Logical device information
+----------------------------------------------------------------------
+Logical Device number 0
+   RAID level                            : 1
+   Status of Logical Device              : Optimal
+   --------------------------------------------------------
+   Logical Device segment information
+   --------------------------------------------------------
+   Segment 0                             : Present (953869MB, SATA, HDD, Enclosure:1, Slot:0) DSN0001
+   Segment 1                             : Present (953869MB, SATA, HDD, Enclosure:1, Slot:1) DSN0002
+----------------------------------------------------------------------
+Physical Device information
+----------------------------------------------------------------------
+      Device #0
+         Device is a Hard drive
+         Reported Channel,Device(T:L)    : 0,4(4:0)
+         Reported Location               : Connector 1, Device 0
+         Serial number                   : DSN0009
+      Device #1
+         Device is a Hard drive
+         Reported Channel,Device(T:L)    : 0,5(5:0)
+         Reported Location               : Enclosure 1, Slot 1
+         Serial number                   : DSN0002
+"""
+    (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
+    assert volume.members == ("DSN0001", "0 5")

@@ -151,3 +151,9 @@ def test_the_name_of_an_overlay_is_no_version() -> None:
     (line,) = (line for line in text.splitlines() if line.strip().startswith("Operational FW"))
     older = text.replace(line, "FW Version : 2.72A2 (Z3F2.72A2), sli-3\nOperational FW : SLI-3 Overlay")
     assert hbacmd.parse_attributes(older).firmware["firmware"] == "2.72A2"
+
+
+def test_a_word_for_none_is_no_version() -> None:
+    text = text_of("attributes") + "FC FCODE Version              : None\nFC EFI BIOS Version           : 11.2.0.3\n"
+    firmware = hbacmd.parse_attributes(text).firmware
+    assert ("fcode" in firmware, firmware["efi"]) == (False, "11.2.0.3")

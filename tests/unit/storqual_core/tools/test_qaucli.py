@@ -110,6 +110,11 @@ def test_a_machine_without_such_adapters_has_none() -> None:
         qaucli.read_facts(Replay([Call("qaucli -pr fc -i all", "driver not loaded\n", rc=5)]))
 
 
+def test_a_line_in_front_of_the_instances_that_is_not_of_the_host_is_a_note() -> None:
+    plain, more = (qaucli.parse_instances(front + text_of("instances")) for front in ("", "Service agent: stopped\n"))
+    assert (more.adapters, more.notes) == (plain.adapters, ("Service agent: stopped", *plain.notes))
+
+
 def test_instances_are_compared_with_the_list_of_adapters() -> None:
     """An instance that one of the two commands leaves out is no silent loss."""
     shown = Call("qaucli -pr fc -i all", text_of("instances"))

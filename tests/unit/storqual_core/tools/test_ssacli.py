@@ -426,6 +426,13 @@ def test_a_line_at_the_margin_that_begins_something_is_no_rest_of_a_value(line: 
         assert ssacli.parse_controllers(text).adapters[0].settings["Cache Status"] == "OK"
 
 
+def test_a_size_that_is_not_understood_stays_as_it_was_printed() -> None:
+    volume = ssacli.parse_controllers(TREE).adapters[0].volumes[0]
+    printed = TREE.partition("Logical Drive: 1")[2].partition("Size: ")[2].splitlines()[0]
+    odd = ssacli.parse_controllers(TREE.replace(f"Size: {printed}", "Size: many GB")).adapters[0].volumes[0]
+    assert ("Size" in volume.settings, odd.size, odd.settings["Size"]) == (False, None, "many GB")
+
+
 def test_what_stands_behind_the_slot_is_kept() -> None:
     (adapter,) = ssacli.parse_controllers("Smart HBA H7 in Slot 0 (Embedded) (HBA Mode) (sn: PSN0003 )\n").adapters
     assert (adapter.index, adapter.serial, adapter.settings) == ("0", "PSN0003", {"Remarks": "Embedded, HBA Mode"})

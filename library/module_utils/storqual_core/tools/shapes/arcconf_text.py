@@ -41,7 +41,8 @@ _TITLES = {
 _MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
 _MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
 _PLACE = re.compile(
-    r"(?:Enclosure|Backplane|Connector)[: ](?P<holder>\d+)\s*,\s*(?:Slot|Device)[: ](?P<slot>\d+)", re.IGNORECASE
+    r"(?:Enclosure|Backplane|(?P<cable>Connector))[: ](?P<holder>\d+)\s*,\s*(?:Slot|Device)[: ](?P<slot>\d+)",
+    re.IGNORECASE,
 )
 _AT = re.compile(r"\bChannel[: ](?P<channel>\d+)\s*,\s*Device[: ](?P<device>\d+)", re.IGNORECASE)
 _PAIRS = re.compile(r"(?P<channel>\d+)\s*,\s*(?P<device>\d+)")
@@ -260,8 +261,7 @@ def _addresses(own: _Part) -> list[str]:
 
 
 def _is_drive(part: _Part) -> bool:
-    kind = part.fields.get("Device").lower()
-    return "hard drive" in kind or "ssd" in kind or "solid state" in kind
+    return bool(re.search("hard drive|ssd|solid state", part.fields.get("Device"), re.IGNORECASE))
 
 
 def _pci(text: str) -> str:
@@ -361,9 +361,9 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
 
 
 def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
-    """The position of a member: of the one drive in its place, else with its number, else with its serial."""
+    """The position of a member: of the drive in its place (on a connector or not), with its number or its serial."""
     _, place, serial, number = member
-    wanted, channel = _PLACE.search(place), _CHANNEL.match(place) or _AT.search(place)
+    wanted, channel = _PLACE.search(place.lower()), _CHANNEL.match(place) or _AT.search(place)
     if channel is not None:
         return _channel(channel)
     for fitting in (
@@ -377,7 +377,7 @@ def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
 
 
 def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
-    found = _PLACE.search(drive.fields.get("Reported Location"))
+    found = _PLACE.search(drive.fields.get("Reported Location").lower())
     return found is not None and found.groups() == wanted
 
 

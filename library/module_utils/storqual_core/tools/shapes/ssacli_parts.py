@@ -20,6 +20,7 @@ _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
 _TASKS = (("recovering", "rebuild"), ("rebuilding", "rebuild"), ("expan", "reshape"), ("transform", "reshape"))
 _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
 _PCI = "PCI Address (Domain:Bus:Device.Function)"
+_VOLUME_LABELS = ("Logical Drive Label", "Unique Identifier", "Fault Tolerance", "Status")
 _TROUBLE = re.compile(r"(?:failed|degraded|failure|(?:temporarily|permanently) disabled|recharging)\b", re.IGNORECASE)
 _MAKE = re.compile(r"\(Vendor ID (?P<vendor>[^,()]+), Model (?P<model>[^()]+)\)", re.IGNORECASE)
 _AT_PORT = re.compile(r" at Port (?P<port>\w+), Box (?P<box>\d+)\b", re.IGNORECASE)
@@ -179,7 +180,8 @@ def _volume(part: Part, controller: Controller) -> VolumeFacts:
         # older releases print the mount points in the same line
         device=device[0] if device and device[0].startswith("/") else "",
         healthy=(state == "OK" and not under_way and sound) if state else None,
-        settings=part.fields.without("Logical Drive Label", "Unique Identifier", "Fault Tolerance", "Status", "Size"),
+        # a size that is no size stays as it was printed
+        settings=part.fields.without(*_VOLUME_LABELS, *(("Size",) if printed_size(size, base=1024) else ())),
     )
 
 
