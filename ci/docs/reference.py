@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
+from key_meanings import KEY_MEANINGS
 from pydantic import BaseModel
 from robot.libdoc import libdoc
 
@@ -70,11 +72,26 @@ If a suite names no way, the first one that the bench supports is used."""
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown; a vertical bar in a text is escaped."""
+    """A table in Markdown; a vertical bar in a text is escaped, and so is a placeholder that would be an HTML tag."""
     lines = [list(heads)]
     lines.append(["---"] * len(lines[0]))
-    lines.extend([" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows)
+    lines.extend([_shown(" ".join(cell.split())).replace("|", "\\|") for cell in row] for row in rows)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _shown(text: str) -> str:
+    """Text in which `<module>` is no tag and `{file, ...}` is no list of attributes; code stays as it is."""
+    parts = text.split("`")
+    return "`".join(
+        part if number % 2 else part.replace("<", "&lt;").replace("{", "&#123;") for number, part in enumerate(parts)
+    )
+
+
+def _sentence(text: str | None) -> str:
+    """The whole first sentence of a docstring, over all its lines."""
+    paragraph = " ".join(inspect.cleandoc(text or "").partition("\n\n")[0].split())
+    found = re.match(r".+?[.](?=\s|$)", paragraph)
+    return found.group() if found else paragraph
 
 
 def settings_page() -> str:
@@ -138,14 +155,15 @@ def commands_page() -> str:
         "# Commands",
         _OF_COMMANDS,
     ]
-    internal = {name for name in names if ".playbook." in (_of(name, context).callback or print).__module__}
+    called = {name for name in names if ".playbook." in (_of(name, context).callback or print).__module__}
+    internal = called - {"playbook"}
     for name in (name for name in names if name not in internal):
         command = _of(name, context)
         parts += [f"## storqual {name}", _help(command)]
         rows = [(_spelling(option, context), option.help or "", _default(option)) for option in _options(command)]
         usage = " ".join(["storqual", name, *command.collect_usage_pieces(click.Context(command))])
         parts += [f"```text\n{usage}\n```", table(("option", "meaning", "default"), rows)]
-    listed = [(f"`storqual {name}`", _help(_of(name, context)).partition("\n")[0]) for name in sorted(internal)]
+    listed = [(f"`storqual {name}`", _sentence(_of(name, context).help)) for name in sorted(internal)]
     if listed:
         parts += ["## Called by playbooks", "You need these only to follow what a playbook does."]
         parts.append(table(("command", "meaning"), listed))
@@ -206,12 +224,20 @@ def keys_page() -> str:
     ]
     for title, model in _KEYS.items():
         rows = [
-            (f"`{field.alias or name}`", _type(field.annotation), _value(field.default), field.description or "")
-            for name, field in model.model_fields.items()
+            (f"`{key}`", _type(field.annotation), _value(field.default), _meaning(model, key, field.description))
+            for key, field in ((field.alias or name, field) for name, field in model.model_fields.items())
         ]
         summary = "" if model is Parameters else inspect.cleandoc(model.__doc__ or "").replace("\n", " ")
         parts += [f"## {title}", summary, table(("key", "value", "default", "meaning"), rows)]
     return "\n\n".join(parts)
+
+
+def _meaning(model: type[BaseModel], key: str, description: str | None) -> str:
+    """What a key means. Raises LookupError for one that nobody described: the build stops."""
+    told = description or KEY_MEANINGS[model.__name__].get(key)
+    if not told:
+        raise LookupError(f"{model.__name__}.{key} has no meaning in ci/docs/key_meanings.py")
+    return told
 
 
 _PLAIN: Mapping[Any, str] = {
@@ -278,7 +304,7 @@ def keywords_page() -> str:
 def _fixtures() -> Iterator[tuple[str, str]]:
     for name, value in vars(pytest_fixtures).items():
         if type(value).__name__ == "FixtureFunctionDefinition":
-            yield f"`{name}`", (inspect.getdoc(value) or "").partition("\n")[0]
+            yield f"`{name}`", _sentence(inspect.getdoc(value))
 
 
 def _markers() -> Iterator[tuple[str, str]]:

@@ -6,8 +6,11 @@ line, and alone on a line for any lines. A comment right above a block says wher
 
 - `<!-- run -->`: in the page's own empty folder, in the order of the page; `<!-- run: exit 1 -->` with another code;
 - `<!-- example -->`: in a folder with the lab, the drops and the finished run that how-to pages speak of;
+- `<!-- files -->`: in a folder where files of this machine stand in for the drives of the page's server;
+- `<!-- plan -->`: like `example`, up to the plan: `storqual plan --dry-run` in the place of `storqual qualify`;
 - `<!-- bench -->`: in the checkout, on the virtual bench, in the order of the page;
 - `<!-- long -->`: the same, for what takes a quarter of an hour;
+- `<!-- live: test_paths -->`: by that file of tests/virtual, which measures the same suite on the same bench;
 - `<!-- not run: REASON -->`: its programs, options and files are checked. `NOT_RUN` has the reasons.
 """
 
@@ -26,20 +29,17 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
 
 _BLOCK = re.compile(
-    r"^(?P<indent> *)(?:<!-- (?P<where>run|example|bench|long|not run)"
-    r"(?:: exit (?P<code>\d+))?(?:: (?P<reason>[a-z]+))? -->\n(?P=indent))?"
+    r"^(?P<indent> *)(?:<!-- (?P<where>run|example|files|plan|bench|long|live|not run)"
+    r"(?:: exit (?P<code>\d+))?(?:: (?P<reason>[a-z_]+))? -->\n(?P=indent))?"
     r"```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?(?P<other>[^\n]*)\n"
     r"(?P<text>.*?)^(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
 
 NOT_RUN: Mapping[str, str] = {
-    "server": "needs a server with an adapter; tests/virtual runs such commands on the virtual bench",
-    "campaign": "a whole campaign on the virtual bench; tests/virtual measures the same suites and limits",
-    "interrupted": "needs a campaign that was interrupted; tests/plays and tests/virtual interrupt some",
+    "campaign": "an hour or more on the virtual bench; tests/virtual measures the same limits and methods",
+    "settings": "restores settings of drives, which files do not have; tests/unit does so on simulated drives",
     "installation": "changes the packages of this machine; tests/ci installs the wheel elsewhere",
-    "passphrase": "asks a person for a passphrase; the tutorial makes a key without one",
-    "pdf": "needs the PDF extra; tests/pages makes a PDF",
 }
 """Why a block is not run, and what runs in its place."""
 

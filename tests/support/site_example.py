@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +19,18 @@ _DROPS = {
     "in_field": "driver: {kernel: {package: linux-image-6.1.0-47-amd64}}\ndrive: {queue_depth: 16}\n",
     "candidate": "driver: {kernel: {package: linux-image-6.12.0-1-amd64}}\ndrive: {queue_depth: 32}\n",
 }
+_FIRMWARE = """\
+firmware:
+  on: {{adapter: hba0}}
+  file: {there}/{version}.rom
+  sha256: {digest}
+  tool: storcli
+  version: {version}
+  boards: ["1000:4010"]
+  from: [{other}]
+  activation: reset
+  rollback: [{{file: {there}/{other}.rom, sha256: {other_digest}, version: {other}}}]
+"""
 _REQUIREMENTS = """\
 requirements:
   REQ-1: {text: No written sector is lost., checks: ["sign_off.robot::The Evidence Is Whole"]}
@@ -46,6 +60,9 @@ class Example:
         for name, drop in _DROPS.items():
             if f"storqual new drop {name}" not in text:
                 (lab / "drops" / f"{name}.yml").write_text(f"name: {name}\n{drop}", encoding="utf-8")
+        if "--candidate firmware" in text:
+            _add_firmware(lab / "drops", "in_field", "27.00.00.00", "28.00.00.00")
+            _add_firmware(lab / "drops", "firmware", "28.00.00.00", "27.00.00.00")
         suite = (self._folder / "passed" / "small.suite.yml").read_text(encoding="utf-8")
         (folder / "stricter.suite.yml").write_text(suite.replace("margin: 8%", "margin: 4%"), encoding="utf-8")
         (folder / "scope.png").write_bytes(b"a picture")
@@ -55,8 +72,25 @@ class Example:
         return {"HOME": str(folder / "home")}
 
     def here(self, command: Command) -> Command:
-        """The command with the run that there is in the place of the one that pages name."""
-        return Command(command.line.replace(RUN, self.run), command.shown)
+        """The command with the run that there is in the place of the one that pages name; no key is written over."""
+        line = command.line.replace(RUN, self.run)
+        if line.startswith("ssh-keygen"):
+            line = line.replace("id_release", "id_new")
+        return Command(line, command.shown)
+
+    def planned(self, command: Command) -> Command:
+        """The command up to where a server would be asked."""
+        line = re.sub(r" --(trial|repeat) \S+", "", self.here(command).line)
+        return Command(line.replace("storqual qualify", "storqual plan") + " --dry-run", command.shown)
+
+
+def _add_firmware(drops: Path, name: str, version: str, other: str) -> None:
+    """A drop with an image of the adapter; the other version is the way back."""
+    for each in (version, other):
+        (drops / f"{each}.rom").write_text(each, encoding="utf-8")
+    digest, other_digest = (hashlib.sha256(each.encode()).hexdigest() for each in (version, other))
+    told = _FIRMWARE.format(there=drops, version=version, digest=digest, other=other, other_digest=other_digest)
+    (drops / f"{name}.yml").write_text(f"name: {name}\n{told}", encoding="utf-8")
 
 
 def _make_key(folder: Path) -> Person:
