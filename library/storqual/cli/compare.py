@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from storqual.cli.options import as_json, print_json
-from storqual.cli.tables import on_terminal, print_rows
+from storqual.cli.options import as_json, on_terminal, print_json, print_rows
 
 if TYPE_CHECKING:
     from storqual.study.adapters import Contest

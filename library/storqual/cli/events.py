@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from storqual.cli.options import as_json, print_json, run_argument
-from storqual.cli.tables import print_rows
+from storqual.cli.options import as_json, print_json, print_rows, run_argument
 from storqual.run import iter_events, read_run_json
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json
-from storqual.cli.tables import on_terminal, print_rows
+from storqual.cli.options import as_json, on_terminal, print_json, print_rows
 
 if TYPE_CHECKING:
     from storqual.bench.ask import Answers

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json
-from storqual.cli.tables import print_pairs, print_rows
+from storqual.cli.options import as_json, print_json, print_pairs, print_rows
 
 
 @click.command("history")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from storqual.cli.options import as_json, print_json
-from storqual.cli.tables import print_rows
+from storqual.cli.options import as_json, print_json, print_rows
 
 
 @click.command("inventory")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import Moment, as_json, print_json, run_argument
-from storqual.cli.tables import print_rows
+from storqual.cli.options import Moment, as_json, print_json, print_rows, run_argument
 
 if TYPE_CHECKING:
     from storqual.judge.rejudge import Rejudged

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several commands share: the run argument, `--json`, and how an answer is printed."""
+"""What several commands share: completion, the run argument, `--json`, and how an answer is printed.
+
+Rows are a table on a terminal, and aligned words that `grep` and `awk` can read in a pipe.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from storqual.base.resources import suites_folder
+from storqual.base.text import OUTCOME_COLOURS, terminal_text, with_minus
 from storqual_core.kit.errors import BadInputError
 
 _SUITE = ".suite.yml"
@@ -112,100 +116,60 @@ run_argument = click.argument(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
-_CAMPAIGN = (
-    click.option(
-        "-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file)."
-    ),
-    click.option(
-        "--candidate",
-        shell_complete=complete_drop,
-        help="The drop to qualify: a name in <inventory>/drops, or a path.",
-    ),
-    click.option(
-        "--baseline",
-        shell_complete=complete_drop,
-        help="The drop to compare with; leave it out to characterise one drop.",
-    ),
-    click.option(
-        "--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path."
-    ),
-    click.option(
-        "--profile",
-        shell_complete=complete_profile,
-        help="A profile of the suite, such as quick or full (default: the suite's own).",
-    ),
-    click.option(
-        "--gate",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help=(
-            "Gate policy (default: gate.yml beside the inventory, else the criteria that the suite marks "
-            "as required)."
-        ),
-    ),
-    click.option(
-        "--runs",
-        type=click.Path(path_type=Path),
-        default=Path("runs"),
-        show_default=True,
-        help="Folder of the run directories.",
-    ),
-    click.option(
-        "--adapters",
-        shell_complete=complete_adapters,
-        help="Only these adapters, separated by commas (default: all).",
-    ),
-    click.option(
-        "--point",
-        "points",
-        multiple=True,
-        help="Only this point, as the report names it; can be repeated.",
-    ),
-    click.option("--seed", type=int, help="Seed of the order in which points are measured; recorded in the run."),
-    click.option("--limit", help="Only these benches (an Ansible pattern)."),
-    click.option(
-        "--history",
-        type=click.Path(path_type=Path, exists=True),
-        help="Noise of earlier runs: their folder, or an extract (`storqual history --extract`).",
-    ),
-    click.option(
-        "--facts",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Output of `storqual facts --deep --json`; only settings that the drives allow to change are varied.",
-    ),
-    click.option(
-        "--budget", help="Bench time, such as 2h: measure until every criterion is decided or the time is used up."
-    ),
-    click.option(
-        "--consent",
-        help=(
-            "Last characters of the WWNs of drives for which you allow what a claim does not cover "
-            "(firmware, format, deleting a volume), separated by commas."
-        ),
-    ),
-    click.option(
-        "--checks",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help=(
-            "Your own checks: a test_*.py, a *.robot, or a folder of them; those in suites/ run anyway. "
-            "Can be repeated."
-        ),
-    ),
-)
-
-
-def campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What says which campaign is meant, to plan it or to run it."""
-    for option in reversed(_CAMPAIGN):
-        command = option(command)
-    return command
-
-
-def names_of(listed: str | None) -> tuple[str, ...] | None:
-    """Names separated by commas, blanks around them left out; None where nothing was given."""
-    return None if listed is None else tuple(name.strip() for name in listed.split(",") if name.strip())
-
-
 def print_json(value: object) -> None:
     """One JSON document on standard output; NaN is refused, because other people's parsers refuse it."""
     click.echo(json.dumps(value, allow_nan=False, indent=1))
+
+
+def on_terminal() -> bool:
+    """Whether a person reads standard output."""
+    return sys.stdout.isatty()
+
+
+def print_rows(
+    heads: Sequence[str], rows: Sequence[Sequence[object]], *, title: str = "", numbers: Collection[str] = ()
+) -> None:
+    """Print `rows`; `title`, `heads` and true minus signs are for a terminal, columns in `numbers` end at the right.
+
+    Texts of devices are made safe and never read as markup; a cell that is an outcome has the outcome's colour.
+    """
+    cells = [[terminal_text("" if cell is None else str(cell)) for cell in row] for row in rows]
+    if not cells:
+        return
+    if on_terminal():
+        _print_table(terminal_text(title), heads, [[with_minus(cell) for cell in row] for row in cells], numbers)
+        return
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
+    for row in cells:
+        click.echo(
+            "  ".join(
+                cell.rjust(width) if head in numbers else cell.ljust(width)
+                for cell, width, head in zip(row, widths, heads, strict=True)
+            ).rstrip()
+        )
+
+
+def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
+    """Print names with their values, one a line; the same on a terminal and in a pipe."""
+    width = max((len(name) for name, _ in pairs), default=0)
+    for name, value in pairs:
+        click.echo(f"{terminal_text(name).ljust(width)}  {terminal_text(str(value))}".rstrip())
+
+
+def _print_table(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], numbers: Collection[str]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if title:
+        # a line of its own: the title of a rich table is broken to the table's width
+        console.print(Text(title, style="bold"), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        table.add_column(head, overflow="fold", justify="right" if head in numbers else "left")
+    for row in cells:
+        # Text, not str: a drive called "[bold]" must stay that
+        table.add_row(*(Text(cell, style=OUTCOME_COLOURS.get(cell, "")) for cell in row))
+    console.print(table)

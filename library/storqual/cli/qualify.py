@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
-from storqual.cli.options import (
-    as_json,
-    campaign_options,
-    names_of,
-    print_json,
-)
+from storqual.cli.campaign import Campaign, campaign_options
+from storqual.cli.options import as_json, print_json
 from storqual_core.kit.errors import BadInputError
+
+if TYPE_CHECKING:
+    from storqual.plan.inputs import PlanRequest
 
 _NO_VERDICT = 2
 _LAST_RUN = "STORQUAL_LAST_RUN"
@@ -44,24 +42,10 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option("-v", "--verbose", count=True, help="Show more of Ansible's own output; can be repeated.")
 @as_json
 def qualify_command(
-    inventories: tuple[str, ...],
-    candidate: str | None,
-    baseline: str | None,
-    suite: str | None,
-    profile: str | None,
-    gate: Path | None,
+    campaign: Campaign,
+    *,
     resume: str | None,
-    runs: Path,
-    adapters: str | None,
-    points: tuple[str, ...],
-    seed: int | None,
-    limit: str | None,
-    history: Path | None,
-    facts: Path | None,
-    budget: str | None,
-    consent: str | None,
     waivers: Path | None,
-    checks: tuple[Path, ...],
     trial: str | None,
     repeat: int,
     verbose: int,
@@ -80,75 +64,29 @@ def qualify_command(
       storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
+    from storqual.cli.trials import of_trials, qualify_trials
     from storqual.inputs import load_waivers
 
-    runs = runs.resolve()
-    from storqual.cli.trials import of_trials, qualify_trials
-
+    runs, inventories = campaign.runs.resolve(), campaign.inventories
     resumed = None if resume is None else _find_run(resume, runs)
-    if of_trials(suite, resumed, trial):
-        from storqual.trials.campaign import TrialRequest
-
-        request = TrialRequest(
-            inventories=inventories,
-            candidate=candidate or "",
-            baseline=baseline or "",
-            suite=suite or "",
-            profile=profile,
-            gate=gate,
-            adapters=names_of(adapters),
-            seed=seed,
-            limit=limit,
-            trial=trial,
-            repeat=repeat,
-        )
-        return qualify_trials(request, runs, resumed, waivers, as_json=as_json)
+    if resumed is not None:
+        campaign.refuse_another()
+    if of_trials(campaign.suite, resumed, trial):
+        return qualify_trials(campaign.of_trials(trial, repeat), runs, resumed, waivers, as_json=as_json)
     if waivers is not None:
         # read now: a mistake in it must not wait for the end of a campaign
         load_waivers(waivers)
-    if resume is not None:
-        run = _find_run(resume, runs)
+    if resumed is not None:
         if waivers is not None:
             from storqual.cli.playbook.publish import waivers_for
 
-            waivers_for(run, waivers)
-        inventories = inventories or _inventories_of(run)
-        variables: dict[str, object] = {"resume": str(run)}
+            waivers_for(resumed, waivers)
+        inventories = inventories or _inventories_of(resumed)
+        variables: dict[str, object] = {"resume": str(resumed)}
     else:
-        asked = {"candidate": candidate, "suite": suite}
-        missing = [f"--{name} is needed" for name, value in asked.items() if not value]
-        if not inventories:
-            missing.insert(0, "-i/--inventory is needed")
-        if missing:
-            raise BadInputError(missing)
-        _refuse_mistakes(
-            inventories,
-            limit,
-            budget,
-            suite=suite or "",
-            candidate=candidate or "",
-            baseline=baseline or "",
-            profile=profile,
-            gate=gate,
-            history=history,
-            facts=facts,
-            adapters=names_of(adapters),
-            points=points,
-            seed=seed,
-            consent=tuple(word for word in (consent or "").split(",") if word),
-        )
-        chosen = {"baseline": baseline, "profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
-        files = {"gate": gate, "history": history, "facts_file": facts}
-        chosen |= {
-            "budget": budget,
-            **{name: str(file.resolve()) for name, file in files.items() if file is not None},
-        }
-        variables = {
-            **asked,
-            **({"points": list(points)} if points else {}),
-            **_own_checks(checks),
-            **{name: value for name, value in chosen.items() if value is not None},
-        }
+        request = campaign.of_points()
+        _refuse_mistakes(campaign, request)
+        variables = _variables(campaign, request)
     for inventory in inventories:
         if "," not in inventory and not Path(inventory).exists():
             raise BadInputError([f"{inventory}: no such inventory; expected a folder or a file"])
@@ -156,7 +94,7 @@ def qualify_command(
     if waivers is not None:
         variables["waivers"] = str(waivers.resolve())
     note = runs / f".last-run-{os.getpid()}"
-    options = [*(["--limit", limit] if limit else []), *(["-" + "v" * verbose] if verbose else [])]
+    options = [*(["--limit", campaign.limit] if campaign.limit else []), *(["-" + "v" * verbose] if verbose else [])]
     try:
         status = run_playbook(
             "qualify.yml",
@@ -177,35 +115,30 @@ def qualify_command(
     return code
 
 
-def _refuse_mistakes(
-    inventories: Sequence[str],
-    limit: str | None,
-    budget: str | None,
-    **asked: Any,  # noqa: ANN401 - the fields of a PlanRequest, checked there
-) -> None:
+def _refuse_mistakes(campaign: Campaign, request: PlanRequest) -> None:
     """Raise BadInputError with every mistake of the inputs, as `storqual plan` tells them, before Ansible starts.
 
     Which benches a pattern or a list of hosts means, only Ansible says: with one of them its plan tells the mistakes.
     """
-    from storqual.cli.plan import seconds_of_budget
-    from storqual.plan.inputs import PlanRequest
     from storqual.plan.make import make_plan
 
-    if limit is not None or any("," in inventory for inventory in inventories):
+    if campaign.limit is not None or any("," in inventory for inventory in campaign.inventories):
         return
-    seconds = None if budget is None else seconds_of_budget(budget)
-    campaign = make_plan(PlanRequest(inventories=tuple(map(Path, inventories)), budget=seconds, **asked))
-    for told in campaign.unsigned:
+    for told in make_plan(request).unsigned:
         # the run would be measured for nothing, and its gate cannot be changed afterwards
         click.echo(terminal_text(f"storqual: warning: {told}"), err=True)
 
 
-def _own_checks(named: Sequence[Path]) -> dict[str, list[str]]:
-    """The variable of the playbook that names the user's own checks, where there are any. Raises BadInputError."""
-    from storqual.checks.own import find_checks
-
-    found = find_checks(named)
-    return {"checks": [str(path) for path in found]} if found else {}
+def _variables(campaign: Campaign, request: PlanRequest) -> dict[str, object]:
+    """The campaign as the playbook takes it; what was not given is left out."""
+    names = ("candidate", "suite", "baseline", "profile", "adapters", "seed", "consent", "budget")
+    files = {"gate": campaign.gate, "history": campaign.history, "facts_file": campaign.facts}
+    lists = {"points": list(campaign.points), "checks": [str(path) for path in request.checks]}
+    return {
+        **{name: value for name in names if (value := getattr(campaign, name)) is not None},
+        **{name: str(file.resolve()) for name, file in files.items() if file is not None},
+        **{name: listed for name, listed in lists.items() if listed},
+    }
 
 
 def _tell(run: Path | None, code: int, *, as_json: bool) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from storqual.cli.options import as_json, complete_adapters, complete_drop, print_json
-from storqual.cli.tables import print_pairs
+from storqual.cli.options import as_json, complete_adapters, complete_drop, print_json, print_pairs
 
 
 @click.command("resolve")

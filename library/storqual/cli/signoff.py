@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import Moment, as_json, print_json, run_argument
-from storqual.cli.tables import print_pairs, print_rows
+from storqual.cli.options import Moment, as_json, print_json, print_pairs, print_rows, run_argument
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import print_json
-from storqual.cli.tables import print_pairs, print_rows
+from storqual.cli.options import print_json, print_pairs, print_rows
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:

@@ -46,7 +46,21 @@ def test_a_verdict_that_was_not_published_is_not_told(
     published = reported and status == 0
     assert ended.value.code == status
     assert ("PASS" in said.out) is published
-    assert (f"storqual qualify --resume {run.name}" in said.err) is not published
+    assert (f"storqual qualify --resume {run}" in said.err) is not published
     if as_json:
         answer = json.loads(said.out)
         assert (answer["exit_code"], answer["report"]) == (status, str(run / "report.html") if published else None)
+
+
+@pytest.mark.parametrize("command", ["plan", "qualify"])
+def test_a_run_that_is_resumed_takes_no_options_of_a_new_campaign(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    run = make_run(tmp_path, finished=False)
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--resume", str(run), "--adapters", "sym", "--seed", "0", "--point", "reads"])
+    assert ended.value.code == 3
+    told = "cannot be used with --resume, because the run has its plan already; leave it out"
+    assert capsys.readouterr().err.splitlines() == [
+        f"storqual: {name} {told}" for name in ("--adapters", "--seed", "--point")
+    ]

@@ -323,6 +323,10 @@ OTHERS: dict[str, list[str]] = {
     "signature without a key": ["signoff", "inventories"],
     "signature with a key that is not there": ["signoff", "inventories", "--key", "gone", "--role", "lead"],
     "resumption of a folder that is no run": ["qualify", "--resume", "inventories"],
+    "options of measured points for a suite of trials": [
+        *("qualify", "-i", "inventories/virtual", "--candidate", "stable", "--suite", "robustness"),
+        *("--budget", "2h", "--consent", "0010", "--point", "reads"),
+    ],
     "unknown command": ["qualfy"],
     "suite with a name that cannot be used": ["new", "suite", "My Suite"],
     "day as a word": ["judge", "inventories", "--as-of", "tomorrow"],
