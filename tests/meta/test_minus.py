@@ -10,7 +10,7 @@ import jinja2
 import pytest
 
 from storqual.base.text import MINUS, page_with_minus, with_minus
-from storqual.cli import tables
+from storqual.cli import options
 from storqual.report.render import render_template
 from tests.golden import NAMES
 
@@ -79,6 +79,6 @@ def test_every_page_is_made_with_the_true_sign(monkeypatch: pytest.MonkeyPatch, 
 def test_a_table_has_the_true_sign_on_a_terminal_alone(
     person: bool, sign: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tables, "on_terminal", lambda: person)
-    tables.print_rows(["change"], [["-3 %"]])
+    monkeypatch.setattr(options, "on_terminal", lambda: person)
+    options.print_rows(["change"], [["-3 %"]])
     assert f"{sign}3 %" in capsys.readouterr().out
