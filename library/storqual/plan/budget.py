@@ -255,9 +255,15 @@ def once(bench: Bench, arms: Sequence[Resolved], costs: Costs) -> tuple[TimeLine
     packages = {str(arm.driver.get(name)) for arm in arms for name in ("kernel", "dkms") if arm.driver.get(name)}
     return (
         TimeLine("installing packages", len(packages) * _PACKAGE_S[bench.kind], f"{len(packages)} of them, {usual}"),
-        TimeLine("the first configuration", costs.change.get(first, 0.0), f"a {first}, {usual}"),
-        TimeLine("restore", costs.change.get(back, 0.0) + costs.session, f"a {back}, {usual}"),
+        TimeLine("the first configuration", costs.change.get(first, 0.0), _by(first, usual)),
+        TimeLine("restore", costs.change.get(back, 0.0) + costs.session, _by(back, usual)),
     )
+
+
+def _by(change: str, usual: str) -> str:
+    """Where the time of the way to a configuration comes from."""
+    ways = {"none": "", "instant": "settings written in place, "}
+    return f"{ways.get(change, f'a {change}, ')}{usual}"
 
 
 def provisioning(

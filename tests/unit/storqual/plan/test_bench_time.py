@@ -83,6 +83,13 @@ def test_a_person_reads_each_line_with_its_source(tmp_path: Path) -> None:
     assert "2 min: installing packages (2 of them, typical of hardware benches)" in shown
 
 
+def test_a_bench_that_nothing_changes_is_not_put_back_by_a_none(tmp_path: Path) -> None:
+    answer = plan_run(make_lab(tmp_path, hosts=HOSTS), tmp_path, write=False).to_json()
+    shown = [text for _, text in _time_lines(answer) if "restore" in text]
+    assert len(shown) == 1
+    assert shown[0].endswith("restore (typical of hardware benches)")
+
+
 def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> None:
     """A campaign in which everything takes nearly twice what is usual, long after the plan expected its end."""
     slow = 1.9
