@@ -5,7 +5,7 @@ python -m tests.error_rates.judging                                  # this chec
 python -m tests.error_rates.judging --against ../before --rounds 3   # both, in the order A B B A A B, with ratios
 
 Each checkout judges a run that it made itself, with its own interpreter: a former one has no records of launches, and
-derives nothing. The ratio that counts is that of processor seconds, which other work on the machine hardly changes.
+derives nothing. The clock counts on an idle machine; beside other work only processor seconds can be compared.
 """
 
 from __future__ import annotations
