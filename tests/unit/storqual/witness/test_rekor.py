@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP384R1, EllipticCurv
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from storqual.inputs.places import witness_key_problem, witness_problem
 from storqual.run import append_event, iter_events, sha256_of
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
@@ -386,45 +385,3 @@ def test_a_key_that_a_log_cannot_check_by_a_digest_is_refused(tmp_path: Path, ma
     key.unlink()
     with pytest.raises(StorqualError, match=r"cannot be read \(No such file or directory\)"):
         proposed(DIGEST, key)
-
-
-@pytest.mark.parametrize(
-    "place", ["rekor+https://rekor.lab", "rekor+https://[::1]:3000/", "rekor+http://localhost:1"]
-)
-def test_places_that_are_logs(place: str) -> None:
-    assert witness_problem(place) == ""
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        "rekor+http://rekor.lab",
-        "rekor://rekor.lab",
-        "rekor+https://",
-        "rekor+https://rekor.lab/api",
-        "rekor+https://rekor.lab?x",
-        "rekor+https://rekor.lab#x",
-        "rekor+https://me:secret@rekor.lab",
-        "rekor+https://rekor.lab:x",
-    ],
-)
-def test_places_that_are_no_logs(place: str) -> None:
-    assert witness_problem(place)
-
-
-def test_a_log_needs_a_key_and_nothing_else_takes_one(tmp_path: Path) -> None:
-    assert "name the lab's private key" in witness_key_problem("rekor+https://rekor.lab", "")
-    assert "is for a witness rekor+https" in witness_key_problem("syslog://log.lab", "key.pem")
-    assert "is for a witness rekor+https" in witness_key_problem("", "key.pem")
-    assert witness_key_problem("", "") == ""
-    hosts = lab_hosts({"sym": 2})
-    for variables in hosts.values():
-        variables |= {"storqual_witness": "rekor+https://rekor.lab", "storqual_witness_key": "keys/w.pem"}
-    run = plan(tmp_path, hosts=hosts)
-    (bench,) = json.loads((run / "run.json").read_text())["benches"].values()
-    assert Path(bench["witness_key"]).is_absolute()
-    assert bench["witness_key"].endswith("/keys/w.pem")
-    for variables in hosts.values():
-        del variables["storqual_witness_key"]
-    with pytest.raises(BadInputError, match="takes signed entries only"):
-        plan(tmp_path / "bad", hosts=hosts)
