@@ -304,7 +304,7 @@ OTHERS: dict[str, list[str]] = {
     "signature with a key that is not there": ["signoff", "inventories", "--key", "gone", "--role", "lead"],
     "resumption of a folder that is no run": ["qualify", "--resume", "inventories"],
     "options of measured points for a suite of trials": [
-        *("qualify", "-i", "inventories/virtual", "--candidate", "stable", "--suite", "robustness"),
+        *("plan", "-i", "inventories/virtual", "--candidate", "stable", "--suite", "robustness", "--dry-run"),
         *("--budget", "2h", "--consent", "0010", "--point", "reads"),
     ],
     "unknown command": ["qualfy"],
