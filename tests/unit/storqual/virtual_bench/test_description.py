@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from storqual.virtual_bench.description import describe, from_plain
 from storqual_core.kit.errors import BadInputError
@@ -198,3 +200,9 @@ def test_a_channel_takes_the_next_function_of_the_slot() -> None:
     adapters["other"] = {"pci": "0000:00:05.1", "drives": []}
     virtual["adapters"]["other"] = {"device": "lsi53c895a"}
     assert "05.1 is used 2 times" in " ".join(_problems(adapters, virtual))
+
+
+def test_the_bench_for_the_cost_of_a_driver_counts_instructions() -> None:
+    inventory = Path(__file__).resolve().parents[4] / "inventories" / "virtual_rate" / "hosts.yml"
+    entry = yaml.safe_load(inventory.read_text(encoding="utf-8"))["benches"]["hosts"]["vrate"]
+    assert describe("vrate", entry["storqual_adapters"], entry["storqual_virtual"]).counts_instructions
