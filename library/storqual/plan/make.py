@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from storqual.inputs.shape import did_you_mean, raise_all
 from storqual.inputs.signatures import signature_warnings
 from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.yaml_file import read_yaml
+from storqual.metrics.processor import PROCESSOR
 from storqual.plan.answerable import undecidable
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
@@ -142,7 +143,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     named_benches = [bench.name for bench in benches]
     asked_for = (arms["candidate"].name, str(suite.name), named_benches)
     unsigned = tuple(signature_warnings(request.inventories, read.gate_path, *asked_for))
-    warnings = (*_warnings(plans, profile), *fixed, *_alone(request), *unsigned)
+    warnings = (*_warnings(plans, profile), *_emulated_time(plans, suite), *fixed, *_alone(request), *unsigned)
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
     return Campaign(
@@ -211,6 +212,20 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
                 "raise the budget, or choose fewer points (cells, --adapters, --point) or a shorter runtime"
             )
     return tuple(warnings)
+
+
+def _emulated_time(plans: Sequence[BenchPlan], suite: Suite) -> Iterator[str]:
+    """Processor time that a criterion rests on, of an emulator whose speed follows the load of this machine."""
+    times = {metric.name: metric.label for metric in PROCESSOR if "cpu" in metric.name}
+    rests = {
+        times[entry.metric] for entry in suite.criteria if entry.metric in times and entry.is_required("virtual")
+    }
+    for plan in plans:
+        if rests and plan.bench.virtual is not None and plan.bench.virtual.clock == "host":
+            yield (
+                f"{plan.bench.name}: {', '.join(sorted(rests))} is that of the emulator here and follows the load of "
+                "this machine; a bench with clock: instructions measures it (inventories/virtual_rate)"
+            )
 
 
 @dataclass(frozen=True)

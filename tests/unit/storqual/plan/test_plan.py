@@ -118,3 +118,11 @@ def test_a_hostile_model_stays_text(tmp_path: Path) -> None:
     assert planned.path is not None
     drives = read_run(planned.path).benches["bench01"]["adapters"]["fc0"]["drives"]
     assert {drive["model"] for drive in drives} == {"{{ 7*7 }}<script>"}
+
+
+@pytest.mark.parametrize(("inventory", "told"), [("virtual", True), ("virtual_rate", False)])
+def test_a_required_cpu_time_that_follows_the_load_of_this_machine_is_told(
+    tmp_path: Path, inventory: str, told: bool
+) -> None:
+    planned = plan_run(PlanRequest([INVENTORIES / inventory], "stable", "backport", "driver-cost", seed=1), tmp_path)
+    assert any("clock: instructions" in warning for warning in planned.warnings) is told
