@@ -16,7 +16,7 @@ from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.json_text import as_int, as_list, as_mapping, as_text
-from ..kit.labelled_text import plain_label, printed_size, size_range
+from ..kit.labelled_text import printed_size, size_range
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -50,6 +50,7 @@ from .shapes.storcli_parts import (
     places,
     tasks_of,
     under_way,
+    volumes_apart,
     with_foreign,
 )
 
@@ -83,7 +84,6 @@ _WRITE_POLICY = {"FWB": "awb"}
 _FAILED = ("Failed", "Offln", "UBad", "UBUnsp", "Msng")
 _IO_POLICY = {"D": "direct", "C": "cached"}
 _DISK_CACHE = {"disk's default": "default", "enabled": "enable", "disabled": "disable"}
-_VOLUME = re.compile(r"\A/c\d+/v\d+\Z", re.IGNORECASE)
 _LEVELS = {"0": 1, "1": 2, "5": 3, "6": 4, "10": 4, "50": 6, "60": 8}
 _SPANS = {"10": 2, "50": 2, "60": 2}
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}\Z")
@@ -216,12 +216,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     for answer in data_of(text, _TOOL):
         rows = [*as_list(answer.data.get("Virtual Drives")), *as_list(answer.data.get("VD LIST"))]
         listed = [_listed(row, answer.data) for row in rows]
-        full = [
-            _detailed(row, answer.data)
-            for key, value in answer.data.items()
-            if _VOLUME.match(key)
-            for row in as_list(value)
-        ]
+        full = [_detailed(entry) for entry in volumes_apart(answer.data)]
         if not listed and not full:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about volumes")
         if not all(volume.id for volume in (*listed, *full)):
@@ -230,12 +225,11 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     return tuple(found)
 
 
-def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
-    volume = _listed(row, {})
-    named = {plain_label(key): value for key, value in data.items()}
-    placed = _placed([as_mapping(drive) for drive in as_list(named.get(f"pdsforvd{volume.id}"))])
+def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
+    volume = _listed(entry.get("VD Info"), {})
+    placed = _placed([as_mapping(drive) for drive in as_list(entry.get("PDs"))])
     members, spares, failed = places(placed, _FAILED)
-    words = flat(as_mapping(named.get(f"vd{volume.id}properties")), without=())
+    words = flat(as_mapping(entry.get("VD Properties")), without=())
     if not words:
         raise ToolError(f"volume {volume.id} is listed without its properties")
     blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))

@@ -32,7 +32,7 @@ from .shapes.storcli_answer import (
     overview_of,
     size_of,
 )
-from .shapes.storcli_parts import places, under_way, with_foreign
+from .shapes.storcli_parts import places, under_way, volumes_apart, with_foreign
 
 PROGRAMS = (
     "storcli2",
@@ -166,7 +166,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
         wrong = answer.complaints
         entries = [
             as_mapping(row) for name in ("Virtual Drives", "VD LIST") for row in as_list(answer.data.get(name))
-        ]
+        ] or volumes_apart(answer.data)
         if wrong and not entries:
             raise ToolError(f"{_TOOL} could not read: {'; '.join(wrong)}")
         if not entries:

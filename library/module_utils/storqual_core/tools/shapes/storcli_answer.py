@@ -20,6 +20,7 @@ from ...kit.json_text import as_int, as_list, as_mapping, as_text, the_object
 from ...kit.labelled_text import pci_of, plain_label, printed_size, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts
 from .storcli_keys import OVERVIEWS, check_counts, same_names
+from .storcli_text import controllers_of
 
 _NOTHING = re.compile(
     r"No Controllers? (?:was |were )?found|Controller \S+ not found"
@@ -69,16 +70,15 @@ class Answer:
 
 
 def answers_of(text: str, tool: str) -> list[Answer]:
-    """Every controller's answer. Raises ToolError when there is no such JSON, with the reason that stands there."""
+    """Every controller's answer, of JSON or plain text. Raises ToolError when it is neither."""
     try:
-        body = the_object(text, tool, "Controllers")
-    except ToolError as problem:
-        said = dict(re.findall(r"^\s*(Status|Description)\s*=\s*(.*?)\s*$", text, re.MULTILINE))
-        if said.get("Description", "None") != "None":
-            raise ToolError(f"{tool} answered in plain text: {said['Description'][:200]}") from problem
-        raise
+        entries = as_list(the_object(text, tool, "Controllers")["Controllers"])
+    except ToolError:
+        entries = controllers_of(text)
+        if not entries:
+            raise
     answers = []
-    for entry in as_list(same_names(body["Controllers"])):
+    for entry in as_list(same_names(entries)):
         status = as_mapping(as_mapping(entry).get("Command Status"))
         if not status:
             raise ToolError(f"{tool} printed a controller without a command status")

@@ -12,6 +12,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from ...kit.errors import ToolError
 from ...kit.json_text import as_list, as_mapping, as_text
+from ...kit.labelled_text import plain_label
 from ..capabilities import VolumeFacts
 from .storcli_answer import Answer, answers_of, percent_of
 
@@ -21,6 +22,7 @@ _ASK_CV = re.compile(r"use /c(?:x|\d+)/cv", re.IGNORECASE)
 _NO_BACKUP = re.compile(
     r"\b(?:bbu|battery|cachevault|cv|energy ?pack)\b.*\b(?:absent|not (?:present|found|supported))", re.IGNORECASE
 )
+_VOLUME = re.compile(r"\A/c\d+/v\d+\Z", re.IGNORECASE)
 _SECTIONS = ("BBU_Info", "Cachevault_Info")
 # a spare that is shielded, sanitised or degraded is still one: `HSPShld`, `DHSDgrd`
 _SPARES = ("DHS", "GHS", "HSP")
@@ -120,6 +122,18 @@ def more_settings(ask: Callable[[str], str], index: str, notes: list[str]) -> di
     except ToolError as problem:
         notes.append(str(problem))
     return found
+
+
+def volumes_apart(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Row, drives and properties of each volume, which are sections apart in plain text and in JSON before 96xx."""
+    named = {plain_label(key): value for key, value in data.items()}
+    return [
+        {"VD Info": row, "PDs": named.get(f"pdsforvd{number}"), "VD Properties": named.get(f"vd{number}properties")}
+        for key, value in data.items()
+        if _VOLUME.match(key)
+        for row in map(as_mapping, as_list(value))
+        for number in [as_text(row.get("DG/VD")).partition("/")[2].strip()]
+    ]
 
 
 def with_foreign(state: str, row: Mapping[str, Any]) -> str:
