@@ -16,16 +16,25 @@ from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.json_text import as_int, as_list, as_mapping, as_text
-from ..kit.labelled_text import plain_label, printed_size, size_range
-from .capabilities import AdapterFacts, FirmwareImage, Spelling, ToolFacts, Value, VolumeFacts, VolumeRequest
+from ..kit.labelled_text import printed_size, size_range
+from .capabilities import (
+    AdapterFacts,
+    DriveFacts,
+    FirmwareImage,
+    Spelling,
+    ToolFacts,
+    Value,
+    VolumeFacts,
+    VolumeRequest,
+)
 from .shapes.storcli_answer import (
     adapter_of,
-    answers_of,
     blocks_size,
     carried_out,
     data_of,
     drives_behind,
     drives_of,
+    drives_told,
     first,
     flat,
     is_overview,
@@ -37,6 +46,12 @@ from .shapes.storcli_parts import (
     more_settings,
     parse_backup,  # noqa: F401 - offered here with the other parsers of storcli
     parse_foreign,  # noqa: F401 - likewise
+    path_of,
+    places,
+    tasks_of,
+    under_way,
+    volumes_apart,
+    with_foreign,
 )
 
 PROGRAMS = (
@@ -66,13 +81,11 @@ _FIRMWARE = {
 _CACHE = re.compile(r"\A(NR|Ra|R)?(AWB|FWB|WB|WT)?([CD])?\Z")
 _READ_POLICY = {"R": "ra", "NR": "nora"}
 _WRITE_POLICY = {"FWB": "awb"}
-_FAILED = ("Failed", "Offln", "UBad", "Msng")
+_FAILED = ("Failed", "Offln", "UBad", "UBUnsp", "Msng")
 _IO_POLICY = {"D": "direct", "C": "cached"}
 _DISK_CACHE = {"disk's default": "default", "enabled": "enable", "disabled": "disable"}
-_VOLUME = re.compile(r"\A/c\d+/v\d+\Z", re.IGNORECASE)
 _LEVELS = {"0": 1, "1": 2, "5": 3, "6": 4, "10": 4, "50": 6, "60": 8}
 _SPANS = {"10": 2, "50": 2, "60": 2}
-_TASKS = {"INIT": "initialise", "BGI": "initialise", "CC": "check", "MIGRATE": "reshape", "REBUILD": "rebuild"}
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}\Z")
 _DOWNLOADS = {"firmware": "", "package": "", "bios": "bios ", "efibios": "efibios "}
 _WRITING = {
@@ -107,12 +120,12 @@ def _whole(runner: Runner) -> ToolFacts:
         known = {drive.position: drive for drive in adapter.drives}
         for words in (f"/c{adapter.index}/eall/sall show all", f"/c{adapter.index}/sall show all"):
             try:
-                answers = data_of(_ask(runner, words).stdout, _TOOL)
+                told = parse_drives(_ask(runner, words).stdout)
             except ToolError as problem:
                 # drives in enclosures and those without are asked for apart, and an adapter may know one way only
                 notes.append(str(problem))
                 continue
-            known.update({drive.position: drive for answer in answers for drive in drives_of(answer, _state)})
+            known.update({drive.position: drive for drive in told})
         volumes = read_volumes(runner, adapter.index)
         adapters.append(replace(adapter, drives=tuple(known.values()), volumes=volumes))
     return ToolFacts(tuple(adapters), tuple(notes))
@@ -133,10 +146,20 @@ def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
     return tuple(found)
 
 
+def parse_drives(text: str) -> tuple[DriveFacts, ...]:
+    """The drives of `/cN/eall/sall show all` or `/cN/sall show all`. Raises ToolError."""
+    return drives_told(text, _TOOL, _state)
+
+
 def _state(row: Mapping[str, Any]) -> str:
     if "State" not in row:
         raise ToolError(f"{_TOOL} lists a drive ({as_text(row.get('EID:Slt'))}) without its state")
-    return as_text(row.get("State")).strip("- ")
+    return with_foreign(as_text(row.get("State")).strip("- "), row)
+
+
+def _placed(drives: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Place and state of drives; the state is the status here."""
+    return [(as_text(drive.get("EID:Slt")).strip(), state, state) for drive in drives for state in [_state(drive)]]
 
 
 def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
@@ -144,11 +167,7 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
     words = {key: as_text(value).strip() for key, value in as_mapping(row).items()}
     group, _, number = words.get("DG/VD", "").partition("/")
     drives = [as_mapping(drive) for drive in as_list(data.get("PD LIST"))]
-    placed = [
-        (as_text(drive.get("EID:Slt")).strip(), _state(drive))
-        for drive in drives
-        if as_text(drive.get("DG")).strip() == group
-    ]
+    placed = _placed([drive for drive in drives if as_text(drive.get("DG")).strip() == group])
     cache = _CACHE.match(words.get("Cache", ""))
     read, write, through = cache.groups() if cache else (None, None, None)
     policies = {
@@ -156,7 +175,7 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
         "write_policy": _WRITE_POLICY.get(write or "", (write or "").lower()),
         "io_policy": _IO_POLICY.get(through or "", ""),
     }
-    members, spares, failed = _places(placed)
+    members, spares, failed = places(placed, _FAILED)
     state, printed = words.get("State", ""), words.get("Size", "")
     return VolumeFacts(
         id=number,
@@ -169,17 +188,9 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
         spares=spares,
         failed=failed,
         policies={name: value for name, value in policies.items() if value},
+        progress=under_way("", placed),
         healthy={"": None, "Optl": True}.get(state, False),
         settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
-    )
-
-
-def _places(placed: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Members, spares and those that failed among drives, which are given by position and state."""
-    return (
-        tuple(position for position, held in placed if held not in ("DHS", "GHS")),
-        tuple(position for position, held in placed if held == "DHS"),
-        tuple(position for position, held in placed if held in _FAILED),
     )
 
 
@@ -187,12 +198,13 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     """The volumes of one controller, with strip, members and what is under way. Raises ToolError."""
     volumes = parse_volumes(_ask(runner, f"/c{index}/vall show all").stdout)
     return tuple(
-        replace(volume, progress={} if _idle(volume) else progress(runner, index, volume)) for volume in volumes
+        replace(volume, progress={} if _idle(volume) else {**volume.progress, **progress(runner, index, volume)})
+        for volume in volumes
     )
 
 
 def _idle(volume: VolumeFacts) -> bool:
-    return volume.settings.get("Active Operations", "") == "None"
+    return volume.settings.get("Active Operations", "") == "None" and not volume.progress
 
 
 def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
@@ -204,12 +216,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     for answer in data_of(text, _TOOL):
         rows = [*as_list(answer.data.get("Virtual Drives")), *as_list(answer.data.get("VD LIST"))]
         listed = [_listed(row, answer.data) for row in rows]
-        full = [
-            _detailed(row, answer.data)
-            for key, value in answer.data.items()
-            if _VOLUME.match(key)
-            for row in as_list(value)
-        ]
+        full = [_detailed(entry) for entry in volumes_apart(answer.data)]
         if not listed and not full:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about volumes")
         if not all(volume.id for volume in (*listed, *full)):
@@ -218,12 +225,11 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     return tuple(found)
 
 
-def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
-    volume = _listed(row, {})
-    named = {plain_label(key): value for key, value in data.items()}
-    drives = [as_mapping(drive) for drive in as_list(named.get(f"pdsforvd{volume.id}"))]
-    members, spares, failed = _places([(as_text(drive.get("EID:Slt")).strip(), _state(drive)) for drive in drives])
-    words = flat(as_mapping(named.get(f"vd{volume.id}properties")), without=())
+def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
+    volume = _listed(entry.get("VD Info"), {})
+    placed = _placed([as_mapping(drive) for drive in as_list(entry.get("PDs"))])
+    members, spares, failed = places(placed, _FAILED)
+    words = flat(as_mapping(entry.get("VD Properties")), without=())
     if not words:
         raise ToolError(f"volume {volume.id} is listed without its properties")
     blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))
@@ -240,22 +246,15 @@ def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
         spares=spares,
         failed=failed,
         policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
+        progress=under_way(first(words, "Active Operations"), placed),
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},
     )
 
 
 def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:
-    """Percent by task of what a controller does with a volume: initialisation, consistency check, migration."""
-    found: dict[str, float] = {}
-    for words in ("init", "bgi", "cc", "migrate"):
-        for answer in answers_of(_ask(runner, f"/c{index}/v{volume.id} show {words}").stdout, _TOOL):
-            for row in as_list(answer.data.get("VD Operation Status")):
-                percent = percent_of(as_mapping(row).get("Progress%"))
-                task = _TASKS.get(as_text(as_mapping(row).get("Operation")).upper())
-                if task and percent is not None:
-                    found[task] = percent
-    return found
+    """Percent by task of what a controller does with a volume, and with the drives in it. Raises ToolError."""
+    return tasks_of(lambda words: _ask(runner, words).stdout, index, volume)
 
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
@@ -290,14 +289,8 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     words += [f"strip={request.strip // 1024}"] if request.strip is not None else []
     carried_out(_ask(runner, " ".join(words)), _TOOL, f"a volume on controller {index} could not be made")
     for position in request.spares:
-        words = [f"/c{index}{_path(position)}", "add", "hotsparedrive"]
+        words = [f"/c{index}{path_of(position)}", "add", "hotsparedrive"]
         carried_out(_ask(runner, " ".join(words)), _TOOL, f"drive {position} could not be made a hot spare")
-
-
-def _path(position: str) -> str:
-    """`/e252/s4` of `252:4`."""
-    enclosure, _, slot = position.rpartition(":")
-    return f"/e{enclosure}/s{slot}" if enclosure else f"/s{slot}"
 
 
 def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:

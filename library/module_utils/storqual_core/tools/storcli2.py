@@ -17,7 +17,7 @@ from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.json_text import as_int, as_list, as_mapping, as_text
 from ..kit.labelled_text import printed_size, size_range
-from .capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
+from .capabilities import AdapterFacts, DriveFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 from .shapes.storcli_answer import (
     adapter_of,
     blocks_size,
@@ -25,12 +25,14 @@ from .shapes.storcli_answer import (
     data_of,
     drives_behind,
     drives_of,
+    drives_told,
     first,
     flat,
     is_overview,
     overview_of,
     size_of,
 )
+from .shapes.storcli_parts import places, under_way, volumes_apart, with_foreign
 
 PROGRAMS = (
     "storcli2",
@@ -55,6 +57,7 @@ _DISK_CACHE = {
     "enbl": "enable",
     "enabled": "enable",
 }
+_FAILED = ("Failed", "Offline", "Missing", "Unusbl")
 _LEVELS = {"0": 1, "1": 2, "5": 3, "6": 4}
 _WRITING = {"read_policy": ("rdcache", ("ra", "nora")), "write_policy": ("wrcache", ("wb", "wt", "awb"))}
 
@@ -70,8 +73,8 @@ def read_facts(runner: Runner) -> ToolFacts:
         for index in (each.index for each in overview_of(answer)):
             adapter = _controller(runner, index)
             known = {drive.position: drive for drive in adapter.drives}
-            for details in data_of(_ask(runner, f"/c{index}/eall/sall show all").stdout, _TOOL):
-                known.update({drive.position: drive for drive in drives_of(details, _state)})
+            told = parse_drives(_ask(runner, f"/c{index}/eall/sall show all").stdout)
+            known.update({drive.position: drive for drive in told})
             adapters.append(replace(adapter, drives=tuple(known.values()), volumes=read_volumes(runner, index)))
     return ToolFacts(tuple(adapters))
 
@@ -98,12 +101,17 @@ def _controller(runner: Runner, index: str) -> AdapterFacts:
     return found[0]
 
 
+def parse_drives(text: str) -> tuple[DriveFacts, ...]:
+    """The drives of `/cN/eall/sall show all`. Raises ToolError."""
+    return drives_told(text, _TOOL, _state)
+
+
 def _state(row: Mapping[str, Any]) -> str:
     """`Conf Online`, `UConf Good`, `JBOD Good`: both words, since each alone says half of it."""
     if "State" not in row or "Status" not in row:
         raise ToolError(f"{_TOOL} lists a drive ({as_text(row.get('EID:Slt'))}) without its state or status")
     words = (as_text(row.get(name)).strip() for name in ("State", "Status"))
-    return " ".join(word for word in words if word and word != "-")
+    return with_foreign(" ".join(word for word in words if word and word != "-"), row)
 
 
 def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
@@ -111,10 +119,9 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
     group, _, number = words.get("DG/VD", "").partition("/")
     read, _, write = words.get("CurrentCache", "").partition(",")
     policies = {"read_policy": _READ_POLICY.get(read, ""), "write_policy": write.lower()}
-    placed = [
-        drive for drive in map(as_mapping, as_list(data.get("PD LIST"))) if as_text(drive.get("DG")).strip() == group
-    ]
-    members, spares, failed = _places(placed)
+    drives = map(as_mapping, as_list(data.get("PD LIST")))
+    placed = _placed([drive for drive in drives if as_text(drive.get("DG")).strip() == group])
+    members, spares, failed = places(placed, _FAILED)
     state, printed = words.get("State", ""), words.get("Size", "")
     return VolumeFacts(
         id=number,
@@ -127,25 +134,21 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
         spares=spares,
         failed=failed,
         policies={name: value for name, value in policies.items() if value},
+        progress=under_way("", placed),
         healthy={"": None, "Optl": True}.get(state, False),
         settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
     )
 
 
-def _places(drives: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Members, spares and those that failed among drives, by position."""
-    places = [(as_text(drive.get("EID:Slt")).strip(), as_text(drive.get("State")).strip()) for drive in drives]
-    if not all(place and state for place, state in places):
-        raise ToolError(f"{_TOOL} lists a drive of a volume without its place or its state")
-    return (
-        tuple(place for place, state in places if state not in ("DHS", "GHS")),
-        tuple(place for place, state in places if state == "DHS"),
-        tuple(
-            place
-            for (place, _), drive in zip(places, drives)
-            if as_text(drive.get("Status")).strip() in ("Failed", "Offline", "Missing")
-        ),
-    )
+def _placed(drives: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Place, state and status of drives. Raises ToolError for one without place or state."""
+    found = []
+    for drive in drives:
+        place, state, status = (as_text(drive.get(name)).strip() for name in ("EID:Slt", "State", "Status"))
+        if not place or not state:
+            raise ToolError(f"{_TOOL} lists a drive of a volume without its place or its state")
+        found.append((place, state, status))
+    return found
 
 
 def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
@@ -163,7 +166,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
         wrong = answer.complaints
         entries = [
             as_mapping(row) for name in ("Virtual Drives", "VD LIST") for row in as_list(answer.data.get(name))
-        ]
+        ] or volumes_apart(answer.data)
         if wrong and not entries:
             raise ToolError(f"{_TOOL} could not read: {'; '.join(wrong)}")
         if not entries:
@@ -182,10 +185,10 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     words = flat(as_mapping(entry.get("VD Properties")), without=())
     if not words:
         raise ToolError(f"volume {volume.id or '?'} is listed without its properties")
-    drives = [as_mapping(drive) for drive in as_list(entry.get("PDs"))]
+    placed = _placed([as_mapping(drive) for drive in as_list(entry.get("PDs"))])
     blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))
     printed = volume.settings.get("Size", "")
-    members, spares, failed = _places(drives)
+    members, spares, failed = places(placed, _FAILED)
     device = first(words, "OS Drive Name")
     told = first(words, "Drive Write Cache Policy", "Disk Cache Policy", "Current Disk Cache Policy")
     disk_cache = _DISK_CACHE.get(told.lower(), "")
@@ -199,6 +202,8 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
         spares=spares,
         failed=failed,
         policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
+        # how far an expansion is, is not among the properties
+        progress=under_way("Expansion" if first(words, "Morphing").lower() == "yes" else "", placed),
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},
     )

@@ -40,8 +40,8 @@ FACTS = {
     "sg_readcap": ("parse_capacity",),
     "smartctl": ("parse_health", "parse_scan"),
     "ssacli": ("parse_controllers",),
-    "storcli": ("parse_adapters", "parse_volumes", "parse_foreign"),
-    "storcli2": ("parse_adapters", "parse_volumes"),
+    "storcli": ("parse_adapters", "parse_drives", "parse_volumes", "parse_foreign"),
+    "storcli2": ("parse_adapters", "parse_drives", "parse_volumes"),
 }
 
 

@@ -47,6 +47,7 @@ def facts() -> Any:
         call("/c0/vall show all", "volumes"),
         call("/c0/v239 show init", "init"),
         *(call(f"/c0/v239 show {words}", "idle") for words in ("bgi", "cc", "migrate")),
+        *(call(f"/c0/eall/sall show {words}", words) for words in ("rebuild", "copyback")),
         call("/c0/fall show", "no_foreign"),
         call("/c0/bbu show all", "use_cv", 255),
         call("/c0/cv show all", "cachevault"),
@@ -76,7 +77,7 @@ def test_a_controller_is_read_with_drives_volumes_and_what_is_under_way() -> Non
         "io_policy": "cached",
         "disk_cache": "disable",
     }
-    assert (volume.healthy, volume.progress) == (True, {"initialise": 12.0})
+    assert (volume.healthy, volume.progress) == (True, {"initialise": 12.0, "rebuild": 41.0})
     assert "a drive is in use (code 13)" in found.notes[0]
 
 
@@ -102,6 +103,7 @@ def test_a_volume_leads_to_its_drives() -> None:
             call("/c0/sall show all", "drives_without_enclosure"),
             call("/c0/vall show all", "volumes"),
             *(call(f"/c0/v239 show {words}", "idle") for words in ("init", "bgi", "cc", "migrate")),
+            *(call(f"/c0/eall/sall show {words}", words) for words in ("rebuild", "copyback")),
         ]
     )
     assert storcli.resolve(replay, "/dev/sdf") == ("0x5000c50000000001", "SER1", "0x5000c50000000003")

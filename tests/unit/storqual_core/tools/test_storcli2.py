@@ -111,7 +111,7 @@ def test_no_controller_is_no_error_and_no_volume_is_one() -> None:
 
 
 def test_plain_text_is_told_with_what_it_says() -> None:
-    with pytest.raises(ToolError, match="answered in plain text: syntax error, unexpected TOKEN_EXAMPLE"):
+    with pytest.raises(ToolError, match="could not be set to wt: syntax error, unexpected TOKEN_EXAMPLE"):
         storcli2.set_policy(Replay([call("/c0/v1 set wrcache=wt", "plain")]), "0", VOLUME, "write_policy", "wt")
 
 

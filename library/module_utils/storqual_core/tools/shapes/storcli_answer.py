@@ -20,6 +20,7 @@ from ...kit.json_text import as_int, as_list, as_mapping, as_text, the_object
 from ...kit.labelled_text import pci_of, plain_label, printed_size, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts
 from .storcli_keys import OVERVIEWS, check_counts, same_names
+from .storcli_text import controllers_of
 
 _NOTHING = re.compile(
     r"No Controllers? (?:was |were )?found|Controller \S+ not found"
@@ -69,16 +70,15 @@ class Answer:
 
 
 def answers_of(text: str, tool: str) -> list[Answer]:
-    """Every controller's answer. Raises ToolError when there is no such JSON, with the reason that stands there."""
+    """Every controller's answer, of JSON or plain text. Raises ToolError when it is neither."""
     try:
-        body = the_object(text, tool, "Controllers")
-    except ToolError as problem:
-        said = dict(re.findall(r"^\s*(Status|Description)\s*=\s*(.*?)\s*$", text, re.MULTILINE))
-        if said.get("Description", "None") != "None":
-            raise ToolError(f"{tool} answered in plain text: {said['Description'][:200]}") from problem
-        raise
+        entries = as_list(the_object(text, tool, "Controllers")["Controllers"])
+    except ToolError:
+        entries = controllers_of(text)
+        if not entries:
+            raise
     answers = []
-    for entry in as_list(same_names(body["Controllers"])):
+    for entry in as_list(same_names(entries)):
         status = as_mapping(as_mapping(entry).get("Command Status"))
         if not status:
             raise ToolError(f"{tool} printed a controller without a command status")
@@ -88,10 +88,15 @@ def answers_of(text: str, tool: str) -> list[Answer]:
                 success=as_text(status.get("Status")).lower() == "success",
                 description=as_text(status.get("Description")),
                 rows=[row for row in as_list(status.get("Detailed Status")) if isinstance(row, dict)],
-                data=as_mapping(as_mapping(entry).get("Response Data")),
+                data=_data(as_mapping(entry).get("Response Data")),
             )
         )
     return answers
+
+
+def _data(body: object) -> Mapping[str, Any]:
+    """Sections by name; what is asked of drives is answered with a list that has none."""
+    return {"Response Data": body} if isinstance(body, list) else as_mapping(body)
 
 
 def data_of(text: str, tool: str) -> list[Answer]:
@@ -234,6 +239,7 @@ def overview_of(answer: Answer) -> list[AdapterFacts]:
                 index,
                 model=first(words, "Product Name", "Model"),
                 pci=_pci(first(words, "PCI Address")),
+                serial=first(words, "SerialNumber"),
                 health=first(words, "Hlth", "Health", "Status"),
                 settings=words,
                 ports=(PortFacts("host", wwn=wwn),) if wwn else (),
@@ -246,7 +252,7 @@ def drives_of(answer: Answer, state: Callable[[Mapping[str, Any]], str]) -> tupl
     """Every drive of an answer, from the list and from the details, whichever are there; `state` reads a row's."""
     rows: dict[str, Mapping[str, Any]] = {}
     details: dict[str, Mapping[str, Any]] = {}
-    for name in ("PD LIST", "JBOD LIST"):
+    for name in ("PD LIST", "JBOD LIST", "Drive Information"):
         listed = [as_mapping(row) for row in as_list(answer.data.get(name))]
         if len({_position(row) for row in listed}) != len(listed):
             raise ToolError(f"the answer of controller {answer.controller} lists two drives in one place ({name})")
@@ -255,18 +261,33 @@ def drives_of(answer: Answer, state: Callable[[Mapping[str, Any]], str]) -> tupl
     for entry in map(as_mapping, as_list(answer.data.get("Drives List"))):
         # 96xx and PERC 12: one object a drive
         row = as_mapping(entry.get("Drive Information"))
-        if not _position(row):
-            raise ToolError(f"the answer of controller {answer.controller} lists a drive without its place")
         rows[_position(row)], details[_position(row)] = row, as_mapping(entry.get("Drive Detailed Information"))
     for key, value in _deep(answer.data):
         place = _DRIVE.match(_DETAILED.sub("", key))
         if place is None:
             continue
+        position = f"{place.group(1) or ''}:{place.group(2)}"
         if isinstance(value, list) and value:
-            rows.setdefault(_position(value[0]), as_mapping(value[0]))
+            rows.setdefault(position, as_mapping(value[0]))
         elif isinstance(value, dict):
-            details[f"{place.group(1) or ''}:{place.group(2)}"] = value
+            details[position] = value
+    if "" in rows:
+        raise ToolError(f"the answer of controller {answer.controller} lists a drive without its place")
     return tuple(_drive(position, row, details.get(position, {}), state) for position, row in rows.items())
+
+
+def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
+    """The drives of `/cN/eall/sall show [all]`; none where there is none.
+
+    Raises ToolError, also for an answer that tells nothing of drives.
+    """
+    found: list[DriveFacts] = []
+    for answer in data_of(text, tool):
+        drives = drives_of(answer, state)
+        if not drives:
+            raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about drives")
+        found += drives
+    return tuple(found)
 
 
 def drives_behind(facts: ToolFacts, node: str) -> tuple[str, ...]:
@@ -298,8 +319,7 @@ def _drive(
 ) -> DriveFacts:
     said = flat(detail, without=())
     words = {key: as_text(value).strip() for key, value in row.items()}
-    printed = first(said, "Raw size")
-    size = _capacity(said, as_text(row.get("SeSz")))
+    size, sizes = _capacity(said, as_text(row.get("SeSz")))
     counters = {
         name: count
         for name in ("Media Error Count", "Other Error Count", "Predictive Failure Count", "Shield Counter")
@@ -313,7 +333,7 @@ def _drive(
         model=first(said, "Model Number") or as_text(row.get("Model")).strip(),
         revision=first(said, "Firmware Revision", "Firmware Revision Level"),
         size=size,
-        size_range=size_range(printed.partition("[")[0], base=1024) if size is None else None,
+        size_range=sizes,
         state=state(row),
         media=as_text(row.get("Med")),
         counters=counters,
@@ -321,17 +341,20 @@ def _drive(
     )
 
 
-def _capacity(said: Mapping[str, str], sector: str) -> int | None:
-    """Bytes, from the number of sectors: the sizes in words are rounded."""
+def _capacity(said: Mapping[str, str], sector: str) -> tuple[int | None, tuple[int, int] | None]:
+    """Bytes, from the number of sectors, since the sizes in words are rounded; or what they can be."""
     printed = first(said, "Raw size")
-    match = _SECTORS.search(printed)
+    words, match = printed.partition("[")[0], _SECTORS.search(printed)
     unit = size_of(first(said, "Logical Sector Size", "Sector Size") or sector)
     if match is None:
-        return None
-    sectors = int(match.group(1), 16)
+        return None, size_range(words, base=1024)
+    sectors, told = int(match.group(1), 16), as_int(first(said, "Number of Blocks"))
     # where an HBA repeats the number as `Number of Blocks`, it is the last block's, as READ CAPACITY gives it
-    sectors += as_int(first(said, "Number of Blocks")) == sectors
-    return blocks_size(sectors, unit, printed.partition("[")[0])
+    size = blocks_size(sectors + (told == sectors), unit, words)
+    if size is None:
+        return None, size_range(words, base=1024)
+    # newer releases do not repeat it; few drives have an odd number of sectors, and a last block is nearly always odd
+    return (None, (size, size + size // sectors)) if sectors % 2 and told is None else (size, None)
 
 
 def blocks_size(blocks: int, unit: int | None, printed: str) -> int | None:

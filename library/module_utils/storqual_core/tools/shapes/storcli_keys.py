@@ -79,7 +79,8 @@ _NAMES = {
     )
 }
 _LISTS = re.compile(
-    r"(?:VD|PD|JBOD) LIST\Z|Virtual Drives\Z|Drives? /c\d+|/c\d+(?:/e\d+)?/[svd]\d+|PDs for VD|.*DRIVE LIST\Z",
+    r"(?:VD|PD|JBOD) LIST\Z|Virtual Drives\Z|Drives? /c\d+|/c\d+(?:/e\d+)?/[svd]\d+|PDs for VD|.*DRIVE LIST\Z"
+    r"|Drive Information\Z",
     re.IGNORECASE,
 )
 # enclosures are not among them: the tool counts some that it does not list

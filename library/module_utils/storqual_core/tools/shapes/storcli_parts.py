@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Foreign configurations and backup batteries, as storcli and perccli tell them.
+"""Foreign configurations, backup batteries, and what drives are to a volume, as storcli and its kin tell them.
 
-Both are asked for by commands that call a normal state a failure: no foreign configuration at all, and a cachevault
-where a battery was asked for.
+The first two are asked for by commands that call a normal state a failure: no foreign configuration at all, and a
+cachevault where a battery was asked for.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from ...kit.errors import ToolError
 from ...kit.json_text import as_list, as_mapping, as_text
-from .storcli_answer import Answer, answers_of
+from ...kit.labelled_text import plain_label
+from ..capabilities import VolumeFacts
+from .storcli_answer import Answer, answers_of, percent_of
 
 _NO_FOREIGN = re.compile(r"(?:no|couldn't find any|there (?:is|are) no) foreign config", re.IGNORECASE)
 _INCOMPLETE = re.compile(r"incomplete foreign config", re.IGNORECASE)
@@ -20,7 +22,26 @@ _ASK_CV = re.compile(r"use /c(?:x|\d+)/cv", re.IGNORECASE)
 _NO_BACKUP = re.compile(
     r"\b(?:bbu|battery|cachevault|cv|energy ?pack)\b.*\b(?:absent|not (?:present|found|supported))", re.IGNORECASE
 )
+_VOLUME = re.compile(r"\A/c\d+/v\d+\Z", re.IGNORECASE)
 _SECTIONS = ("BBU_Info", "Cachevault_Info")
+# a spare that is shielded, sanitised or degraded is still one: `HSPShld`, `DHSDgrd`
+_SPARES = ("DHS", "GHS", "HSP")
+# `Background Initialization (3%), Consistency Check (36%)`; of some only the name is told
+_OPERATION = re.compile(r"([a-z][a-z /-]*[a-z])\s*(?:\(\s*(\d+(?:\.\d+)?)\s*%\s*\))?", re.IGNORECASE)
+_TASKS = {
+    "init": "initialise",
+    "background": "initialise",
+    "bgi": "initialise",
+    "cc": "check",
+    "consist": "check",
+    "copyback": "copyback",
+    "cpybck": "copyback",
+    "expan": "reshape",
+    "migrat": "reshape",
+    "rbld": "rebuild",
+    "rebuild": "rebuild",
+    "recon": "reshape",
+}
 
 
 def _said(answer: Answer) -> str:
@@ -100,4 +121,76 @@ def more_settings(ask: Callable[[str], str], index: str, notes: list[str]) -> di
         found.update({f"Backup / {key}": value for key, value in parse_backup(said).items()})
     except ToolError as problem:
         notes.append(str(problem))
+    return found
+
+
+def volumes_apart(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Row, drives and properties of each volume, which are sections apart in plain text and in JSON before 96xx."""
+    named = {plain_label(key): value for key, value in data.items()}
+    return [
+        {"VD Info": row, "PDs": named.get(f"pdsforvd{number}"), "VD Properties": named.get(f"vd{number}properties")}
+        for key, value in data.items()
+        if _VOLUME.match(key)
+        for row in map(as_mapping, as_list(value))
+        for number in [as_text(row.get("DG/VD")).partition("/")[2].strip()]
+    ]
+
+
+def with_foreign(state: str, row: Mapping[str, Any]) -> str:
+    """The state of a drive, with what its drive group `F` means: it has the configuration of another controller."""
+    return f"{state} foreign" if as_text(row.get("DG")).strip() == "F" else state
+
+
+def places(
+    drives: Sequence[tuple[str, str, str]], failed: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Members, spares and those that failed among drives, which are given by place, state and status.
+
+    Spares of every volume (`GHS`) are none of one volume's.
+    """
+    return (
+        tuple(place for place, state, _ in drives if not state.startswith(_SPARES)),
+        tuple(place for place, state, _ in drives if state.startswith(_SPARES) and not state.startswith("GHS")),
+        tuple(place for place, _, status in drives if status in failed),
+    )
+
+
+def under_way(operations: str, drives: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+    """Percent by task of `Consistency Check (36%)` and of what drives are in: 0 where no percentage is told."""
+    found = {task: 0.0 for task in (_task(status) for _, _, status in drives) if task}
+    for name, percent in _OPERATION.findall(operations):
+        found[_task(name) or name] = float(percent or 0)
+    return found
+
+
+def _task(name: str) -> str:
+    """The task that a name begins with; empty for another."""
+    return next((task for word, task in _TASKS.items() if name.lower().startswith(word)), "")
+
+
+def path_of(position: str) -> str:
+    """`/e252/s4` of `252:4`."""
+    enclosure, _, slot = position.rpartition(":")
+    return f"/e{enclosure}/s{slot}" if enclosure else f"/s{slot}"
+
+
+def tasks_of(ask: Callable[[str], str], index: str, volume: VolumeFacts) -> dict[str, float]:
+    """Percent by task on a volume and on the drives in it: of several drives the one with the longest way to go.
+
+    `ask` runs one command of the tool and returns what it printed. Raises ToolError.
+    """
+    found: dict[str, float] = {}
+    for words in ("init", "bgi", "cc", "migrate"):
+        for answer in answers_of(ask(f"/c{index}/v{volume.id} show {words}"), "storcli"):
+            for row in map(as_mapping, as_list(answer.data.get("VD Operation Status"))):
+                percent, task = percent_of(row.get("Progress%")), _task(as_text(row.get("Operation")))
+                if task and percent is not None:
+                    found[task] = percent
+    members = {f"/c{index}{path_of(member)}" for member in volume.members}
+    for task in ("rebuild", "copyback"):
+        for answer in answers_of(ask(f"/c{index}/eall/sall show {task}"), "storcli"):
+            for row in map(as_mapping, as_list(answer.data.get("Response Data"))):
+                percent = percent_of(row.get("Progress%"))
+                if as_text(row.get("Drive-ID")) in members and percent is not None:
+                    found[task] = min(percent, found.get(task, percent))
     return found
