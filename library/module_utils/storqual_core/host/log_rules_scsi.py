@@ -84,7 +84,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout",
-        r"\b(?:command|cmd|scmd|request|I/O)\b.{0,40}\btim(?:ed[ -]out|eout)\b",
+        r"\b(?:command|cmd|scmd|request|I/O)\b.{0,40}\btim(?:ed[ -]out|eout)\b|\bwait '[^']+' timeout\b",
         "ata3.00: cmd 61/08:00 timed out",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -199,7 +199,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"nvme\S*: (?:Device not ready; aborting|failed to set APST"
+        r"nvme\S*: (?:Device not ready; aborting|failed to set APST feature \(-"
         r"|Disabling device after reset failure)",
         "nvme nvme0: Device not ready; aborting initialisation, CSTS=0x0",
         driver="nvme",
@@ -207,7 +207,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bI/O error\b",
+        r"\bI/O error\b|\battempt to access beyond end of device\b",
         "I/O error, dev sdc, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
         source="block/blk-mq.c",
     ),

@@ -8,6 +8,27 @@ import pytest
 from storqual_core.host.log_findings import classify
 
 MORE = [
+    ("kernel_bug", "invalid opcode: 0000 [#2] SMP PTI"),
+    ("kernel_bug", "Fixing recursive fault but reboot is needed!"),
+    ("aer", "EDAC MC1: 1 UE memory read error on CPU_SrcID#1_Ha#0_Chan#1_DIMM#0"),
+    ("adapter_reset", "megaraid_sas: FW detected to be in faultstate, restarting it"),
+    ("adapter_reset", "qla2xxx [0000:07:00.0]-6009:2: Loop down - aborting ISP."),
+    ("device_removed", "qla2xxx [0000:07:00.0]-705d:2: Remote port 21 00 00 00 00 00 00 07 is not coming back"),
+    ("link_event", "qla2xxx [0000:07:00.0]-509a:2: FPIN ELS, frame_size 0x1c, entry count 1"),
+    ("link_event", "qla2xxx [0000:07:00.0]-5037:2: Async-login failed: handle=9 pid=010200 comp_status=31 iop0=4"),
+    ("io_error", "aacraid:ID(0:05:0) - IO failed, Cmd[0x2a]"),
+    ("io_error", "attempt to access beyond end of device"),
+    ("md_degraded", "md7: invalid bitmap file superblock: bad magic"),
+    ("adapter_fault", "nvme nvme2: async event result 00010300"),
+    ("adapter_fault", "hpsa 0000:04:00.0: out of memory"),
+    ("timeout", "arcmsr1: wait 'abort all outstanding command' timeout"),
+    ("device_removed", "nvme nvme2: failed to set APST feature (-19)"),
+    (
+        "file_system_error",
+        "EXT4-fs warning (device sdz1): ext4_empty_dir:3088: inode #7: comm rm: directory missing '.'",
+    ),
+    ("file_system_error", "Dec  1 21:44:50 kernel: BTRFS info (device dm-1): forced readonly"),
+    ("file_system_error", "Dec 11 21:44:50.123456 bench7 kernel: XFS (sdz1): Internal error at line 7"),
     ("kernel_bug", "BUG kmalloc-128 (Not tainted): Redzone overwritten"),
     (
         "kernel_bug",
@@ -126,6 +147,16 @@ MORE = [
     ("kernel_bug", "rcu: INFO: rcu_sched self-detected stall on CPU"),
 ]
 QUIET = [
+    "mpt3sas_cm0: \tbreak from expander scan: ioc_status(0x0022), loginfo(0x310f0400)",
+    "nvme nvme2: failed to set APST feature (2)",
+    "EXT4-fs warning (device dm-7): ext4_multi_mount_protect:328: MMP interval 42 higher than expected, please wait.",
+    "e100 0000:02:08.0: eth0: Link down, adapter reset",
+    "acmenet 0000:02:00.1 ens5f1: transmit timed out, adapter reset",
+    "wlp3s0: authentication with 02:00:00:00:00:07 timed out",
+    "hinic 0000:18:00.0: Mgmt command timed out",
+    "mt7921e 0000:04:00.0: chip reset",
+    "CIFS: VFS: cifs_mount failed w/return code = -110, request timed out",
+    "ucsi_acpi USBC000:00: failed to reset PPM: command timed out",
     "mpi3mr0: ioc_status/ioc_config after successful shutdown is (0x8)/(0x472000)",
     "pm80xx pm8001_abort_task 1100:rc= 0",
     "AAC0: kernel 5.2-0[19100] Aug 12 2014",
