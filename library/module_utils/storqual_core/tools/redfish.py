@@ -16,8 +16,8 @@ from ..kit.labelled_text import plain_label, respelt
 # an informational message may be the cause: that a job is under way
 _WELL = re.compile(r"ok |informational .*success")
 _SPELT = {plain_label(name): name for name in ("Message", "MessageId", "MessageArgs", "Severity", "Resolution")}
-# an image that is kept to go back to, or to go on to, beside the one that runs
-_KEPT = re.compile(r"(?:previous|available)-|.* (?:disabled|standbyspare|absent)\Z")
+# an image that is kept to go back to, or to go on to, beside the one that runs (Dell: `Installed-…`)
+_KEPT = re.compile(r"(?:previous|available|current)-|.* (?:disabled|standbyspare|absent)\Z")
 
 
 def parse_error(text: str) -> str:

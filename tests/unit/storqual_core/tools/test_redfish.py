@@ -53,8 +53,9 @@ def test_a_version_is_found_by_id_or_name() -> None:
 def test_an_image_that_is_kept_beside_the_one_that_runs_does_not_count() -> None:
     runs = {"Id": "Installed-7-25.5", "Name": "RAID Mini", "Version": "25.5", "Status": {"State": "Enabled"}}
     before = {"Id": "Previous-7-25.4", "Name": "RAID Mini", "Version": "25.4", "Status": {"State": "Enabled"}}
+    shipped = {"Id": "Current-7-25.4", "Name": "RAID Mini", "Version": "25.4", "Status": {"State": "Enabled"}}
     second = {"Id": "c0ffee", "Name": "RAID Mini", "Version": "25.3", "Status": {"State": "StandbySpare"}}
-    assert redfish.find_version([before, second, runs], "RAID Mini") == "25.5"
+    assert redfish.find_version([shipped, before, second, runs], "RAID Mini") == "25.5"
     assert redfish.find_version([before, runs], "Previous-7-25.4") == "25.4"
     with pytest.raises(ToolError, match="2 versions of 'RAID Mini'"):
         redfish.find_version([runs, {**runs, "Version": "26"}], "RAID Mini")
