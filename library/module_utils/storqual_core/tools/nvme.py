@@ -217,8 +217,8 @@ _FLASH_TIMEOUT = 120.0
 _DOWNLOAD_TIMEOUT = 1800.0
 _CAN_DOWNLOAD = 1 << 2
 _ACTIVATE_AT_RESET, _ACTIVATE_NOW = 1, 3
-# `3616727 (7.2)`: the eight bytes as a number, and as text
-_SLOT = re.compile(r"^\d+ \((?P<text>.*)\)$")
+# `3616727 (7.2)`: the eight bytes as a number, and as text; those of an empty slot are `0 (........)`
+_SLOT = re.compile(r"^(?:0 \(\.*\)|\d+ \((?P<text>.*)\))$")
 _SLOTS = re.compile(r"^Firmware Rev Slot (?P<slot>[0-7])$")
 _COMMITTED = re.compile(r"Success (?:committing|activating) firmware")
 
@@ -270,7 +270,7 @@ def parse_slots(text: str) -> Slots:
         slot = _SLOTS.match(name)
         if slot is not None:
             shown = _SLOT.match(as_text(value))
-            revisions[int(slot.group("slot"))] = (shown.group("text") if shown else as_text(value)).strip()
+            revisions[int(slot.group("slot"))] = ((shown.group("text") or "") if shown else as_text(value)).strip()
     if 0 in revisions:
         # the first releases counted from nought; there is no slot 0
         revisions = {slot + 1: revision for slot, revision in revisions.items()}
