@@ -253,9 +253,10 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "aer",
-        r"^EEH: .*(?:Frozen|has failed|failure|Unable to recover|permanently)",
+        r"^EEH: .*(?:Frozen|has failed|failure|Unable to recover|permanently)"
+        r"|^zpci: .*(?:reports an error|recovery failed)",
         "EEH: Frozen PE#fd on PHB#1 detected",
-        source="arch/powerpc/kernel/eeh.c",
+        source="arch/powerpc/kernel/eeh.c, arch/s390/pci/pci_event.c",
     ),
     Rule(
         "aer",

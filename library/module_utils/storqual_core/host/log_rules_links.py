@@ -104,7 +104,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|aborting ISP|(?:ADAPTER|BUS) RESET"
+        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|aborting ISP|(?:ADAPTER|BUS|LOOP) RESET"
         r"|(?<!for )(?:Firmware|FW) dump(?! (?:template|size))"
         r"|RISC paused|detected PCI disconnect)|ISP (?:abort|error)",
         "qla2xxx [0000:04:00.0]-5003:1: ISP System Error - mbx1=4321h mbx2=0h.",

@@ -27,7 +27,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bhost bus reset\b|bus_reset_handler|eh_bus_reset",
+        r"\bhost bus reset\b|bus_reset_handler|eh_(?:bus|host)_reset",
         "scsi host3: eh_bus_reset_handler called",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -179,9 +179,10 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"\bsurprise remov|Slot\(\S+\): (?:Link Down|Card not present)",
+        r"\bsurprise remov|Slot\(\S+\): (?:Link Down|Card not present)"
+        r"|\b(?:can't|refused to|unable to) change power state\b",
         "pcieport 0000:00:02.0: pciehp: Slot(0): Link Down",
-        source="drivers/pci/hotplug/pciehp_ctrl.c",
+        source="drivers/pci/hotplug/pciehp_ctrl.c, drivers/pci/pci.c",
     ),
     Rule(
         "device_removed",
@@ -192,7 +193,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"Removing (?:after probe failure|from iommu)",
+        r"Removing (?:after probe failure|from iommu)|\bnvme\b.*: Device failed to resume",
         "nvme nvme0: Removing after probe failure status: -19",
         driver="nvme",
         source="drivers/nvme/host/pci.c",
