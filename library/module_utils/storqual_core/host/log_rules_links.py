@@ -37,7 +37,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bata\d+(?:\.\d+)?: (?:failed command:|Read log \S+ page \S+ failed|failed to read log page)",
+        r"\bata\d+(?:\.\d+)?: (?:failed command:|Read log \S+ page \S+ failed|failed to read (?:log page|SCR))",
         "ata3.00: failed command: WRITE FPDMA QUEUED",
         driver="libata",
         source="drivers/ata/libata-eh.c",

@@ -208,7 +208,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bI/O error\b|\battempt to access beyond end of device\b",
+        r"\bI/O error\b|\battempt to access beyond end of device\b|^zio pool=.* error=\d",
         "I/O error, dev sdc, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
         source="block/blk-mq.c",
     ),

@@ -18,6 +18,8 @@ MORE = [
     ("link_event", "qla2xxx [0000:07:00.0]-5037:2: Async-login failed: handle=9 pid=010200 comp_status=31 iop0=4"),
     ("io_error", "aacraid:ID(0:05:0) - IO failed, Cmd[0x2a]"),
     ("io_error", "attempt to access beyond end of device"),
+    ("io_error", "zio pool=tank7 vdev=/dev/sdz1 error=5 type=1 offset=270336 size=8192 flags=180880"),
+    ("io_error", "ata7.00: failed to read SCR 1 (Emask=0x40)"),
     ("md_degraded", "md7: invalid bitmap file superblock: bad magic"),
     ("adapter_fault", "nvme nvme2: async event result 00010300"),
     ("adapter_fault", "hpsa 0000:04:00.0: out of memory"),
