@@ -16,6 +16,8 @@ from robot.api.deco import keyword
 from robot.api.types import Secret
 
 from storqual.checks.seen import NotJudgedError
+from storqual_core.kit.errors import ToolError
+from storqual_core.tools.redfish import find_version
 
 _TIMEOUT_S = 30.0
 _INVENTORY = "/redfish/v1/UpdateService/FirmwareInventory"
@@ -56,18 +58,16 @@ class BmcKeywords:
     def bmc_should_report_firmware(self, component: str, version: str) -> None:
         """A component of the BMC's firmware inventory, by name or id, has this version."""
         members = self._get(_INVENTORY).get("Members") or ()
-        known = []
-        for member in members:
-            entry = self._get(str(member.get("@odata.id")))
-            names = [str(entry.get(name)) for name in ("Id", "Name") if entry.get(name)]
-            known += names[:1]
-            if component in names:
-                if entry.get("Version") != version:
-                    raise AssertionError(f"the BMC reports {component} {entry.get('Version')}, not {version}")
-                return
-        raise NotJudgedError(
-            f"the BMC's firmware inventory has no {component!r}, only {', '.join(known) or 'nothing'}"
-        )
+        entries = [self._get(str(member.get("@odata.id"))) for member in members]
+        if not any(component in (entry.get("Id"), entry.get("Name")) for entry in entries):
+            known = ", ".join(str(entry.get("Id") or entry.get("Name")) for entry in entries) or "nothing"
+            raise NotJudgedError(f"the BMC's firmware inventory has no {component!r}, only {known}")
+        try:
+            found = find_version(entries, component)
+        except ToolError as problem:
+            raise NotJudgedError(str(problem)) from None
+        if found != version:
+            raise AssertionError(f"the BMC reports {component} {found}, not {version}")
 
     @keyword
     def bmc_should_report_health(self, health: str = "OK") -> None:

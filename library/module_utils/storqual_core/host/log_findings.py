@@ -26,18 +26,21 @@ RULES: tuple[Rule, ...] = (*DRIVERS, *LINKS, *COMMON, *SCSI)
 _EVIDENCE_LINES = 5
 _OF_ANY_DRIVER = ("kernel_bug", "memory_short", "hung_task", "aer")
 _OTHERS = re.compile(
-    r"^(?:e1000e?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
-    r"qede?|qlcnic|netxen_nic|sfc|enic|vmxnet3|virtio_net|atlantic|forcedeth|sky2|ena|hns3|nfp|mana|hv_netvsc|ionic)\b"
-    r"|^NETDEV WATCHDOG\b|^(?:eth\d+|en[opsx]\w+|bond\d+|br\d+|virbr\d+|wlan\d+)\b"
+    r"^(?:e100(?:0e?)?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
+    r"qede?|qlcnic|netxen_nic|sfc|enic|vmxnet3|virtio_net|atlantic|forcedeth|sky2|ena|hns3|nfp|mana|hv_netvsc|ionic|"
+    r"stmmac\w*|hinic\w*|liquidio\w*|octeon\w*|txgbe|ngbe|ath\d+k\w*|mt7\w+|rtw\w*|brcm\w+|rdma_\w+|infiniband)\b"
+    r"|^\S+ [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]:? (?:eth\d|en[opsx]\w|wl[opsx]\w)"
+    r"|^NETDEV WATCHDOG\b|^(?:eth\d+|en[opsx]\w+|bond\d+|br\d+|virbr\d+|wl[opsx]\w+|wlan\d+)\b"
     r"|^(?:usb|xhci_hcd|[eou]hci\S*|hub|i2c\S*|i915|amdgpu|radeon|nouveau|nvidia|\[drm\S*|snd_\w+|iwlwifi|Bluetooth"
-    r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line)[ :]",
+    r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line|CIFS|(?:lib)?ceph"
+    r"|ast|mgag200|i801_smbus|ucsi\w*|hid\S*|uvcvideo|ccp)[ :]",
     re.IGNORECASE,
 )
 # `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `[Oct16 01:13] `, `[  +0,000102] `,
 # `Oct 16 01:13:11 host kernel: `, `2024-10-16T01:13:11,123456+02:00 `, `kernel: [   12.345678] `, `<4>`, `[  T123]`
 _SECONDS = r"\[(?: *\+? *\d+[.,]\d{6}(?: <[ +]*\d+[.,]\d{6}>)?"
 _STAMP = re.compile(
-    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ (?:kern\.\w+ )?kernel: "
+    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:[.,]\d+)? +(?:\S+ )?(?:kern\.\w+ )?kernel: "
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s(?:\S+ kernel: )?)?(?:<\d{1,3}>)?"
     rf"(?:{_SECONDS}| *[TC]\d+|(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} ?[ \d]\d [\d:]{{5,8}}(?: \d{{4}})?)\] ?){{0,2}}"
     rf"(?:(?:\S+ )?kernel: (?:{_SECONDS})\] ?)?)?"

@@ -26,8 +26,8 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"^Oops\b",
-        "Oops: 0002 [#1] PREEMPT SMP",
+        r"^Oops\b|\b[0-9a-f]{4,16} \[#\d+\]|^Fixing recursive fault\b",
+        "divide error: 0000 [#1] PREEMPT SMP",
         source="arch/x86/kernel/dumpstack.c",
     ),
     Rule(
@@ -163,7 +163,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "aer",
-        r"EDAC .*\bU?CE\b",
+        r"EDAC .*\b(?:U?CE|UE)\b",
         "EDAC MC0: 1 CE memory read error on CPU_SrcID#0",
         source="drivers/edac",
     ),
@@ -253,9 +253,10 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "aer",
-        r"^EEH: .*(?:Frozen|has failed|failure|Unable to recover|permanently)",
+        r"^EEH: .*(?:Frozen|has failed|failure|Unable to recover|permanently)"
+        r"|^zpci: .*(?:reports an error|recovery failed)",
         "EEH: Frozen PE#fd on PHB#1 detected",
-        source="arch/powerpc/kernel/eeh.c",
+        source="arch/powerpc/kernel/eeh.c, arch/s390/pci/pci_event.c",
     ),
     Rule(
         "aer",
@@ -276,7 +277,8 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         "file_system_error",
         r"\bEXT[234]-fs .*(?:block allocation failed|data will be lost|mounting fs with errors"
-        r"|(?:initial|last) error at time|shut down requested)",
+        r"|(?:initial|last) error at time|shut down requested)"
+        r"|\bEXT[234]-fs warning .*(?:directory missing|checksum|corrupt|invalid|bad entry)",
         "EXT4-fs (sda1): warning: mounting fs with errors, running e2fsck is recommended",
         source="fs/ext4/super.c, fs/ext4/inode.c",
     ),
@@ -314,7 +316,7 @@ COMMON: tuple[Rule, ...] = (
         "md_degraded",
         r"(?:md/raid\S*|^raid\d+\S*): .*(?:failed to run raid set|Cannot continue operation|redirecting sector"
         r"|rescheduling sector|unrecoverable I/O|too many read errors|\d+ read_errors, >)|\bmd: pers->run\(\) failed"
-        r"|^md\S*: failed to create bitmap",
+        r"|^md\S*: (?:failed to create|invalid) bitmap",
         "md/raid1:md0: redirecting sector 8 to other mirror: sdb1",
         driver="md",
         source="drivers/md/raid1.c, raid5.c, md.c",

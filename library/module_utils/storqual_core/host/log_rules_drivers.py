@@ -80,6 +80,14 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
+        r"\bmpt[23]sas\S*:\s+break from .* scan: |log_?info\(0x3003[0-9a-f]{4}\)",
+        "mpt3sas_cm0: log_info(0x30030101): originator(IOP), code(0x03), sub_code(0x0101)",
+        driver="mpt2sas, mpt3sas, mptsas",
+        source="drivers/scsi/mpt3sas: a configuration page was asked for that the controller does not have",
+        severity="none",
+    ),
+    Rule(
+        "io_error",
         r"log_?info\(0x3[0-9a-f]{7}\)",
         "mpt3sas_cm0: log_info(0x31080000): originator(PL), code(0x08), sub_code(0x0000)",
         driver="mpt2sas, mpt3sas, mptsas",
@@ -96,7 +104,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bfault_state\b|in fault state|FW in FAULT|Found FW in FAULT|fault code",
+        r"\bfault_state\b|in fault ?state|FW in FAULT|Found FW in FAULT|fault code",
         "mpt3sas_cm0: fault_state(0x5862)!",
         driver="mpt3sas, megaraid_sas",
         source="drivers/scsi",
@@ -262,7 +270,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_fault",
-        r"\bhpsa\b.*\bcmd_alloc returned NULL|\baac_fib_send failed with status|\bsge_count \(-?\d+\) is out of range"
+        r"\bhpsa\b.*(?:\bcmd_alloc returned NULL|: out of memory)"
+        r"|\baac_fib_send failed with status|\bsge_count \(-?\d+\) is out of range"
         r"|\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*|mpt[23]sas\S*)\b.*\b(?:failed to (?:allocate|create"
         r"|configure|initialize)|adapter health - )"
         r"|^(?:mpt[23]sas|megaraid_sas|smartpqi|hpsa|aacraid|mpi3mr|lpfc|qla2xxx|nvme)\b.*\bprobe "
@@ -346,6 +355,7 @@ DRIVERS: tuple[Rule, ...] = (
         "adapter_fault",
         r"\bnvme\S*: (?:failed to (?:mark controller|set host mem|set queue count|create)"
         r"|Identify Controller failed|Could not set queue count|Property Set error)"
+        r"|\bnvme\S*: async event result "
         r"|\bnvmet: ctrl \d+ fatal error|\bqla2xxx\b.*(?:\bdump ram \S+ failed|\bMBX_\w+ failed)",
         "nvme nvme0: failed to mark controller live state",
         driver="nvme",

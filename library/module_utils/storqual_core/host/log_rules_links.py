@@ -37,7 +37,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bata\d+(?:\.\d+)?: (?:failed command:|Read log \S+ page \S+ failed|failed to read log page)",
+        r"\bata\d+(?:\.\d+)?: (?:failed command:|Read log \S+ page \S+ failed|failed to read (?:log page|SCR))",
         "ata3.00: failed command: WRITE FPDMA QUEUED",
         driver="libata",
         source="drivers/ata/libata-eh.c",
@@ -96,7 +96,7 @@ LINKS: tuple[Rule, ...] = (
         "link_event",
         r"\bqla2\w+\b.*\b(?:LOOP (?:DOWN|UP) detected|LIP (?:reset )?occurr?ed"
         r"|Asynchronous PORT UPDATE|RSCN database changed|Cable is unplugged|Mark all dev lost"
-        r"|(?:rport|fcport) .*(?:lost|down))",
+        r"|FPIN ELS|Async-\w+ failed|(?:rport|fcport) .*(?:lost|down))",
         "qla2xxx [0000:04:00.0]-500b:1: LOOP DOWN detected (2 7 0 0).",
         driver="qla2xxx",
         source="drivers/scsi/qla2xxx",
@@ -104,7 +104,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|(?:ADAPTER|BUS) RESET"
+        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|aborting ISP|(?:ADAPTER|BUS|LOOP) RESET"
         r"|(?<!for )(?:Firmware|FW) dump(?! (?:template|size))"
         r"|RISC paused|detected PCI disconnect)|ISP (?:abort|error)",
         "qla2xxx [0000:04:00.0]-5003:1: ISP System Error - mbx1=4321h mbx2=0h.",
@@ -137,7 +137,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"\brport-\S+: blocked FC remote port time out",
+        r"\brport-\S+: blocked FC remote port time out|\bqla2xxx\b.*\bis not coming back",
         "rport-1:0-3: blocked FC remote port time out: removing target and saving binding",
         driver="scsi_transport_fc",
         source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
@@ -282,7 +282,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\b(?:aacraid|AAC\d*)\b.*(?:Error Event|returning error|drive failure)",
+        r"\b(?:aacraid|AAC\d*)\b.*(?:Error Event|returning error|drive failure|IO failed)",
         "aacraid:ID(0:02:0); Error Event [command:0x2a]",
         driver="aacraid",
         source="what controllers of SCSI print through drivers/scsi/aacraid",

@@ -27,7 +27,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bhost bus reset\b|bus_reset_handler|eh_bus_reset",
+        r"\bhost bus reset\b|bus_reset_handler|eh_(?:bus|host)_reset",
         "scsi host3: eh_bus_reset_handler called",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -84,7 +84,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout",
-        r"\b(?:command|cmd|scmd|request|I/O)\b.{0,40}\btim(?:ed[ -]out|eout)\b",
+        r"\b(?:command|cmd|scmd|request|I/O)\b.{0,40}\btim(?:ed[ -]out|eout)\b|\bwait '[^']+' timeout\b",
         "ata3.00: cmd 61/08:00 timed out",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -179,9 +179,10 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"\bsurprise remov|Slot\(\S+\): (?:Link Down|Card not present)",
+        r"\bsurprise remov|Slot\(\S+\): (?:Link Down|Card not present)"
+        r"|\b(?:can't|refused to|unable to) change power state\b",
         "pcieport 0000:00:02.0: pciehp: Slot(0): Link Down",
-        source="drivers/pci/hotplug/pciehp_ctrl.c",
+        source="drivers/pci/hotplug/pciehp_ctrl.c, drivers/pci/pci.c",
     ),
     Rule(
         "device_removed",
@@ -192,14 +193,14 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"Removing (?:after probe failure|from iommu)",
+        r"Removing (?:after probe failure|from iommu)|\bnvme\b.*: Device failed to resume",
         "nvme nvme0: Removing after probe failure status: -19",
         driver="nvme",
         source="drivers/nvme/host/pci.c",
     ),
     Rule(
         "device_removed",
-        r"nvme\S*: (?:Device not ready; aborting|failed to set APST"
+        r"nvme\S*: (?:Device not ready; aborting|failed to set APST feature \(-"
         r"|Disabling device after reset failure)",
         "nvme nvme0: Device not ready; aborting initialisation, CSTS=0x0",
         driver="nvme",
@@ -207,7 +208,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bI/O error\b",
+        r"\bI/O error\b|\battempt to access beyond end of device\b|^zio pool=.* error=\d",
         "I/O error, dev sdc, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
         source="block/blk-mq.c",
     ),

@@ -19,6 +19,7 @@ from .capabilities import FirmwareImage
 
 _WRITE_CACHE = 6
 _TIMEOUT = 60.0
+_PATH = re.compile(r"\dc\d+n\d+\Z")
 # nvme-cli 1.x and 2.x: `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001`; digits and blanks vary
 _FEATURE = re.compile(r"get-feature:\s*(0x[0-9a-f]+|\d+).*?value:\s*(0x[0-9a-f]+|[0-9a-f]+)\b", re.IGNORECASE)
 
@@ -73,7 +74,9 @@ def parse_list(text: str) -> tuple[Namespace, ...]:
     found: dict[str, Namespace] = {}
     devices = respelt(body["Devices"], _NAMES)
     for namespace in _walk(devices, {}):
-        found.setdefault(namespace.node, namespace)
+        # releases 1.x list the hidden paths of multipath beside their namespaces
+        if not _PATH.search(namespace.node):
+            found.setdefault(namespace.node, namespace)
     if not found and re.search(r'"[^"]*(?:Path|Name ?Space)"\s*:\s*"[^"]*nvme\d', text, re.IGNORECASE):
         raise ToolError("nvme lists namespaces in a shape that is not known")
     return tuple(found.values())
@@ -119,13 +122,13 @@ def _alike(controllers: object) -> dict[str, str]:
 def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None]:
     """Bytes of a namespace and of what is used of it. Raises ToolError when its blocks tell another size.
 
-    Early releases 2.x printed both with 32 bits: the blocks, which it printed whole, tell the size then.
+    Early releases 2.x printed all three with 32 bits: nothing is known then, for the blocks may be cut as well.
     """
     size, used = as_int(entry.get("PhysicalSize")), as_int(entry.get("UsedBytes"))
     blocks, sector = as_int(entry.get("MaximumLBA")), as_int(entry.get("SectorSize"))
     whole = blocks * sector if blocks and sector else None
     if size is not None and size < 0:
-        return whole, None
+        return None, None
     if size and whole and size != whole:
         raise ToolError(f"nvme reports two sizes of {node}: {size} bytes, and {blocks} blocks of {sector}")
     return size, used if used is None or used >= 0 else None
@@ -214,8 +217,8 @@ _FLASH_TIMEOUT = 120.0
 _DOWNLOAD_TIMEOUT = 1800.0
 _CAN_DOWNLOAD = 1 << 2
 _ACTIVATE_AT_RESET, _ACTIVATE_NOW = 1, 3
-# `3616727 (7.2)`: the eight bytes as a number, and as text
-_SLOT = re.compile(r"^\d+ \((?P<text>.*)\)$")
+# `3616727 (7.2)`: the eight bytes as a number, and as text; those of an empty slot are `0 (........)`
+_SLOT = re.compile(r"^(?:0 \(\.*\)|\d+ \((?P<text>.*)\))$")
 _SLOTS = re.compile(r"^Firmware Rev Slot (?P<slot>[0-7])$")
 _COMMITTED = re.compile(r"Success (?:committing|activating) firmware")
 
@@ -267,7 +270,7 @@ def parse_slots(text: str) -> Slots:
         slot = _SLOTS.match(name)
         if slot is not None:
             shown = _SLOT.match(as_text(value))
-            revisions[int(slot.group("slot"))] = (shown.group("text") if shown else as_text(value)).strip()
+            revisions[int(slot.group("slot"))] = ((shown.group("text") or "") if shown else as_text(value)).strip()
     if 0 in revisions:
         # the first releases counted from nought; there is no slot 0
         revisions = {slot + 1: revision for slot, revision in revisions.items()}

@@ -6,12 +6,18 @@ Asking is done on the control node by `community.general`; nothing here runs a c
 
 from __future__ import annotations
 
+import re
 from typing import Any, Mapping, Sequence
 
 from ..kit.errors import ToolError
 from ..kit.json_text import as_list, as_mapping, as_text, the_object
+from ..kit.labelled_text import plain_label, respelt
 
-_WELL = ("ok", "informational")
+# an informational message may be the cause: that a job is under way
+_WELL = re.compile(r"ok |informational .*success")
+_SPELT = {plain_label(name): name for name in ("Message", "MessageId", "MessageArgs", "Severity", "Resolution")}
+# an image that is kept to go back to, or to go on to, beside the one that runs (Dell: `Installed-…`)
+_KEPT = re.compile(r"(?:previous|available|current)-|.* (?:disabled|standbyspare|absent)\Z")
 
 
 def parse_error(text: str) -> str:
@@ -21,7 +27,8 @@ def parse_error(text: str) -> str:
     """
     body = the_object(text, "redfish")
     error = as_mapping(body.get("error", body))
-    told = [_sentence(as_mapping(info)) for info in as_list(error.get("@Message.ExtendedInfo"))]
+    info = as_list(error.get("@Message.ExtendedInfo")) or as_list(body.get("Messages"))
+    told = [_sentence(as_mapping(respelt(each, _SPELT))) for each in info]
     message = as_text(error.get("message"))
     found = [sentence for sentence in told if sentence] or ([message] if message else [])
     if not found:
@@ -30,20 +37,32 @@ def parse_error(text: str) -> str:
 
 
 def _sentence(info: Mapping[str, Any]) -> str:
-    if as_text(info.get("Severity") or info.get("MessageSeverity")).lower() in _WELL:
-        return ""
     message, name, remedy = (as_text(info.get(key)) for key in ("Message", "MessageId", "Resolution"))
+    if _WELL.match(f"{as_text(info.get('Severity') or info.get('MessageSeverity'))} {message}".lower()):
+        return ""
+    arguments = ", ".join(as_text(each) for each in as_list(info.get("MessageArgs")))
+    # what a message that is told by its id alone is about
+    name = f"{name}: {arguments}" if arguments and not message else name
     # some controllers tell the id alone, and "None" where there is nothing to do
     said = f"{message} ({name})" if message and name else message or name
     return " ".join(part for part in (said, remedy) if part and part.strip(" .").lower() != "none") if said else ""
 
 
 def find_version(entries: Sequence[Any], target: str) -> str:
-    """The version of the one entry of a firmware inventory whose id or name is `target`. Raises ToolError."""
+    """The version of the one entry of a firmware inventory whose id or name is `target`. Raises ToolError.
+
+    Images that a controller keeps beside the one that runs, by the same name, do not count.
+    """
     listed = [as_mapping(entry) for entry in entries]
-    found = [entry for entry in listed if target in (as_text(entry.get("Id")), as_text(entry.get("Name")))]
+    named = [entry for entry in listed if target in (as_text(entry.get("Id")), as_text(entry.get("Name")))]
+    found = [entry for entry in named if not _kept(entry)] or named
     versions = {as_text(entry.get("Version")) for entry in found if as_text(entry.get("Version"))}
     if len(versions) != 1:
         known = ", ".join(sorted({as_text(entry.get("Name")) for entry in listed} - {""})) or "nothing"
         raise ToolError(f"{len(versions)} versions of {target!r} are in the firmware inventory, which has {known}")
     return versions.pop()
+
+
+def _kept(entry: Mapping[str, Any]) -> bool:
+    state = as_text(as_mapping(entry.get("Status")).get("State"))
+    return _KEPT.match(f"{as_text(entry.get('Id'))} {state}".lower()) is not None

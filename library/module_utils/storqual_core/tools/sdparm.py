@@ -22,7 +22,8 @@ _NUMBER = r"(0x[0-9a-fA-F]{1,16}|-?[0-9]{1,20})"
 _FIELD = re.compile(
     r"^\s+([A-Z][A-Z0-9_]*(?:\.[0-9]+)?)\s+"
     + _NUMBER
-    + rf"(?:\s+\[cha: ([yn]), def:\s*{_NUMBER}(?:, sav:\s*{_NUMBER})?\])?(?:\s|$)"
+    # a drive need not tell all three: `[cha: y]`, `[ sav:  1]`
+    + rf"(?:\s+\[ ?(?:cha: ([yn])(?:, |\]))?(?:def:\s*{_NUMBER}(?:, |\]))?(?:sav:\s*{_NUMBER}\])?)?(?:\s|$)"
 )
 # the drive answered with another page, or with less of it: what follows are other bytes than the fields' own
 _MALFORMED = re.compile(r"^>>> warning: mode page seems malformed", re.IGNORECASE)

@@ -36,6 +36,9 @@ _BITS = (
 _BEHIND = re.compile(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid|jmb39x(?:-q2?)?|jms56x),")
 
 
+_GIGABYTES = re.compile(r"(\d+)\.(\d{3})\Z")
+
+
 @dataclass(frozen=True)
 class Device:
     """A device of `--scan`: its name alone is no identity, for all disks behind a controller share one."""
@@ -54,6 +57,7 @@ class Device:
 class Health:
     """What a drive says: identity, verdict (None: it gives none), degrees Celsius, hours, counters, and complaints.
 
+    `trip` is the temperature that the drive itself names as its limit, None where it names none.
     `counters` has the drive's own names, with the group in front (`read.total_uncorrected_errors`, `attribute.5`).
     """
 
@@ -66,6 +70,7 @@ class Health:
     size: int | None = None
     passed: bool | None = None
     temperature: int | None = None
+    trip: int | None = None
     hours: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
@@ -131,6 +136,7 @@ def parse_health(text: str) -> Health:
         size=_size(body),
         passed=passed if isinstance(passed, bool) else None,
         temperature=_temperature(body),
+        trip=as_int(as_mapping(body.get("temperature")).get("drive_trip")) or None,
         hours=as_int(as_mapping(body.get("power_on_time")).get("hours")),
         counters=dict(_counters(body)),
         complaints=status_sentences(status),
@@ -182,6 +188,11 @@ def _counters(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         ("spare_available", "spare_available"),
     ):
         yield from _numbers(as_mapping(body.get(group)), prefix)
+    for kind, counted in as_mapping(body.get("scsi_error_counter_log")).items():
+        # printed in thousands of megabytes with three places, as a text
+        amount = _GIGABYTES.match(as_text(as_mapping(counted).get("gigabytes_processed")))
+        if amount:
+            yield f"{kind}.megabytes_processed", int(amount.group(1) + amount.group(2))
     for name in sorted(name for name in body if re.match(r"scsi_sas_port_\d+\Z", name)):
         yield from _numbers(as_mapping(body[name]), name[len("scsi_") :])
     for entry in as_list(as_mapping(body.get("ata_smart_attributes")).get("table")):

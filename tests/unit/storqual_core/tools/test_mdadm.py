@@ -176,6 +176,16 @@ def test_a_count_or_a_size_that_is_not_borne_out_is_refused(old: str, new: str) 
         mdadm.parse_detail(text.replace(old, new))
 
 
+def test_a_size_below_2_gib_is_read_as_old_releases_rounded_it() -> None:
+    old = REBUILDING.replace("2093056 (2044.00 MiB", "2093056 (2044.34 MiB")
+    assert mdadm.parse_detail(old).size == mdadm.parse_detail(REBUILDING).size
+
+
+def test_a_resync_that_old_releases_call_a_rebuild_is_an_initialisation() -> None:
+    text = REBUILDING.replace("active, degraded, recovering", "active, resyncing")
+    assert mdadm.parse_detail(text).progress == {"initialise": 24.0}
+
+
 def test_labels_in_capitals_are_labels() -> None:
     text = REBUILDING
     loud = text.replace("Raid Level :", "RAID LEVEL :").replace("State : active", "STATE : active")
@@ -222,6 +232,19 @@ def test_a_line_that_is_no_part_of_a_value_is_refused() -> None:
         mdadm.parse_detail(text)
 
 
+def test_an_array_whose_members_all_went_away_is_a_failed_one() -> None:
+    """The kernel counts them still, and mdadm lists their places alone."""
+    text = with_rows(REBUILDING, *(f"- 0 0 {place} removed" for place in range(4)))
+    for label, old, new in (("Total", 6, 4), ("Failed", 1, 4)):
+        text = text.replace(f"{label} Devices : {old}", f"{label} Devices : {new}")
+    text = text.replace("active, degraded, recovering", "clean, FAILED")
+    volume = mdadm.parse_detail(text)
+    assert (volume.members, volume.failed, volume.healthy) == ((), (), False)
+    for wrong in (text.replace("Failed Devices : 4", "Failed Devices : 0"), text.replace("removed", "faulty", 4)):
+        with pytest.raises(ToolError, match="Devices"):
+            mdadm.parse_detail(wrong)
+
+
 def test_a_failed_device_in_whose_place_nothing_is_printed_is_counted() -> None:
     """As older releases told of a device that the kernel does not have any more."""
     gone = REBUILDING.replace("faulty   /dev/sdd", "faulty spare")
@@ -235,6 +258,9 @@ def test_an_array_that_becomes_narrower_has_the_members_that_leave() -> None:
     )
     assert mdadm.parse_detail(narrower).members == mdadm.parse_detail(REBUILDING).members
     assert mdadm.parse_detail(narrower).progress["reshape"] == 24.0
+    # at its end the members that leave are listed no more
+    left = narrower.replace("Raid Devices : 3", "Raid Devices : 4").replace("(4->3)", "(5->4)")
+    assert mdadm.parse_detail(left).members == mdadm.parse_detail(REBUILDING).members
     for wrong in (text, narrower.replace(" -1,", " -2,"), narrower.replace(" -1, (4->3)", " 1, (2->3)")):
         with pytest.raises(ToolError, match="Raid Devices"):
             mdadm.parse_detail(wrong)

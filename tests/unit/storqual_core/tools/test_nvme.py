@@ -110,14 +110,17 @@ def test_namespaces_in_a_shape_that_is_not_known_are_refused() -> None:
         nvme.parse_list(text.replace('"DevicePath"', '"New Device Path"'))
 
 
-def test_a_size_that_does_not_fit_its_number_is_told_by_the_blocks() -> None:
-    """Early releases 2.x printed sizes of verbose lists with 32 bits."""
+def test_a_size_that_does_not_fit_its_number_is_not_known() -> None:
+    """Early releases 2.x printed sizes and blocks with 32 bits: the blocks of 3.2 TB were those of 1.0 TB."""
     entry = {"NameSpace": "nvme0n1", "MaximumLBA": 2000409264, "SectorSize": 512, "UsedBytes": 0}
 
-    def read(size: int) -> nvme.Namespace:
-        return nvme.parse_list(json.dumps({"Devices": [{"Namespaces": [{**entry, "PhysicalSize": size}]}]}))[0]
+    def read(size: int, **other: int) -> nvme.Namespace:
+        space = {**entry, "PhysicalSize": size, **other}
+        return nvme.parse_list(json.dumps({"Devices": [{"Namespaces": [space]}]}))[0]
 
-    assert (read(-2147483648).size, read(-2147483648).used) == (1024209543168, None)
+    for blocks in (1956266672, -1551816016):
+        cut = read(-2147483648, MaximumLBA=blocks)
+        assert (cut.size, cut.used) == (None, None)
     assert (read(1024209543168).size, read(1024209543168).used) == (1024209543168, 0)
     with pytest.raises(ToolError, match="two sizes of /dev/nvme0n1: 2017558528 bytes, and 2000409264 blocks of 512"):
         read(2017558528)
@@ -169,3 +172,11 @@ def test_a_namespace_that_several_controllers_reach_has_what_they_say_alike() ->
 def test_a_namespace_of_no_listed_controller_is_no_controllers() -> None:
     """What paths are joined to is named after the subsystem."""
     assert shared().controller == ""
+
+
+def test_hidden_paths_of_a_multipath_namespace_are_none() -> None:
+    """Releases 1.x list them beside the namespace, with sectors of one byte."""
+    nodes = {"/dev/nvme7c3n1": 1, "/dev/nvme7c0n1": 1, "/dev/nvme7n1": 4096}
+    listed = [{"NameSpace": 1, "DevicePath": node, "SectorSize": sector} for node, sector in nodes.items()]
+    found = nvme.parse_list(json.dumps({"Devices": listed}))
+    assert [(each.node, each.sector) for each in found] == [("/dev/nvme7n1", 4096)]

@@ -120,5 +120,6 @@ def test_other_output_is_a_sentence(text: str) -> None:
 def test_slots_that_are_counted_from_nought_are_those_from_one() -> None:
     """As the first releases printed them, with the empty ones."""
     body = {"Active Firmware Slot (afi)": 2, "Firmware Rev Slot 0": "1 (OLD)", "Firmware Rev Slot 1": "2 (NEW)"}
-    slots = tool.parse_slots(json.dumps({"nvme0": {**body, "Firmware Rev Slot 2": "0 ()"}}))
+    empty = {"Firmware Rev Slot 2": "0 ()", "Firmware Rev Slot 3": "0 (........)"}
+    slots = tool.parse_slots(json.dumps({"nvme0": {**body, **empty}}))
     assert (slots.active, dict(slots.revisions)) == (2, {1: "OLD", 2: "NEW"})

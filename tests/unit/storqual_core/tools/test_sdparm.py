@@ -24,6 +24,18 @@ def test_fields_are_read_with_what_can_be_changed() -> None:
     assert found.notes == ("a line that is no field",)
 
 
+def test_a_drive_need_not_tell_all_of_what_it_could_tell_of_a_field() -> None:
+    lines = (
+        "  WCE 1  [ sav:  0]\n  RCD 0  [cha: y]\n  DRA 0  [cha: n, sav:  1]\n  NCS 8  [ def: 16, sav: 8]\n  IC 1\n"
+    )
+    found = sdparm.parse_fields("Caching (SBC) mode page:\n" + lines)
+    assert found.field("WCE") == sdparm.Field(1, saved=0)
+    assert found.field("RCD") == sdparm.Field(0, changeable=True)
+    assert found.field("DRA") == sdparm.Field(0, changeable=False, saved=1)
+    assert found.field("NCS") == sdparm.Field(8, default=16, saved=8)
+    assert found.field("IC") == sdparm.Field(1)
+
+
 def test_a_refusal_is_told_in_the_words_of_the_exit_status() -> None:
     """Shared with sg3_utils."""
     with pytest.raises(ToolError, match=r"mode pages of /dev/sg0 cannot be read: .* not ready.*command: sdparm"):

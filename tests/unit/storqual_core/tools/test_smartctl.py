@@ -28,6 +28,7 @@ def test_a_scsi_drive_is_read() -> None:
     assert health.hours == 1234
     assert health.counters == {
         "read.total_uncorrected_errors": 2,
+        "read.megabytes_processed": 12500,
         "sas_port_0.relative_target_port_id": 1,
         "sas_port_0.phy_0.invalid_dword_count": 9,
         "grown_defects": 3,
@@ -123,6 +124,22 @@ def test_a_drive_without_a_temperature_page_is_not_frozen() -> None:
     found = smartctl.parse_health(answer(temperature=nothing, scsi_environmental_reports=elsewhere))
     assert found.temperature == 38
     assert smartctl.parse_health(answer(temperature={"current": 0, "drive_trip": 65})).temperature == 0
+
+
+def test_the_limit_of_a_drives_temperature_is_kept() -> None:
+    assert smartctl.parse_health(answer(temperature={"current": 31, "drive_trip": 65})).trip == 65
+    assert smartctl.parse_health(answer(temperature={"current": 31})).trip is None
+    assert smartctl.parse_health(answer(temperature={"current": 0, "drive_trip": 0})).trip is None
+
+
+def test_what_a_scsi_drive_has_transferred_is_read_to_the_last_place() -> None:
+    counted = {"read": {"gigabytes_processed": "717449.555"}, "write": {"gigabytes_processed": "0.001"}}
+    found = smartctl.parse_health(answer(scsi_error_counter_log=counted)).counters
+    assert found == {"read.megabytes_processed": 717449555, "write.megabytes_processed": 1}
+    # a number of another country's, or of another unit, is none
+    for other in ("717449,555", "717449", ""):
+        told = smartctl.parse_health(answer(scsi_error_counter_log={"read": {"gigabytes_processed": other}}))
+        assert told.counters == {}
 
 
 @pytest.mark.parametrize("log", ["summary", "extended"])
