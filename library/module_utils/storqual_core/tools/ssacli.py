@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from textwrap import dedent
 from typing import Mapping
 
 from ..kit.command import Completed, Runner, run_first
@@ -145,9 +146,9 @@ _VOLUME = re.compile(
 _ARRAY = re.compile(
     r"^array:? (?P<name>[A-Z]{1,2})(?: +\((?P<remarks>.*)\))?(?:: (?P<state>[^()]+))?$", re.IGNORECASE
 )
-_ENCLOSURE = re.compile(r"^(?:Enclosure SEP\b|SEP\b|Expander\b|.* at Port )", re.IGNORECASE)
+_ENCLOSURE = re.compile(r"^(?:Enclosure SEP\b|SEP\b|Expander\b|.* at Port |.* SEP \d+$)", re.IGNORECASE)
 _SHORT_ENCLOSURE = re.compile(
-    r"^(?P<name>(?:Enclosure SEP|SEP|Expander)\b.*?) \((?P<told>[^():]+: .*)\)$", re.IGNORECASE
+    r"^(?P<name>(?:Enclosure SEP|SEP|Expander)\b.*?) +\((?P<told>[^():]+: .*)\)$", re.IGNORECASE
 )
 # a drive that does not answer has a size of dashes
 _SIZE = re.compile(r"^(?:\d+(?:\.\d+)?|[-?]+)\s*[KMGTP]i?B$", re.IGNORECASE)
@@ -184,7 +185,8 @@ def parse_controllers(text: str) -> ToolFacts:
     none.
     """
     controllers: list[Controller] = []
-    lines, notes = _without_notices(text)
+    # a text that was copied may stand further in as a whole
+    lines, notes = _without_notices(dedent(text))
     errors: list[str] = []
     part: Part | None = None
     if lines and all(plain_label(line.label) in _STATUSES for line in lines):
@@ -193,7 +195,7 @@ def parse_controllers(text: str) -> ToolFacts:
     for line, following in zip(lines, [*lines[1:], None]):
         header = _header(line)
         if header is not None:
-            controllers.append(header)
+            _go_on(controllers, header)
             part = None
         elif line.label.lower() == "error":
             errors.append(line.value)
@@ -218,6 +220,17 @@ def parse_controllers(text: str) -> ToolFacts:
             )
         notes += [each.name, *(f"{each.name}: {label}: {value}" for label, value in each.fields.printed().items())]
     return ToolFacts(tuple(adapter_of(controller) for controller in controllers), tuple(notes))
+
+
+def _go_on(controllers: list[Controller], header: Controller) -> None:
+    """Make the controller of a header the last one: a release repeats the header before each drive of an HBA."""
+    for known in controllers:
+        if known.slot and (known.model, known.slot, known.serial) == (header.model, header.slot, header.serial):
+            controllers.remove(known)
+            known.array = ""
+            header = known
+            break
+    controllers.append(header)
 
 
 def _without_notices(text: str) -> tuple[list[Line], list[str]]:
@@ -379,7 +392,8 @@ def _drive_line(
     if size and place > 1:
         drive.short.add("Interface Type", ", ".join(words[1:place]))
     if spare:
-        drive.short.add("Drive Type", "Spare Drive")
+        # which drive it stands for, and whether it does already
+        drive.short.add("Drive Type", ", ".join(spare))
     elif volume is not None:
         volume.members.append(position)
     return drive if volume is None else volume

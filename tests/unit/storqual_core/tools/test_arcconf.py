@@ -390,3 +390,46 @@ Physical Device information
 """
     (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
     assert volume.members == ("DSN0001", "0 5")
+
+
+def test_what_a_lane_is_plugged_into_lends_no_drive_its_name() -> None:
+    lane = """   --------------------------------------------------------
+   Lane SAS Phy Information
+   --------------------------------------------------------
+      SAS Address                           : 50000D1700000010
+      Attached SAS Address                  : 5000C50011110002
+"""
+    before = CONFIG.replace(
+        "\n   --------------------------------------------------------\n   Controller Ver", "\n{}", 1
+    )
+    text = before.replace(
+        "{}", lane + "   --------------------------------------------------------\n   Controller Ver"
+    )
+    (adapter,) = arcconf.parse_config(text).adapters
+    assert adapter.drives[0].wwn == "0x5000c50011110001"
+    assert [port.wwn for port in adapter.ports] == ["0x50000d1700000010"]
+    assert adapter.settings["Lane SAS Phy Information: Attached SAS Address"] == "5000C50011110002"
+
+
+def test_members_of_a_serveraid_stand_in_the_order_of_their_stripes() -> None:
+    text = (
+        "Controllers found: 1\nController information\n   Controller Status : Optimal\n   Controller Model : IBM X 8\n"
+        "   Logical devices/Failed/Degraded : 1/0/0\nLogical device information\nLogical device number 4\n"
+        "   RAID level : 5\n   Status of logical device : Optimal\n"
+        "   Stripe order (Channel,Device) : 0,2 0,0 1,3\n"
+    )
+    (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
+    assert (volume.members, volume.healthy) == (("0 2", "0 0", "1 3"), True)
+
+
+def test_that_there_is_none_of_something_is_kept_and_heads_nothing() -> None:
+    rule = "      ----------------------------------------------------------------\n"
+    said = f"{rule}      Device Phy Information\n{rule}         No Phy information available\n"
+    text = CONFIG.replace("      Device #1\n", f"{said}      Device #1\n")
+    facts = arcconf.parse_config(text)
+    first, second = facts.adapters[0].drives
+    assert first.settings["Device Phy Information"] == "No Phy information available"
+    assert second == arcconf.parse_config(CONFIG).adapters[0].drives[1]
+    # where no title stands before it, the labels behind it are still the object's own
+    alone = arcconf.parse_config(CONFIG.replace("   Controller Model  ", "   No battery\n   Controller Model  "))
+    assert (alone.adapters[0].model, alone.adapters[0].settings["Note"]) == ("SmartX 1100", "No battery")

@@ -17,11 +17,10 @@ from ...kit.errors import ToolError
 from ...kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts, Value, VolumeFacts
 
-_COUNTED = ("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded", "Logical drives/Offline/Critical")
+COUNTED = ("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded", "Logical drives/Offline/Critical")
 _DONE = "command completed successfully."
 _RULE = re.compile(r"^[-=]{8,}$")
-_COUNT = "controllers found"
-_LISTED = re.compile(r"^Controller (?P<index>\d+):?\s*:\s*(?P<facts>.*)$", re.IGNORECASE)
+COUNT = "controllers found"
 _OBJECTS = (
     ("volume", re.compile(r"^Logical (?:device|drive) (?:number |#)(?P<name>\d+)$", re.IGNORECASE)),
     ("device", re.compile(r"^(?:Physical )?Device #(?P<name>\d+)$", re.IGNORECASE)),
@@ -89,25 +88,8 @@ def check_completed(text: str, what: str, command: str = "") -> None:
     """Raise ToolError unless the last line says that the command was completed."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _RULE.match(line.strip())]
     if not lines or lines[-1].lower() != _DONE:
-        said = " ".join(line for line in lines if not line.lower().startswith(_COUNT))[:300] or "nothing"
+        said = " ".join(line for line in lines if not line.lower().startswith(COUNT))[:300] or "nothing"
         raise ToolError(f"{what}: arcconf said {said}" + (f"; command: {command}" if command else ""))
-
-
-def parse_list(text: str) -> tuple[str, ...]:
-    """The controllers' numbers that `LIST` names; none when it found none.
-
-    Raises ToolError, also when it names another number of them than it says.
-    """
-    counted = re.search(rf"^\s*{_COUNT}\s*:\s*(\d+)\s*$", text, re.MULTILINE | re.IGNORECASE)
-    if counted and int(counted.group(1)) == 0:
-        return ()
-    check_completed(text, "the controllers could not be listed")
-    matches = (_LISTED.match(line.strip()) for line in text.splitlines())
-    found = tuple(match.group("index") for match in matches if match is not None)
-    if not found or (counted and len(found) != int(counted.group(1))):
-        said = counted.group(1) if counted else "no number of"
-        raise ToolError(f"arcconf says that it found {said} controllers and lists {len(found)}")
-    return found
 
 
 def parse_config(text: str, index: str = "1") -> ToolFacts:
@@ -128,7 +110,7 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     drives = [part for part in devices if _is_drive(part)]
     enclosures = [part for part in devices if "enclosure" in part.fields.get("Device").lower()]
     volumes = [part for part in parts if part.kind == "volume"]
-    counted = re.match(r"(\d+)\s*/", own.fields.get(*_COUNTED))
+    counted = re.match(r"(\d+)\s*/", own.fields.get(*COUNTED))
     if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
         raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
     version = Fields(
@@ -174,7 +156,7 @@ def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
     ruled = False
     for raw in text.splitlines():
         line = read_line(raw)
-        if line is None or line.text.lower() == _DONE or line.label.lower() == _COUNT:
+        if line is None or line.text.lower() == _DONE or line.label.lower() == COUNT:
             continue
         if _RULE.match(line.text):
             ruled = True
@@ -204,6 +186,9 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
         _keep(last, line)
     elif line.text.lower().startswith("device is a") and last is not None and last.kind == "device":
         last.fields.add("Device", line.text)
+    elif last is not None and not line.labelled and line.text.lower().startswith("no "):
+        # what there is none of, where its labels would stand: no title of what follows
+        last.below.add(last.title or "Note", line.text)
     elif last is not None and not line.labelled:
         ended = ruled or line.text.lower().endswith(" information")
         last.title, last.listed = line.text, None if ended else (line.indent, last.title)
@@ -255,8 +240,9 @@ def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> di
 
 
 def _addresses(own: _Part) -> list[str]:
-    """The controller's own names."""
-    connectors = [value for label, value in own.below.printed().items() if label.endswith("SAS Address")]
+    """The controller's own names, and not those of what is plugged into it."""
+    below = own.below.printed().items()
+    connectors = [value for label, value in below if label.endswith("SAS Address") and not _ATTACHED.search(label)]
     return [own.fields.get("Controller World Wide Name", "WWN"), *connectors]
 
 
@@ -327,7 +313,8 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
     state = fields.get("Status of logical device", "Status of logical drive")
     segments = [(_member(each, drives), each[0].lower()) for each in part.members]
     # ServeRAID lists them in one line, as channel and device
-    segments += [(_channel(pair), "present") for pair in _PAIRS.finditer(fields.get("Drive(s) (Channel,Device)"))]
+    listed = fields.get("Drive(s) (Channel,Device)", "Stripe order (Channel,Device)")
+    segments += [(_channel(pair), "present") for pair in _PAIRS.finditer(listed)]
     dedicated = [
         _channel(pair)
         for label, value in fields.printed().items()
