@@ -37,6 +37,7 @@ _TITLES = {
     "physical device information": "devices",
     "maxcache information": "other",
 }
+_CONNECTORS = "connector information"
 _MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
 _MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
 _PLACE = re.compile(
@@ -50,6 +51,8 @@ _LEVEL = re.compile(r"^(?:RAID[ -]*)?(?P<level>\d+[A-Z]*)\b", re.IGNORECASE)
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%?")
 # what a drive's phy is plugged into
 _ATTACHED = re.compile(r": Attached SAS Address", re.IGNORECASE)
+_SHARES = ("Configured Write Cache Ratio", "Write Cache Ratio", "Current Write Cache Ratio")
+_SPEEDS = ("Transfer Speed", "Negotiated Transfer Speed")
 _OPTIMAL = ("optimal", "okay")
 _DRIVE_LABELS = ("Serial number", "World-wide name", "Vendor", "Model", "Firmware", "State", "Device", "SSD")
 _VOLUME_LABELS = ("Logical device name", "Logical drive name", "RAID level", "Size", "Volume Unique Identifier")
@@ -120,7 +123,7 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
             if "version" in label.lower()
         }
     )
-    names = [name for name in map(printed_wwn, _addresses(own)) if name]
+    names = [name for name in map(printed_wwn, _addresses(own, parts)) if name]
     expanders = [printed_wwn(part.fields.get("Enclosure Logical Identifier")) for part in enclosures]
     adapter = AdapterFacts(
         index=index,
@@ -174,7 +177,7 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
         if match is not None:
             parts.append(_Part(kind, match.group("name")))
             return
-    title = _TITLES.get(line.text.lower())
+    title = _section(line, last)
     if title is not None:
         parts.append(_Part(title, line.text))
     elif _PARTS.match(line.text) or (line.labelled and not line.value and _PARTS.match(line.label)):
@@ -196,6 +199,12 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
             notes.append(line.text)
     else:
         notes.append(line.text)
+
+
+def _section(line: Line, last: _Part | None) -> str | None:
+    """The kind of section that a line begins; the controller's connectors may stand after all its devices."""
+    late = last is not None and last.kind == "device" and line.indent == 0
+    return "other" if late and line.text.lower() == _CONNECTORS else _TITLES.get(line.text.lower())
 
 
 def _keep(part: _Part, line: Line) -> None:
@@ -239,9 +248,10 @@ def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> di
     return found.printed()
 
 
-def _addresses(own: _Part) -> list[str]:
+def _addresses(own: _Part, parts: Sequence[_Part]) -> list[str]:
     """The controller's own names, and not those of what is plugged into it."""
-    below = own.below.printed().items()
+    told = [part.below.printed() for part in parts if part is own or part.name.lower() == _CONNECTORS]
+    below = [pair for labels in told for pair in labels.items()]
     connectors = [value for label, value in below if label.endswith("SAS Address") and not _ATTACHED.search(label)]
     return [own.fields.get("Controller World Wide Name", "WWN"), *connectors]
 
@@ -274,7 +284,7 @@ def _drive(part: _Part, index: str, names: Sequence[str], expanders: Sequence[st
         raise ToolError(f"controller {index}: device #{part.name} is listed without its channel and device")
     wwn, size = printed_wwn(fields.get("World-wide name", "WWN")), fields.get("Total Size", "Size")
     attached = [printed_wwn(name) for label, name in part.below.printed().items() if _ATTACHED.search(label)]
-    lenders = [*names, *attached, *(expanders if fields.get("Transfer Speed").upper().startswith("SATA") else ())]
+    lenders = [*names, *attached, *(expanders if fields.get(*_SPEEDS).upper().startswith("SATA") else ())]
     lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in lenders)
     return DriveFacts(
         position=position,
@@ -338,7 +348,7 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
         members=tuple(name for name, held in members if "spare" not in held),
         spares=(*(name for name, held in members if "spare" in held), *dedicated),
         failed=tuple(name for name, held in members if held in ("missing", "failed", "inconsistent", "offline")),
-        policies=_policies(fields, own.fields),
+        policies=_policies(fields, own),
         # how far it is stands in GETSTATUS, and in the state of some builds
         progress={"rebuild": float(percent.group("percent")) if percent else 0.0} if rebuilding else {},
         device=disk if disk.startswith("/") else "",
@@ -368,7 +378,7 @@ def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
     return found is not None and found.groups() == wanted
 
 
-def _policies(fields: Fields, controller: Fields) -> dict[str, Value]:
+def _policies(fields: Fields, controller: _Part) -> dict[str, Value]:
     """Settings, not what the controller does of them at the moment."""
     found: dict[str, Value] = {}
     read = fields.get("Read-cache setting", "Read-cache mode").lower()
@@ -377,9 +387,9 @@ def _policies(fields: Fields, controller: Fields) -> dict[str, Value]:
         found["read_policy"] = "ra" if read.startswith("enabled") else "nora"
     if not write:
         # SmartRAID has one switch for both, and shares of the cache for the whole controller
-        share = controller.get("Configured Write Cache Ratio", "Write Cache Ratio", "Current Write Cache Ratio")
+        share = controller.fields.get(*_SHARES) or controller.below.get("Cache Properties: Write Cache Percentage")
         caching = fields.get("Caching").lower()
-        write = "disabled" if caching == "enabled" and re.match(r"0\s*%?$", share) else caching
+        write = "disabled" if caching == "enabled" and re.match(r"0\s*(?:%|percent)?$", share) else caching
     if "write-through" in write or write.startswith(("disabled", "off")):
         found["write_policy"] = "wt"
     elif write.startswith(("enabled", "on")):
