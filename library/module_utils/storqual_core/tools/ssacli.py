@@ -17,7 +17,7 @@ from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import Fields, Line, plain_label, read_line
 from .capabilities import AdapterFacts, FirmwareImage, ToolFacts, VolumeFacts, VolumeRequest
-from .shapes.ssacli_parts import Controller, Part, adapter_of
+from .shapes.ssacli_parts import PROBLEM, Controller, Part, adapter_of, go_on
 
 PROGRAMS = ("ssacli", "hpssacli", "hpacucli")
 
@@ -195,7 +195,7 @@ def parse_controllers(text: str) -> ToolFacts:
     for line, following in zip(lines, [*lines[1:], None]):
         header = _header(line)
         if header is not None:
-            _go_on(controllers, header)
+            go_on(controllers, header)
             part = None
         elif line.label.lower() == "error":
             errors.append(line.value)
@@ -220,17 +220,6 @@ def parse_controllers(text: str) -> ToolFacts:
             )
         notes += [each.name, *(f"{each.name}: {label}: {value}" for label, value in each.fields.printed().items())]
     return ToolFacts(tuple(adapter_of(controller) for controller in controllers), tuple(notes))
-
-
-def _go_on(controllers: list[Controller], header: Controller) -> None:
-    """Make the controller of a header the last one: a release repeats the header before each drive of an HBA."""
-    for known in controllers:
-        if known.slot and (known.model, known.slot, known.serial) == (header.model, header.slot, header.serial):
-            controllers.remove(known)
-            known.array = ""
-            header = known
-            break
-    controllers.append(header)
 
 
 def _without_notices(text: str) -> tuple[list[Line], list[str]]:
@@ -259,7 +248,11 @@ def _without_notices(text: str) -> tuple[list[Line], list[str]]:
 
 def _goes_on(before: Line | None, line: Line) -> bool:
     """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
-    if before is None or not before.value or before.indent == 0 or line.indent > 0:
+    if before is None or not before.value:
+        return False
+    if PROBLEM.search(before.label):
+        return not line.labelled and line.indent > before.indent
+    if before.indent == 0 or line.indent > 0:
         return False
     begins = (_NOTICE, _LISTED, _ARRAY, _ENCLOSURE)
     return (
@@ -287,6 +280,9 @@ def _header(line: Line) -> Controller | None:
 
 def _take(controller: Controller, part: Part | None, line: Line, following: Line | None) -> Part | None:
     """One line of a controller; the part that the next lines belong to."""
+    if PROBLEM.search(line.label):
+        controller.settings.add(line.label, line.value)
+        return None
     begun = _begin(controller, part, line)
     if begun is not None:
         if part is not None and part.kind == "unknown" and begun.kind == "volume" and line.indent > part.indent:

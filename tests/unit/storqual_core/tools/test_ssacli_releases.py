@@ -308,3 +308,18 @@ def test_an_expander_card_has_a_box_and_no_port() -> None:
     ]
     with pytest.raises(ToolError, match="only part of where 'Expander 250' is"):
         ssacli.parse_controllers(text.replace("      Box: 1\n", "      Box: 1\n      Way: 2C\n"))
+
+
+def test_a_problem_above_the_labels_is_the_controller_s_health() -> None:
+    text = (
+        "Smart Array P7 in Slot 1\n\n"
+        "CACHE STATUS PROBLEM DETECTED: The cache of this controller has a problem.\n"
+        "                               Please replace the cache.\n\n"
+        "   Slot: 1\n   Serial Number: PSN0005\n   Controller Status: OK\n   Cache Status: OK\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    told = "The cache of this controller has a problem. Please replace the cache."
+    assert (adapter.serial, adapter.health) == ("PSN0005", f"CACHE STATUS PROBLEM DETECTED: {told}")
+    assert adapter.settings["CACHE STATUS PROBLEM DETECTED"] == told
+    # with a blank line behind it and without
+    assert ssacli.parse_controllers(text) == ssacli.parse_controllers(text.replace("cache.\n\n", "cache.\n"))

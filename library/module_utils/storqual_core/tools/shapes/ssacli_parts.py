@@ -22,6 +22,8 @@ _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
 _PCI = "PCI Address (Domain:Bus:Device.Function)"
 _VOLUME_LABELS = ("Logical Drive Label", "Unique Identifier", "Fault Tolerance", "Status")
 _TROUBLE = re.compile(r"(?:failed|degraded|failure|(?:temporarily|permanently) disabled|recharging)\b", re.IGNORECASE)
+# `CACHE STATUS PROBLEM DETECTED`, above the labels of a controller that calls itself OK
+PROBLEM = re.compile(r"\bproblem detected$", re.IGNORECASE)
 _MAKE = re.compile(r"\(Vendor ID (?P<vendor>[^,()]+), Model +(?P<model>[^()]+?) *\)", re.IGNORECASE)
 _AT_PORT = re.compile(r" at Port (?P<port>\w+), Box (?P<box>\d+)\b", re.IGNORECASE)
 # an expander card is told without a port, and nothing but this
@@ -81,11 +83,23 @@ class Controller:
         return self.parts[-1]
 
 
+def go_on(controllers: list[Controller], header: Controller) -> None:
+    """Make the controller of a header the last one: a release repeats the header before each drive of an HBA."""
+    for known in controllers:
+        if known.slot and (known.model, known.slot, known.serial) == (header.model, header.slot, header.serial):
+            controllers.remove(known)
+            known.array = ""
+            header = known
+            break
+    controllers.append(header)
+
+
 def adapter_of(controller: Controller) -> AdapterFacts:
     """The facts of a controller, of its drives, volumes, ports and enclosures. Raises ToolError."""
     settings = controller.settings
     wrong = [f"{name}: {settings.get(name)}" for name in _HEALTH if settings.get(name) not in ("", "OK")]
     wrong += [f"{name}: {value}" for name, value in settings.without(*_HEALTH).items() if _TROUBLE.match(value)]
+    wrong += [f"{name}: {value}" for name, value in settings.printed().items() if PROBLEM.search(name)]
     version = _version(settings.get("Firmware Version"))
     ports = tuple(_port(part) for part in controller.of("port"))
     expanders = [printed_wwn(part.get("WWID")) for part in controller.of("enclosure")]
