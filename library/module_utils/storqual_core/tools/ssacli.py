@@ -271,10 +271,11 @@ def _header(line: Line) -> Controller | None:
     serial = _SERIAL.search(line.text)
     slot = _SERIAL.sub("", match.group("slot")).strip()
     found = Controller(match.group("model"), slot, serial.group("serial") if serial else "")
+    # `(Embedded) (HBA Mode)`; the oldest controllers have empty brackets there
     remarks = _SERIAL.sub("", match.groupdict().get("rest") or "").strip()
+    remarks = re.sub(r"\)\s*\(", ", ", remarks).strip("()")
     if remarks:
-        # `(Embedded) (HBA Mode)`
-        found.settings.add("Remarks", re.sub(r"\)\s*\(", ", ", remarks).strip("()"))
+        found.settings.add("Remarks", remarks)
     return found
 
 

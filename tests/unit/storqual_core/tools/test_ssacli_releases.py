@@ -229,6 +229,7 @@ def test_a_size_that_is_not_understood_stays_as_it_was_printed() -> None:
 def test_what_stands_behind_the_slot_is_kept() -> None:
     (adapter,) = ssacli.parse_controllers("Smart HBA H7 in Slot 0 (Embedded) (HBA Mode) (sn: PSN0003 )\n").adapters
     assert (adapter.index, adapter.serial, adapter.settings) == ("0", "PSN0003", {"Remarks": "Embedded, HBA Mode"})
+    assert ssacli.parse_controllers("Smart Array 7i in Slot 0      ()\n").adapters[0].settings == {}
 
 
 def test_an_enclosure_in_one_line_is_an_enclosure() -> None:
