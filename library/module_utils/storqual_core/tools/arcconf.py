@@ -16,7 +16,7 @@ from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import Fields, plain_label, read_line
 from .capabilities import FirmwareImage, ToolFacts, Value, VolumeFacts, VolumeRequest
-from .shapes.arcconf_text import check_completed, parse_config, parse_list
+from .shapes.arcconf_text import COUNT, check_completed, parse_config
 
 PROGRAMS = ("arcconf",)
 
@@ -24,6 +24,7 @@ _LOOK_TIMEOUT = 180.0
 _CHANGE_TIMEOUT = 600.0
 _FLASH_TIMEOUT = 1800.0
 _CACHE = {"wb": "wb", "wt": "wt", "awb": "wbb"}
+_LISTED = re.compile(r"^Controller (?P<index>\d+):?\s*:\s*(?P<facts>.*)$", re.IGNORECASE)
 
 
 def _ask(runner: Runner, *words: str, timeout: float = _LOOK_TIMEOUT) -> Completed:
@@ -49,6 +50,23 @@ def _facts_of(runner: Runner, index: str) -> ToolFacts:
         for volume in adapter.volumes
     )
     return ToolFacts((replace(adapter, volumes=volumes),), facts.notes)
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """The controllers' numbers that `LIST` names; none when it found none.
+
+    Raises ToolError, also when it names another number of them than it says.
+    """
+    counted = re.search(rf"^\s*{COUNT}\s*:\s*(\d+)\s*$", text, re.MULTILINE | re.IGNORECASE)
+    if counted and int(counted.group(1)) == 0:
+        return ()
+    check_completed(text, "the controllers could not be listed")
+    matches = (_LISTED.match(line.strip()) for line in text.splitlines())
+    found = tuple(match.group("index") for match in matches if match is not None)
+    if not found or (counted and len(found) != int(counted.group(1))):
+        said = counted.group(1) if counted else "no number of"
+        raise ToolError(f"arcconf says that it found {said} controllers and lists {len(found)}")
+    return found
 
 
 def read_facts(runner: Runner) -> ToolFacts:

@@ -12,7 +12,7 @@ from ..kit.errors import ToolError
 from .dpkg import named
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
-_LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+), ([^,:]+))?: ([a-z]+(?:-[a-z]+)?)(.*)$")
+_LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+)(?:, ([^,:]+))?)?: ([a-z]+(?:-[a-z]+)?)(.*)$")
 _BUILDS = "/var/lib/dkms"
 _CONF = re.compile(r"^/usr/src/[^/]+/dkms\.conf$")
 _VALUE = re.compile(r"""^\s*(PACKAGE_NAME|PACKAGE_VERSION)=["']?([\w.+~-]+)["']?\s*(?:#.*)?$""", re.MULTILINE)

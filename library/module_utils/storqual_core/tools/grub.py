@@ -49,7 +49,7 @@ class Entry:
     @property
     def kernel(self) -> str:
         """Path of the kernel as GRUB sees it, or empty."""
-        return next(iter(self._words(_KERNEL_LINES)), "")
+        return _bare(next(iter(self._words(_KERNEL_LINES)), ""))
 
     @property
     def arguments(self) -> list[str]:
@@ -60,6 +60,11 @@ class Entry:
     def release(self) -> str:
         """The kernel release in the kernel's file name, or empty."""
         return release_of(self.kernel)
+
+
+def _bare(word: str) -> str:
+    """A word without the quotes around it: GRUB takes them off, and so must who takes it apart."""
+    return word[1:-1] if len(word) > 1 and word[0] in "\"'" and word[-1] == word[0] else word
 
 
 def release_of(path: str) -> str:
@@ -189,6 +194,14 @@ def find_entry(entries: Sequence[Entry], wanted: str) -> Entry | None:
     return next((entry for entry in entries if last in (entry.identifier, entry.title)), None)
 
 
+def _folder(word: str) -> str:
+    """The folder of a file's path. Raises ToolError where half a pair of quotes would be left over."""
+    path = _bare(word)
+    if "'" in path or '"' in path:
+        raise ToolError(f"grub.cfg names a file in quotes that are not understood: {word[:120]}")
+    return path.rpartition("/")[0]
+
+
 def build_entry(template: Entry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
     """A menuentry that boots `kernel` (release) as `template` boots its own: same disk, same command line, and more.
 
@@ -204,7 +217,7 @@ def build_entry(template: Entry, identifier: str, kernel: str, initrd: str, argu
     for line in template.body:
         words = line.split()
         if words and words[0] in _KERNEL_LINES:
-            folder = words[1].rpartition("/")[0]
+            folder = _folder(words[1])
             kept = [word for word in words[2:] if not _OUR_ARGUMENT.match(word)]
             lines.append(" ".join([words[0], f"{folder}/{kernel}", *kept, *arguments]))
             if not initrd and not any(
@@ -213,13 +226,12 @@ def build_entry(template: Entry, identifier: str, kernel: str, initrd: str, argu
                 initrd_done = True
         elif words and words[0] in _INITRD_LINES:
             if initrd:
-                lines.append(f"{words[0]} {words[1].rpartition('/')[0]}/{initrd}")
+                lines.append(f"{words[0]} {_folder(words[1])}/{initrd}")
             initrd_done = True
         elif words and words[0] != "echo":
             lines.append(line)
     if initrd and not initrd_done:
-        folder = template.kernel.rpartition("/")[0]
-        lines.append(f"initrd {folder}/{initrd}")
+        lines.append(f"initrd {_folder(template.kernel)}/{initrd}")
     return "\n".join([f"menuentry '{identifier}' --id {identifier} {{", *(f"    {line}" for line in lines), "}", ""])
 
 

@@ -25,6 +25,8 @@ _FLASH_TIMEOUT = 1800.0
 _CONTROLLERS = 4
 _FLASHED = "Flash NVMe Controller firmware success"
 _FIRST = re.compile(r"^(?P<label>NVMe Controller ID|(?:NVMe )?(?:PD|VD) ID)\s{2,}(?P<value>\d+)$")
+# one label of mnv_cli has no colon either: `SMART Critical                No`
+_BARE = re.compile(r"^(?P<label>[A-Za-z]\S*(?: \S+)*)\s{2,}(?P<value>\S+)$")
 _TITLE = re.compile(r"^(?:Virtual Disk|Physical Disk|Adapter|Hardware|Block Disk) Information$", re.IGNORECASE)
 _RULE = re.compile(r"^-{4,}$")
 # a shell's, the driver's and the program's own lines, which have colons as well
@@ -77,7 +79,7 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
             if told is not None and told != len(records):
                 raise ToolError(f"{line.text[:80]!r} is told, and {len(records)} are listed")
             continue
-        first = _FIRST.match(line.text)
+        first = _FIRST.match(line.text) or (_BARE.match(line.text) if records and not line.labelled else None)
         if first is not None:
             line = Line(line.indent, line.text, first.group("label"), first.group("value"))
         label = line.label.lower()

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from textwrap import dedent
 from typing import Mapping
 
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import Fields, Line, plain_label, read_line
 from .capabilities import AdapterFacts, FirmwareImage, ToolFacts, VolumeFacts, VolumeRequest
-from .shapes.ssacli_parts import Controller, Part, adapter_of
+from .shapes.ssacli_parts import PROBLEM, Controller, Part, adapter_of, go_on
 
 PROGRAMS = ("ssacli", "hpssacli", "hpacucli")
 
@@ -145,9 +146,9 @@ _VOLUME = re.compile(
 _ARRAY = re.compile(
     r"^array:? (?P<name>[A-Z]{1,2})(?: +\((?P<remarks>.*)\))?(?:: (?P<state>[^()]+))?$", re.IGNORECASE
 )
-_ENCLOSURE = re.compile(r"^(?:Enclosure SEP\b|SEP\b|Expander\b|.* at Port )", re.IGNORECASE)
+_ENCLOSURE = re.compile(r"^(?:Enclosure SEP\b|SEP\b|Expander\b|.* at Port |.* SEP \d+$)", re.IGNORECASE)
 _SHORT_ENCLOSURE = re.compile(
-    r"^(?P<name>(?:Enclosure SEP|SEP|Expander)\b.*?) \((?P<told>[^():]+: .*)\)$", re.IGNORECASE
+    r"^(?P<name>(?:Enclosure SEP|SEP|Expander)\b.*?) +\((?P<told>[^():]+: .*)\)$", re.IGNORECASE
 )
 # a drive that does not answer has a size of dashes
 _SIZE = re.compile(r"^(?:\d+(?:\.\d+)?|[-?]+)\s*[KMGTP]i?B$", re.IGNORECASE)
@@ -184,7 +185,8 @@ def parse_controllers(text: str) -> ToolFacts:
     none.
     """
     controllers: list[Controller] = []
-    lines, notes = _without_notices(text)
+    # a text that was copied may stand further in as a whole
+    lines, notes = _without_notices(dedent(text))
     errors: list[str] = []
     part: Part | None = None
     if lines and all(plain_label(line.label) in _STATUSES for line in lines):
@@ -193,7 +195,7 @@ def parse_controllers(text: str) -> ToolFacts:
     for line, following in zip(lines, [*lines[1:], None]):
         header = _header(line)
         if header is not None:
-            controllers.append(header)
+            go_on(controllers, header)
             part = None
         elif line.label.lower() == "error":
             errors.append(line.value)
@@ -246,7 +248,11 @@ def _without_notices(text: str) -> tuple[list[Line], list[str]]:
 
 def _goes_on(before: Line | None, line: Line) -> bool:
     """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
-    if before is None or not before.value or before.indent == 0 or line.indent > 0:
+    if before is None or not before.value:
+        return False
+    if PROBLEM.search(before.label):
+        return not line.labelled and line.indent > before.indent
+    if before.indent == 0 or line.indent > 0:
         return False
     begins = (_NOTICE, _LISTED, _ARRAY, _ENCLOSURE)
     return (
@@ -265,15 +271,19 @@ def _header(line: Line) -> Controller | None:
     serial = _SERIAL.search(line.text)
     slot = _SERIAL.sub("", match.group("slot")).strip()
     found = Controller(match.group("model"), slot, serial.group("serial") if serial else "")
+    # `(Embedded) (HBA Mode)`; the oldest controllers have empty brackets there
     remarks = _SERIAL.sub("", match.groupdict().get("rest") or "").strip()
+    remarks = re.sub(r"\)\s*\(", ", ", remarks).strip("()")
     if remarks:
-        # `(Embedded) (HBA Mode)`
-        found.settings.add("Remarks", re.sub(r"\)\s*\(", ", ", remarks).strip("()"))
+        found.settings.add("Remarks", remarks)
     return found
 
 
 def _take(controller: Controller, part: Part | None, line: Line, following: Line | None) -> Part | None:
     """One line of a controller; the part that the next lines belong to."""
+    if PROBLEM.search(line.label):
+        controller.settings.add(line.label, line.value)
+        return None
     begun = _begin(controller, part, line)
     if begun is not None:
         if part is not None and part.kind == "unknown" and begun.kind == "volume" and line.indent > part.indent:
@@ -379,7 +389,8 @@ def _drive_line(
     if size and place > 1:
         drive.short.add("Interface Type", ", ".join(words[1:place]))
     if spare:
-        drive.short.add("Drive Type", "Spare Drive")
+        # which drive it stands for, and whether it does already
+        drive.short.add("Drive Type", ", ".join(spare))
     elif volume is not None:
         volume.members.append(position)
     return drive if volume is None else volume

@@ -390,3 +390,95 @@ Physical Device information
 """
     (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
     assert volume.members == ("DSN0001", "0 5")
+
+
+def test_what_a_lane_is_plugged_into_lends_no_drive_its_name() -> None:
+    lane = """   --------------------------------------------------------
+   Lane SAS Phy Information
+   --------------------------------------------------------
+      SAS Address                           : 50000D1700000010
+      Attached SAS Address                  : 5000C50011110002
+"""
+    before = CONFIG.replace(
+        "\n   --------------------------------------------------------\n   Controller Ver", "\n{}", 1
+    )
+    text = before.replace(
+        "{}", lane + "   --------------------------------------------------------\n   Controller Ver"
+    )
+    (adapter,) = arcconf.parse_config(text).adapters
+    assert adapter.drives[0].wwn == "0x5000c50011110001"
+    assert [port.wwn for port in adapter.ports] == ["0x50000d1700000010"]
+    assert adapter.settings["Lane SAS Phy Information: Attached SAS Address"] == "5000C50011110002"
+
+
+def test_members_of_a_serveraid_stand_in_the_order_of_their_stripes() -> None:
+    text = """Controllers found: 1
+Controller information
+   Controller Status : Optimal
+   Controller Model : IBM X 8
+   Logical devices/Failed/Degraded : 1/0/0
+Logical device information
+Logical device number 4
+   RAID level : 5
+   Status of logical device : Optimal
+   Stripe order (Channel,Device) : 0,2 0,0 1,3
+"""
+    (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
+    assert (volume.members, volume.healthy) == (("0 2", "0 0", "1 3"), True)
+
+
+def test_that_there_is_none_of_something_is_kept_and_heads_nothing() -> None:
+    rule = "      ----------------------------------------------------------------\n"
+    said = f"{rule}      Device Phy Information\n{rule}         No Phy information available\n"
+    text = CONFIG.replace("      Device #1\n", f"{said}      Device #1\n")
+    facts = arcconf.parse_config(text)
+    first, second = facts.adapters[0].drives
+    assert first.settings["Device Phy Information"] == "No Phy information available"
+    assert second == arcconf.parse_config(CONFIG).adapters[0].drives[1]
+    # where no title stands before it, the labels behind it are still the object's own
+    alone = arcconf.parse_config(CONFIG.replace("   Controller Model  ", "   No battery\n   Controller Model  "))
+    assert (alone.adapters[0].model, alone.adapters[0].settings["Note"]) == ("SmartX 1100", "No battery")
+
+
+CONNECTORS = """----------------------------------------------------------------------
+Connector information
+----------------------------------------------------------------------
+Connector #0
+   Connector Name                           : CN0
+   SAS Address                              : 50000D1700000010
+"""
+
+
+def test_connectors_after_the_devices_are_the_controller_s() -> None:
+    text = CONFIG.replace("\n\n\nCommand completed", f"\n{CONNECTORS}\n\nCommand completed")
+    text = text.replace("5000C50011110001", "50000D1700000011")
+    (adapter,) = arcconf.parse_config(text).adapters
+    assert [port.wwn for port in adapter.ports] == ["0x50000d1700000010"]
+    assert adapter.settings["Connector information: Connector #0: SAS Address"] == "50000D1700000010"
+    # the name that it lends a drive is not the drive's
+    assert adapter.drives[0].wwn == ""
+    assert arcconf.parse_config(text.replace(CONNECTORS, "")).adapters[0].drives[0].wwn == "0x50000d1700000011"
+
+
+def test_connectors_within_the_controller_do_not_end_it() -> None:
+    version = "   --------------------------------------------------------\n   Controller Version Information"
+    (adapter,) = arcconf.parse_config(CONFIG.replace(version, f"{CONNECTORS}{version}")).adapters
+    assert adapter.firmware == {"firmware": "4.21 (7)", "bios": "4.20 (1)"}
+    assert [port.wwn for port in adapter.ports] == ["0x50000d1700000010"]
+
+
+def test_the_speed_of_a_drive_has_two_names() -> None:
+    text = SMARTRAID.replace("\n\n\nCommand completed", f"\n{ENCLOSURE}\n\nCommand completed")
+    text = text.replace("5002538E00000001", "53CE5A0000000001")
+    for speed, wwn in (("SATA 6.0 Gb/s", ""), ("SAS 12.0 Gb/s", "0x53ce5a0000000001")):
+        told = text.replace("      Device #5\n", f"      Device #5\n         Negotiated Transfer Speed : {speed}\n")
+        assert arcconf.parse_config(told).adapters[0].drives[1].wwn == wwn
+
+
+@pytest.mark.parametrize(("share", "policy"), [("0 percent", "wt"), ("90 percent", "wb"), ("100 percent", "wb")])
+def test_a_share_of_no_writes_is_write_through(share: str, policy: str) -> None:
+    rule = "   --------------------------------------------------------\n"
+    told = f"{rule}   Cache Properties\n{rule}   Write Cache Percentage : {share}\n"
+    at = SMARTRAID.index("   PCI Address")
+    text = SMARTRAID[:at] + SMARTRAID[at:].replace("\n   ---", f"\n{told}   ---", 1)
+    assert arcconf.parse_config(text).adapters[0].volumes[0].policies["write_policy"] == policy

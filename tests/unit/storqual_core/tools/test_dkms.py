@@ -45,6 +45,11 @@ def test_the_end_of_the_newest_build_log_is_told(tmp_path: Path) -> None:
     assert dkms.last_build_words(str(tmp_path)).endswith("line 8; hba.c:3: error: no such member")
 
 
+def test_a_line_without_the_architecture_is_of_its_kernel() -> None:
+    for line in ("hba/1.2.3, 6.1.0-1-amd64: installed (a remark)", "hba, 1.2.3, 6.1.0-1-amd64: installed (a remark)"):
+        assert dkms.parse_status(line) == [dkms.State("hba", "1.2.3", "6.1.0-1-amd64", "installed", "(a remark)")]
+
+
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

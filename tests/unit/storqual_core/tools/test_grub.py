@@ -261,3 +261,16 @@ def test_an_entry_that_does_not_end_is_an_error() -> None:
 def test_entries_of_another_kind_are_an_error_and_not_none(text: str, words: str) -> None:
     with pytest.raises(ToolError, match=words):
         grub.parse_config(text)
+
+
+def test_files_in_quotes_are_taken_out_of_them() -> None:
+    text = CONFIG.replace("/boot/vmlinuz-6.1.0-2-amd64 root", '"/@/boot/vmlinuz-6.1.0-2-amd64" root', 1)
+    text = text.replace("/boot/initrd.img-6.1.0-2-amd64", "'/@/boot/initrd.img-6.1.0-2-amd64'", 1)
+    template = grub.parse_config(text)[0]
+    assert (template.kernel, template.release) == ("/@/boot/vmlinuz-6.1.0-2-amd64", "6.1.0-2-amd64")
+    built = grub.build_entry(template, "t", "vmlinuz-2", "initrd.img-2", [])
+    assert "    linux /@/boot/vmlinuz-2 root=UUID=1111 ro" in built
+    assert "    initrd /@/boot/initrd.img-2\n" in built
+    blank = grub.parse_config(text.replace('"/@/boot', '"/@ /boot'))[0]
+    with pytest.raises(ToolError, match="in quotes that are not understood"):
+        grub.build_entry(blank, "t", "vmlinuz-2", "initrd.img-2", [])

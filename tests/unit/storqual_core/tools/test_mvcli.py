@@ -185,3 +185,13 @@ def test_a_second_card_is_told() -> None:
         ]
     )
     assert mvcli.read_facts(replay).notes == ("mvcli lists 2 cards, of which the first is read",)
+
+
+def test_a_label_without_a_colon_is_the_drive_s() -> None:
+    drive = "PD ID:                        {0}\nModel:  ACME {0}\nSMART Critical                {1}\n\n"
+    text = drive.format(0, "No") + drive.format(1, "Yes")
+    drives = mvcli.parse_drives(text)
+    assert [each.settings["smart critical"] for each in drives] == ["No", "Yes"]
+    # in front of the first record it is noise, and alone it is no listing that lacks an id
+    noise = "SMART Critical                No"
+    assert mvcli.parse_records(f"{noise}\n{text}")[1] == mvcli.parse_records(noise)[1] == (noise,)

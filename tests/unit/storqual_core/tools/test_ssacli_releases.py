@@ -229,6 +229,7 @@ def test_a_size_that_is_not_understood_stays_as_it_was_printed() -> None:
 def test_what_stands_behind_the_slot_is_kept() -> None:
     (adapter,) = ssacli.parse_controllers("Smart HBA H7 in Slot 0 (Embedded) (HBA Mode) (sn: PSN0003 )\n").adapters
     assert (adapter.index, adapter.serial, adapter.settings) == ("0", "PSN0003", {"Remarks": "Embedded, HBA Mode"})
+    assert ssacli.parse_controllers("Smart Array 7i in Slot 0      ()\n").adapters[0].settings == {}
 
 
 def test_an_enclosure_in_one_line_is_an_enclosure() -> None:
@@ -242,3 +243,84 @@ def test_an_enclosure_in_one_line_is_an_enclosure() -> None:
     assert (expander.position, expander.model) == ("1I:2", "Expander 381")
     assert adapter.settings["Expander 381: WWID"] == "5001438000000010"
     assert len(adapter.settings) == 4
+
+
+def test_a_header_that_comes_again_is_of_the_same_controller() -> None:
+    drive = "   physicaldrive {0} (port {0}, SAS, 300 GB, OK)\n"
+    text = "".join(f"Smart HBA H7 in Slot 0 (Embedded)\n\n{drive.format(place)}\n" for place in ("1I:1:1", "1I:1:2"))
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert (adapter.index, [each.position for each in adapter.drives]) == ("0", ["1I:1:1", "1I:1:2"])
+    for other in (
+        "Smart HBA H7 in Slot 3",
+        "Smart HBA H9 in Slot 0 (Embedded)",
+        "Smart HBA H7 in Slot 0 (sn: PSN0004)",
+    ):
+        pair = ssacli.parse_controllers(f"{text}{other}\n\n{drive.format('2I:1:1')}").adapters
+        assert [len(each.drives) for each in pair] == [2, 1]
+
+
+def test_a_header_that_comes_again_ends_the_array() -> None:
+    text = (
+        "Smart Array P7 in Slot 1\n\n   array A\n      physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS, 300 GB, OK)\n"
+        "      logicaldrive 1 (279.4 GB, RAID 0, OK)\n"
+        "Smart Array P7 in Slot 1\n\n   physicaldrive 1I:1:2 (port 1I:box 1:bay 2, SAS, 300 GB, OK)\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert [volume.members for volume in adapter.volumes] == [("1I:1:1",)]
+
+
+def test_a_spare_tells_which_drive_it_stands_for_and_its_volume_is_not_well() -> None:
+    drive = "      physicaldrive 1I:1:{0} (port 1I:box 1:bay {0}, SAS, 300 GB, {1})\n"
+    text = (
+        "Smart Array P7 in Slot 1\n\n   array A (SAS, Unused Space: 0 MB)\n"
+        "      logicaldrive 1 (279.4 GB, RAID 1, OK)\n"
+        + drive.format(1, "{}")
+        + drive.format(2, "OK")
+        + drive.format(3, "OK, active spare for 1I:1:1")
+    )
+    (adapter,) = ssacli.parse_controllers(text.format("Failed")).adapters
+    (volume,) = adapter.volumes
+    assert (volume.spares, volume.failed, volume.state, volume.healthy) == (("1I:1:3",), ("1I:1:1",), "OK", False)
+    assert [each.settings.get("Drive Type") for each in adapter.drives] == [None, None, "active spare for 1I:1:1"]
+    assert ssacli.parse_controllers(text.format("OK")).adapters[0].volumes[0].healthy is True
+
+
+def test_a_text_that_stands_further_in_as_a_whole_is_read() -> None:
+    for by in ("    ", "\t"):
+        moved = "".join(by + line if line.strip() else line for line in TREE.splitlines(keepends=True))
+        assert ssacli.parse_controllers(moved) == ssacli.parse_controllers(TREE)
+
+
+def test_an_expander_card_has_a_box_and_no_port() -> None:
+    text = (
+        "Smart Array P7 in Slot 1\n   Expander 250 \n      Device Number: 250\n      WWID: 5001438000000020\n"
+        "      Box: 1\n      Vendor ID: ACME\n"
+        "   ACME Expander Card SEP 248 \n      Device Number: 248\n      Box: 2\n      Model: ACME EXP\n"
+        "   Internal Drive Cage at Port 2I, Box 3 (Index 1), OK\n   Internal Drive Cage at Port 1I, Box 4\n"
+        "   SEP (Vendor ID ACME, Model  CAGE 8 ) 249 (WWID: 5001438000000021)\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert [(each.position, each.model, each.state) for each in adapter.enclosures] == [
+        ("Expander 250", "Expander 250", ""),
+        ("ACME Expander Card SEP 248", "ACME EXP", ""),
+        ("2I:3", "Internal Drive Cage at Port 2I, Box 3 (Index 1), OK", "OK"),
+        ("1I:4", "Internal Drive Cage at Port 1I, Box 4", ""),
+        ("SEP (Vendor ID ACME, Model  CAGE 8 ) 249", "CAGE 8", ""),
+    ]
+    with pytest.raises(ToolError, match="only part of where 'Expander 250' is"):
+        ssacli.parse_controllers(text.replace("      Box: 1\n", "      Box: 1\n      Way: 2C\n"))
+
+
+def test_a_problem_above_the_labels_is_the_controller_s_health() -> None:
+    text = (
+        "Smart Array P7 in Slot 1\n\n"
+        "CACHE STATUS PROBLEM DETECTED: The cache of this controller has a problem.\n"
+        "                               Please replace the cache.\n\n"
+        "   Slot: 1\n   Serial Number: PSN0005\n   Controller Status: OK\n   Cache Status: OK\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    told = "The cache of this controller has a problem. Please replace the cache."
+    assert (adapter.serial, adapter.health) == ("PSN0005", f"CACHE STATUS PROBLEM DETECTED: {told}")
+    assert adapter.settings["CACHE STATUS PROBLEM DETECTED"] == told
+    # with a blank line behind it and without
+    assert ssacli.parse_controllers(text) == ssacli.parse_controllers(text.replace("cache.\n\n", "cache.\n"))

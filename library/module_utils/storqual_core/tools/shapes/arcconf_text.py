@@ -17,11 +17,10 @@ from ...kit.errors import ToolError
 from ...kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts, Value, VolumeFacts
 
-_COUNTED = ("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded", "Logical drives/Offline/Critical")
+COUNTED = ("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded", "Logical drives/Offline/Critical")
 _DONE = "command completed successfully."
 _RULE = re.compile(r"^[-=]{8,}$")
-_COUNT = "controllers found"
-_LISTED = re.compile(r"^Controller (?P<index>\d+):?\s*:\s*(?P<facts>.*)$", re.IGNORECASE)
+COUNT = "controllers found"
 _OBJECTS = (
     ("volume", re.compile(r"^Logical (?:device|drive) (?:number |#)(?P<name>\d+)$", re.IGNORECASE)),
     ("device", re.compile(r"^(?:Physical )?Device #(?P<name>\d+)$", re.IGNORECASE)),
@@ -38,6 +37,7 @@ _TITLES = {
     "physical device information": "devices",
     "maxcache information": "other",
 }
+_CONNECTORS = "connector information"
 _MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
 _MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
 _PLACE = re.compile(
@@ -51,6 +51,8 @@ _LEVEL = re.compile(r"^(?:RAID[ -]*)?(?P<level>\d+[A-Z]*)\b", re.IGNORECASE)
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%?")
 # what a drive's phy is plugged into
 _ATTACHED = re.compile(r": Attached SAS Address", re.IGNORECASE)
+_SHARES = ("Configured Write Cache Ratio", "Write Cache Ratio", "Current Write Cache Ratio")
+_SPEEDS = ("Transfer Speed", "Negotiated Transfer Speed")
 _OPTIMAL = ("optimal", "okay")
 _DRIVE_LABELS = ("Serial number", "World-wide name", "Vendor", "Model", "Firmware", "State", "Device", "SSD")
 _VOLUME_LABELS = ("Logical device name", "Logical drive name", "RAID level", "Size", "Volume Unique Identifier")
@@ -89,25 +91,8 @@ def check_completed(text: str, what: str, command: str = "") -> None:
     """Raise ToolError unless the last line says that the command was completed."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _RULE.match(line.strip())]
     if not lines or lines[-1].lower() != _DONE:
-        said = " ".join(line for line in lines if not line.lower().startswith(_COUNT))[:300] or "nothing"
+        said = " ".join(line for line in lines if not line.lower().startswith(COUNT))[:300] or "nothing"
         raise ToolError(f"{what}: arcconf said {said}" + (f"; command: {command}" if command else ""))
-
-
-def parse_list(text: str) -> tuple[str, ...]:
-    """The controllers' numbers that `LIST` names; none when it found none.
-
-    Raises ToolError, also when it names another number of them than it says.
-    """
-    counted = re.search(rf"^\s*{_COUNT}\s*:\s*(\d+)\s*$", text, re.MULTILINE | re.IGNORECASE)
-    if counted and int(counted.group(1)) == 0:
-        return ()
-    check_completed(text, "the controllers could not be listed")
-    matches = (_LISTED.match(line.strip()) for line in text.splitlines())
-    found = tuple(match.group("index") for match in matches if match is not None)
-    if not found or (counted and len(found) != int(counted.group(1))):
-        said = counted.group(1) if counted else "no number of"
-        raise ToolError(f"arcconf says that it found {said} controllers and lists {len(found)}")
-    return found
 
 
 def parse_config(text: str, index: str = "1") -> ToolFacts:
@@ -128,7 +113,7 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     drives = [part for part in devices if _is_drive(part)]
     enclosures = [part for part in devices if "enclosure" in part.fields.get("Device").lower()]
     volumes = [part for part in parts if part.kind == "volume"]
-    counted = re.match(r"(\d+)\s*/", own.fields.get(*_COUNTED))
+    counted = re.match(r"(\d+)\s*/", own.fields.get(*COUNTED))
     if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
         raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
     version = Fields(
@@ -138,7 +123,7 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
             if "version" in label.lower()
         }
     )
-    names = [name for name in map(printed_wwn, _addresses(own)) if name]
+    names = [name for name in map(printed_wwn, _addresses(own, parts)) if name]
     expanders = [printed_wwn(part.fields.get("Enclosure Logical Identifier")) for part in enclosures]
     adapter = AdapterFacts(
         index=index,
@@ -174,7 +159,7 @@ def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
     ruled = False
     for raw in text.splitlines():
         line = read_line(raw)
-        if line is None or line.text.lower() == _DONE or line.label.lower() == _COUNT:
+        if line is None or line.text.lower() == _DONE or line.label.lower() == COUNT:
             continue
         if _RULE.match(line.text):
             ruled = True
@@ -192,7 +177,7 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
         if match is not None:
             parts.append(_Part(kind, match.group("name")))
             return
-    title = _TITLES.get(line.text.lower())
+    title = _section(line, last)
     if title is not None:
         parts.append(_Part(title, line.text))
     elif _PARTS.match(line.text) or (line.labelled and not line.value and _PARTS.match(line.label)):
@@ -204,6 +189,9 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
         _keep(last, line)
     elif line.text.lower().startswith("device is a") and last is not None and last.kind == "device":
         last.fields.add("Device", line.text)
+    elif last is not None and not line.labelled and line.text.lower().startswith("no "):
+        # what there is none of, where its labels would stand: no title of what follows
+        last.below.add(last.title or "Note", line.text)
     elif last is not None and not line.labelled:
         ended = ruled or line.text.lower().endswith(" information")
         last.title, last.listed = line.text, None if ended else (line.indent, last.title)
@@ -211,6 +199,12 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
             notes.append(line.text)
     else:
         notes.append(line.text)
+
+
+def _section(line: Line, last: _Part | None) -> str | None:
+    """The kind of section that a line begins; the controller's connectors may stand after all its devices."""
+    late = last is not None and last.kind == "device" and line.indent == 0
+    return "other" if late and line.text.lower() == _CONNECTORS else _TITLES.get(line.text.lower())
 
 
 def _keep(part: _Part, line: Line) -> None:
@@ -254,9 +248,11 @@ def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> di
     return found.printed()
 
 
-def _addresses(own: _Part) -> list[str]:
-    """The controller's own names."""
-    connectors = [value for label, value in own.below.printed().items() if label.endswith("SAS Address")]
+def _addresses(own: _Part, parts: Sequence[_Part]) -> list[str]:
+    """The controller's own names, and not those of what is plugged into it."""
+    told = [part.below.printed() for part in parts if part is own or part.name.lower() == _CONNECTORS]
+    below = [pair for labels in told for pair in labels.items()]
+    connectors = [value for label, value in below if label.endswith("SAS Address") and not _ATTACHED.search(label)]
     return [own.fields.get("Controller World Wide Name", "WWN"), *connectors]
 
 
@@ -288,7 +284,7 @@ def _drive(part: _Part, index: str, names: Sequence[str], expanders: Sequence[st
         raise ToolError(f"controller {index}: device #{part.name} is listed without its channel and device")
     wwn, size = printed_wwn(fields.get("World-wide name", "WWN")), fields.get("Total Size", "Size")
     attached = [printed_wwn(name) for label, name in part.below.printed().items() if _ATTACHED.search(label)]
-    lenders = [*names, *attached, *(expanders if fields.get("Transfer Speed").upper().startswith("SATA") else ())]
+    lenders = [*names, *attached, *(expanders if fields.get(*_SPEEDS).upper().startswith("SATA") else ())]
     lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in lenders)
     return DriveFacts(
         position=position,
@@ -327,7 +323,8 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
     state = fields.get("Status of logical device", "Status of logical drive")
     segments = [(_member(each, drives), each[0].lower()) for each in part.members]
     # ServeRAID lists them in one line, as channel and device
-    segments += [(_channel(pair), "present") for pair in _PAIRS.finditer(fields.get("Drive(s) (Channel,Device)"))]
+    listed = fields.get("Drive(s) (Channel,Device)", "Stripe order (Channel,Device)")
+    segments += [(_channel(pair), "present") for pair in _PAIRS.finditer(listed)]
     dedicated = [
         _channel(pair)
         for label, value in fields.printed().items()
@@ -351,7 +348,7 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
         members=tuple(name for name, held in members if "spare" not in held),
         spares=(*(name for name, held in members if "spare" in held), *dedicated),
         failed=tuple(name for name, held in members if held in ("missing", "failed", "inconsistent", "offline")),
-        policies=_policies(fields, own.fields),
+        policies=_policies(fields, own),
         # how far it is stands in GETSTATUS, and in the state of some builds
         progress={"rebuild": float(percent.group("percent")) if percent else 0.0} if rebuilding else {},
         device=disk if disk.startswith("/") else "",
@@ -381,7 +378,7 @@ def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
     return found is not None and found.groups() == wanted
 
 
-def _policies(fields: Fields, controller: Fields) -> dict[str, Value]:
+def _policies(fields: Fields, controller: _Part) -> dict[str, Value]:
     """Settings, not what the controller does of them at the moment."""
     found: dict[str, Value] = {}
     read = fields.get("Read-cache setting", "Read-cache mode").lower()
@@ -390,9 +387,9 @@ def _policies(fields: Fields, controller: Fields) -> dict[str, Value]:
         found["read_policy"] = "ra" if read.startswith("enabled") else "nora"
     if not write:
         # SmartRAID has one switch for both, and shares of the cache for the whole controller
-        share = controller.get("Configured Write Cache Ratio", "Write Cache Ratio", "Current Write Cache Ratio")
+        share = controller.fields.get(*_SHARES) or controller.below.get("Cache Properties: Write Cache Percentage")
         caching = fields.get("Caching").lower()
-        write = "disabled" if caching == "enabled" and re.match(r"0\s*%?$", share) else caching
+        write = "disabled" if caching == "enabled" and re.match(r"0\s*(?:%|percent)?$", share) else caching
     if "write-through" in write or write.startswith(("disabled", "off")):
         found["write_policy"] = "wt"
     elif write.startswith(("enabled", "on")):

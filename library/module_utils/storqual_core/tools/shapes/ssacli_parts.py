@@ -13,7 +13,7 @@ from typing import Iterator
 
 from ...host.identity import printed_wwn, same_maker
 from ...kit.errors import ToolError
-from ...kit.labelled_text import Fields, printed_size, size_range
+from ...kit.labelled_text import Fields, plain_label, printed_size, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, Value, VolumeFacts
 
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
@@ -22,8 +22,12 @@ _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
 _PCI = "PCI Address (Domain:Bus:Device.Function)"
 _VOLUME_LABELS = ("Logical Drive Label", "Unique Identifier", "Fault Tolerance", "Status")
 _TROUBLE = re.compile(r"(?:failed|degraded|failure|(?:temporarily|permanently) disabled|recharging)\b", re.IGNORECASE)
-_MAKE = re.compile(r"\(Vendor ID (?P<vendor>[^,()]+), Model (?P<model>[^()]+)\)", re.IGNORECASE)
+# `CACHE STATUS PROBLEM DETECTED`, above the labels of a controller that calls itself OK
+PROBLEM = re.compile(r"\bproblem detected$", re.IGNORECASE)
+_MAKE = re.compile(r"\(Vendor ID (?P<vendor>[^,()]+), Model +(?P<model>[^()]+?) *\)", re.IGNORECASE)
 _AT_PORT = re.compile(r" at Port (?P<port>\w+), Box (?P<box>\d+)\b", re.IGNORECASE)
+# an expander card is told without a port, and nothing but this
+_CARD_LABELS = {"devicenumber", "firmwareversion", "hardwarerevision", "wwid", "box", "vendorid", "model"}
 _UNSOUND = re.compile(
     r"(?:initialization (?:failed|not)|in progress|queued|failed|degraded|rebuild|recover|pending)", re.IGNORECASE
 )
@@ -79,11 +83,23 @@ class Controller:
         return self.parts[-1]
 
 
+def go_on(controllers: list[Controller], header: Controller) -> None:
+    """Make the controller of a header the last one: a release repeats the header before each drive of an HBA."""
+    for known in controllers:
+        if known.slot and (known.model, known.slot, known.serial) == (header.model, header.slot, header.serial):
+            controllers.remove(known)
+            known.array = ""
+            header = known
+            break
+    controllers.append(header)
+
+
 def adapter_of(controller: Controller) -> AdapterFacts:
     """The facts of a controller, of its drives, volumes, ports and enclosures. Raises ToolError."""
     settings = controller.settings
     wrong = [f"{name}: {settings.get(name)}" for name in _HEALTH if settings.get(name) not in ("", "OK")]
     wrong += [f"{name}: {value}" for name, value in settings.without(*_HEALTH).items() if _TROUBLE.match(value)]
+    wrong += [f"{name}: {value}" for name, value in settings.printed().items() if PROBLEM.search(name)]
     version = _version(settings.get("Firmware Version"))
     ports = tuple(_port(part) for part in controller.of("port"))
     expanders = [printed_wwn(part.get("WWID")) for part in controller.of("enclosure")]
@@ -150,7 +166,10 @@ def _drive(part: Part, ports: list[str], expanders: list[str]) -> DriveFacts:
         state=part.get("Status"),
         # the short line says more (`SAS HDD`) than the label (`SAS`)
         media=part.short.get("Interface Type") or part.get("Interface Type"),
-        settings=part.fields.without("Serial Number", "Model", "Status", "Interface Type"),
+        settings={
+            **part.short.without("Size", "Status", "Interface Type"),
+            **part.fields.without("Serial Number", "Model", "Status", "Interface Type"),
+        },
     )
 
 
@@ -163,6 +182,7 @@ def _volume(part: Part, controller: Controller) -> VolumeFacts:
     size, device = part.get("Size"), part.get("Disk Name").split()
     members = tuple(part.members) or tuple(drive.name for drive in own if drive.name not in spares)
     states = {drive.name: drive.get("Status").lower() for drive in controller.of("drive")}
+    failed = tuple(name for name in members if states.get(name, "").startswith("failed"))
     return VolumeFacts(
         id=part.name,
         name=part.get("Logical Drive Label"),
@@ -174,12 +194,13 @@ def _volume(part: Part, controller: Controller) -> VolumeFacts:
         strip=printed_size(part.get("Strip Size", "Stripe Size"), base=1024),
         members=members,
         spares=spares,
-        failed=tuple(name for name in members if states.get(name, "").startswith("failed")),
+        failed=failed,
         policies=_policies(part, controller.settings),
         progress=under_way,
         # older releases print the mount points in the same line
         device=device[0] if device and device[0].startswith("/") else "",
-        healthy=(state == "OK" and not under_way and sound) if state else None,
+        # a spare that stands in for a member that failed makes the state OK
+        healthy=(state == "OK" and not under_way and not failed and sound) if state else None,
         # a size that is no size stays as it was printed
         settings=part.fields.without(*_VOLUME_LABELS, *(("Size",) if printed_size(size, base=1024) else ())),
     )
@@ -246,15 +267,19 @@ def _policies(part: Part, settings: Fields) -> dict[str, Value]:
 def _enclosure(part: Part) -> EnclosureFacts:
     place = _AT_PORT.search(part.name)
     # the controller's own processor is at no port
-    alone = part.fields.get("Port").lower() == "unknown"
+    alone = (
+        part.fields.get("Port").lower() == "unknown" or {plain_label(label) for label in part.fields} <= _CARD_LABELS
+    )
     if not alone and bool(part.fields.get("Port")) != bool(part.fields.get("Box")) and place is None:
         raise ToolError(f"ssacli gives only part of where {part.name[:80]!r} is")
     make = _MAKE.search(part.name)
+    # `… Box 1 (Index 0), OK`
+    told = part.name[place.end() if place else 0 :].rpartition(", ")
     port, box, bays = (part.fields.get(name) for name in ("Port", "Box", "Drive Bays"))
     return EnclosureFacts(
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,
         vendor=part.fields.get("Vendor ID") or (make.group("vendor") if make else ""),
         model=part.fields.get("Model") or (make.group("model") if make else part.name),
         slots=int(bays) if bays.isascii() and bays.isdigit() else None,
-        state=part.name.rsplit(", ", 1)[-1] if ", " in part.name and "(" not in part.name else "",
+        state=told[2] if told[1] and not set(told[2]) & set("()") else "",
     )
