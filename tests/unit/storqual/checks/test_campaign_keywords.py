@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from storqual.checks.campaign_keywords import Percent
+from storqual.checks.campaign_keywords import Percent, builds_told
 from storqual.checks.seen import NotJudgedError, UndecidedError
 from storqual.robot_library import StorqualLibrary
 from storqual.run import Event
@@ -165,6 +165,30 @@ def test_two_builds_under_one_name_are_two_drops(tmp_path: Path) -> None:
     library = changed(about(tmp_path, sessions=4), other_kernel)
     with pytest.raises(NotJudgedError, match="its sessions ran several kernels"):
         library.each_drop_should_have_run_one_build()
+
+
+def test_a_session_that_tells_no_build_of_a_driver_under_test_is_not_judged(tmp_path: Path) -> None:
+
+    def silent(event: Event) -> Event:
+        if event.kind != "session_started" or event.text("session") != "s03":
+            return event
+        builds = dict(event.fields["provisioned"]["drivers"])
+        builds.pop("sym53c8xx")
+        return replace(event, fields={**event.fields, "provisioned": {"drivers": builds}})
+
+    library = changed(about(tmp_path, sessions=4), silent)
+    with pytest.raises(NotJudgedError, match="no build of sym53c8xx is recorded in session s03"):
+        library.each_drop_should_have_run_one_build()
+
+
+def test_a_driver_without_a_version_is_said_to_be_compared_by_its_kernel_alone() -> None:
+    built_in = {"srcversion": "", "version": ""}
+    builds = {"sym53c8xx": {"srcversion": "A1", "version": ""}, "virtio_scsi": built_in}
+    started = [Event("", "session_started", "b", {"provisioned": {"drivers": builds}})]
+    told = builds_told(started, ["sym53c8xx", "virtio_scsi"])
+    assert told == " and builds of sym53c8xx (virtio_scsi: no version is shown, only the kernel was compared)"
+    assert builds_told(started, ["sym53c8xx"]) == " and builds of sym53c8xx"
+    assert builds_told(started, []) == ""
 
 
 def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
