@@ -82,6 +82,14 @@ def bare_look(event: Event) -> Event:
     return {**event, "facts": {**event["facts"], **bare}}
 
 
+def no_drives(event: Event) -> Event:
+    """Looks that found every adapter and not one drive."""
+    if event["kind"] != "environment":
+        return event
+    adapters = {alias: {**one, "drives": {}} for alias, one in event["facts"]["adapters"].items()}
+    return {**event, "facts": {**event["facts"], "adapters": adapters}}
+
+
 def no_settings(event: Event) -> Event:
     """Sessions that tell no setting."""
     return {**event, "provisioned": {}} if event["kind"] == "session_started" else event
@@ -158,17 +166,18 @@ def nothing(_run: Path) -> None:
 
 Mutation = tuple[Change, Callable[[Path], None]]
 LOOK = ((without("environment"), nothing), (bare_look, nothing))
+DRIVES = (*LOOK, (no_drives, nothing))
 STARTED = (without("session_started"), nothing)
 SETTINGS = ((no_settings, nothing), (unread_settings, nothing))
 SAMPLES = ((same, no_samples), (same, cut_samples))
 PARTS: Mapping[str, tuple[Mutation, ...]] = {
     "every_adapter_should_run_its_driver": LOOK,
-    "every_expected_drive_should_be_in_place": LOOK,
-    "every_drive_should_be_running": LOOK,
-    "no_unknown_drive_should_be_attached": LOOK,
-    "drives_of_one_model_should_agree_on": LOOK,
+    "every_expected_drive_should_be_in_place": DRIVES,
+    "every_drive_should_be_running": DRIVES,
+    "no_unknown_drive_should_be_attached": DRIVES,
+    "drives_of_one_model_should_agree_on": DRIVES,
     "every_adapter_link_that_is_shown_should_run_at_full_rate": LOOK,
-    "drive_firmware_levels_should_match_the_inventory": LOOK,
+    "drive_firmware_levels_should_match_the_inventory": DRIVES,
     "execution_throttle_should_be_in_effect": SETTINGS,
     "every_setting_should_be_read_back_and_none_shown_without_effect": SETTINGS,
     "no_session_should_have_failed_to_be_provisioned": (STARTED, (having("session_started", session=""), nothing)),
