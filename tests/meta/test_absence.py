@@ -259,6 +259,18 @@ def test_a_keyword_with_something_to_look_at_passes(keyword: str, sound: Path) -
     assert (says(sound, keyword) == "PASS") is (keyword not in PLANNED_SO)
 
 
+@pytest.mark.parametrize("keyword", [name for name in PARTS if name not in PLANNED_SO])
+def test_a_keyword_that_passes_says_what_it_looked_at(
+    keyword: str, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    for module in ("seen", "bench_keywords", "campaign_keywords"):
+        monkeypatch.setattr(f"storqual.checks.{module}.looked_at", told.append)
+    assert says(sound, keyword) == "PASS"
+    assert told
+    assert all(told)
+
+
 @pytest.mark.parametrize("keyword", PARTS)
 def test_no_keyword_passes_on_an_empty_run(keyword: str, empty: Path) -> None:
     assert says(empty, keyword).startswith(("NotJudgedError", "StorqualError", "AssertionError", "BadInputError"))

@@ -206,6 +206,23 @@ def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
         silent.what_was_provisioned_should_be_put_back()
 
 
+def test_a_value_that_does_not_read_back_as_it_was_is_not_put_back(tmp_path: Path) -> None:
+    record = {"name": "drive.WCE", "drive": "0x5000c50015eb0000", "declared": 1, "before": 0, "read_back": 0}
+
+    def restored(read_back: int) -> StorqualLibrary:
+        given = [{**record, "read_back": read_back}]
+        return changed(
+            about(tmp_path / str(read_back), sessions=4),
+            lambda event: (
+                replace(event, fields={**event.fields, "settings": given}) if event.kind == "restored" else event
+            ),
+        )
+
+    restored(1).what_was_provisioned_should_be_put_back()
+    with pytest.raises(NotJudgedError, match="WCE of 0x5000c50015eb0000 is 0, it was 1"):
+        restored(0).what_was_provisioned_should_be_put_back()
+
+
 def test_only_a_pass_without_holes_may_be_signed(tmp_path: Path) -> None:
     run = make_run(tmp_path, sessions=4)
     library = StorqualLibrary(run=str(run))
