@@ -185,3 +185,20 @@ def test_make_test_runs_the_share_and_keeps_its_results() -> None:
     assert "tests.live choose --minutes" in script
     assert "tests.live record" in script
     assert (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("make test")
+
+
+@pytest.mark.parametrize(("passed_minutes", "share"), [(0, 40), (22, 40), (30, 32), (47, 15), (55, 15)])
+def test_a_run_of_make_test_takes_a_quarter_of_an_hour_of_long_tests_and_70_minutes_at_most(
+    passed_minutes: int, share: int
+) -> None:
+    script = (REPOSITORY / "ci" / "test").read_text(encoding="utf-8")
+    lines = [line for line in script.splitlines() if line.startswith("minutes=")]
+    told = subprocess.run(
+        ["bash", "-c", "\n".join([f"SECONDS={60 * passed_minutes}", *lines, 'echo "$minutes"'])],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(told.stdout) == share
+    assert ALWAYS_S / 60 <= share <= 70 - passed_minutes

@@ -82,6 +82,14 @@ def bare_look(event: Event) -> Event:
     return {**event, "facts": {**event["facts"], **bare}}
 
 
+def no_drives(event: Event) -> Event:
+    """Looks that found every adapter and not one drive."""
+    if event["kind"] != "environment":
+        return event
+    adapters = {alias: {**one, "drives": {}} for alias, one in event["facts"]["adapters"].items()}
+    return {**event, "facts": {**event["facts"], "adapters": adapters}}
+
+
 def no_settings(event: Event) -> Event:
     """Sessions that tell no setting."""
     return {**event, "provisioned": {}} if event["kind"] == "session_started" else event
@@ -91,6 +99,11 @@ def unread_settings(event: Event) -> Event:
     """Sessions whose settings could not be read back."""
     unread = {"settings": [{**SETTING, "read_back": None, "proven": None}]}
     return {**event, "provisioned": unread} if event["kind"] == "session_started" else event
+
+
+def no_builds(event: Event) -> Event:
+    """Sessions that tell no build of any driver."""
+    return {**event, "provisioned": {"drivers": {}}} if event["kind"] == "session_started" else event
 
 
 def only_planned(event: Event) -> Event | None:
@@ -153,21 +166,26 @@ def nothing(_run: Path) -> None:
 
 Mutation = tuple[Change, Callable[[Path], None]]
 LOOK = ((without("environment"), nothing), (bare_look, nothing))
+DRIVES = (*LOOK, (no_drives, nothing))
 STARTED = (without("session_started"), nothing)
 SETTINGS = ((no_settings, nothing), (unread_settings, nothing))
 SAMPLES = ((same, no_samples), (same, cut_samples))
-PARTS: Mapping[str, tuple[Mutation, Mutation]] = {
+PARTS: Mapping[str, tuple[Mutation, ...]] = {
     "every_adapter_should_run_its_driver": LOOK,
-    "every_expected_drive_should_be_in_place": LOOK,
-    "every_drive_should_be_running": LOOK,
-    "no_unknown_drive_should_be_attached": LOOK,
-    "drives_of_one_model_should_agree_on": LOOK,
+    "every_expected_drive_should_be_in_place": DRIVES,
+    "every_drive_should_be_running": DRIVES,
+    "no_unknown_drive_should_be_attached": DRIVES,
+    "drives_of_one_model_should_agree_on": DRIVES,
     "every_adapter_link_that_is_shown_should_run_at_full_rate": LOOK,
-    "drive_firmware_levels_should_match_the_inventory": LOOK,
+    "drive_firmware_levels_should_match_the_inventory": DRIVES,
     "execution_throttle_should_be_in_effect": SETTINGS,
     "every_setting_should_be_read_back_and_none_shown_without_effect": SETTINGS,
     "no_session_should_have_failed_to_be_provisioned": (STARTED, (having("session_started", session=""), nothing)),
-    "each_drop_should_have_run_one_build": (STARTED, (having("session_started", kernel=""), nothing)),
+    "each_drop_should_have_run_one_build": (
+        STARTED,
+        (having("session_started", kernel=""), nothing),
+        (no_builds, nothing),
+    ),
     "kernel_log_should_be_clean": (
         (without("block_finished"), nothing),
         (end(kernel_log_reason="/dev/kmsg: not permitted"), nothing),
@@ -183,7 +201,7 @@ PARTS: Mapping[str, tuple[Mutation, Mutation]] = {
     "evidence_should_be_complete": ((same, no_raw_named), (same, no_raw)),
     "verdict_should_permit_signing": ((same, nothing), (same, empty_verdict)),
 }
-"""Each keyword of the suites with two runs: one without the part that it looks at, one where that is unreadable."""
+"""Each keyword of the suites with runs: one without the part that it looks at, others where that is unreadable."""
 OTHERS = {"skip_if", "connect_to_bmc", "bmc_should_report_health"}
 """Robot's own, and the management controller, which answers over the network or raises."""
 ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
@@ -241,13 +259,26 @@ def test_a_keyword_with_something_to_look_at_passes(keyword: str, sound: Path) -
     assert (says(sound, keyword) == "PASS") is (keyword not in PLANNED_SO)
 
 
+@pytest.mark.parametrize("keyword", [name for name in PARTS if name not in PLANNED_SO])
+def test_a_keyword_that_passes_says_what_it_looked_at(
+    keyword: str, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    for module in ("seen", "bench_keywords", "campaign_keywords"):
+        monkeypatch.setattr(f"storqual.checks.{module}.looked_at", told.append)
+    assert says(sound, keyword) == "PASS"
+    assert told
+    assert all(told)
+
+
 @pytest.mark.parametrize("keyword", PARTS)
 def test_no_keyword_passes_on_an_empty_run(keyword: str, empty: Path) -> None:
     assert says(empty, keyword).startswith(("NotJudgedError", "StorqualError", "AssertionError", "BadInputError"))
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["absent", "unreadable"])
-@pytest.mark.parametrize("keyword", PARTS)
+@pytest.mark.parametrize(
+    ("keyword", "which"), [(keyword, which) for keyword, listed in PARTS.items() for which in range(len(listed))]
+)
 def test_no_keyword_passes_without_what_it_looks_at(keyword: str, which: int, tmp_path: Path) -> None:
     change, spoil = PARTS[keyword][which]
     with events_changed(change):

@@ -80,3 +80,22 @@ def test_the_readme_tells_the_variables(role: Path) -> None:
     text = (role / "README.md").read_text(encoding="utf-8")
     main = read(role / "meta" / "argument_specs.yml")["argument_specs"]["main"].get("options", {})
     assert "meta/argument_specs.yml" in text or [name for name in main if name not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "look", "when"), [("main", "drive_guard", "before"), ("after", "bench_facts", "after")]
+)
+def test_smart_and_the_logs_of_drives_are_recorded_before_and_after_a_run(file: str, look: str, when: str) -> None:
+    tasks = read(ROLES[0].parents[1] / "preflight" / "tasks" / f"{file}.yml")
+    (looked,) = (task for task in tasks if look in task)
+    assert looked[look]["logs"] == "{{ preflight_run | length > 0 }}"
+    (sent,) = (task["storqual_command"]["send"] for task in tasks if "send" in task.get("storqual_command", {}))
+    assert sent["when"] == when
+    found = {name: sent[name] for name in ("smart", "logs")}
+    assert found == {name: f"{{{{ {looked['register']}.{name} }}}}" for name in found}
+
+
+def test_what_a_restore_read_back_is_recorded_with_it() -> None:
+    (block,) = read(ROLES[0].parents[1] / "campaign" / "tasks" / "restore.yml")
+    (sent,) = (task["storqual_command"]["send"] for task in block["block"] if "storqual_command" in task)
+    assert sent == {"settings": "{{ restore_report.settings | default([]) }}"}

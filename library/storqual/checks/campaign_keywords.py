@@ -82,7 +82,10 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def each_drop_should_have_run_one_build(self) -> None:
-        """All sessions of an arm ran one kernel and one build of each driver: two builds of a name are two drops."""
+        """All sessions of an arm ran one kernel and one build of each driver: two builds of a name are two drops.
+
+        Every session tells a build of each driver under test. Files of a machine have no driver of their own.
+        """
         run, problems, told = self._recorded.run, [], []
         arms = {session.id: session.arms for session in run.sessions if session.bench == self.subject.bench}
         for arm in run.arms:
@@ -96,8 +99,11 @@ class CampaignKeywords(AboutSubject):
                 problems.append(f"{arm}: there was nothing to check: no session of it says what it ran")
             elif len(kernels) > 1:
                 problems.append(f"{arm}: its sessions ran several kernels: {', '.join(kernels)}")
-            problems += _several_builds(arm, started)
-            told.append(f"{arm}: kernel {some(kernels)} in {plural(len(started), 'session')}")
+            drivers = sorted({one.driver for one in self.subject.expected.values() if one.driver})
+            problems += _no_build(arm, started, drivers) or _several_builds(arm, started)
+            told.append(
+                f"{arm}: kernel {some(kernels)}{builds_told(started, drivers)} in {plural(len(started), 'session')}"
+            )
         not_judged_with(problems)
         not_judged_without(len(told), "the run has no arms")
         looked_at("; ".join(told))
@@ -233,7 +239,10 @@ class CampaignKeywords(AboutSubject):
             raise NotJudgedError(
                 f"{self.subject.bench} was not restored to its state before the run: {last.text('reason')}"
             )
-        looked_at(f"the last restore succeeded ({last.time})")
+        settings = last.fields.get("settings")
+        # the restore itself fails for a value that does not read back, and knows which may be named otherwise
+        values = "nothing had been changed" if not settings else f"{plural(len(settings), 'value')} read back"
+        looked_at(f"the last restore succeeded ({last.time}){'' if settings is None else f': {values}'}")
 
     @keyword
     def inputs_should_be_as_planned(self) -> None:
@@ -303,6 +312,30 @@ def _first(problems: Iterable[str]) -> list[str]:
         logger.info(problem)
     more = [f"and {len(listed) - _MOST} more in the log"] if len(listed) > _MOST else []
     return [*listed[:_MOST], *more]
+
+
+def builds_told(started: Iterable[Any], drivers: Iterable[str]) -> str:
+    """Which drivers were compared by their builds; one without a version (it is part of the kernel) only by that."""
+    found = {
+        name
+        for event in started
+        for name, build in ((event.fields.get("provisioned") or {}).get("drivers") or {}).items()
+        if any((build or {}).values())
+    }
+    shown, bare = [name for name in drivers if name in found], [name for name in drivers if name not in found]
+    told = f" and builds of {some(shown)}" if shown else ""
+    return told + (f" ({some(bare)}: no version is shown, only the kernel was compared)" if bare else "")
+
+
+def _no_build(arm: str, started: Iterable[Any], drivers: Iterable[str]) -> list[str]:
+    """Drivers under test of which a session of an arm tells nothing."""
+    silent: dict[str, list[str]] = {}
+    for event in started:
+        told = (event.fields.get("provisioned") or {}).get("drivers") or {}
+        for name in drivers:
+            if not told.get(name):
+                silent.setdefault(name, []).append(event.text("session"))
+    return [f"{arm}: no build of {name} is recorded in session {some(where)}" for name, where in silent.items()]
 
 
 def _several_builds(arm: str, started: Iterable[Any]) -> list[str]:

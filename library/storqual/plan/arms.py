@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.inputs.inventory import Bench
 from storqual.plan.resolve import Resolved
 from storqual_core.kit.settings import COSTS, SETTINGS, disturbed_by
 
@@ -94,3 +95,20 @@ def undeclared(own: Resolved, other: Resolved) -> Mapping[str, Mapping[str, list
         if (section, owner, name) not in mine:
             found.setdefault(section, {}).setdefault(owner, []).append(name)
     return found
+
+
+def spec_of(
+    own: Resolved, other: Resolved, bench: Bench, under_test: Sequence[str], *, arm: str, configuration: str
+) -> dict[str, Any]:
+    """What the roles of a bench get for a configuration, before the session is added."""
+    return {
+        "bench": bench.name,
+        "kind": bench.kind,
+        "arm": arm,
+        "configuration": configuration,
+        "adapters": list(under_test),
+        "expected_drivers": {alias: driver for alias in under_test if (driver := bench.adapters[alias].driver)},
+        **own.to_json(),
+        # what only the other arm declares is to be as it was found
+        "as_found": undeclared(own, other),
+    }

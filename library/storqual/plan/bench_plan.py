@@ -12,7 +12,7 @@ from typing import Any
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Profile, Suite, applies
-from storqual.plan.arms import switch_steps, undeclared
+from storqual.plan.arms import spec_of, switch_steps
 from storqual.plan.around_launches import precondition_seconds, with_precondition, with_reference
 from storqual.plan.batches import batch_file, cut, order_launches, seconds_of
 from storqual.plan.budget import (
@@ -384,14 +384,11 @@ def _spec(
 ) -> dict[str, Any]:
     """What the roles get for a configuration, before `next` adds the session."""
     other = first.get("candidate" if configuration.arm == "baseline" else "baseline", configuration)
-    return {
-        "bench": bench.name,
-        "kind": bench.kind,
-        "arm": configuration.arm,
-        "configuration": configuration.name,
-        "adapters": list(under_test),
-        "expected_drivers": {alias: driver for alias in under_test if (driver := bench.adapters[alias].driver)},
-        **configuration.resolved.to_json(),
-        # what only the other arm declares is to be as it was found
-        "as_found": undeclared(configuration.resolved, other.resolved),
-    }
+    return spec_of(
+        configuration.resolved,
+        other.resolved,
+        bench,
+        under_test,
+        arm=configuration.arm,
+        configuration=configuration.name,
+    )

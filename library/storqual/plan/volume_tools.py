@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +29,29 @@ def tool_problems(
 ) -> Iterator[str]:
     """What tools refuse of the volumes of the drops, and of those that a suite varies; `keys` are those of `vary`."""
     varied = {name: levels for name, levels in suite.vary.items() if name.startswith(f"{_SECTION}.")}
-    levels = [dict(one) for one in combinations(varied)[0]] if varied else []
+    yield from drop_tool_problems(chosen, files, varied)
+    for file in files if varied else ():
+        for entry in file.drop.sections[_SECTION]:
+            for one in (dict(levels) for levels in combinations(varied)[0]):
+                for sentence in sorted(set(_objections(_alone(file.drop, entry), chosen, one))):
+                    with_levels = " and ".join(f"{name} {_shown(value)}" for name, value in one.items())
+                    yield read_yaml(path).about((*keys, next(iter(varied))), f"with {with_levels}, {sentence}")
+
+
+def drop_tool_problems(
+    chosen: Sequence[tuple[Bench, Sequence[str]]], files: Sequence[DropFile], varied: Collection[str] = ()
+) -> Iterator[str]:
+    """What tools refuse of the volumes as the drops declare them; a suite that varies some settings has the say."""
     for file in files:
         document = read_yaml(file.path)
         for number, entry in enumerate(file.drop.sections[_SECTION]):
-            alone, own = _alone(file.drop, entry), section_keys(document, _SECTION, number)
-            told = set(_objections(alone, chosen, {}))
+            own = section_keys(document, _SECTION, number)
             if "level" not in entry.settings and RAID_LEVEL not in varied:
                 yield document.about(own, "the volume has no `level`; give its RAID level")
             elif not varied:
+                told = sorted(set(_objections(_alone(file.drop, entry), chosen, {})))
                 at = (*own, "strip") if any("strip" in sentence for sentence in told) else own
-                yield from (document.about(at, sentence) for sentence in sorted(told))
-            for one in levels:
-                for sentence in sorted(set(_objections(alone, chosen, one))):
-                    with_levels = " and ".join(f"{name} {_shown(value)}" for name, value in one.items())
-                    yield read_yaml(path).about((*keys, next(iter(varied))), f"with {with_levels}, {sentence}")
+                yield from (document.about(at, sentence) for sentence in told)
 
 
 def _shown(level: object) -> str:

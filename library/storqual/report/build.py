@@ -75,6 +75,7 @@ class Page:
     curves: tuple[CurveGroup, ...]
     arms: tuple[tuple[str, str], ...]
     points: tuple[PointEvidence, ...]
+    benches: tuple[str, ...] = ()
     first_screen: FirstScreen | None = None
     changes: Changes | None = None
     overview: Chart | None = None
@@ -193,7 +194,7 @@ class _Pages:
         )
         arms = tuple((name, arm.drop) for name, arm in material.run.arms.items())
         tables = criteria_tables(listed, self._benches, links)
-        return Page(title, material.run.name, home, tables, curves, arms, points)
+        return Page(title, material.run.name, home, tables, curves, arms, points, tuple(self._benches))
 
     def _report(self, shown: Sequence[Criterion], details: Sequence[Detail], links: Links) -> Page:
         material = self._material

@@ -48,6 +48,12 @@ class Criterion:
         """Its point; of a check that is about no point, its id and the adapter that it is about."""
         return self.text("point") or " on ".join(filter(None, [self.text("id"), self.text("adapter")]))
 
+    def check_name(self, benches: Sequence[str], *, alone: bool = True) -> str:
+        """A check with its point (if it stands `alone`), behind its bench where there are several."""
+        at = f" at {self.text('adapter')}/{self.text('point')}" if alone and self.text("point") else ""
+        named = f"{self.text('id')}{at}" if at or not alone else self.name
+        return f"{self.text('bench')}: {named}" if len(benches) > 1 and self.text("bench") else named
+
     @property
     def own_id(self) -> str:
         """The id that the suite gave it, without the point that some verdicts add; empty where it is its metric."""

@@ -27,6 +27,8 @@ STUDIED = (
     "cpu_us_per_kib",
     "latency_mean_us",
     "member_ios_per_io",
+    "iops_at_cap",
+    "load_at_cap",
 )
 """The metrics that studies draw on, in the names of `storqual.metrics`."""
 

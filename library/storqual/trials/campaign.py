@@ -16,8 +16,12 @@ from storqual.inputs import GATE, beside_inventory, find_drop, find_suite, read_
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
-from storqual.plan.checks import DropFile, drop_problems
+from storqual.inputs.yaml_file import read_yaml
+from storqual.plan.arms import change_cost, differences, spec_of
+from storqual.plan.checks import DropFile, arm_problems, drop_problems, section_keys
 from storqual.plan.inputs import NO_ADAPTER
+from storqual.plan.resolve import resolve
+from storqual.plan.volume_tools import drop_tool_problems
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.external_results import external_checks
 from storqual.robustness.external_runs import PlannedExternal, plan_external, read_external
@@ -102,13 +106,14 @@ def draft_campaign(request: TrialRequest) -> Draft:
         raise BadInputError(
             [f"{bench.name}: this bench has files for drives; trials need adapters on which faults can be injected"]
         )
-    raise_all(told for drop, path in arms.values() for told in drop_problems(DropFile(drop, path), [bench]))
+    raise_all(_drop_problems(list(arms.values()), bench))
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     name, profile = suite.profile(request.profile)
     everywhere, _ = read_inventory(sources)
     anywhere = list(dict.fromkeys(alias for one in everywhere.benches.values() for alias in one.adapters))
     raise_all(_unknown(list(bench.adapters), anywhere, suite, suite_path, request.adapters or ()))
     seats = _seats(bench, request.adapters)
+    raise_all(_volume_problems(list(arms.values()), bench, [seat.alias for seat in seats]))
     lines = [_boot_words(drop) for drop, _ in arms.values()]
     plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed, boot_lines=lines)
     external = plan_external(suite, profile, seats, plan.sessions)
@@ -117,17 +122,7 @@ def draft_campaign(request: TrialRequest) -> Draft:
     if not plan.trials and not external:
         raise BadInputError([f"suite {suite.name}: found nothing that can be run here", *plan.left_out])
     under_test = {trial.adapter for trial in plan.trials} | {one.adapter for one in external}
-    inputs = {
-        "suite": InputFile("suite.yml", str(suite_path), suite_path.read_bytes()),
-        **{arm: InputFile(f"{arm}.drop.yml", str(path), path.read_bytes()) for arm, (_, path) in arms.items()},
-        "inventory": InputFile(
-            "inventory.json",
-            " ".join(request.inventories),
-            (json.dumps({bench.name: bench.model_dump(mode="json", exclude_none=True)}, indent=1) + "\n").encode(),
-        ),
-    }
-    if gate is not None:
-        inputs["gate"] = InputFile("gate.yml", str(gate), gate.read_bytes())
+    inputs = _inputs(request, suite_path, arms, bench, gate)
     document = {
         "inventories": list(request.inventories),
         "suite": {"name": suite.name, "profile": name, **_file(inputs["suite"])},
@@ -141,12 +136,66 @@ def draft_campaign(request: TrialRequest) -> Draft:
             for arm, (drop, _) in arms.items()
         },
         "configurations": {},
+        "provision": {bench.name: _specs({arm: drop for arm, (drop, _) in arms.items()}, bench, under_test)},
         "benches": {bench.name: _bench(bench, under_test)},
         "plan": _plan(plan, external, seed, bench, until_failure=request.trial is not None),
         "provisioned": [],
         "versions": {"storqual": __version__},
     }
     return Draft(document, inputs)
+
+
+def _inputs(
+    request: TrialRequest, suite: Path, arms: Mapping[str, tuple[Drop, Path]], bench: Bench, gate: Path | None
+) -> dict[str, InputFile]:
+    """The files that the run keeps, as they were read."""
+    inputs = {
+        "suite": InputFile("suite.yml", str(suite), suite.read_bytes()),
+        **{arm: InputFile(f"{arm}.drop.yml", str(path), path.read_bytes()) for arm, (_, path) in arms.items()},
+        "inventory": InputFile(
+            "inventory.json",
+            " ".join(request.inventories),
+            (json.dumps({bench.name: bench.model_dump(mode="json", exclude_none=True)}, indent=1) + "\n").encode(),
+        ),
+    }
+    if gate is not None:
+        inputs["gate"] = InputFile("gate.yml", str(gate), gate.read_bytes())
+    return inputs
+
+
+_WHILE_MEASURED = ("iops_limit", "unplug")
+"""What only a campaign that measures does to a virtual bench; trials have faults for it."""
+
+
+def _drop_problems(drops: Sequence[tuple[Drop, Path]], bench: Bench) -> Iterator[str]:
+    """What a drop names and the bench does not have, and words that a session of trials would leave undone."""
+    for drop, path in drops:
+        yield from drop_problems(DropFile(drop, path), [bench])
+        document = read_yaml(path)
+        for number, entry in enumerate(drop.sections["virtual"]):
+            keys = section_keys(document, "virtual", number)
+            for name in _WHILE_MEASURED:
+                if name in entry.settings:
+                    sentence = f"campaigns of trials do not apply virtual.{name}; remove it from the drop"
+                    yield document.about((*keys, name), sentence)
+    yield from arm_problems(drops)
+
+
+def _volume_problems(drops: Sequence[tuple[Drop, Path]], bench: Bench, aliases: Sequence[str]) -> Iterator[str]:
+    """Volumes that no tool can make as they are declared."""
+    return drop_tool_problems([(bench, aliases)], [DropFile(drop, path) for drop, path in drops])
+
+
+def _specs(drops: Mapping[str, Drop], bench: Bench, under_test: set[str]) -> dict[str, Any]:
+    """What the sessions of each arm are provisioned with, and what it costs to come from the other arm."""
+    aliases = [alias for alias in bench.adapters if alias in under_test]
+    resolved = {arm: resolve(drop, bench, aliases) for arm, drop in drops.items()}
+    found = {}
+    for arm, own in resolved.items():
+        (other,) = [one for name, one in resolved.items() if name != arm] or [own]
+        spec = spec_of(own, other, bench, aliases, arm=arm, configuration=arm)
+        found[arm] = {**spec, "change": change_cost(differences(other, own))}
+    return found
 
 
 def _boot_words(drop: Drop) -> list[str]:
@@ -265,9 +314,7 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
         pass
     try:
         for session, arm in files.sessions:
-            tested = sorted({one.adapter for one in files.planned} | {one.adapter for one in programs.planned})
             begins = {"run": str(path), "session": session}
-            drop = {**begins, "arm": arm, "drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
             for name, count in (("trials.yml", _left), ("external.yml", _programs_left)):
                 before, futile = None, 0
                 while (left := count(path, session)) and futile < _FUTILE:
@@ -275,7 +322,7 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
                     before = left
                     _play("trials_settle.yml", path, inventories, bench, {})
                     say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
-                    _play("provision.yml", path, inventories, bench, drop)
+                    _play("provision.yml", path, inventories, bench, {**begins, "arm": arm})
                     _play(name, path, inventories, bench, begins)
     finally:
         _play("trials_settle.yml", path, inventories, bench, {})

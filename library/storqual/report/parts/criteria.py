@@ -216,7 +216,7 @@ def _merged(groups: Sequence[Sequence[Criterion]]) -> list[list[Sequence[Criteri
 def _place(row: Criterion) -> tuple[str, ...]:
     """What criteria of one group share; a hand-written check stands alone."""
     if row.against == "check":
-        return ("check", row.text("id"))
+        return ("check", row.text("bench"), row.text("id"))
     return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against, row.own_id)
 
 
@@ -253,7 +253,7 @@ def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[
     check = first.against == "check"
     return Problem(
         outcome=first.badge,
-        where=first.text("id").replace("::", ": ")
+        where=first.check_name(benches, alone=False).replace("::", ": ")
         if check
         else place_name(benches, first.text("bench"), first.text("adapter")),
         metric="" if check else " and ".join(map(_metric_told, (one[0] for one in same))),

@@ -112,6 +112,17 @@ def test_a_run_that_was_killed_before_the_first_look_is_judged_by_the_last(tmp_p
         library.every_expected_drive_should_be_in_place()
 
 
+def test_adapters_whose_link_is_not_shown_are_named_by_the_check_of_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("storqual.checks.bench_keywords.looked_at", told.append)
+    ACCEPTANCE["links"](about(odd("mpt", link={}), tmp_path))
+    (text,) = told
+    assert text.startswith("sym at ")
+    assert text.endswith("; no link is shown by mpt")
+
+
 @pytest.mark.parametrize("keyword", ["running", "alike", "link rates", "firmware", "cache", "depth"])
 def test_what_is_true_of_no_drive_says_nothing(keyword: str, tmp_path: Path) -> None:
     bare = odd("sym", drives={})

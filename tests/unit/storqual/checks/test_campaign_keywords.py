@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from storqual.checks.campaign_keywords import Percent
+from storqual.checks.campaign_keywords import Percent, builds_told
 from storqual.checks.seen import NotJudgedError, UndecidedError
 from storqual.robot_library import StorqualLibrary
 from storqual.run import Event
@@ -167,6 +167,30 @@ def test_two_builds_under_one_name_are_two_drops(tmp_path: Path) -> None:
         library.each_drop_should_have_run_one_build()
 
 
+def test_a_session_that_tells_no_build_of_a_driver_under_test_is_not_judged(tmp_path: Path) -> None:
+
+    def silent(event: Event) -> Event:
+        if event.kind != "session_started" or event.text("session") != "s03":
+            return event
+        builds = dict(event.fields["provisioned"]["drivers"])
+        builds.pop("sym53c8xx")
+        return replace(event, fields={**event.fields, "provisioned": {"drivers": builds}})
+
+    library = changed(about(tmp_path, sessions=4), silent)
+    with pytest.raises(NotJudgedError, match="no build of sym53c8xx is recorded in session s03"):
+        library.each_drop_should_have_run_one_build()
+
+
+def test_a_driver_without_a_version_is_said_to_be_compared_by_its_kernel_alone() -> None:
+    built_in = {"srcversion": "", "version": ""}
+    builds = {"sym53c8xx": {"srcversion": "A1", "version": ""}, "virtio_scsi": built_in}
+    started = [Event("", "session_started", "b", {"provisioned": {"drivers": builds}})]
+    told = builds_told(started, ["sym53c8xx", "virtio_scsi"])
+    assert told == " and builds of sym53c8xx (virtio_scsi: no version is shown, only the kernel was compared)"
+    assert builds_told(started, ["sym53c8xx"]) == " and builds of sym53c8xx"
+    assert builds_told(started, []) == ""
+
+
 def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
 
     def failed(event: Event) -> Event:
@@ -180,6 +204,26 @@ def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
     )
     with pytest.raises(NotJudgedError, match="no record says"):
         silent.what_was_provisioned_should_be_put_back()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [([{"name": "drive.WCE"}], ": 1 value read back"), ([], ": nothing had been changed"), (None, "")],
+    ids=["one", "none", "not told"],
+)
+def test_how_many_values_were_put_back_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[dict[str, str]] | None, words: str
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("storqual.checks.campaign_keywords.looked_at", told.append)
+    given = {} if settings is None else {"settings": settings}
+    changed(
+        about(tmp_path, sessions=4),
+        lambda event: replace(event, fields={**event.fields, **given}) if event.kind == "restored" else event,
+    ).what_was_provisioned_should_be_put_back()
+    (text,) = told
+    assert text.startswith("the last restore succeeded (")
+    assert text.endswith(f"){words}")
 
 
 def test_only_a_pass_without_holes_may_be_signed(tmp_path: Path) -> None:

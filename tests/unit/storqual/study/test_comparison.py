@@ -42,6 +42,20 @@ def test_runs_are_told_apart_by_what_differs(tmp_path: Path) -> None:
     assert json.loads(json.dumps(document, allow_nan=False)) == document
 
 
+def test_several_systems_stand_side_by_side_by_the_names_of_their_benches(tmp_path: Path) -> None:
+    """As the Superdome, the rp8400 and the rp7400 in the A6826A paper: one adapter each, and the drops the same."""
+    names = ["20261121T100000Z-one-0001", "20261121T110000Z-one-0002"]
+    systems = {"superdome": 0.0, "rp7400": -0.3}
+    runs = [
+        run_of(tmp_path, name, bench=bench, effect=effect)
+        for name, (bench, effect) in zip(names, systems.items(), strict=True)
+    ]
+    found = compare_runs(runs)
+    assert found.subjects == ("sym superdome", "sym rp7400")
+    contest = next(one for one in found.contests if one.metric == "iops")
+    assert set(contest.leaders.values()) == {"sym superdome"}
+
+
 def test_both_arms_of_a_run_can_be_compared(tmp_path: Path) -> None:
     run = run_of(tmp_path, "20261121T100000Z-one-0001", effect=-0.3)
     assert compare_runs([run], arms=("baseline", "candidate")).subjects == ("sym baseline", "sym candidate")

@@ -279,7 +279,8 @@ def test_the_command_of_the_report_makes_that_very_trial_again(
 ) -> None:
     drop = tmp_path / "elsewhere" / "own.drop.yml"
     drop.parent.mkdir()
-    drop.write_bytes((INVENTORY / "drops" / "stable.yml").read_bytes())
+    stable = (INVENTORY / "drops" / "stable.yml").read_text(encoding="utf-8")
+    drop.write_text(stable.replace("name: stable", "name: own"), encoding="utf-8")
     suite = tmp_path / "own.suite.yml"
     text = (project_root() / "suites" / "robustness.suite.yml").read_text(encoding="utf-8")
     if profile == "no profiles":

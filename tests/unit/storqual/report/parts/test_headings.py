@@ -6,12 +6,14 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from storqual.judge.verdict import judge_run
+from storqual.report.build import pages_of, render
 from storqual.report.criterion import Criterion, read_criteria
 from storqual.report.documents import traceability
 from storqual.report.links import Links, sites_of
@@ -88,6 +90,30 @@ def test_failures_of_two_criteria_of_one_metric_are_told_apart(tmp_path: Path) -
     required = [row for row in read_criteria(material.verdict) if row.required]
     problems, _ = problems_of(required, ["vbench"], links_of(material))
     assert sorted(one.metric for one in problems) == ["IOPS", "IOPS (floor)"]
+
+
+CHECK = {"id": "sign_off.robot::The Evidence Is Whole", "against": "check", "outcome": "ERROR", "required": True}
+
+
+def test_a_check_of_a_run_over_several_benches_names_its_bench_in_each_line(tmp_path: Path, two: Material) -> None:
+    """On the first screen and in the table of checks; of a single bench nothing is in front."""
+    benches = ["vbench", "other"]
+    rows = [Criterion(at, {**CHECK, "bench": bench, "reason": bench}) for at, bench in enumerate(benches)]
+    problems, _ = problems_of(rows, benches, links_of(judged(tmp_path)))
+    named = [f"{bench}: sign_off.robot: The Evidence Is Whole" for bench in benches]
+    assert [one.where for one in problems] == named
+    assert [row.check_name(benches).replace("::", ": ") for row in rows] == named
+    assert rows[0].check_name(benches[:1]) == CHECK["id"]
+    material = replace(two, verdict={**two.verdict, "criteria": [row.fields for row in rows]})
+    (page,) = [page for name, page in pages_of(material) if name == "report.html"]
+    shown = render(page).replace("<wbr>", "")
+    assert all(f'<th scope="row">{bench}: {CHECK["id"]}</th>' in shown for bench in benches)
+
+
+def test_a_check_at_a_point_is_named_with_the_point() -> None:
+    row = Criterion(0, {**CHECK, "bench": "b1", "adapter": "sym", "point": POINTS[0]})
+    assert row.check_name(["b1"]) == f"{CHECK['id']} at sym/{POINTS[0]}"
+    assert row.check_name(["b1", "b2"]) == f"b1: {CHECK['id']} at sym/{POINTS[0]}"
 
 
 def sentence(**counts: Mapping[str, int]) -> str:

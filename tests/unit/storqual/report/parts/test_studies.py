@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.report.build import Page, pages_of
 from storqual.report.material import read_material
-from storqual.report.parts.studies import _settings, studies_of
+from storqual.report.parts.studies import _published, _settings, studies_of
 from storqual.study.findings import findings
 from tests.support.make_run import make_run
 from tests.support.study_points import point
@@ -66,6 +67,19 @@ def test_every_picture_has_its_numbers(page: Page) -> None:
 def test_drives_scale_as_they_were_planted(page: Page) -> None:
     scaling = next(study for study in page.studies if study.ident == "study-scaling")
     assert any("Linear over the whole range, from 1 to 4 drives" in sentence for sentence in scaling.sentences)
+
+
+def test_the_published_figures_are_drawn_into_our_curves_and_told_with_their_ratio() -> None:
+    read = {"rw": "read", "bs": 1024}
+    points = [
+        replace(point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports), levels={"ports": ports}, pattern=read)
+        for ports in (1, 2)
+    ]
+    (study,) = _published(findings(points, ["published"], benches={}, reports=["a6826a"]))
+    (chart,) = study.charts
+    assert chart.table is not None
+    assert [str(row[3]) for row in chart.table.rows] == ["35,530", "70,100"]
+    assert len(study.tables[0].rows) == 2
 
 
 def test_settings_that_were_not_varied_are_told_with_the_reason(tmp_path: Path) -> None:

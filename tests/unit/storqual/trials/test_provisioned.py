@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the sessions of trials are provisioned with: as planned, arm by arm, and nothing left undone in silence."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.campaign.role_inputs import resolve_planned
+from storqual.cli import main
+from storqual.trials.campaign import draft_campaign, plan_campaign
+from storqual_core.kit.errors import BadInputError
+from tests.unit.storqual.trials.test_campaign import REQUEST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+def draft(tmp_path: Path, **drops: str) -> dict[str, Any]:
+    """What both arms would be provisioned with, by arm; `drops` are texts of drops."""
+    for name, text in drops.items():
+        (tmp_path / f"{name}.yml").write_text(f"name: {name}\n{text}", encoding="utf-8")
+    asked = {name: str(tmp_path / f"{name}.yml") for name in drops}
+    specs: dict[str, Any] = draft_campaign(replace(REQUEST, **asked)).document["provision"]["vbench"]
+    return specs
+
+
+def test_a_session_of_trials_has_as_found_what_only_the_other_arm_declares(tmp_path: Path) -> None:
+    specs = draft(tmp_path, baseline="drive: {WCE: 0, on: {adapter: fusion}}\n", candidate="os: {cpus: 1}\n")
+    off = {drive: {"WCE": 0} for drive in specs["baseline"]["drive"]}
+    assert len(off) == 8
+    assert specs["baseline"]["drive"] == off
+    assert specs["candidate"]["drive"] == {}
+    assert specs["candidate"]["as_found"] == {"drive": {drive: ["WCE"] for drive in off}}
+    assert specs["baseline"]["as_found"] == {"os": {"": ["cpus"]}}
+    assert {specs[arm]["change"] for arm in specs} == {"reboot"}
+
+
+def test_trials_are_provisioned_with_what_was_planned_whatever_happens_to_the_drop(tmp_path: Path) -> None:
+    """Files that a drop names beside itself are found beside it, not beside the run's copy of the drop."""
+    (tmp_path / "acme.ko").write_bytes(b"module")
+    digest = hashlib.sha256(b"module").hexdigest()
+    drop = tmp_path / "own.yml"
+    drop.write_text(f"name: own\ndriver: {{module: {{file: acme.ko, sha256: {digest}}}}}\n", encoding="utf-8")
+    path = plan_campaign(replace(REQUEST, baseline="", candidate=str(drop)), tmp_path / "runs")
+    drop.unlink()
+    planned = resolve_planned(path, "vbench", "candidate")
+    assert planned["roles"]["module"]["file"] == str(tmp_path / "acme.ko")
+    assert planned["bench"]["kind"] == "virtual"
+    assert planned["change"] == "none"
+    with pytest.raises(BadInputError, match="this run has no settings of arm 'baseline' for bench 'vbench'"):
+        resolve_planned(path, "vbench", "baseline")
+
+
+def test_the_play_of_a_session_asks_the_run_and_a_person_a_drop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "candidate.yml").write_text("name: own\ndrive: {WCE: 0, on: {adapter: fusion}}\n", encoding="utf-8")
+    path = plan_campaign(replace(REQUEST, baseline="", candidate=str(tmp_path / "candidate.yml")), tmp_path / "runs")
+    for words, code, told in (
+        (["--run", str(path)], 0, "WCE=0"),
+        (["--run", str(path), "--arm", "baseline"], 3, "this run has no settings of arm 'baseline'"),
+        (["--drop", "stable"], 3, "name an inventory (-i) and a drop (--drop), or a run (--run)"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["resolve", "--bench", "vbench", *words])
+        assert ended.value.code == code
+        said = capsys.readouterr()
+        assert told in said.out + said.err
+
+
+@pytest.mark.parametrize("word", ["iops_limit: {all: 900}", "unplug: {drive: '0x5000c50067b10000', after_s: 4}"])
+def test_what_only_a_measured_campaign_does_to_a_virtual_bench_is_refused_for_trials(
+    tmp_path: Path, word: str
+) -> None:
+    with pytest.raises(BadInputError) as told:
+        draft(tmp_path, candidate=f"virtual:\n  {word}\n")
+    name = word.partition(":")[0]
+    sentence = f"campaigns of trials do not apply virtual.{name}; remove it from the drop"
+    assert told.value.problems == [f"{tmp_path}/candidate.yml:3: {sentence}"]
+
+
+@pytest.mark.parametrize(
+    ("volume", "words"),
+    [
+        (
+            "level: 0, strip: 65k",
+            "mdadm cannot make this volume: its strips are powers of two from 4k to 1g, and",
+        ),
+        ("level: 0, write_policy: wb", "mdadm cannot make this volume: md has no write_policy: md writes through"),
+        ("strip: 64k", "the volume has no `level`; give its RAID level"),
+    ],
+)
+def test_a_volume_that_its_tool_cannot_make_is_refused_for_trials_too(
+    tmp_path: Path, volume: str, words: str
+) -> None:
+    with pytest.raises(BadInputError) as told:
+        draft(tmp_path, candidate=f"raid: {{{volume}, on: {{adapter: fusion}}}}\n")
+    (problem,) = told.value.problems
+    assert problem.startswith(f"{tmp_path}/candidate.yml:2: {words}")
+
+
+def test_firmware_of_one_arm_alone_is_refused_for_trials_too(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(b"image")
+    digest = hashlib.sha256(b"image").hexdigest()
+    image = f"{{file: image, sha256: {digest}, version: '2', tool: storcli, activation: reset}}"
+    with pytest.raises(BadInputError) as told:
+        draft(tmp_path, baseline="", candidate=f"firmware: {image}\n")
+    assert any("; both drops must declare theirs, so that" in problem for problem in told.value.problems)
