@@ -324,3 +324,11 @@ def test_a_problem_above_the_labels_is_the_controller_s_health() -> None:
     assert adapter.settings["CACHE STATUS PROBLEM DETECTED"] == told
     # with a blank line behind it and without
     assert ssacli.parse_controllers(text) == ssacli.parse_controllers(text.replace("cache.\n\n", "cache.\n"))
+
+
+def test_a_cache_that_nothing_uses_is_no_trouble() -> None:
+    text = "Smart Array P7 in Slot 1\n   Controller Status: OK\n   Cache Status: {}\n"
+    told = {
+        said: ssacli.parse_controllers(text.format(said)).adapters[0].health for said in ("Not Configured", "Failed")
+    }
+    assert told == {"Not Configured": "OK", "Failed": "Cache Status: Failed"}

@@ -19,6 +19,8 @@ from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, 
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
 _TASKS = (("recovering", "rebuild"), ("rebuilding", "rebuild"), ("expan", "reshape"), ("transform", "reshape"))
 _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
+# a controller without volumes, and one in HBA mode, have no cache to configure
+_WELL = ("", "OK", "Not Configured")
 _PCI = "PCI Address (Domain:Bus:Device.Function)"
 _VOLUME_LABELS = ("Logical Drive Label", "Unique Identifier", "Fault Tolerance", "Status")
 _TROUBLE = re.compile(r"(?:failed|degraded|failure|(?:temporarily|permanently) disabled|recharging)\b", re.IGNORECASE)
@@ -97,7 +99,7 @@ def go_on(controllers: list[Controller], header: Controller) -> None:
 def adapter_of(controller: Controller) -> AdapterFacts:
     """The facts of a controller, of its drives, volumes, ports and enclosures. Raises ToolError."""
     settings = controller.settings
-    wrong = [f"{name}: {settings.get(name)}" for name in _HEALTH if settings.get(name) not in ("", "OK")]
+    wrong = [f"{name}: {settings.get(name)}" for name in _HEALTH if settings.get(name) not in _WELL]
     wrong += [f"{name}: {value}" for name, value in settings.without(*_HEALTH).items() if _TROUBLE.match(value)]
     wrong += [f"{name}: {value}" for name, value in settings.printed().items() if PROBLEM.search(name)]
     version = _version(settings.get("Firmware Version"))
