@@ -25,7 +25,7 @@ CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="ut
 
 MOST_MODULES_OF_A_ROOM = 22
 MOST_LINES_OF_A_MODULE = 400
-MOST = {CORE: (168, 33_287), CONTROL: (313, 47_630)}
+MOST = {CORE: (168, 33_290), CONTROL: (313, 47_630)}
 """Modules and lines of each package: a room that grows says here how far, and why is asked in review."""
 
 
