@@ -19,12 +19,13 @@ from ..kit.errors import MissingToolError, ToolError
 class DriveLog:
     """A drive's own account; degrees Celsius, hours, counters by names that are the same whatever tool was asked.
 
-    `answered` are the tools that it answered, `unread` sentences on those that it did not, `missing` tools that the
-    bench does not have.
+    `trip` is the temperature that the drive names as its limit, `answered` are the tools that it answered, `unread`
+    sentences on those that it did not, `missing` tools that the bench does not have.
     """
 
     passed: bool | None = None
     temperature: int | None = None
+    trip: int | None = None
     hours: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
@@ -37,7 +38,7 @@ class DriveLog:
         """What it says of its health; None where it answered nobody."""
         if not self.answered:
             return None
-        known = ("passed", "temperature", "hours", "counters", "complaints")
+        known = ("passed", "temperature", "trip", "hours", "counters", "complaints")
         return {name: value for name, value in self.record().items() if name in known}
 
     def record(self) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _smartctl(node: str, runner: Runner) -> dict[str, Any]:
 
 def told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
     """What smartctl said of a drive's health."""
-    names = ("passed", "temperature", "hours")
+    names = ("passed", "temperature", "trip", "hours")
     known = {name: getattr(said, name) for name in names}
     return {**known, "counters": dict(said.counters), "complaints": list(said.complaints)}
 

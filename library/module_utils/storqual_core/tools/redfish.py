@@ -14,7 +14,7 @@ from ..kit.json_text import as_list, as_mapping, as_text, the_object
 from ..kit.labelled_text import plain_label, respelt
 
 # an informational message may be the cause: that a job is under way
-_WELL = re.compile(r"ok |informational .*success")
+_WELL = re.compile(r"ok |informational .*success|.*\.success\Z")
 _SPELT = {plain_label(name): name for name in ("Message", "MessageId", "MessageArgs", "Severity", "Resolution")}
 # an image that is kept to go back to, or to go on to, beside the one that runs (Dell: `Installed-…`)
 _KEPT = re.compile(r"(?:previous|available|current)-|.* (?:disabled|standbyspare|absent)\Z")
@@ -28,9 +28,12 @@ def parse_error(text: str) -> str:
     body = the_object(text, "redfish")
     error = as_mapping(body.get("error", body))
     info = as_list(error.get("@Message.ExtendedInfo")) or as_list(body.get("Messages"))
-    told = [_sentence(as_mapping(respelt(each, _SPELT))) for each in info]
+    told = [as_mapping(respelt(each, _SPELT)) for each in info]
     message = as_text(error.get("message"))
-    found = [sentence for sentence in told if sentence] or ([message] if message else [])
+    found = [sentence for sentence in map(_sentence, told) if sentence]
+    # beside ids alone it is the message, unless it says that the others are
+    if message and (not found or not ("ExtendedInfo" in message or any(each.get("Message") for each in told))):
+        found.insert(0, message)
     if not found:
         raise ToolError("redfish printed an error without a message")
     return "; ".join(found)
@@ -38,7 +41,7 @@ def parse_error(text: str) -> str:
 
 def _sentence(info: Mapping[str, Any]) -> str:
     message, name, remedy = (as_text(info.get(key)) for key in ("Message", "MessageId", "Resolution"))
-    if _WELL.match(f"{as_text(info.get('Severity') or info.get('MessageSeverity'))} {message}".lower()):
+    if _WELL.match(f"{as_text(info.get('Severity') or info.get('MessageSeverity'))} {message or name}".lower()):
         return ""
     arguments = ", ".join(as_text(each) for each in as_list(info.get("MessageArgs")))
     # what a message that is told by its id alone is about

@@ -75,7 +75,13 @@ def test_an_nvme_drive_has_the_health_log() -> None:
     log = read_drive_log(FACTS["drives"][3], answer)
     assert log.answered == ("nvme",)
     assert log.counters["nvme.media_errors"] >= 0
-    assert log.temperature == 27
+    assert (log.temperature, log.trip) == (27, None)
+
+
+def test_the_limit_that_a_drive_names_is_kept_with_its_health() -> None:
+    health = read_drive_log(SCSI, answer).health
+    assert health is not None
+    assert health["trip"] == 60
 
 
 def test_only_what_healthy_use_never_raises_is_an_error_on_record() -> None:

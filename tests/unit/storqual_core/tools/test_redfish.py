@@ -68,6 +68,14 @@ def test_an_informational_message_may_be_the_cause() -> None:
     assert redfish.parse_error(json.dumps(body)) == "A job exists already. (EX.STOR023)"
 
 
+def test_the_message_of_an_error_is_told_beside_ids_alone() -> None:
+    info = [{"MessageId": "Base.1.7.Success"}, {"MessageId": "EX.1.0.NotInList", "Resolution": "Choose another."}]
+    body = {"error": {"message": "No value is Blue.", "@Message.ExtendedInfo": info}}
+    assert redfish.parse_error(json.dumps(body)) == "No value is Blue.; EX.1.0.NotInList Choose another."
+    general = {"error": {"message": "See @Message.ExtendedInfo for more information.", "@Message.ExtendedInfo": info}}
+    assert redfish.parse_error(json.dumps(general)) == "EX.1.0.NotInList Choose another."
+
+
 def test_messages_without_an_error_around_them_are_told_and_good_news_is_not() -> None:
     bad = '{"MessageId": "EX.1.0.BUSY", "Message": "A job is running.", "Severity": "Critical"}'
     good = '{"MessageId": "Base.1.18.Success", "Message": "The request completed successfully.", "Severity": "OK"}'
