@@ -165,9 +165,10 @@ def _placed(drives: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
 def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
     """One row of a list of volumes; its members are the drives of its group, where those are listed too."""
     words = {key: as_text(value).strip() for key, value in as_mapping(row).items()}
-    group, _, number = words.get("DG/VD", "").partition("/")
+    # the volumes of IR firmware are of no group, and their drives name none
+    group, _, number = words.get("DG/VD", words.get("VD", "")).rpartition("/")
     drives = [as_mapping(drive) for drive in as_list(data.get("PD LIST"))]
-    placed = _placed([drive for drive in drives if as_text(drive.get("DG")).strip() == group])
+    placed = _placed([drive for drive in drives if as_text(drive.get("DG")).strip() == group != ""])
     cache = _CACHE.match(words.get("Cache", ""))
     read, write, through = cache.groups() if cache else (None, None, None)
     policies = {

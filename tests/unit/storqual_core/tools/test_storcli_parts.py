@@ -15,6 +15,7 @@ from storqual_core.tools.capabilities import AdapterFacts
 from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -27,6 +28,12 @@ def operations(told: str, state: str = "Onln") -> str:
     return DETAILED.replace('"Rbld"', f'"{state}"').replace(
         '"OS Drive Name"', f'"Active Operations": "{told}", "OS Drive Name"'
     )
+
+
+def answer(data: Mapping[str, object]) -> str:
+    """What a controller answers with this data."""
+    status = {"Controller": 0, "Status": "Success", "Description": "None"}
+    return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data}]})
 
 
 @pytest.mark.parametrize(
@@ -160,3 +167,32 @@ def test_an_overview_tells_the_serial_number_where_it_has_one() -> None:
         text.replace('"Ctrl"', '"SerialNumber": "EXS1    ", "Ctrl"')
     )
     assert {adapter.serial for adapter in found} == {"EXS1"}
+
+
+def test_the_drives_of_hpe_controllers_are_under_another_name() -> None:
+    """Their list of JBOD drives has columns of its own and no group."""
+    drive = {"EID:Slt": "252:1", "State": "Onln", "DG": 0, "Size": "300.00 GB", "Med": "HDD", "Model": "EXAMPLE300"}
+    data = {
+        "Product Name": "HPE MR999i-x",
+        "Virtual Drives": 1,
+        "VD LIST": [{"DG/VD": "0/239", "TYPE": "RAID1", "State": "Optl", "Size": "1 TiB"}],
+        "JBOD Drives": 1,
+        "JBOD LIST": [{"ID": 1, "EID:Slt": "252:4", "State": "Onln", "Med": "HDD"}],
+        "Physical Drives": 2,
+        "Drive LIST": [drive, {**drive, "EID:Slt": "252:2"}],
+    }
+    (adapter,) = storcli.parse_adapters(answer(data))
+    assert [drive.position for drive in adapter.drives] == ["252:1", "252:2", "252:4"]
+    assert adapter.volumes[0].members == ("252:1", "252:2")
+
+
+def test_a_volume_of_ir_firmware_has_its_number_and_no_group() -> None:
+    drive = {"EID:Slt": " :0", "State": "Online", "DG": "-", "Med": "SSD", "Model": "EXAMPLE960"}
+    row = {"VD": "3", "TYPE": "RAID1", "State": "Optl", "Cache": "NRWTD", "Size": "893.137 GB", "Name": ""}
+    data = {"Product Name": "LSI9999-IR", "PD LIST": [drive, {"EID:Slt": " :1", "State": "UGood"}], "VD LIST": [row]}
+    (adapter,) = storcli.parse_adapters(answer(data))
+    (volume,) = adapter.volumes
+    assert (volume.id, volume.level, volume.members) == ("3", "1", ())
+    apart = {"/c0/v3": [row], "PDs for VD 3": [drive], "VD3 Properties": {"Number of Blocks": 1873035264}}
+    (volume,) = storcli.parse_volumes(answer(apart))
+    assert (volume.id, volume.size, volume.members) == ("3", 1873035264 * 512, (":0",))

@@ -16,6 +16,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 ADAPTER = (FIXTURES / "storcli" / "show_all_in_text.txt").read_text(encoding="utf-8")
 VOLUMES = (FIXTURES / "storcli" / "volumes_in_text.txt").read_text(encoding="utf-8")
 DRIVES = (FIXTURES / "storcli" / "drives_in_text.txt").read_text(encoding="utf-8")
+RULE = "-" * 24
 REBUILD = (FIXTURES / "storcli" / "rebuild_in_text.txt").read_text(encoding="utf-8")
 
 
@@ -80,6 +81,10 @@ def test_a_list_without_a_title_is_one_of_drives() -> None:
         (ADAPTER[: ADAPTER.index("252:2")], "not whole"),
         (ADAPTER.replace("252:1     6 Offln", "252:1     6 Offln\n"), "not in columns"),
         (ADAPTER.replace("EXAMPLE2000", "EXAMPLE2000 with a name longer than its column"), "not whole"),
+        (
+            f"{ADAPTER}\nJBOD LIST :\n=========\n\n{RULE}\nID EID:Slt DID State\n{RULE}\n1 252:4 3 Onln\n{RULE}\n",
+            "not in columns",
+        ),
     ],
 )
 def test_a_table_that_is_not_whole_or_not_in_columns_is_refused(broken: str, complaint: str) -> None:

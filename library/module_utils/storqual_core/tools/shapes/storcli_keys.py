@@ -78,6 +78,7 @@ _NAMES = {
         "ProdID",
     )
 }
+_NAMES[plain_label("Drive LIST")] = "PD LIST"  # as HPE's MR controllers call it
 _LISTS = re.compile(
     r"(?:VD|PD|JBOD) LIST\Z|Virtual Drives\Z|Drives? /c\d+|/c\d+(?:/e\d+)?/[svd]\d+|PDs for VD|.*DRIVE LIST\Z"
     r"|Drive Information\Z",

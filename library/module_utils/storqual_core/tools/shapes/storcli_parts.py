@@ -132,7 +132,7 @@ def volumes_apart(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         for key, value in data.items()
         if _VOLUME.match(key)
         for row in map(as_mapping, as_list(value))
-        for number in [as_text(row.get("DG/VD")).partition("/")[2].strip()]
+        for number in [as_text(row.get("DG/VD", row.get("VD"))).rpartition("/")[2].strip()]
     ]
 
 
