@@ -102,7 +102,7 @@ HOST_BYTES = ("OK", "NO_CONNECT", "BUS_BUSY", "TIME_OUT", "BAD_TARGET", "ABORT",
 SENSE_KEYS = {2: "Not Ready", 3: "Medium Error", 4: "Hardware Error", 5: "Illegal Request", 11: "Aborted Command"}
 
 
-@pytest.mark.parametrize(("number", "name"), enumerate(HOST_BYTES), ids=HOST_BYTES)
+@pytest.mark.parametrize(("number", "name"), list(enumerate(HOST_BYTES)), ids=HOST_BYTES)
 def test_a_host_byte_in_numbers_means_what_its_name_means(number: int, name: str) -> None:
     result = "sd 0:0:1:0: [sdb] tag#7 FAILED Result: hostbyte="
     kind = classify(f"{result}DID_{name} driverbyte=DRIVER_OK")
@@ -115,7 +115,7 @@ def test_commands_that_timed_out_are_told_by_a_host_byte_of_3() -> None:
     assert classify("sd 0:0:1:0: [sdb] tag#7 FAILED Result: hostbyte=0x03 driverbyte=0x00") == "timeout"
 
 
-@pytest.mark.parametrize(("number", "name"), SENSE_KEYS.items(), ids=list(SENSE_KEYS.values()))
+@pytest.mark.parametrize(("number", "name"), list(SENSE_KEYS.items()), ids=list(SENSE_KEYS.values()))
 def test_a_sense_key_in_numbers_means_what_its_name_means(number: int, name: str) -> None:
     line = "sd 0:0:0:0: [sda] tag#1 Sense Key : "
     assert classify(f"{line}{number:#x} [current]") == classify(f"{line}{name} [current]")
