@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The choice itself: what each test rests on, what changed since it passed, and what fits into a budget.
 
-A test that a change touches directly comes first, one that imports what was changed second, any other in turn: the
-one that passed longest ago, and among equals another one with each commit, so that a machine which cannot keep the
-record goes round all the same.
+A quarter of an hour goes round: the tests that passed longest ago, those without a pass on record first, and among
+equals others with each commit, so that a machine which cannot keep the record goes round all the same. What is left
+is for what changed: a test that a change touches directly first, one that imports what was changed second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DIRECT, IMPORTED, IN_TURN = 0, 1, 2
 SETUP_S = 120.0
 """What powering a bench on costs, once a file."""
 ALWAYS_S = 15 * 60.0
-"""So much is chosen even where nothing changed."""
+"""So much is chosen in turn, whatever changed: else one room that changes often would have all the time."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def nearness(test_file: str, about: About, imports: Callable[[str], Sequence[str
 
 
 _ENDINGS = (".py", "/__init__.py")
-_REASONS = {DIRECT: "what it is about was changed", IMPORTED: "something below was changed", IN_TURN: "its turn"}
+_REASONS = {DIRECT: "what it is about was changed", IMPORTED: "something below was changed"}
 
 
 def choose(
@@ -81,36 +81,40 @@ def choose(
     commit: str,
     budget_s: float,
 ) -> list[Chosen]:
-    """Tests (node ids) for a budget, grouped by file, the nearest and the longest not passed first.
+    """Tests (node ids) for a budget, grouped by file: those in turn up to `ALWAYS_S`, then the nearest.
 
     `near(file, commit)` says how near to a file what changed since `commit` is (empty: the commit before this one,
-    for a test that is not known to have passed), `ages` how many commits ago each one was. What is only in its turn
-    is taken up to `ALWAYS_S`. One test is chosen in any case.
+    for a test that is not known to have passed), `ages` how many commits ago each one was. One test is chosen in any
+    case.
     Raises KeyError for a test of a file that is not in the map.
     """
     never = max(ages.values(), default=0) + 1
 
-    def rank(test: str) -> tuple[int, int, str]:
-        file, last = test.partition("::")[0], passed.get(test)
-        distance = near(file, last.commit) if last else min(near(file, ""), IMPORTED)
-        age = ages.get(last.commit, never) if last else never
-        return distance, -age, hashlib.sha256(f"{commit} {test}".encode()).hexdigest()
-
-    found: defaultdict[str, list[Chosen]] = defaultdict(list)
-    spent = 0.0
-    for test in sorted(tests, key=rank):
-        file = test.partition("::")[0]
-        distance, _, _ = rank(test)
+    def turn(test: str) -> tuple[int, str]:
         last = passed.get(test)
-        seconds = last.seconds if last else abouts[file].seconds
-        cost = seconds + (0.0 if file in found else SETUP_S)
-        limit = budget_s if distance < IN_TURN else min(budget_s, ALWAYS_S)
-        if spent and spent + cost > limit:
-            continue
-        spent += cost
-        reason = _REASONS[distance] if last else "it is not known to have passed"
-        found[file].append(Chosen(test, reason, cost))
-    return [one for listed in found.values() for one in listed]
+        age = ages.get(last.commit, never) if last else never
+        return -age, hashlib.sha256(f"{commit} {test}".encode()).hexdigest()
+
+    def distance(test: str) -> int:
+        file, last = test.partition("::")[0], passed.get(test)
+        return near(file, last.commit) if last else min(near(file, ""), IMPORTED)
+
+    oldest = sorted(tests, key=turn)
+    distances = {test: distance(test) for test in tests}
+    nearest = sorted((test for test in oldest if distances[test] < IN_TURN), key=lambda test: distances[test])
+    found: defaultdict[str, dict[str, Chosen]] = defaultdict(dict)
+    spent = 0.0
+    for listed, limit, reasons in ((oldest, min(budget_s, ALWAYS_S), {}), (nearest, budget_s, _REASONS)):
+        for test in listed:
+            file = test.partition("::")[0]
+            last = passed.get(test)
+            cost = (last.seconds if last else abouts[file].seconds) + (0.0 if file in found else SETUP_S)
+            if test in found.get(file, ()) or (spent and spent + cost > limit):
+                continue
+            spent += cost
+            reason = reasons.get(distances[test], "its turn") if last else "it is not known to have passed"
+            found[file][test] = Chosen(test, reason, cost)
+    return [one for chosen in found.values() for one in chosen.values()]
 
 
 def record(
