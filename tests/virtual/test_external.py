@@ -53,7 +53,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     suite.write_text(SUITE, encoding="utf-8")
     with powered():
         on_bench(CHECK)
-        done = qualify(folder / "runs", *drops("even", "same", suite=suite), "--adapters", "vscsi")
+        done = qualify(folder / "runs", *drops("bare", "bare_too", suite=suite), "--adapters", "vscsi")
         assert done.run is not None, done.output
         assert done.code == 0, done.output
         yield done.run

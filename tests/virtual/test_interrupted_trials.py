@@ -82,7 +82,7 @@ def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> Pat
     suite = folder / "interrupted.suite.yml"
     suite.write_text(SUITE, encoding="utf-8")
     seed = chance.randrange(1000)
-    argv = command(folder, *drops("even", "same", suite=suite, seed=seed), "--adapters", "vscsi")
+    argv = command(folder, *drops("bare", "bare_too", suite=suite, seed=seed), "--adapters", "vscsi")
     run: Path | None = None
     with (folder / "output.log").open("ab") as log:
         for _ in range(MOST_STARTS):

@@ -114,6 +114,7 @@ def draft_campaign(request: TrialRequest) -> Draft:
     raise_all(_unknown(list(bench.adapters), anywhere, suite, suite_path, request.adapters or ()))
     seats = _seats(bench, request.adapters)
     raise_all(_volume_problems(list(arms.values()), bench, [seat.alias for seat in seats]))
+    seats = _beside_volumes(seats, [drop for drop, _ in arms.values()], bench)
     lines = [_boot_words(drop) for drop, _ in arms.values()]
     plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed, boot_lines=lines)
     external = plan_external(suite, profile, seats, plan.sessions)
@@ -231,6 +232,27 @@ def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
         if alias in named and (own or shared) and adapter.address:
             seats.append(Seat(alias, adapter.address, adapter.driver or "", own, shared))
     return seats
+
+
+def _beside_volumes(seats: Sequence[Seat], drops: Sequence[Drop], bench: Bench) -> list[Seat]:
+    """The adapters with the drives that no drop makes members of a volume.
+
+    Raises BadInputError for an adapter that has none of those.
+    """
+    volumes = [volume for drop in drops for volume in resolve(drop, bench, list(bench.adapters)).raid]
+    members = {member for volume in volumes for member in volume["members"]}
+
+    def free(drives: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+        return tuple(drive for drive in drives if drive[0] not in members)
+
+    left = [replace(seat, drives=free(seat.drives), shared=free(seat.shared)) for seat in seats]
+    raise_all(
+        f"{bench.name}: every claimed drive of adapter {seat.alias} is a member of a volume of the drops; trials "
+        "need one that is none: leave it out of the volume, or exclude the adapter (--adapters)"
+        for seat in left
+        if not seat.drives and not seat.shared
+    )
+    return left
 
 
 def _repeated(plan: TrialPlan, wanted: str, times: int) -> TrialPlan:

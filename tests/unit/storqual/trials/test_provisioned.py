@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -112,3 +113,19 @@ def test_firmware_of_one_arm_alone_is_refused_for_trials_too(tmp_path: Path) -> 
     with pytest.raises(BadInputError) as told:
         draft(tmp_path, baseline="", candidate=f"firmware: {image}\n")
     assert any("; both drops must declare theirs, so that" in problem for problem in told.value.problems)
+
+
+def test_trials_leave_the_members_of_volumes_alone(tmp_path: Path) -> None:
+    drop = tmp_path / "raid.yml"
+    text = "name: raid\nraid: {on: {adapter: fusion}, name: v, level: 1, members: [MEMBERS]}\n"
+    inventory = json.loads((draft_campaign(REQUEST).inputs["inventory"]).data)["vbench"]
+    drives = [drive["wwn"] for drive in inventory["adapters"]["fusion"]["drives"] if drive.get("claim")]
+    drop.write_text(text.replace("MEMBERS", ", ".join(f"'{wwn}'" for wwn in drives[:2])), encoding="utf-8")
+    plan = draft_campaign(replace(REQUEST, baseline="", candidate=str(drop))).document["plan"]
+    used = {trial["drive"] for trial in plan["trials"] if trial["adapter"] == "fusion"}
+    assert used
+    assert not used & set(drives[:2])
+    level_5 = text.replace("level: 1", "level: 5").replace("MEMBERS", ", ".join(f"'{wwn}'" for wwn in drives))
+    drop.write_text(level_5, encoding="utf-8")
+    with pytest.raises(BadInputError, match="every claimed drive of adapter fusion is a member of a volume"):
+        draft_campaign(replace(REQUEST, baseline="", candidate=str(drop)))
