@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.campaign.role_inputs import resolve_planned
+from storqual.checks import campaign_keywords
 from storqual.cli import main
 from storqual.trials.campaign import draft_campaign, plan_campaign
 from storqual_core.kit.errors import BadInputError
@@ -113,6 +114,16 @@ def test_firmware_of_one_arm_alone_is_refused_for_trials_too(tmp_path: Path) -> 
     with pytest.raises(BadInputError) as told:
         draft(tmp_path, baseline="", candidate=f"firmware: {image}\n")
     assert any("; both drops must declare theirs, so that" in problem for problem in told.value.problems)
+
+
+@pytest.mark.parametrize(("text", "declares"), [("drive: {WCE: 0, on: {adapter: fusion}}\n", True), ("", False)])
+def test_a_run_of_trials_tells_the_check_of_settings_whether_its_drops_declare_any(
+    tmp_path: Path, text: str, declares: bool
+) -> None:
+    drop = tmp_path / "one.yml"
+    drop.write_text(f"name: one\n{text}", encoding="utf-8")
+    document = draft_campaign(replace(REQUEST, baseline="", candidate=str(drop))).document
+    assert campaign_keywords._declares(document, "vbench") is declares
 
 
 def test_trials_leave_the_members_of_volumes_alone(tmp_path: Path) -> None:
