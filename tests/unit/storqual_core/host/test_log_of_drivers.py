@@ -151,3 +151,17 @@ def test_file_systems_tell_of_errors(line: str) -> None:
 )
 def test_a_network_driver_resets_no_adapter_here(line: str) -> None:
     assert classify(line) is None
+
+
+@pytest.mark.parametrize(
+    "driver",
+    [
+        *("e100", "e1000e", "stmmac", "hinic", "liquidio", "octeon_mgmt", "txgbe", "ngbe", "ath10k_pci", "mt7921e"),
+        *("rtw_8822be", "brcmfmac", "rdma_rxe", "infiniband", "CIFS", "ceph", "libceph", "ast", "mgag200"),
+        *("i801_smbus", "ucsi_acpi", "hid-generic", "uvcvideo", "ccp"),
+    ],
+)
+def test_a_driver_that_has_no_drives_tells_no_fault_of_storage(driver: str) -> None:
+    said = "0000:02:00.0: command timed out, adapter reset"
+    assert classify(f"acmeraid {said}")
+    assert classify(f"{driver} {said}") is None
