@@ -38,7 +38,7 @@ _SAID = {
     "a thread with a table of its own": "it is open for writing in python3",
     "a process whose first thread has ended": "it is open for writing in python3",
     "a file registered with io_uring": "it is registered with io_uring by python3",
-    "a descriptor that waits in a socket": "nobody can tell that no program writes to it",
+    "a descriptor that waits in a socket": "it cannot be ruled out that a program writes to it",
     "a mapping whose descriptor is closed": "it is mapped into the memory of python3",
     "a private node of the device": "it is open for writing in python3",
     "a program that goes on writing": "it is open for writing in python3",
