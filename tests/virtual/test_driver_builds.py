@@ -99,7 +99,7 @@ def test_check_mode_shows_the_drift_and_touches_nothing(bench: Bench, good: Path
 @pytest.mark.parametrize(
     ("name", "old", "new", "words"),
     [
-        ("vermagic", b"vermagic=6.1.0-", b"vermagic=6.1.9-", "is to load it"),
+        ("vermagic", b"vermagic=6.1.0-", b"vermagic=6.1.9-", "has to load it"),
         ("srcversion", b"srcversion=", b"srcversiom=", "has no srcversion"),
         ("sha256", b"", b"", "its SHA-256 is"),
     ],

@@ -182,10 +182,10 @@ def _label_in_sectors_of_4_kib(bench: Bench) -> str:
 
 
 MOUNTS = [
-    State("under a loop device whose node was removed", "it is what loop device", _loop_by_a_removed_node),
-    State("under a loop device with an offset", "it is what loop device", _loop_with_an_offset),
-    State("partition under a loop device", "is what loop device", _loop_over_a_partition),
-    State("under a loop device that only reads", "it is what loop device", _loop_read_only),
+    State("under a loop device whose node was removed", "it backs loop device", _loop_by_a_removed_node),
+    State("under a loop device with an offset", "it backs loop device", _loop_with_an_offset),
+    State("partition under a loop device", "backs loop device", _loop_over_a_partition),
+    State("under a loop device that only reads", "it backs loop device", _loop_read_only),
     State("loop device over a removed file of an unmounted file system", "is made of it", _loop_file),
     State("swap file on a mounted file system", "it is a system disk: it carries swap", _swap_file),
     State("mounted elsewhere by a bind", "it is mounted on /mnt/storqual-bound (ext4)", _bound),
