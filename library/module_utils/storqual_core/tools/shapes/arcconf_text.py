@@ -16,6 +16,7 @@ from ...host.identity import printed_wwn, same_maker
 from ...kit.errors import ToolError
 from ...kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts, Value, VolumeFacts
+from .arcconf_health import controller_health
 
 COUNTED = ("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded", "Logical drives/Offline/Critical")
 _DONE = "command completed successfully."
@@ -137,7 +138,7 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
             for label, name in (("Firmware", "firmware"), ("BIOS", "bios"), ("Boot Flash", "boot_flash"))
             if version.get(label)
         },
-        health=own.fields.get("Controller Status"),
+        health=controller_health(own.fields, own.below),
         settings=_settings(parts, own, drives),
         drives=tuple(_drive(part, index, names, expanders) for part in drives),
         volumes=tuple(_volume(part, drives, own) for part in volumes),
