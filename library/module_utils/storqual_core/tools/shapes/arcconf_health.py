@@ -14,10 +14,16 @@ from ...kit.labelled_text import Fields
 STATUS = "Controller Status"
 _WELL = ("optimal", "okay", "ok")
 # battery, ZMM (zero-maintenance module), cache backup unit and green backup: what keeps the cache without power
-_BACKUP = re.compile(r"^[^:]*\b(?:battery|zmm|backup|supercap)\b.*: (?P<label>[^:#]+?)(?: #\d+)?$", re.IGNORECASE)
+_BACKUP = re.compile(
+    r"^[^:]*\b(?:battery|zmm|backup|supercap|cache properties(?=: cache status))\b.*: (?P<label>[^:#]+?)(?: #\d+)?$",
+    re.IGNORECASE,
+)
 _BACKUP_WELL = {
     "over temperature": ("no",),
     "hardware error": ("no error",),
+    "cache status": (*_WELL, "enabled", "disabled", "not configured", "not applicable", "not present"),
+    # a capacitor that is measured is not ill
+    "learn status": (),
     "status": (*_WELL, "ready", "zmm optimal", "not installed", "zmm not installed", "not present"),
 }
 _HEAT = re.compile(r"\((?P<word>[A-Za-z ]+)\)$")
@@ -38,7 +44,7 @@ def _backup(below: Fields) -> Iterator[str]:
     for label, value in below.printed().items():
         match = _BACKUP.match(label)
         name = match.group("label").lower() if match else ""
-        well = _BACKUP_WELL.get("status" if name.endswith("status") else name)
+        well = _BACKUP_WELL.get(name, _BACKUP_WELL["status"] if name.endswith("status") else ())
         # `Health Status: 88 percent` is no word
         if well and value.lower() not in well and not value.endswith("percent"):
             yield f"{label}: {value}"
