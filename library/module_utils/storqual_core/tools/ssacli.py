@@ -208,8 +208,10 @@ def parse_controllers(text: str) -> ToolFacts:
     refused = [error for error in errors if _NONE not in error.lower()]
     if refused:
         raise ToolError(f"ssacli refused: {refused[0][:300]}")
-    if not controllers and not errors:
-        raise ToolError(f"ssacli names no controller, but says: {' '.join(notes)[:200] or 'nothing'}")
+    headless = next(filter(_LISTED.match, notes), "")
+    if headless or not (controllers or errors):
+        said = headless or " ".join(notes) or "nothing"
+        raise ToolError(f"ssacli names no controller{' before it lists' if headless else ', but says'}: {said[:200]}")
     for each in (part for controller in controllers for part in controller.of("unknown")):
         owned = [label for label in each.fields if plain_label(label) in _OWNED]
         if _LISTED.match(each.name):

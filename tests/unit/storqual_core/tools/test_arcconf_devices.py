@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import arcconf
 
 FIXTURES = Path(__file__).parent / "fixtures" / "arcconf"
@@ -195,3 +196,12 @@ def test_connectors_within_the_controller_do_not_end_it() -> None:
     (adapter,) = arcconf.parse_config(CONFIG.replace(version, f"{CONNECTORS}{version}")).adapters
     assert adapter.firmware == {"firmware": "4.21 (7)", "bios": "4.20 (1)"}
     assert [port.wwn for port in adapter.ports] == ["0x50000d1700000010"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("State of the bay : Online", "Total Capacity"), ("Device is a Storage Class Memory", "Size")]
+)
+def test_a_device_that_may_be_a_drive_and_does_not_say_so_is_refused(kind: str, size: str) -> None:
+    text = CONFIG.replace("Device is a Hard drive", kind, 1).replace("  Total Size  ", f"  {size}  ")
+    with pytest.raises(ToolError, match=r"lists device #0 and no kind that is understood: (nothing|Device is)"):
+        arcconf.parse_config(text)

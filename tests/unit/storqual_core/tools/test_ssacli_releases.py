@@ -332,3 +332,10 @@ def test_a_cache_that_nothing_uses_is_no_trouble() -> None:
         said: ssacli.parse_controllers(text.format(said)).adapters[0].health for said in ("Not Configured", "Failed")
     }
     assert told == {"Not Configured": "OK", "Failed": "Cache Status: Failed"}
+
+
+def test_what_is_listed_before_a_controller_is_named_is_refused() -> None:
+    head, _, rest = SHORT.partition("\n   Array")
+    with pytest.raises(ToolError, match="names no controller before it lists: logicaldrive 1"):
+        ssacli.parse_controllers(f"   Array{rest}\n\n{SHORT}")
+    assert ssacli.parse_controllers(f"Warning: a note.\n\n{head}\n   Array{rest}").adapters

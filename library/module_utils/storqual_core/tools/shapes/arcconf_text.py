@@ -117,13 +117,8 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     counted = re.match(r"(\d+)\s*/", own.fields.get(*COUNTED))
     if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
         raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
-    version = Fields(
-        {
-            label.partition(": ")[2]: value
-            for label, value in own.below.printed().items()
-            if "version" in label.lower()
-        }
-    )
+    below = own.below.printed().items()
+    version = Fields({label.partition(": ")[2]: value for label, value in below if "version" in label.lower()})
     names = [name for name in map(printed_wwn, _addresses(own, parts)) if name]
     expanders = [printed_wwn(part.fields.get("Enclosure Logical Identifier")) for part in enclosures]
     adapter = AdapterFacts(
@@ -258,7 +253,12 @@ def _addresses(own: _Part, parts: Sequence[_Part]) -> list[str]:
 
 
 def _is_drive(part: _Part) -> bool:
-    return bool(re.search("hard drive|ssd|solid state", part.fields.get("Device"), re.IGNORECASE))
+    """Whether a device is a drive. Raises ToolError where it may be one: its kind is not told, or it has a size."""
+    kind = part.fields.get("Device")
+    drive = bool(re.search("hard drive|ssd|solid state", kind, re.IGNORECASE))
+    if not drive and (not kind or part.fields.get("Total Size", "Size")):
+        raise ToolError(f"arcconf lists device #{part.name} and no kind that is understood: {kind[:80] or 'nothing'}")
+    return drive
 
 
 def _pci(text: str) -> str:
