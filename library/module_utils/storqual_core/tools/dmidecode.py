@@ -3,13 +3,15 @@
 
 The text is records: `Handle …, DMI type N, M bytes`, a title, indented `Key: value` lines, and further indented
 lists. Every record is kept, known type or not. Dates and serials are the vendor's text and may be odd. Releases
-before 2.7 print the handle on a line of its own and everything below it one level further in.
+before 2.7 print the handle on a line of its own and everything below it one level further in; 2.0 says `Slot` and
+`Status` for `Designation` and `Current Usage`, with a dot behind the state.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from textwrap import dedent
 from typing import Iterator, Mapping
 
 from ..kit.command import Runner
@@ -50,7 +52,7 @@ def parse_records(text: str) -> tuple[tuple[DmiRecord, ...], tuple[str, ...]]:
     """Every record, and the lines before the first one. Raises ToolError when there is no record at all."""
     notes: list[str] = []
     blocks: list[tuple[re.Match[str], list[str]]] = []
-    for line in _with_whole_handles(text.splitlines()):
+    for line in _with_whole_handles(dedent(text).splitlines()):
         handle = _HANDLE.match(line)
         if handle:
             blocks.append((handle, []))
@@ -116,9 +118,9 @@ def slots(records: tuple[DmiRecord, ...]) -> tuple[Slot, ...]:
         )
         found.append(
             Slot(
-                record.values.get("Designation", ""),
+                record.values.get("Designation") or record.values.get("Slot", ""),
                 record.values.get("Type", ""),
-                record.values.get("Current Usage", ""),
+                record.values.get("Current Usage") or record.values.get("Status", "").rstrip("."),
                 address.lower() if usable else "",
             )
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 from typing import Sequence
 
 from ..kit.command import Runner
@@ -35,19 +36,23 @@ def parse_modinfo(text: str) -> list[dict[str, list[str]]]:
     """`modinfo` of one module or several: for each its keys to their values in order.
 
     `parm` and `signature` go on in lines that have no key. A module's record starts with `filename`, that of a
-    built-in one with `name`; both come once in a record.
+    built-in one with `name`; both come once in a record. Raises ToolError for a text that starts with neither.
     """
     records: list[dict[str, list[str]]] = []
     last = ""
-    for line in text.splitlines():
+    for line in dedent(text).splitlines():
         match = _KEY.match(line)
         if match:
             last = match.group(1)
+            if not records and last not in _ONCE:
+                raise ToolError(f"modinfo printed {line[:80]!r} of a module that it does not name")
             if not records or (last in _ONCE and last in records[-1]):
                 records.append({})
             records[-1].setdefault(last, []).append((match.group(2) or "").strip())
         elif last and line.strip():
             records[-1][last][-1] += "\n" + line.strip()
+    if not records and text.strip():
+        raise ToolError(f"modinfo printed {text.strip()[:80]!r}, which is of no module")
     return records
 
 

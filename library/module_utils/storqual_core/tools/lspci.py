@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from textwrap import dedent
 from typing import Mapping
 
 from ..kit.command import Runner
@@ -19,6 +20,8 @@ _TIMEOUT = 120.0
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _SLOT = re.compile(rf"{_ADDRESS}\Z")
 _HEAD = re.compile(rf"^({_ADDRESS}) ([^:]+): (.*?)(?: \(rev ([0-9a-f]+)\))?(?: \(prog-if .*\))?$")
+# the rest of a function's line that mail wrapped
+_WRAPPED = re.compile(r"^[^:]* \(rev [0-9a-f]+\)(?: \(prog-if .*\))?$")
 _TAG = re.compile(r"^([A-Z][A-Za-z]{1,15}):(?:\s+(.*))?$")
 _KNOWN = ("Slot", "Class", "Vendor", "Device", "SVendor", "SDevice", "Rev", "Driver", "Module", "PhySlot", "NUMANode")
 _LINK = re.compile(r"^Lnk(Cap|Sta)\s*:.*?\bSpeed ([0-9.]+ ?GT/s|unknown)(?: \([^)]*\))?, Width x(\d+)\b", re.I)
@@ -105,8 +108,10 @@ def parse_verbose(text: str) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
     """
     notes: list[str] = []
     blocks: list[tuple[re.Match[str], list[str]]] = []
-    for line in text.splitlines():
+    for line in dedent(text).splitlines():
         head = _HEAD.match(line.rstrip())
+        if blocks and not blocks[-1][1] and _WRAPPED.match(line.strip()):
+            head = _HEAD.match(f"{blocks.pop()[0].string} {line.strip()}")
         if head:
             blocks.append((head, []))
         elif line.strip():

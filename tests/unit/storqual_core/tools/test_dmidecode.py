@@ -80,3 +80,18 @@ def test_records_of_releases_before_2_7_are_read_the_same() -> None:
     )
     assert dmidecode.parse_records(old) == dmidecode.parse_records(new)
     assert dmidecode.parse_records(old)[0][0].title == "System Slot Information"
+
+
+def test_a_text_that_stands_further_in_as_a_whole_is_read() -> None:
+    text = "".join(f"    {line}\n" for line in TEXT.splitlines())
+    assert dmidecode.parse_records(text)[0] == dmidecode.parse_records(TEXT)[0]
+
+
+def test_slots_of_release_2_0_are_read_by_their_own_words() -> None:
+    text = (
+        "Handle 0x0009\n\tDMI type 9, 13 bytes.\n\tCard Slot\n\t\tSlot: PCI7\n\t\tType: 32bit Long PCI \n"
+        "\t\tStatus: In use.\n\t\tSlot Features: 5v \n"
+    )
+    assert dmidecode.slots(dmidecode.parse_records(text)[0]) == (
+        dmidecode.Slot("PCI7", "32bit Long PCI", "In use", ""),
+    )

@@ -78,11 +78,26 @@ def test_the_loaded_build_is_read_from_the_kernel(tmp_path: Path) -> None:
 
 
 @given(st.text())
-def test_any_text_is_read(text: str) -> None:
-    assert isinstance(kmod.parse_modinfo(text), list)
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        records = kmod.parse_modinfo(text)
+    except ToolError:
+        return
+    assert bool(records) == bool(text.strip())
 
 
 def test_a_recorded_modinfo_is_read(transcripts: Path) -> None:
     (values,) = kmod.parse_modinfo((transcripts / "modinfo" / "mpt3sas_28.100.00.00_el8.txt").read_text())
     assert values["version"] == ["28.100.00.00"]
     assert len(values["parm"]) == 15
+
+
+def test_a_text_that_stands_further_in_as_a_whole_is_read() -> None:
+    assert kmod.parse_modinfo("".join(f"\t{line}\n" for line in TEXT.splitlines())) == kmod.parse_modinfo(TEXT)
+
+
+@pytest.mark.parametrize("text", ["depends: scsi_mod\nfilename: /lib/modules/1/hba.ko\n", "no such option\n"])
+def test_what_is_told_of_no_module_is_refused(text: str) -> None:
+    """It would be the next module's."""
+    with pytest.raises(ToolError, match=r"of a module that it does not name|which is of no module"):
+        kmod.parse_modinfo(text)

@@ -81,3 +81,14 @@ def test_a_link_without_lanes_is_told_as_printed() -> None:
     assert (function.link_speed, function.link_width) == ("unknown", 0)
     assert (function.link_speed_max, function.link_width_max) == ("8GT/s", 16)
     assert function.lines == ()
+
+
+def test_a_text_that_stands_further_in_as_a_whole_is_read() -> None:
+    text = "".join(f"    {line}\n" for line in VERBOSE.splitlines())
+    assert lspci.parse_verbose(text) == lspci.parse_verbose(VERBOSE)
+
+
+def test_a_function_s_line_that_was_wrapped_is_one() -> None:
+    text = "3b:00.0 SCSI controller: Example SAS{}(rev 02) (prog-if 01)\n\tKernel driver in use: hba\n"
+    for wrapped in ("\nPCI-Express ", "\n        PCI-Express "):
+        assert lspci.parse_verbose(text.format(wrapped)) == lspci.parse_verbose(text.format(" PCI-Express "))
