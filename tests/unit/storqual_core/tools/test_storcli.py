@@ -384,3 +384,17 @@ def test_what_is_counted_of_an_incomplete_foreign_configuration_is_kept() -> Non
     }
     (row,) = storcli.parse_foreign(json.dumps({"Controllers": [answer]}))
     assert (row["Total foreign pds"], row["Importable"]) == ("7", "no")
+
+
+@pytest.mark.parametrize(
+    "counted", [{"Total Foreign PDs": 2}, {"Total Foreign PDs": 0, "Total Locked Foreign PDs": 1}]
+)
+def test_foreign_drives_that_are_counted_are_there_whatever_is_said(counted: dict[str, int]) -> None:
+    def told(data: dict[str, int], description: str) -> str:
+        status = {"Controller": 0, "Status": "Success", "Description": description}
+        return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data}]})
+
+    (row,) = storcli.parse_foreign(told(counted, "Couldn't find any foreign Configuration"))
+    assert (row["Total Foreign PDs"], row["Importable"]) == (str(counted["Total Foreign PDs"]), "no")
+    none = dict.fromkeys(counted, 0)
+    assert storcli.parse_foreign(told(none, "Operation on foreign configuration Succeeded")) == ()

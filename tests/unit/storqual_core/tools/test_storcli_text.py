@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,35 @@ def test_volumes_of_the_successors_are_read() -> None:
     assert (volume.members, volume.size, volume.strip) == (("268:1", "268:0"), 468582400 * 4096, 65536)
     assert (volume.name, volume.level, volume.state, volume.device) == ("two words", "10", "Dgrd", "/dev/sdm")
     assert (volume.policies["read_policy"], volume.progress) == ("nora", {"rebuild": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [(storcli.parse_adapters, ADAPTER), (storcli.parse_volumes, VOLUMES), (storcli.parse_drives, DRIVES)],
+)
+def test_blank_lines_that_a_copy_left_out_hide_nothing(parse: Callable[[str], object], text: str) -> None:
+    assert parse(re.sub(r"\n{2,}", "\n", text)) == parse(text)
+
+
+def test_rows_among_labelled_lines_are_refused() -> None:
+    text = ADAPTER.replace("VD LIST :\n=======\n\n", "VD LIST :\n=======\nOf this group = 1\n")
+    with pytest.raises(ToolError, match="lists drives or volumes under 'VD LIST', which is not known"):
+        storcli.parse_adapters(text.replace("Virtual Drives = 1\n", ""))
+
+
+def test_what_needs_attention_is_told_with_an_overview() -> None:
+    drive = "EID:Slt DID State\n{rule}\n98:7     12 Offln\n"
+    text = (
+        "Status = Success\nDescription = None\n\nNumber of Controllers = 1\n\nSystem Overview :\n===============\n"
+        f"{RULE}\nCtl Model    Ports Hlth\n{RULE}\n  0 Example9     8 NdAtn\n{RULE}\n\n"
+        "Need Attention :\n==============\n\nController 0 :\n============\n\n"
+        f"{RULE}\n{drive.format(rule=RULE)}{RULE}\n"
+    )
+    (adapter,) = storcli.parse_adapters(text)
+    assert (adapter.model, adapter.health) == ("Example9", "NdAtn")
+    assert adapter.settings["Need Attention / 98:7"] == "Offln"
+    with pytest.raises(ToolError, match="under 'Controller 0'"):
+        storcli.parse_adapters(ADAPTER + text.partition("Need Attention :")[2])
 
 
 def test_several_controllers_are_several_answers() -> None:

@@ -234,6 +234,9 @@ def overview_of(answer: Answer) -> list[AdapterFacts]:
         if not index:
             raise ToolError("the overview lists a controller without its number")
         wwn = printed_wwn(first(words, "SASAddress", "SAS Address").lower())
+        for unwell in map(as_mapping, as_list(answer.data.get(f"Controller {index}"))):
+            place = as_text(unwell.get("EID:Slt") or unwell.get("DG/VD")).strip()
+            words[f"Need Attention / {place}"] = as_text(unwell.get("State")).strip()
         found.append(
             AdapterFacts(
                 index,

@@ -11,7 +11,7 @@ import re
 from typing import Any, Mapping
 
 from ...kit.errors import ToolError
-from ...kit.json_text import as_int, as_list
+from ...kit.json_text import as_int, as_list, as_mapping
 from ...kit.labelled_text import plain_label, respelt
 
 _NAMES = {
@@ -84,6 +84,8 @@ _LISTS = re.compile(
     r"|Drive Information\Z",
     re.IGNORECASE,
 )
+# what needs attention, of an overview
+_UNWELL = re.compile(r"Controller \d+\Z")
 # enclosures are not among them: the tool counts some that it does not list
 _COUNTS = (
     ("Virtual Drives", ("VD LIST",)),
@@ -112,6 +114,8 @@ def check_counts(data: Mapping[str, Any], tool: str) -> None:
         raise ToolError(f"{tool} reports {told} controllers and lists {listed}: the answer is not whole")
     inner = data.get("Physical Device Information")
     for name, value in [*data.items(), *(inner.items() if isinstance(inner, dict) else ())]:
-        for row in as_list(value):
-            if isinstance(row, dict) and {"EID:Slt", "DG/VD"} & set(row) and not _LISTS.match(name):
+        known = _LISTS.match(name) or (listed and _UNWELL.match(name))
+        # rows beside labelled lines are no list, and nobody looks for them there
+        for row in [*([] if known else as_list(value)), *as_list(as_mapping(value).get("Rows"))]:
+            if isinstance(row, dict) and {"EID:Slt", "DG/VD"} & set(row):
                 raise ToolError(f"{tool} lists drives or volumes under {name[:60]!r}, which is not known")

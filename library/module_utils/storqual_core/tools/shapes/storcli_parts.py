@@ -11,12 +11,14 @@ import re
 from typing import Any, Callable, Mapping, Sequence
 
 from ...kit.errors import ToolError
-from ...kit.json_text import as_list, as_mapping, as_text
+from ...kit.json_text import as_int, as_list, as_mapping, as_text
 from ...kit.labelled_text import plain_label
 from ..capabilities import VolumeFacts
 from .storcli_answer import Answer, answers_of, percent_of
 
 _NO_FOREIGN = re.compile(r"(?:no|couldn't find any|there (?:is|are) no) foreign config", re.IGNORECASE)
+# locked drives are foreign as well, and belong to no drive group
+_FOREIGN_DRIVES = ("totalforeignpds", "totallockedforeignpds")
 _INCOMPLETE = re.compile(r"incomplete foreign config", re.IGNORECASE)
 _ASK_CV = re.compile(r"use /c(?:x|\d+)/cv", re.IGNORECASE)
 _NO_BACKUP = re.compile(
@@ -58,6 +60,7 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
     for answer in answers_of(text, tool):
         rows = [as_mapping(row) for row in as_list(answer.data.get("FOREIGN CONFIGURATION"))]
         incomplete = bool(_INCOMPLETE.search(_said(answer)))
+        counted = [as_int(value) for name, value in answer.data.items() if plain_label(name) in _FOREIGN_DRIVES]
         if rows:
             importable = "no" if incomplete else "yes"
             found += [
@@ -68,7 +71,10 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
             # a release may write its labels in capitals
             told = {key.capitalize(): as_text(value).strip() for key, value in answer.data.items()}
             found.append({"State": "Incomplete foreign configuration", "Importable": "no", **told})
-        elif not _NO_FOREIGN.search(_said(answer)) and not answer.nothing:
+        elif any(count != 0 for count in counted):
+            told = {key: as_text(value).strip() for key, value in answer.data.items()}
+            found.append({"State": "Foreign drives without a configuration", "Importable": "no", **told})
+        elif not counted and not _NO_FOREIGN.search(_said(answer)) and not answer.nothing:
             raise ToolError(f"{tool} does not tell whether there is a foreign configuration: {_said(answer)[:200]}")
     return tuple(found)
 

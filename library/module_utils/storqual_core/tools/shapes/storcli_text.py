@@ -70,6 +70,8 @@ def _body(lines: Sequence[str]) -> _Entry:
             # a table may stand apart from its title; what is not of a section is of what is around it
             section = around if section else section
         elif labelled and "|" not in line:
+            # a table ends its section, also where the blank line behind it was left out
+            section = around if "" in section else section
             section[_fresh(section, labelled["label"])] = (labelled["value"] or "").strip()
         elif "|" not in line:
             data.setdefault("Lines", []).append(line)
