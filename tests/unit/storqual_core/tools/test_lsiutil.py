@@ -157,6 +157,8 @@ def test_disks_hidden_behind_volumes_delays_and_mappings_are_shown() -> None:
         "S52A",
         "0x5000c50000000002",
     )
+    sata = lsiutil.parse_display(text_of("display").replace("EXAMPLE  EX3", "ATA      EX3")).drives[-1]
+    assert (sata.wwn, sata.settings) == ("", {"SASAddress": "5000c50000000002", "PhyNum": "0"})
     assert shown.settings["Device Missing Report Delay"] == "5 seconds"
     assert shown.settings["Persistent mapping"] == "Enabled"
     assert len(shown.mappings) == 1

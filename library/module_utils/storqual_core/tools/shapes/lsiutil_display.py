@@ -79,16 +79,18 @@ def _device(row: str, heading: str, *, hidden: bool) -> DriveFacts:
     tail = _TAIL.match(row[starts[2] :])
     if tail is None:
         raise ToolError(f"lsiutil lists a device that is not understood: {row.strip()[:100]!r}")
-    kind = row[place.end() - 1 : starts[0]].strip()
+    kind, vendor = row[place.end() - 1 : starts[0]].strip(), row[starts[0] : starts[1]].strip()
+    told = {"SASAddress": tail.group("name"), "PhyNum": tail.group("phy")}
     return DriveFacts(
         position=":".join(part for part in place.groups() if part is not None),
-        wwn=printed_wwn(tail.group("name") or ""),
-        vendor=row[starts[0] : starts[1]].strip(),
+        # a SATA drive has the address that its expander or its adapter gives to the place
+        wwn=printed_wwn(tail.group("name") or "") if vendor != "ATA" else "",
+        vendor=vendor,
         model=row[starts[1] : starts[2]].strip(),
         revision=tail.group("revision").strip(),
         state="hidden" if hidden else "",
         media=kind,
-        settings={"PhyNum": tail.group("phy")} if tail.group("phy") else {},
+        settings={name: value for name, value in told.items() if value},
     )
 
 
