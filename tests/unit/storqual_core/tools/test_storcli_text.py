@@ -67,6 +67,21 @@ def test_rows_among_labelled_lines_are_refused() -> None:
         storcli.parse_adapters(text.replace("Virtual Drives = 1\n", ""))
 
 
+def test_drive_groups_of_which_nothing_follows_are_refused() -> None:
+    head = ADAPTER.partition("Virtual Drives = 1")[0]
+    with pytest.raises(ToolError, match="reports drive groups and shows none"):
+        storcli.parse_adapters(head)
+    assert not storcli.parse_adapters(head.replace("Drive Groups = 1", "Drive Groups = 0"))[0].volumes
+
+
+def test_a_topology_that_lost_its_leading_blanks_is_no_obstacle() -> None:
+    rule = "-" * 40
+    topology = f"{rule}\nDG Arr Row EID:Slot DID Type  State\n{rule}\n0 -   -   -        -   RAID1 Dgrd\n{rule}\n\n"
+    text = ADAPTER.replace("Virtual Drives = 1", f"TOPOLOGY :\n========\n\n{topology}Virtual Drives = 1")
+    (adapter,) = storcli.parse_adapters(text)
+    assert adapter.volumes == storcli.parse_adapters(ADAPTER)[0].volumes
+
+
 def test_what_needs_attention_is_told_with_an_overview() -> None:
     drive = "EID:Slt DID State\n{rule}\n98:7     12 Offln\n"
     text = (

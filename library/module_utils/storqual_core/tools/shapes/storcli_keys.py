@@ -112,6 +112,8 @@ def check_counts(data: Mapping[str, Any], tool: str) -> None:
     told, listed = as_int(data.get("Number of Controllers")), sum(len(as_list(data.get(name))) for name in OVERVIEWS)
     if told is not None and told != listed:
         raise ToolError(f"{tool} reports {told} controllers and lists {listed}: the answer is not whole")
+    if as_int(data.get("Drive Groups")) and not (data.get("TOPOLOGY") or data.get("VD LIST")):
+        raise ToolError(f"{tool} reports drive groups and shows none: the answer is not whole")
     inner = data.get("Physical Device Information")
     for name, value in [*data.items(), *(inner.items() if isinstance(inner, dict) else ())]:
         known = _LISTS.match(name) or (listed and _UNWELL.match(name))

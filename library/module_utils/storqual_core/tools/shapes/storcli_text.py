@@ -22,8 +22,8 @@ _LABELLED = re.compile(r"^(?P<label>\S.*?)\s+=(?:\s+(?P<value>.*))?$")
 _RULE = re.compile(r"^-{6,}$")
 _OF_DRIVE = re.compile(r"Drive /c\d+(?:/e\d+)?/s\d+(?=(?P<part>.*))", re.IGNORECASE)
 _DETAILED = " - Detailed Information"
-# tables whose rows are read: every head of theirs is one word, but for these
-_OBJECTS = re.compile(r"\s*(?:ID\b|EID|DG|Ctrl?\b|VD\b|Drive-ID|Policy|Property)")
+# tables whose rows are read: every head of theirs is one word, but for these; nobody reads the topology (DG Arr)
+_OBJECTS = re.compile(r"\s*(?:ID\b|EID|DG(?!\s+Arr\b)|Ctrl?\b|VD\b|Drive-ID|Policy|Property)")
 _HEADS = re.compile(
     r"Product Name|PCI Address|LU/NS Count|Estimated Time Left|Next Learn|Time Remaining|Adv S/W Opt|Negotiated Speed"
     r"|Num Phys/Lanes used|Link Speed|Media Type|SAS address"
