@@ -115,6 +115,16 @@ def test_no_controller_is_no_error() -> None:
         storcli.read_versions(Replay([call("/c5 show all", "none", 1)]), "5")
 
 
+def test_a_drive_that_does_not_answer_has_no_model() -> None:
+    row = {"EID:Slt": "4:3", "DID": 10, "State": "Failed", "DG": 0, "Size": "2.727 TB", "Med": "HDD", "Model": "-"}
+    status = {"Controller": 0, "Status": "Failure", "Detailed Status": [{"Drive": "/c0/e4/s3", "ErrCd": 45}]}
+    answer = {"Command Status": status, "Response Data": {"Drive Information": [row]}}
+
+    (drive,) = storcli.parse_drives(json.dumps({"Controllers": [answer]}))
+
+    assert (drive.position, drive.state, drive.media, drive.model) == ("4:3", "Failed", "HDD", "")
+
+
 def test_a_failure_with_data_is_read() -> None:
     (adapter,) = storcli.parse_adapters(said("half"))
     assert (adapter.model, adapter.serial) == ("Example RAID 9", "EX0001")

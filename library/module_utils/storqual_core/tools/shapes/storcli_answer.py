@@ -314,6 +314,12 @@ def _position(row: object) -> str:
     return as_text(as_mapping(row).get("EID:Slt")).strip()
 
 
+def _known(row: Mapping[str, Any], name: str) -> str:
+    """What a column says; empty for `-`, which is all that is printed of a drive that does not answer."""
+    said = as_text(row.get(name)).strip()
+    return "" if said == "-" else said
+
+
 def _drive(
     position: str,
     row: Mapping[str, Any],
@@ -333,12 +339,12 @@ def _drive(
         wwn=printed_wwn(first(said, "WWN")),
         serial=first(said, "SN", "Serial Number"),
         vendor=first(said, "Manufacturer Id", "Manufacturer Identification", "Vendor"),
-        model=first(said, "Model Number") or as_text(row.get("Model")).strip(),
+        model=first(said, "Model Number") or _known(row, "Model"),
         revision=first(said, "Firmware Revision", "Firmware Revision Level"),
         size=size,
         size_range=sizes,
         state=state(row),
-        media=as_text(row.get("Med")),
+        media=_known(row, "Med"),
         counters=counters,
         settings={**words, **said},
     )
