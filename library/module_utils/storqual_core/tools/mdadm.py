@@ -25,7 +25,7 @@ _TIMEOUT = 60.0
 _MAKE_TIMEOUT = 600.0
 _KEY = re.compile(r"\A\s*([A-Za-z][A-Za-z /-]*?) +: ?(.*)\Z")
 _IN_BRACKETS = re.compile(r"\(([0-9.]+ [KMGTP]iB)\b")
-_ROW = re.compile(r"\A\s+(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)\s+(\S.*?)\s*\Z")
+_ROW = re.compile(r"\A\s*(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)\s+(\S.*?)\s*\Z")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)%")
 _HEADING = re.compile(r"\A\s*Number\s+Major\s+Minor\s+RaidDevice(?:\s+State)?\s*\Z")
 _SCAN = re.compile(r"\A(?:INACTIVE-)?ARRAY (\S+)(?: |\Z)")
@@ -39,6 +39,7 @@ _FEWER = re.compile(r"-(\d+)\b")
 _IN_SYNC = re.compile(r"active sync(?: set-\w)?\Z")
 # in place of the node of a device that the kernel does not have any more
 _GONE = "missing"
+_NOT_RUNNING = {"inactive", "not started"}
 _NO_STRIP = "1"
 _NO_REDUNDANCY = "0"
 _LEVELS = {"0": 2, "1": 2, "5": 3, "6": 4, "10": 2}
@@ -61,7 +62,7 @@ def parse_scan(text: str) -> tuple[str, ...]:
 
 def parse_details(text: str) -> tuple[VolumeFacts, ...]:
     """All arrays of one `mdadm --detail`, each below the line of its node. Raises ToolError as for one."""
-    found = re.split(r"^(?=/dev/\S+:\s*$)", text, flags=re.MULTILINE)
+    found = re.split(r"^(?=[ \t]*/dev/\S+:\s*$)", text, flags=re.MULTILINE)
     # what stands before the first node is no array, and is refused as one
     volumes = tuple(parse_detail(part) for part in found if part.strip() or len(found) == 1)
     again = [volume.id for volume in volumes if [each.id for each in volumes].count(volume.id) > 1]
@@ -77,7 +78,7 @@ def parse_detail(text: str) -> VolumeFacts:
     """
     lines = text.splitlines()
     node = next((line for line in lines if line.strip()), "")
-    if not re.match(r"\A/dev/\S+:\s*\Z", node):
+    if not re.match(r"\A\s*/dev/\S+:\s*\Z", node):
         raise ToolError(f"mdadm printed {node.strip()[:120]!r} where `/dev/...:` was expected")
     words = Fields()
     rows: list[tuple[str, str, str]] = []
@@ -176,7 +177,7 @@ def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> Volum
         members=(*(path for _, path in placed), *unplaced),
         spares=spares,
         failed=failed,
-        policies={} if not states or "inactive" in states else _bitmap(words),
+        policies={} if not states or _NOT_RUNNING & {state.lower() for state in states} else _bitmap(words),
         progress=_progress(words, states),
         device=node,
         uuid=_uuid(words.get("UUID")),
@@ -233,6 +234,9 @@ def _progress(words: Fields, states: list[str]) -> dict[str, float]:
     # what waits for another array is called a resync, whatever it is
     tasks = [DELAYED_TASK if state == _WAITS else _STATES.get(state.split(" ")[0], "") for state in begun]
     found = {task: 0.0 for task in tasks if task}
+    if "Reshape Status" in words:
+        # releases up to 3.1 call an array that is reshaped a recovering one
+        found.pop("rebuild", None)
     for word, task in _TASKS.items():
         match = _PERCENT.search(words.get(f"{word} Status"))
         if match:

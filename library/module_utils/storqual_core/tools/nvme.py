@@ -101,7 +101,7 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
             yield Namespace(
                 node=node,
                 controller=as_text(known.get("Controller", named)),
-                pci=as_text(known.get("Address")).lower(),
+                pci=_pci(known.get("Address")),
                 model=as_text(known.get("ModelNumber")),
                 serial=as_text(known.get("SerialNumber")),
                 firmware=as_text(known.get("Firmware")),
@@ -109,6 +109,12 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
                 used=used,
                 sector=as_int(entry.get("SectorSize")),
             )
+
+
+def _pci(address: object) -> str:
+    """A controller's PCI address; none for the address of another transport (`traddr=192.0.2.1,trsvcid=4420`)."""
+    text = as_text(address).lower()
+    return "" if "=" in text else text
 
 
 def _alike(controllers: object) -> dict[str, str]:

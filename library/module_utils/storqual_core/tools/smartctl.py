@@ -136,7 +136,7 @@ def parse_health(text: str) -> Health:
         size=_size(body),
         passed=passed if isinstance(passed, bool) else None,
         temperature=_temperature(body),
-        trip=as_int(as_mapping(body.get("temperature")).get("drive_trip")) or None,
+        trip=_trip(body) or None,
         hours=as_int(as_mapping(body.get("power_on_time")).get("hours")),
         counters=dict(_counters(body)),
         complaints=status_sentences(status),
@@ -150,11 +150,16 @@ def _size(body: Mapping[str, Any]) -> int | None:
     return whole if whole and (several or one is None) else one
 
 
+def _trip(body: Mapping[str, Any]) -> int | None:
+    """The temperature that the drive names as its limit; 7.3 and later know two places for it."""
+    told = (as_int(as_mapping(body.get(name)).get("drive_trip")) for name in ("temperature", "scsi_temperature"))
+    return next((trip for trip in told if trip is not None), None)
+
+
 def _temperature(body: Mapping[str, Any]) -> int | None:
     """Degrees Celsius; SCSI drives without the page print 0 and a trip of 0, some of them another page's reading."""
-    told = as_mapping(body.get("temperature"))
-    current = as_int(told.get("current"))
-    if current == 0 and as_int(told.get("drive_trip")) == 0:
+    current = as_int(as_mapping(body.get("temperature")).get("current"))
+    if current == 0 and _trip(body) == 0:
         reports = as_mapping(body.get("scsi_environmental_reports"))
         current = as_int(as_mapping(reports.get("temperature_1")).get("current"))
     return current

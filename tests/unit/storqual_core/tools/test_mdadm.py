@@ -292,11 +292,27 @@ def test_an_array_that_is_not_started_has_no_level_that_mdadm_made_up_and_no_bit
     running = mdadm.parse_detail(text.replace("inactive", "clean"))
     assert (running.level, running.policies) == ("0", {"bitmap": "none"})
     assert mdadm.parse_detail(text.replace("raid0", "raid5")).level == "5"
+    assert (
+        mdadm.parse_detail(text.replace("raid0", "raid5").replace("inactive", "active, Not Started")).policies == {}
+    )
 
 
 def test_a_task_that_waits_for_another_array_is_not_taken_for_an_initialisation() -> None:
     text = REBUILDING.replace("active, degraded, recovering", "clean, resyncing (DELAYED)")
     assert mdadm.parse_detail(text.replace("    Rebuild Status : 24% complete\n", "")).progress == {DELAYED_TASK: 0.0}
+
+
+def test_an_array_that_old_releases_call_recovering_while_it_is_reshaped_rebuilds_nothing() -> None:
+    text = REBUILDING.replace("Rebuild Status", "Reshape Status")
+    assert mdadm.parse_detail(text).progress == {"reshape": 24.0}
+
+
+def test_the_margin_of_a_text_is_no_part_of_it() -> None:
+    """A text that was quoted is indented, and one whose margin was stripped is not."""
+    quoted = "".join(f"  {line}\n" if line else "\n" for line in (REBUILDING + WAITING).splitlines())
+    bare = "".join(f"{line.strip()}\n" for line in REBUILDING.splitlines() if "(Linux-MD)" not in line)
+    assert mdadm.parse_details(quoted) == mdadm.parse_details(REBUILDING + WAITING)
+    assert mdadm.parse_detail(bare).members == mdadm.parse_detail(REBUILDING).members
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,10 @@ def test_a_namespace_beside_its_only_controller_is_that_controllers() -> None:
     assert (found.node, found.controller, found.pci) == ("/dev/nvme4n1", "nvme2", "0000:02:00.0")
 
 
+def test_the_address_of_a_controller_behind_a_network_is_no_pci_address() -> None:
+    assert shared(controller(2, Address="traddr=192.0.2.7,trsvcid=4420", Transport="tcp")).pci == ""
+
+
 def test_a_namespace_that_several_controllers_reach_has_what_they_say_alike() -> None:
     found = shared(controller(2), controller(3, Firmware="FW2"))
     assert (found.model, found.serial, found.size) == ("Example NVMe", "EXNV1", 1048576)

@@ -132,6 +132,15 @@ def test_the_limit_of_a_drives_temperature_is_kept() -> None:
     assert smartctl.parse_health(answer(temperature={"current": 0, "drive_trip": 0})).trip is None
 
 
+def test_the_limit_may_stand_apart_from_the_reading() -> None:
+    apart = {"drive_trip": 68}
+    assert smartctl.parse_health(answer(temperature={"current": 33}, scsi_temperature=apart)).trip == 68
+    no_page = answer(temperature={"current": 0}, scsi_temperature={"drive_trip": 0})
+    assert (smartctl.parse_health(no_page).temperature, smartctl.parse_health(no_page).trip) == (None, None)
+    cold = answer(temperature={"current": 0}, scsi_temperature=apart)
+    assert smartctl.parse_health(cold).temperature == 0
+
+
 def test_what_a_scsi_drive_has_transferred_is_read_to_the_last_place() -> None:
     counted = {"read": {"gigabytes_processed": "717449.555"}, "write": {"gigabytes_processed": "0.001"}}
     found = smartctl.parse_health(answer(scsi_error_counter_log=counted)).counters
