@@ -33,16 +33,20 @@ _OTHERS = re.compile(
     r"|^NETDEV WATCHDOG\b|^(?:eth\d+|en[opsx]\w+|bond\d+|br\d+|virbr\d+|wl[opsx]\w+|wlan\d+)\b"
     r"|^(?:usb|xhci_hcd|[eou]hci\S*|hub|i2c\S*|i915|amdgpu|radeon|nouveau|nvidia|\[drm\S*|snd_\w+|iwlwifi|Bluetooth"
     r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line|CIFS|(?:lib)?ceph"
-    r"|ast|mgag200|i801_smbus|ucsi\w*|hid\S*|uvcvideo|ccp)[ :]",
+    r"|ast|mgag200|i801_smbus|ucsi\w*|hid\S*|uvcvideo|ccp)[ :]"
+    # a program that writes to the log: `systemd[1]: `
+    r"|^[a-z][\w.@-]*\[\d+\]: ",
     re.IGNORECASE,
 )
 # `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `[Oct16 01:13] `, `[  +0,000102] `,
-# `Oct 16 01:13:11 host kernel: `, `2024-10-16T01:13:11,123456+02:00 `, `kernel: [   12.345678] `, `<4>`, `[  T123]`
-_SECONDS = r"\[(?: *\+? *\d+[.,]\d{6}(?: <[ +]*\d+[.,]\d{6}>)?"
+# `Oct 16 01:13:11 host kernel: `, `2024-10-16T01:13:11,123456+02:00 `, `kernel: [   12.345678] `, `<4>`, `[  T123]`;
+# months in any language
+_SECONDS = r"\[(?: *\+? *\d+[.,]\d{3,6}(?: <[ +]*\d+[.,]\d{6}>)?"
 _STAMP = re.compile(
-    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:[.,]\d+)? +(?:\S+ )?(?:kern\.\w+ )?kernel: "
+    r"^\s*(?:<\d{1,3}>)?(?:[^\W\d]{3,4}\.? [ \d]?\d \d\d:\d\d:\d\d(?:[.,]\d+)? +(?:\S+ )?(?:kern\.\w+ )?kernel: "
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s(?:\S+ kernel: )?)?(?:<\d{1,3}>)?"
-    rf"(?:{_SECONDS}| *[TC]\d+|(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} ?[ \d]\d [\d:]{{5,8}}(?: \d{{4}})?)\] ?){{0,2}}"
+    rf"(?:{_SECONDS}| *[TC]\d+|(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} ?[ \d]\d [\d:]{{5,8}}(?: \d{{4}})?"
+    r"|[^\W\d]{2,3}\.?,? [ \d]?\d\.? [^\W\d]{3,4}\.? \d{4},? \d\d:\d\d:\d\d)\] ?){0,2}"
     rf"(?:(?:\S+ )?kernel: (?:{_SECONDS})\] ?)?)?"
 )
 _LOG_INFO = re.compile(r"\blog_?info\(0x(?P<value>[0-9a-f]{8})\)", re.IGNORECASE)

@@ -139,7 +139,11 @@ COMMON: tuple[Rule, ...] = (
         "aer",
         r": +device \[[0-9a-f]{4}:[0-9a-f]{4}\] error status/mask=|: +\[ ?\d+\] (?:RxErr|BadTLP|BadDLLP"
         r"|Rollover|Timeout|NonFatalErr|CorrIntErr|HeaderOF|DLP|SDES|TLP|FCP|CmpltTO|CmpltAbrt|UnxCmplt|RxOF|MalfTLP|ECRC|UnsupReq"
-        r"|ACSViol|UncorrIntErr|Malformed TLP|Completion Timeout|Unsupported Request|Receiver Error)\b",
+        # as kernels before 4.17 call them
+        r"|ACSViol|UncorrIntErr|(?:Malformed|Bad|Poisoned) TLP|Bad DLLP|(?:Replay Timer|Completion) Timeout"
+        r"|RELAY_NUM Rollover|Unsupported Request|Receiver (?:Error|Overflow)"
+        r"|Advisory Non-Fatal|Data Link Protocol|Surprise Down Error"
+        r"|Flow Control Protocol|Completer Abort|Unexpected Completion|ACS Violation)\b",
         "nvme 0000:01:00.0:    [14] CmpltTO                (First)",
         source="drivers/pci/pcie/aer.c",
     ),
@@ -203,7 +207,8 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "file_system_error",
-        r"^(?:FAT-fs|F2FS-fs|NFS|ISOFS|UDF-fs)\b.*\berror\b",
+        r"^(?:FAT-fs|F2FS-fs|NFS|ISOFS|UDF-fs)\b.*\berror\b|^EXT2-fs: group descriptors corrupted"
+        r"|^F2FS-fs \S+: (?:Failed to (?:get valid|find devices)|Inconsistent segment|Wrong (?!.*quota))",
         "FAT-fs (sdd1): error, fat_get_cluster: invalid cluster chain",
         source="fs/fat",
         severity="warning",
@@ -218,7 +223,8 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "md_degraded",
-        r"md: .*kicking non-fresh",
+        r"\bmd: (?:.*kicking non-fresh|\S+ does not have a valid v1\S* superblock"
+        r"|invalid superblock checksum on |md_import_device returned -)",
         "md: kicking non-fresh sdb1 from array!",
         driver="md",
         source="drivers/md/md.c",
@@ -277,8 +283,9 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         "file_system_error",
         r"\bEXT[234]-fs .*(?:block allocation failed|data will be lost|mounting fs with errors"
-        r"|(?:initial|last) error at time|shut down requested)"
-        r"|\bEXT[234]-fs warning .*(?:directory missing|checksum|corrupt|invalid|bad entry)",
+        r"|(?:initial|last) error at time|shut down requested|error -\d|Couldn't remount)"
+        r"|\bEXT[234]-fs warning .*(?:directory missing|checksum|corrupt|invalid|bad entry|\berr[ =]-\d"
+        r"|error recorded|in need of filesystem check)",
         "EXT4-fs (sda1): warning: mounting fs with errors, running e2fsck is recommended",
         source="fs/ext4/super.c, fs/ext4/inode.c",
     ),
@@ -300,7 +307,8 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         "io_error",
         r"^device-mapper: (?:thin|cache|snapshots?|crypt|integrity|verity\S*|space map \w+|btree\S*"
-        r"|block manager|raid): .*(?:\bfail(?:ed|ure|ing)\b|\berror\b|Invalidating|read-only mode)",
+        r"|block manager|raid): .*(?:\bfail(?:ed|ure|ing)\b|\berror\b|Invalidating|read-only mode"
+        r"|out-of-data-space|no free (?:data|metadata) space)",
         "device-mapper: thin: 253:4: metadata operation 'dm_pool_commit_metadata' failed: error = -5",
         driver="dm",
         source="drivers/md/dm-thin.c, dm-snap.c, dm-raid.c",

@@ -141,7 +141,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"^mega(?:raid|sas)\S*[ :].*(?:FW restarted|adapter reset|waiting for \d+ (?:command|cmd)s"
+        r"^mega(?:raid|sas)\S*[ :].*(?:FW restarted|adapter reset|wait(?:ing)? for \d+ (?:command|cmd)s"
+        r"|reset+ing the host|outstanding commands\. Max wait|failed to do reset|cannot recover from previous reset"
         r"|Reset successful|HBA recovery|kill adapter|Adapter is DEAD)",
         "megasas: [ 5]waiting for 1 commands to complete",
         driver="megaraid_sas",
@@ -274,7 +275,7 @@ DRIVERS: tuple[Rule, ...] = (
         r"|\baac_fib_send failed with status|\bsge_count \(-?\d+\) is out of range"
         r"|\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*|mpt[23]sas\S*)\b.*\b(?:failed to (?:allocate|create"
         r"|configure|initialize)|adapter health - )"
-        r"|^(?:mpt[23]sas|megaraid_sas|smartpqi|hpsa|aacraid|mpi3mr|lpfc|qla2xxx|nvme)\b.*\bprobe "
+        r"|^(?:mpt[23]sas|megaraid_sas|smartpqi|hpsa|aacraid|mpi3mr|lpfc|qla2xxx|nvme|pm80xx|mvsas|isci)\b.*\bprobe "
         r".*failed with error",
         "smartpqi 0000:23:00.0: failed to allocate PQI error buffer",
         driver="smartpqi, hpsa, aacraid, mpi3mr, mpt3sas",
@@ -332,17 +333,22 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "task_abort",
         r"^sas: (?:Enter sas_scsi_recover_host busy: [1-9]|trying to find task|.*aborting task"
-        r"|.*cmd error handler)|\bpm8001_abort_task \d+:\s*rc ?= ?[1-9]",
+        r"|.*cmd error handler|I_T nexus reset|.* is not at LU)|\bpm8001_abort_task \d+:\s*rc ?= ?[1-9]"
+        r"|\bhisi_sas\w* \S+ slot complete: task\(\w+\) aborted|^megaraid(?:: aborting-| abort: )",
         "sas: Enter sas_scsi_recover_host busy: 1 failed: 1",
         driver="libsas, pm80xx",
         source="drivers/scsi/libsas/sas_scsi_host.c",
     ),
     Rule(
         "adapter_fault",
-        r"^3w-\w+: .*AEN: ERROR",
+        r"^3w-\w+: .*\bERROR\b(?!.*Invalid (?:command opcode|field))"
+        r"|\bpm8\w+:.*(?:chip_init failed|MPI state is not ready|Fatal error|BAD main config"
+        r"|failed to init|not toggled)|^stex\S* \S+: .*(?:handshake failed|firmware not operational)"
+        r"|^ibmv(?:fc|scsi) \w+: .*(?:deregistered or failed|queue closed|connection lost|link down)"
+        r"|\bufshcd\S* .*(?:_err_handler started|hibern8 \w+ failed|NOP OUT failed)|^ufs_device_wlun .*\bfailed\b",
         "3w-9xxx: scsi0: AEN: ERROR (0x04:0x000A): Drive error detected:unit=0, port=2.",
-        driver="3w-9xxx, 3w-sas",
-        source="drivers/scsi/3w-9xxx.c",
+        driver="3w-9xxx, 3w-sas, pm80xx, ibmvfc, ibmvscsi, ufshcd",
+        source="drivers/scsi/3w-9xxx.c, drivers/scsi/pm8001, drivers/scsi/ibmvscsi, drivers/ufs",
     ),
     Rule(
         "adapter_reset",
@@ -364,7 +370,9 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "path_failed",
         r"\bnvme\S*: no (?:usable|available) path|\bnvme\S*: .*(?:controller connectivity lost"
-        r"|starting error recovery|transport association event)",
+        r"|starting error recovery|transport association event|failed reconnect attempt"
+        r"|failed to connect (?:socket|queue)|Connect (?:command failed|rejected|Invalid)|failed nvme_keep_alive"
+        r"|keep-alive failed|establishment failed)",
         "block nvme0n1: no usable path - requeuing I/O",
         driver="nvme",
         source="drivers/nvme/host/multipath.c, fc.c",

@@ -8,7 +8,7 @@ from .log_rule import Rule
 LINKS: tuple[Rule, ...] = (
     Rule(
         "adapter_reset",
-        r"\bata\d+(?:\.\d+)?: (?:COMRESET failed|reset failed|hardreset failed|softreset failed"
+        r"\bata\d+(?:\.\d+)?: (?:(?:COMRESET|SRST|reset|hardreset|softreset) failed|device not ready \(errno="
         r"|.*\b(?:hard|soft) resetting (?:link|port))",
         "ata3: COMRESET failed (errno=-16)",
         driver="libata",
@@ -23,7 +23,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout",
-        r"\bata\d+(?:\.\d+)?: (?:qc timeout|.*\(timeout\))",
+        r"\bata\d+(?:\.\d+)?: (?:qc timeout|lost interrupt|.*\(timeout\))",
         "ata3.00: qc timeout (cmd 0xec)",
         driver="libata",
         source="drivers/ata/libata-eh.c",
@@ -37,7 +37,8 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bata\d+(?:\.\d+)?: (?:failed command:|Read log \S+ page \S+ failed|failed to read (?:log page|SCR))",
+        r"\bata\d+(?:\.\d+)?: (?:failed command:|failed to (?:IDENTIFY|recover|read (?:log page|SCR))"
+        r"|TEST_UNIT_READY failed|Read log \S+ page \S+ failed)",
         "ata3.00: failed command: WRITE FPDMA QUEUED",
         driver="libata",
         source="drivers/ata/libata-eh.c",
@@ -120,7 +121,8 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "link_event",
-        r"\b(?:bnx2fc|libfc|libfcoe|fnic|qedf|fcoe|bfa)\b.*\b[Ll]ink (?:is )?(?:up|down)\b",
+        r"\b(?:bnx2fc|libfc|libfcoe|fnic|qedf|fcoe|bfa)\b.*\b[Ll]ink (?:is )?(?:up|down)\b"
+        r"|\bbfa\b.* connectivity lost for ",
         "bnx2fc: host7: Link down",
         driver="bnx2fc, libfc, fnic, qedf",
         source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
@@ -182,21 +184,21 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "medium_error",
-        r"^\s*res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(media error\)",
+        r"(?:^|\s)res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(media error\)",
         "res 41/40:00:80:b9:74/00:00:00:00:00/40 Emask 0x409 (media error) <F>",
         driver="libata",
         source="drivers/ata/libata-eh.c",
     ),
     Rule(
         "timeout",
-        r"^\s*res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(timeout\)",
+        r"(?:^|\s)res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(timeout\)",
         "res 40/00:10:d0:5d:a8/00:00:b2:00:00/40 Emask 0x4 (timeout)",
         driver="libata",
         source="drivers/ata/libata-eh.c",
     ),
     Rule(
         "io_error",
-        r"^\s*res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \((?!timeout|media)\w"
+        r"(?:^|\s)res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \((?!timeout|media)\w"
         r"|\bata\d+(?:\.\d+)?: (?:(?:error|status): \{ [^}]*\b(?:ICRC|IDNF|ABRT|ERR|DF)\b"
         r"|edma_err_cause=|NCQ disabled due to|failed to set xfermode)",
         "ata1.00: error: { ICRC ABRT }",
@@ -250,6 +252,43 @@ LINKS: tuple[Rule, ...] = (
         "lpfc 0000:04:00.0: 0:0357 ELS CQE error: status=x3: CQE: 116b0300 0 0 90010000",
         driver="lpfc",
         source="drivers/scsi/lpfc",
+    ),
+    Rule(
+        "io_error",
+        r"\bhisi_sas\w* \S+ erroneous completion|\bhv_storvsc\b.*\bstatus: scsi 0x",
+        "hv_storvsc: tag#7 cmd 0x28 status: scsi 0x2 srb 0x4 hv 0xc0000001",
+        driver="hisi_sas, hv_storvsc",
+        source="drivers/scsi/hisi_sas, drivers/scsi/storvsc_drv.c",
+        severity="warning",
+    ),
+    Rule(
+        "device_removed",
+        r"\bdev\[\d+:\w+\] is gone|^sas: sas_probe_sata: .* returned -",
+        "hisi_sas_v3_hw 0000:b4:02.0: dev[3:5] is gone",
+        driver="hisi_sas, mvsas, libsas",
+        source="drivers/scsi/hisi_sas, drivers/scsi/mvsas, drivers/scsi/libsas/sas_ata.c",
+    ),
+    Rule(
+        "task_abort",
+        r"\baic7\w+_(?:abort|dev_reset) returns|\(scsi\d+:\S+\): (?:Abort (?:Tag )?Message Sent|SCB \d+ - Abort)"
+        r"|\bCmd aborted from |^Recovery SCB completes",
+        "aic7xxx_abort returns 0x2002",
+        driver="aic7xxx, aic79xx",
+        source="drivers/scsi/aic7xxx",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\bSomeone reset channel [AB]\b",
+        "scsi0: Someone reset channel A",
+        driver="aic7xxx, aic79xx",
+        source="drivers/scsi/aic7xxx",
+    ),
+    Rule(
+        "adapter_fault",
+        r"\bDump Card State Begins\b|\bahc_intr: HOST_MSG_LOOP bad phase|\bahc_intr - referenced scb not valid",
+        ">>>>>>>>>>>>>>>>>> Dump Card State Begins <<<<<<<<<<<<<<<<<",
+        driver="aic7xxx, aic79xx",
+        source="drivers/scsi/aic7xxx",
     ),
     Rule(
         "adapter_fault",

@@ -45,7 +45,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"(?<!Key : )\babort(?:ing|ed)? (?:the |device )?(?:command|task|cmd|scmd|request|operation)\b",
+        r"(?<!Key : )\babort(?:ing|ed)? (?:the |device |sbp2 )?(?:command|task|cmd|scmd|request|operation)\b",
         "sd 0:0:0:0: [sda] tag#3 aborting command",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -77,7 +77,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout",
-        r"\bI/O \S+ .*\btimeout\b",
+        r"\bI/O \S+ .*\btimeout\b|\bnvme\S*: queue \d+: timeout\b",
         "nvme nvme0: I/O 12 (I/O Cmd) QID 3 timeout, completion polled",
         driver="nvme",
         source="drivers/nvme/host/pci.c",
@@ -103,7 +103,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "medium_error",
-        r"Sense Key ?[:=]? ?(?:Medium Error|0x0?3\b)|^Current \S+: sense = 7[01] +3\b",
+        r"Sense Key ?[:=]? ?(?:Medium Error|0x0?3\b|(?<== )3, ASC = )|^Current \S+: sense = 7[01] +3\b",
         "sd 0:0:0:0: [sda] tag#1 Sense Key : 0x3 [current]",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -208,7 +208,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bI/O error\b|\battempt to access beyond end of device\b|^zio pool=.* error=\d",
+        r"\bI/?O error\b|\battempt to access beyond end of device\b|^zio pool=.* error=\d",
         "I/O error, dev sdc, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
         source="block/blk-mq.c",
     ),
@@ -254,7 +254,7 @@ SCSI: tuple[Rule, ...] = (
     Rule(
         "path_failed",
         r"\brecoverable transport error, dev |\bconnection\d+:\d+: (?:detected conn error"
-        r"|ping timeout)",
+        r"|ping timeout)|^iSCSI Login timeout on |^Did not receive response to NOPIN on ",
         "recoverable transport error, dev sda, sector 8 op 0x0:(READ) flags 0x0",
         source="block/blk-core.c, drivers/scsi/libiscsi.c",
     ),
@@ -275,7 +275,9 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\] (?:tag#\d+ )?FAILED Result: |^scsi\d*: ERROR on channel \d+|\] Unhandled (?:error|sense) code",
+        r"\] (?:tag#\d+ )?FAILED Result: |\] .* failed: Result: "
+        r"|\] REPORT ZONES .* failed|^st\d+: Error [1-9a-f]"
+        r"|^scsi\d*: ERROR on channel \d+|\] Unhandled (?:error|sense) code",
         "sd 0:0:0:0: [sda] tag#3 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=6s",
         source="drivers/scsi/scsi_lib.c",
     ),

@@ -156,6 +156,12 @@ def test_any_text_has_at_most_one_kind(text: str) -> None:
         "[  906.104104 <    0.000012>] ",
         "2024-05-01T10:11:12,123456+02:00 ",
         "2016-12-12 17:08:32\t",
+        "mrt 17 20:55:15 bench1 kernel: ",
+        "Okt. 17 20:55:15 bench1 kernel: ",
+        "fév 17 20:55:15 bench1 kernel: ",
+        "    [  906.104104] ",
+        "[92903.774] ",
+        "[Mi, 16. Okt 2024, 01:13:11] ",
     ],
 )
 def test_a_stamp_in_front_of_a_line_is_no_part_of_it(stamp: str) -> None:

@@ -260,6 +260,95 @@ OLD_AND_NEW = [
 ]
 
 
+# of drivers, layers and releases that are met less often
+SELDOM = [
+    ("aer", "pcieport 0000:00:02.0:    [12] Replay Timer Timeout  "),
+    ("aer", "pcieport 0000:00:02.0:    [ 6] Bad TLP               (First)"),
+    ("file_system_error", "EXT4-fs warning (device sdz1): ext4_end_bio:309: I/O err -5 writing to inode 7"),
+    ("file_system_error", "EXT4-fs warning (device sdz1): ext4_clear_journal_err:4700: Filesystem error recorded"),
+    ("file_system_error", "EXT4-fs (sdz1): Couldn't remount RDWR because of unprocessed orphan inode list."),
+    ("file_system_error", "EXT2-fs: group descriptors corrupted!"),
+    ("file_system_error", "F2FS-fs (sdz1): Failed to get valid F2FS checkpoint"),
+    ("file_system_error", "F2FS-fs (sdz1): Wrong user_block_count: 77"),
+    ("io_error", "device-mapper: thin: 253:7: reached low water mark for data device: no free data space available."),
+    ("io_error", "device-mapper: thin: 253:7: switching pool to out-of-data-space (queue IO) mode"),
+    ("md_degraded", "md: sdz1 does not have a valid v1.2 superblock, not importing!"),
+    ("md_degraded", "md: invalid superblock checksum on sdz1"),
+    ("md_degraded", "md: md_import_device returned -22"),
+    ("adapter_reset", "ata7: SRST failed (errno=-16)"),
+    ("adapter_reset", "ata7: device not ready (errno=-16), forcing hardreset"),
+    ("timeout", "ata7: lost interrupt (Status 0x50)"),
+    (
+        "medium_error",
+        "ata7.00: cmd 60/08:00 tag 7 ncq 4096 in#012         res 41/40:00 Emask 0x409 (media error) <F>",
+    ),
+    ("io_error", "ata7.00: cmd 61/08:00 tag 7 ncq 4096 out res 40/00:00 Emask 0x10 (ATA bus error)"),
+    ("io_error", "ata7.00: failed to IDENTIFY (INIT_DEV_PARAMS failed, err_mask=0x80)"),
+    ("io_error", "ata7.00: failed to recover some devices, retrying in 5 secs"),
+    ("io_error", "ata7.00: TEST_UNIT_READY failed (err_mask=0x5)"),
+    ("io_error", "sd 7:0:0:0: [sdz] Read Capacity(16) failed: Result: hostbyte=0x00 driverbyte=0x08"),
+    ("io_error", "sd 7:0:0:0: [sdz] REPORT ZONES lba 2048 failed"),
+    ("io_error", "st7: Error 70000 (driver bt 0, host bt 0x7)."),
+    ("io_error", "bcache: bch_count_backing_io_errors() sdz: IO error on backing device, unrecoverable"),
+    ("medium_error", "DAC960#7: Physical Device 0:7 Request Sense: Sense Key = 3, ASC = 11, ASCQ = 00"),
+    ("io_error", "hv_storvsc 01234567-89ab: tag#7 cmd 0x2a status: scsi 0x2 srb 0x4 hv 0xc0000001"),
+    ("io_error", "hisi_sas_v3_hw 0000:74:02.0: erroneous completion iptt=7 task=00000007 dev id=7 CQ hdr: 0x1 0x7"),
+    ("device_removed", "hisi_sas_v3_hw 0000:74:02.0: dev[7:5] is gone"),
+    ("device_removed", "sas: sas_probe_sata: for direct-attached device 5000000000000007 returned -19"),
+    ("task_abort", "hisi_sas_v3_hw 0000:74:02.0: slot complete: task(0000000000000007) aborted"),
+    ("task_abort", "sas: I_T nexus reset for dev 5000000000000007"),
+    ("task_abort", "aic7xxx_abort returns 0x2003"),
+    ("task_abort", "(scsi7:A:7:0): Abort Tag Message Sent"),
+    ("adapter_reset", "scsi7: Someone reset channel B"),
+    ("adapter_fault", ">>>>>>>>>>>>>>>>>> Dump Card State Begins <<<<<<<<<<<<<<<<<"),
+    ("task_abort", "megaraid: aborting-777 cmd=2a <c=1 t=0 l=0>"),
+    ("adapter_reset", "megaraid: reseting the host..."),
+    ("adapter_reset", "megaraid mbox: Wait for 7 commands to complete:77"),
+    ("adapter_reset", "megasas: failed to do reset"),
+    ("adapter_fault", "3w-9xxx: scsi7: ERROR: (0x06:0x000C): PCI Parity Error: clearing."),
+    ("adapter_fault", "pm80xx0:: pm80xx_chip_init 1450:MPI state is not ready"),
+    ("adapter_fault", "ibmvfc 30000007: Partner adapter deregistered or failed"),
+    ("adapter_fault", "ufshcd-acme 7000000.ufshc: ufshcd_err_handler started; HBA state eh_fatal"),
+    ("adapter_fault", "stex 0000:07:00.0: stex_handshake failed (0x0007)"),
+    ("adapter_fault", "mvsas 0000:07:00.0: probe with driver mvsas failed with error -12"),
+    (
+        "link_event",
+        "bfa 0000:07:00.0: Target (WWN = 50:00:00:00:00:00:00:07) connectivity lost for initiator (WWN = 7)",
+    ),
+    ("path_failed", "nvme nvme7: failed to connect socket: -111"),
+    ("path_failed", "nvme nvme7: failed reconnect attempt 7/600"),
+    ("path_failed", "nvme nvme7: failed nvme_keep_alive_end_io error=10"),
+    ("path_failed", "nvme nvme7: Connect command failed, error wo/DNR bit: 386"),
+    ("timeout", "nvme nvme7: queue 7: timeout request 0x7 type 4"),
+    ("path_failed", "iSCSI Login timeout on Network Portal 192.0.2.7:3260"),
+    ("path_failed", "Did not receive response to NOPIN on CID: 7, failing connection for I_T Nexus iqn.example"),
+    ("task_abort", "ieee1394: sbp2: aborting sbp2 command"),
+]
+SELDOM_QUIET = [
+    "systemd[1]: dev-sdz1.device: Job dev-sdz1.device/start timed out.",
+    "multipathd[777]: sdz: path checker timed out, I/O error",
+    "udev-worker[77]: sdz: Process '/usr/bin/acme' failed, aborting command",
+    "    usb 7-1: reset high-speed USB device number 7, adapter reset",
+    "F2FS-fs (sdz1): Mounted with checkpoint version = 77",
+    "3w-9xxx: scsi7: ERROR: (0x03:0x0101): Invalid command opcode:opcode=0x85.",
+    "EXT4-fs (sdz1): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
+    "sas: sas_probe_sata: for direct-attached device 5000000000000007 returned 0",
+    "DAC960#7: Logical Drive 0 (/dev/rd/c0d0) Online",
+    "st7: Error 0 (driver bt 0, host bt 0x0).",
+    "md: sdz1 has invalid sb, not importing!",
+]
+
+
+@pytest.mark.parametrize(("kind", "line"), SELDOM, ids=[line[:50] for _, line in SELDOM])
+def test_words_that_are_met_less_often_are_found(kind: str, line: str) -> None:
+    assert classify(line) == kind
+
+
+@pytest.mark.parametrize("line", SELDOM_QUIET)
+def test_what_looks_like_such_words_is_no_finding(line: str) -> None:
+    assert classify(line) is None
+
+
 @pytest.mark.parametrize(("kind", "line"), OLD_AND_NEW, ids=[line[:50] for _, line in OLD_AND_NEW])
 def test_words_of_older_and_newer_kernels_that_no_rule_knew_are_found(kind: str, line: str) -> None:
     assert classify(line) == kind
