@@ -34,8 +34,8 @@ _OTHERS = re.compile(
     r"|^(?:usb|xhci_hcd|[eou]hci\S*|hub|i2c\S*|i915|amdgpu|radeon|nouveau|nvidia|\[drm\S*|snd_\w+|iwlwifi|Bluetooth"
     r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line|CIFS|(?:lib)?ceph"
     r"|ast|mgag200|i801_smbus|ucsi\w*|hid\S*|uvcvideo|ccp)[ :]"
-    # a program that writes to the log: `systemd[1]: `
-    r"|^[a-z][\w.@-]*\[\d+\]: ",
+    # a program that writes to the log: `systemd[1]: `; the driver of MegaRAID counts its cards so
+    r"|^(?!mega)[a-z][\w.@-]*\[\d+\]: ",
     re.IGNORECASE,
 )
 # `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `[Oct16 01:13] `, `[  +0,000102] `,

@@ -305,6 +305,7 @@ SELDOM = [
     ("adapter_reset", "megaraid: reseting the host..."),
     ("adapter_reset", "megaraid mbox: Wait for 7 commands to complete:77"),
     ("adapter_reset", "megasas: failed to do reset"),
+    ("adapter_reset", "megasas[7]: waiting for 7 commands to complete"),
     ("adapter_fault", "3w-9xxx: scsi7: ERROR: (0x06:0x000C): PCI Parity Error: clearing."),
     ("adapter_fault", "pm80xx0:: pm80xx_chip_init 1450:MPI state is not ready"),
     ("adapter_fault", "ibmvfc 30000007: Partner adapter deregistered or failed"),
