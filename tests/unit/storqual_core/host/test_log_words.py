@@ -340,26 +340,14 @@ SELDOM_QUIET = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "line"), SELDOM, ids=[line[:50] for _, line in SELDOM])
-def test_words_that_are_met_less_often_are_found(kind: str, line: str) -> None:
+TROUBLE = [*SELDOM, *OLD_AND_NEW, *MORE]
+
+
+@pytest.mark.parametrize(("kind", "line"), TROUBLE, ids=[line[:50] for _, line in TROUBLE])
+def test_trouble_in_the_words_of_other_drivers_and_of_other_kernels_is_recognised(kind: str, line: str) -> None:
     assert classify(line) == kind
 
 
-@pytest.mark.parametrize("line", SELDOM_QUIET)
-def test_what_looks_like_such_words_is_no_finding(line: str) -> None:
-    assert classify(line) is None
-
-
-@pytest.mark.parametrize(("kind", "line"), OLD_AND_NEW, ids=[line[:50] for _, line in OLD_AND_NEW])
-def test_words_of_older_and_newer_kernels_that_no_rule_knew_are_found(kind: str, line: str) -> None:
-    assert classify(line) == kind
-
-
-@pytest.mark.parametrize(("kind", "line"), MORE, ids=[line[:50] for _, line in MORE])
-def test_trouble_in_the_words_of_other_drivers_is_recognised(kind: str, line: str) -> None:
-    assert classify(line) == kind
-
-
-@pytest.mark.parametrize("line", QUIET)
+@pytest.mark.parametrize("line", [*SELDOM_QUIET, *QUIET])
 def test_what_a_network_driver_says_and_what_is_ordinary_is_no_finding(line: str) -> None:
     assert classify(line) is None

@@ -254,27 +254,6 @@ def test_blocks_that_contradict_the_printed_size_are_refused() -> None:
         storcli.parse_volumes(said("volume_of_4096").replace("5.750 TB", "1.000 TB"))
 
 
-def test_no_foreign_configuration_is_an_empty_list() -> None:
-    assert storcli.parse_foreign(said("no_foreign")) == ()
-
-
-def test_an_incomplete_foreign_configuration_is_there_and_not_importable() -> None:
-    (row,) = storcli.parse_foreign(said("incomplete_foreign"))
-    assert row["Importable"] == "no"
-
-
-def test_a_foreign_configuration_is_listed() -> None:
-    (row,) = storcli.parse_foreign(said("foreign"))
-    assert (row["DG"], row["Importable"], row["Size"]) == ("0", "yes", "446.625 GB")
-    with pytest.raises(ToolError, match="reports 2"):
-        storcli.parse_volumes(said("foreign").replace('Drive Groups": 1', 'Drive Groups": 2'))
-
-
-def test_what_is_no_answer_about_foreign_configurations_is_refused() -> None:
-    with pytest.raises(ToolError, match="does not tell whether there is a foreign configuration"):
-        storcli.parse_foreign(said("volumes"))
-
-
 def test_a_cachevault_is_asked_for_where_it_is_no_battery() -> None:
     (adapter,) = facts().adapters
     assert adapter.settings["Backup / Type"] == "CVPM05"
@@ -385,26 +364,3 @@ def test_an_overview_lists_controllers_of_every_firmware() -> None:
     data["Number of Controllers"] = 1
     assert storcli.parse_adapters(json.dumps(overview)) == (plain,)
     assert mega.index != plain.index
-
-
-def test_what_is_counted_of_an_incomplete_foreign_configuration_is_kept() -> None:
-    answer = {
-        "Command Status": {"Controller": 0, "Status": "Failure", "Description": "Incomplete foreign configuration"},
-        "Response Data": {"Total Foreign PDs": 7},
-    }
-    (row,) = storcli.parse_foreign(json.dumps({"Controllers": [answer]}))
-    assert (row["Total foreign pds"], row["Importable"]) == ("7", "no")
-
-
-@pytest.mark.parametrize(
-    "counted", [{"Total Foreign PDs": 2}, {"Total Foreign PDs": 0, "Total Locked Foreign PDs": 1}]
-)
-def test_foreign_drives_that_are_counted_are_there_whatever_is_said(counted: dict[str, int]) -> None:
-    def told(data: dict[str, int], description: str) -> str:
-        status = {"Controller": 0, "Status": "Success", "Description": description}
-        return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data}]})
-
-    (row,) = storcli.parse_foreign(told(counted, "Couldn't find any foreign Configuration"))
-    assert (row["Total Foreign PDs"], row["Importable"]) == (str(counted["Total Foreign PDs"]), "no")
-    none = dict.fromkeys(counted, 0)
-    assert storcli.parse_foreign(told(none, "Operation on foreign configuration Succeeded")) == ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""storcli and its successors: what drives are to a volume, and what is under way on it."""
+"""storcli and its successors: what drives are to a volume, what is under way on it, and what is foreign."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FIXTURES = Path(__file__).parent / "fixtures"
-DETAILED = (FIXTURES / "storcli" / "volumes.json").read_text(encoding="utf-8")
+
+
+def said(name: str) -> str:
+    """A fixture of storcli."""
+    return (FIXTURES / "storcli" / f"{name}.json").read_text(encoding="utf-8")
+
+
+DETAILED = said("volumes")
 DETAILED_2 = (FIXTURES / "storcli2" / "volumes_4096.json").read_text(encoding="utf-8")
 
 
@@ -196,3 +203,47 @@ def test_a_volume_of_ir_firmware_has_its_number_and_no_group() -> None:
     apart = {"/c0/v3": [row], "PDs for VD 3": [drive], "VD3 Properties": {"Number of Blocks": 1873035264}}
     (volume,) = storcli.parse_volumes(answer(apart))
     assert (volume.id, volume.size, volume.members) == ("3", 1873035264 * 512, (":0",))
+
+
+def test_no_foreign_configuration_is_an_empty_list() -> None:
+    assert storcli.parse_foreign(said("no_foreign")) == ()
+
+
+def test_an_incomplete_foreign_configuration_is_there_and_not_importable() -> None:
+    (row,) = storcli.parse_foreign(said("incomplete_foreign"))
+    assert row["Importable"] == "no"
+
+
+def test_a_foreign_configuration_is_listed() -> None:
+    (row,) = storcli.parse_foreign(said("foreign"))
+    assert (row["DG"], row["Importable"], row["Size"]) == ("0", "yes", "446.625 GB")
+    with pytest.raises(ToolError, match="reports 2"):
+        storcli.parse_volumes(said("foreign").replace('Drive Groups": 1', 'Drive Groups": 2'))
+
+
+def test_what_is_no_answer_about_foreign_configurations_is_refused() -> None:
+    with pytest.raises(ToolError, match="does not tell whether there is a foreign configuration"):
+        storcli.parse_foreign(said("volumes"))
+
+
+def test_what_is_counted_of_an_incomplete_foreign_configuration_is_kept() -> None:
+    answer = {
+        "Command Status": {"Controller": 0, "Status": "Failure", "Description": "Incomplete foreign configuration"},
+        "Response Data": {"Total Foreign PDs": 7},
+    }
+    (row,) = storcli.parse_foreign(json.dumps({"Controllers": [answer]}))
+    assert (row["Total foreign pds"], row["Importable"]) == ("7", "no")
+
+
+@pytest.mark.parametrize(
+    "counted", [{"Total Foreign PDs": 2}, {"Total Foreign PDs": 0, "Total Locked Foreign PDs": 1}]
+)
+def test_foreign_drives_that_are_counted_are_there_whatever_is_said(counted: dict[str, int]) -> None:
+    def told(data: dict[str, int], description: str) -> str:
+        status = {"Controller": 0, "Status": "Success", "Description": description}
+        return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data}]})
+
+    (row,) = storcli.parse_foreign(told(counted, "Couldn't find any foreign Configuration"))
+    assert (row["Total Foreign PDs"], row["Importable"]) == (str(counted["Total Foreign PDs"]), "no")
+    none = dict.fromkeys(counted, 0)
+    assert storcli.parse_foreign(told(none, "Operation on foreign configuration Succeeded")) == ()
