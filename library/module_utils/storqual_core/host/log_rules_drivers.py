@@ -343,7 +343,7 @@ DRIVERS: tuple[Rule, ...] = (
         "adapter_fault",
         r"^3w-\w+: .*\bERROR\b(?!.*Invalid (?:command opcode|field))"
         r"|\bpm8\w+:.*(?:chip_init failed|MPI state is not ready|Fatal error|BAD main config"
-        r"|failed to init|not toggled)|^stex\S* \S+: .*(?:handshake failed|firmware not operational)"
+        r"|failed to init|not toggled)|^stex\b.*: .*(?:no handshake|handshake failed|not operational)"
         r"|^ibmv(?:fc|scsi) \w+: .*(?:deregistered or failed|queue closed|connection lost|link down)"
         r"|\bufshcd\S* .*(?:_err_handler started|hibern8 \w+ failed|NOP OUT failed)|^ufs_device_wlun .*\bfailed\b",
         "3w-9xxx: scsi0: AEN: ERROR (0x04:0x000A): Drive error detected:unit=0, port=2.",
