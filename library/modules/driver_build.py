@@ -37,6 +37,12 @@ options:
     description: SHA-256 that a prebuilt module must have; any when not given.
     type: str
     default: ""
+  awaited:
+    description:
+      - In check mode, whether O(files) have still to be copied. What lies under their names on the bench is another
+        build then, and is not looked into.
+    type: bool
+    default: false
   as_found:
     description: No build is declared; builds that the run installed are removed, and the former drivers are loaded.
     type: bool
@@ -125,6 +131,7 @@ def main() -> None:
             "version": {"type": "str", "default": ""},
             "files": {"type": "list", "elements": "path", "default": []},
             "sha256": {"type": "str", "default": ""},
+            "awaited": {"type": "bool", "default": False},
             "as_found": {"type": "bool", "default": False},
             "staged": {"type": "bool", "default": False},
             "kernel": {"type": "str", "default": ""},

@@ -185,6 +185,28 @@ def test_a_build_that_takes_a_boot_is_staged_booted_once_proven_and_put_on_disk(
     assert played.facts["settings"][-1] == {"name": "d"}
 
 
+@pytest.mark.parametrize(
+    ("held", "check", "awaited"),
+    [(None, True, True), ("older", True, True), ("module", True, False), ("older", False, False)],
+    ids=["no build", "another build", "this build", "another build, no check mode"],
+)
+def test_check_mode_says_whether_the_bench_holds_the_declared_build(
+    tmp_path: Path, held: str | None, check: bool, awaited: bool
+) -> None:
+    variables = build(tmp_path)
+    place = tmp_path / "state" / "packages" / "hba.ko"
+    if held is not None:
+        place.parent.mkdir(parents=True)
+        place.write_text(held)
+    answers = {
+        "kernel_boot": [{"facts": facts(OLD)}],
+        "driver_build": [{"boots": False, "initramfs": "", "drift": []}, {"drift": [], "settings": []}],
+    }
+    played = play(tmp_path, "driver", variables, answers, check=check)
+    assert played.code == 0, played.output
+    assert [asked["awaited"] for asked in played.asked("driver_build")] == [awaited, awaited]
+
+
 def test_a_build_is_kept_only_once_it_is_on_disk(tmp_path: Path) -> None:
     """A default with its initramfs, and another build on disk, would be two drivers."""
     running = facts(OLD, initramfs=IMAGE)

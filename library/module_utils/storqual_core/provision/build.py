@@ -245,9 +245,9 @@ def provision_build(request: BuildRequest, bench: OptionsBench, system: System) 
         raise BadInputError([f"driver build of {request.module or '(no module)'}: module and file are needed"])
     bench = replace(bench, release=request.kernel or bench.release)
     before = identifiers(bench, request.name)
-    missing = [file for file in request.files if not Path(file).exists()]
     # check mode copies nothing, so what the file holds is not known on the bench
-    wanted = None if missing and request.check else wanted_build(request, bench, before["disk"])
+    unknown = request.check and (request.awaited or not all(Path(file).exists() for file in request.files))
+    wanted = None if unknown else wanted_build(request, bench, before["disk"])
     if request.staged:
         return stage_build(request, bench, system, before, wanted)
     unfinished = request.name in pending_starts(bench.machine, request.state_dir)

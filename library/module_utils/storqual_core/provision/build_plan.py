@@ -42,15 +42,16 @@ Builds = Mapping[str, "kmod.Build | None"]
 class BuildRequest:
     """A driver build: `module` and, where declared, its `version`; files on the bench; `sha256` of a prebuilt module.
 
-    One file that ends in `.ko` (packed or not) is a prebuilt module, `.deb` files are a DKMS package. `as_found`:
-    no build is declared, and those that the run installed must go. `staged`: only what comes before a boot, for
-    `kernel` (empty: the running one).
+    A `.ko` file (packed or not) is a prebuilt module, `.deb` files are a DKMS package. `awaited`: they are not copied
+    yet, what lies under their names is another build. `as_found`: no build is declared, those that the run installed
+    must go. `staged`: only what comes before a boot, for `kernel` (empty: the running one).
     """
 
     module: str = ""
     version: str = ""
     files: Sequence[str] = field(default_factory=tuple)
     sha256: str = ""
+    awaited: bool = False
     as_found: bool = False
     staged: bool = False
     kernel: str = ""

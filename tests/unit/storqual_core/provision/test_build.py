@@ -151,6 +151,19 @@ def test_check_mode_touches_nothing(bench: TrialBench) -> None:
     assert {path for path in now if before.get(path) != now[path]} == {str(bench.root / "BBBB/hba.ko")}
 
 
+def test_check_mode_does_not_judge_an_earlier_build_that_lies_under_the_name_of_the_declared_one(
+    bench: TrialBench,
+) -> None:
+    file = prebuilt(bench)
+    with pytest.raises(ToolError, match="its SHA-256 is"):
+        build(bench, file, sha256="ab" * 32, staged=True, check=True)
+    staged = build(bench, file, sha256="ab" * 32, staged=True, check=True, awaited=True)
+    assert (staged["boots"], len(staged["drift"])) == (True, 1)
+    assert build(bench, file, sha256="ab" * 32, check=True, awaited=True)["drift"] == staged["drift"]
+    with pytest.raises(ToolError, match="its SHA-256 is"):
+        build(bench, file, sha256="ab" * 32, staged=True, awaited=True)
+
+
 def test_a_build_of_the_root_disks_driver_takes_a_boot_though_no_initramfs_carries_it(bench: TrialBench) -> None:
     (bench.root / NATIVE).write_bytes(TrialBench.image({"other.ko": b"\x7fELF"}))
     bench.native_image = (bench.root / NATIVE).read_bytes()
