@@ -109,6 +109,17 @@ def test_the_budget_holds_and_one_test_is_chosen_in_any_case() -> None:
         assert len(found) == 1 or sum(one.seconds for one in found) <= 60 * minutes
 
 
+def test_the_tests_of_a_file_keep_their_order_whatever_each_is_chosen_for() -> None:
+    last_of_b_first = {**ALL, TESTS[5]: Passed("old", 240.0)}
+    found = [one.test for one in chosen(last_of_b_first, {"b.py": DIRECT}, minutes=40)]
+    assert [test for test in found if test.startswith("b.py")] == TESTS[3:6]
+    for commit in map(str, range(20)):
+        taken = [one.test for one in chosen({}, commit=commit, minutes=60)]
+        for file in FILES:
+            of_file = [test for test in taken if test.startswith(file)]
+            assert of_file == sorted(of_file, key=TESTS.index)
+
+
 def test_where_nothing_is_on_record_each_commit_takes_others_and_all_have_their_turn() -> None:
     takes = [frozenset(one.test for one in chosen({}, commit=f"commit {number}")) for number in range(60)]
     assert len(set(takes)) > 20

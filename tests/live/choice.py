@@ -83,6 +83,9 @@ def choose(
 ) -> list[Chosen]:
     """Tests (node ids) for a budget, grouped by file: those in turn up to `ALWAYS_S`, then the nearest.
 
+    The tests of a file come in the order of `tests`, whatever each was chosen for: that is how `make test-long` and
+    whoever wrote the file run them.
+
     `near(file, commit)` says how near to a file what changed since `commit` is (empty: the commit before this one,
     for a test that is not known to have passed), `ages` how many commits ago each one was. One test is chosen in any
     case.
@@ -114,7 +117,7 @@ def choose(
             spent += cost
             reason = reasons.get(distances[test], "its turn") if last else "it is not known to have passed"
             found[file][test] = Chosen(test, reason, cost)
-    return [one for chosen in found.values() for one in chosen.values()]
+    return [chosen[test] for chosen in found.values() for test in tests if test in chosen]
 
 
 def record(

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import reset
 from tests.support.driver_sources import DriverSources, driver_sources, packages_of_compiler
 from tests.support.live_bench import INVENTORY, Bench, powered_bench
 
@@ -89,11 +91,24 @@ def drop(file: Path, sha256: str = "") -> str:
 
 def test_check_mode_shows_the_drift_and_touches_nothing(bench: Bench, good: Path) -> None:
     """Exit code 1 for drift, whether or not the build takes a boot."""
-    before = bench.ask(LOOK + BOOT + "; ls -A /var/lib/storqual 2>/dev/null || true")
+    held = "; ls -A /var/lib/storqual 2>/dev/null || true"
+    before = bench.ask(LOOK + BOOT + held)
     played = bench.provision(drop(good), "--check", "--diff")
     assert played.code == 1, played.output
     assert "driver virtio_blk: no srcversion, another build is declared" in played.output
-    assert bench.ask(LOOK + BOOT + "; ls -A /var/lib/storqual 2>/dev/null || true") == before
+    assert bench.ask(LOOK + BOOT + held) == before
+
+
+def test_check_mode_does_not_take_an_earlier_build_of_the_same_name_for_the_declared_one(
+    bench: Bench, good: Path
+) -> None:
+    packages = "/var/lib/storqual/packages"
+    bench.ask(f"mkdir -p {packages}")
+    bench.send([str(good)], packages)
+    bench.ask(f"echo >> {packages}/{good.name}")
+    played = bench.provision(drop(good), "--check", "--diff")
+    assert played.code == 1, played.output
+    assert "driver virtio_blk: no srcversion, another build is declared" in played.output
 
 
 @pytest.mark.parametrize(
@@ -208,12 +223,16 @@ def test_a_dkms_package_is_built_on_the_bench_booted_once_and_left_again(
 
 
 def test_a_kernel_that_wants_signatures_refuses_an_unsigned_build(bench: Bench, good: Path) -> None:
-    """Until the next boot the kernel cannot be told otherwise, so this comes last."""
-    bench.ask("echo 1 > /sys/module/module/parameters/sig_enforce")
     before = bench.ask(LOOK)
-    played = bench.provision(drop(good))
-    assert played.code == 2, played.output
-    assert "is not signed, and this kernel loads signed modules only (module.sig_enforce)" in " ".join(
-        played.output.split()
-    )
-    assert bench.ask(LOOK) == before
+    bench.ask("echo 1 > /sys/module/module/parameters/sig_enforce")
+    try:
+        played = bench.provision(drop(good))
+        assert played.code == 2, played.output
+        assert "is not signed, and this kernel loads signed modules only (module.sig_enforce)" in " ".join(
+            played.output.split()
+        )
+        assert bench.ask(LOOK) == before
+    finally:
+        # the kernel cannot be told otherwise until the next boot
+        bench.ask("sync")
+        reset(BenchPlaces.of(bench.state), limit_s=600)

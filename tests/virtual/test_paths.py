@@ -60,19 +60,26 @@ def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     assert code == 0, said[-3000:]
 
 
-def test_a_lost_path_costs_no_io_and_is_used_again(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
+    """One campaign of the suite: its exit code, what it said, and the run."""
+    folder = tmp_path_factory.mktemp("campaign")
     words = ["--baseline", "stable", "--candidate", "stable", "--suite", "paths", "--seed", "1"]
-    log = tmp_path / "output.log"
+    log = folder / "output.log"
     with log.open("wb") as stream:
         code = subprocess.run(
-            [BIN / "storqual", "qualify", "-i", INVENTORY, "--runs", tmp_path, *words],
+            [BIN / "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=subprocess.STDOUT,
             check=False,
         ).returncode
-    output = log.read_text(encoding="utf-8", errors="replace")
-    (run,) = (path.parent for path in tmp_path.glob("*/run.json"))
+    (run,) = (path.parent for path in folder.glob("*/run.json"))
+    return code, log.read_text(encoding="utf-8", errors="replace"), run
+
+
+def test_a_lost_path_costs_no_io_and_is_used_again(campaign: tuple[int, str, Path]) -> None:
+    code, output, run = campaign
     files = read_trials(read_run(run))
     assert len(files.records) == len(files.planned) == 8, output[-3000:]
     for record in files.records:
@@ -85,8 +92,10 @@ def test_a_lost_path_costs_no_io_and_is_used_again(tmp_path: Path) -> None:
 
 
 def test_nothing_of_multipath_is_left_on_the_bench_and_the_drive_is_refused_to_any_other_campaign(
-    tmp_path: Path,
+    campaign: tuple[int, str, Path], tmp_path: Path
 ) -> None:
+    _, output, run = campaign
+    assert read_trials(read_run(run)).records, output[-3000:]
     left = subprocess.run(
         ["ssh", "-F", STATE / "ssh_config", "vpaths", LEFT],
         stdin=subprocess.DEVNULL,

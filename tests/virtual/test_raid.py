@@ -57,24 +57,40 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield found
 
 
-def test_check_mode_shows_the_layout_and_touches_nothing(bench: Bench) -> None:
+@pytest.fixture
+def bare(bench: Bench) -> Bench:
+    """The bench without a volume, whatever a test before left."""
+    restored = bench.play("restore.yml")
+    assert restored.code == 0, restored.output
+    return bench
+
+
+@pytest.fixture
+def laid_out(bench: Bench) -> Bench:
+    """The bench with the five volumes, whether or not a test before made them."""
+    made = bench.provision(LAYOUT)
+    assert made.code == 0, made.output
+    return bench
+
+
+def test_check_mode_shows_the_layout_and_touches_nothing(bare: Bench) -> None:
     """Exit code 1 for drift; not a sector is written, no lock file is made."""
-    before = bench.ask(LOOK), bench.ask(WRITTEN), bench.ask("ls -A /var/lib/storqual 2>/dev/null || true")
-    played = bench.provision(LAYOUT, "--check", "--diff")
+    before = bare.ask(LOOK), bare.ask(WRITTEN), bare.ask("ls -A /var/lib/storqual 2>/dev/null || true")
+    played = bare.provision(LAYOUT, "--check", "--diff")
     assert played.code == 1, played.output
     for level in LEVELS:
         assert re.search(rf"r{level} raid\.level: None, declared {level}\b", played.output), played.output
-    after = bench.ask(LOOK), bench.ask(WRITTEN), bench.ask("ls -A /var/lib/storqual 2>/dev/null || true")
+    after = bare.ask(LOOK), bare.ask(WRITTEN), bare.ask("ls -A /var/lib/storqual 2>/dev/null || true")
     assert after == before
 
 
-def test_five_levels_are_made_initialised_and_found_again(bench: Bench) -> None:
+def test_five_levels_are_made_initialised_and_found_again(bare: Bench) -> None:
     """RAID 0, 1, 5, 6 and 10 behind five drivers; the second time nothing changes."""
-    first = bench.provision(LAYOUT)
+    first = bare.provision(LAYOUT)
     assert first.code == 0, first.output
     assert first.changed == 1
     arrays = {
-        line.split(" ")[0]: line.split(" ")[1:] for line in bench.ask(LOOK).splitlines() if line.startswith("raid")
+        line.split(" ")[0]: line.split(" ")[1:] for line in bare.ask(LOOK).splitlines() if line.startswith("raid")
     }
     assert arrays == {
         "raid0": ["65536", "2", ""],
@@ -83,26 +99,26 @@ def test_five_levels_are_made_initialised_and_found_again(bench: Bench) -> None:
         "raid6": ["65536", "4", "idle"],
         "raid10": ["65536", "4", "idle"],
     }
-    assert set(bench.ask("cat /sys/block/md*/md/resync_start").split()) == {"none"}
-    before = bench.ask(LOOK)
-    second = bench.provision(LAYOUT)
+    assert set(bare.ask("cat /sys/block/md*/md/resync_start").split()) == {"none"}
+    before = bare.ask(LOOK)
+    second = bare.provision(LAYOUT)
     assert (second.code, second.changed) == (0, 0), second.output
-    assert bench.ask(LOOK) == before
+    assert bare.ask(LOOK) == before
 
 
-def test_a_small_random_write_on_raid_5_costs_four_member_ios(bench: Bench) -> None:
+def test_a_small_random_write_on_raid_5_costs_four_member_ios(laid_out: Bench) -> None:
     """Old data and old parity are read, new data and new parity written: 4 (Patterson, Gibson, Katz 1988)."""
     node = volume_path(volume_uuid(FUSION))
-    names = bench.ask(f"ls /sys/block/$(basename $(readlink -f {node}))/slaves").split()
+    names = laid_out.ask(f"ls /sys/block/$(basename $(readlink -f {node}))/slaves").split()
     count = "; ".join(f"cat /sys/block/{name}/stat" for name in names)
 
     def ios() -> int:
-        fields = [line.split() for line in bench.ask(count).splitlines()]
+        fields = [line.split() for line in laid_out.ask(count).splitlines()]
         return sum(int(line[0]) + int(line[4]) for line in fields)
 
     before = ios()
     # fio takes the colons of the link for separators
-    said = bench.ask(
+    said = laid_out.ask(
         f"fio --name=w --filename=$(readlink -f {node}) --rw=randwrite --bs=4k --direct=1 --ioengine=libaio "
         "--iodepth=1 --norandommap --randrepeat=0 --runtime=20 --time_based --output-format=json"
     )
@@ -113,50 +129,50 @@ def test_a_small_random_write_on_raid_5_costs_four_member_ios(bench: Bench) -> N
     assert 3.5 <= cost <= 4.6
 
 
-def test_a_lost_member_is_told_and_its_rebuild_is_awaited(bench: Bench) -> None:
+def test_a_lost_member_is_told_and_its_rebuild_is_awaited(laid_out: Bench) -> None:
     node = volume_path(volume_uuid(MRAID))
-    array = bench.ask(f"readlink -f {node}").strip()
-    member = bench.ask(f"ls /sys/block/{array.rsplit('/', 1)[-1]}/slaves").split()[0]
-    bench.ask(f"mdadm {array} --fail /dev/{member} && mdadm {array} --remove /dev/{member}")
-    played = bench.provision(LAYOUT)
+    array = laid_out.ask(f"readlink -f {node}").strip()
+    member = laid_out.ask(f"ls /sys/block/{array.rsplit('/', 1)[-1]}/slaves").split()[0]
+    laid_out.ask(f"mdadm {array} --fail /dev/{member} && mdadm {array} --remove /dev/{member}")
+    played = laid_out.provision(LAYOUT)
     assert played.code == 2, played.output
     assert "degraded" in played.output
-    bench.ask(f"mdadm {array} --add /dev/{member}")
-    played = bench.provision(LAYOUT)
+    laid_out.ask(f"mdadm {array} --add /dev/{member}")
+    played = laid_out.provision(LAYOUT)
     assert played.code == 0, played.output
-    assert "degraded" not in bench.ask(f"mdadm --detail {array} | grep State")
+    assert "degraded" not in laid_out.ask(f"mdadm --detail {array} | grep State")
 
 
-def test_restore_takes_the_volumes_away_and_leaves_scratch(bench: Bench) -> None:
-    restored = bench.play("restore.yml")
+def test_restore_takes_the_volumes_away_and_leaves_scratch(laid_out: Bench) -> None:
+    restored = laid_out.play("restore.yml")
     assert restored.code == 0, restored.output
-    left = bench.ask(LOOK)
+    left = laid_out.ask(LOOK)
     assert "raid" not in left
     assert "ARRAY" not in left
     assert re.search(r"^memory $", left, re.MULTILINE), left
-    again = bench.play("restore.yml")
+    again = laid_out.play("restore.yml")
     assert (again.code, again.changed) == (0, 0), again.output
-    preflight = bench.play("preflight.yml")
+    preflight = laid_out.play("preflight.yml")
     assert preflight.code == 0, preflight.output
 
 
-def test_a_volume_of_somebody_else_is_never_taken_without_consent(bench: Bench) -> None:
-    nodes = bench.ask(
+def test_a_volume_of_somebody_else_is_never_taken_without_consent(bare: Bench) -> None:
+    nodes = bare.ask(
         "for wwn in " + " ".join(drive[2:] for drive in THEIRS) + "; do "
         "grep -l $wwn /sys/block/sd*/device/wwid | cut -d/ -f4; done"
     ).split()
     devices = " ".join(f"/dev/{name}" for name in nodes)
-    bench.ask(f"mdadm --create /dev/md/theirs --run --metadata=1.2 --level=0 --raid-devices=2 {devices}")
+    bare.ask(f"mdadm --create /dev/md/theirs --run --metadata=1.2 --level=0 --raid-devices=2 {devices}")
     drop = f"raid: {{on: {{adapter: sym}}, level: 1, members: {json.dumps(THEIRS)}}}\n"
-    before = bench.ask(LOOK)
-    refused = bench.provision(drop)
+    before = bare.ask(LOOK)
+    refused = bare.provision(drop)
     assert refused.code == 4, refused.output
     assert "there is no consent to it; add -e consent=15ea0000" in refused.output
-    assert bench.ask(LOOK) == before
+    assert bare.ask(LOOK) == before
     consent = ",".join(drive[-8:] for drive in THEIRS)
-    made = bench.provision(drop, "-e", f"consent={consent}")
+    made = bare.provision(drop, "-e", f"consent={consent}")
     assert made.code == 0, made.output
-    assert bench.play("restore.yml").code == 0
+    assert bare.play("restore.yml").code == 0
 
 
 SUITE = """
@@ -170,7 +186,7 @@ profiles:
 """
 
 
-def test_a_campaign_makes_the_volume_of_each_arm_measures_it_and_takes_it_away(bench: Bench, tmp_path: Path) -> None:
+def test_a_campaign_makes_the_volume_of_each_arm_measures_it_and_takes_it_away(bare: Bench, tmp_path: Path) -> None:
     """RAID 10 with two strips on the same drives: made, filled through the guard, made again, gone."""
     (tmp_path / "volumes.suite.yml").write_text(SUITE, encoding="utf-8")
     for arm, strip in (("baseline", "64k"), ("candidate", "256k")):
@@ -180,7 +196,7 @@ def test_a_campaign_makes_the_volume_of_each_arm_measures_it_and_takes_it_away(b
     words = {arm: tmp_path / f"{arm}.yml" for arm in ("baseline", "candidate")}
     words |= {"suite": tmp_path / "volumes.suite.yml", "runs": tmp_path / "runs"}
     given = [word for name, value in words.items() for word in ("-e", f"{name}={value}")]
-    played = bench.play("qualify.yml", *given, "-e", "adapters=vscsi")
+    played = bare.play("qualify.yml", *given, "-e", "adapters=vscsi")
     (run,) = (tmp_path / "runs").iterdir()
     samples = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(samples) == 4, played.output
@@ -190,4 +206,4 @@ def test_a_campaign_makes_the_volume_of_each_arm_measures_it_and_takes_it_away(b
     provisioned = json.loads((run / "run.json").read_text(encoding="utf-8"))["provisioned"]
     strips = [s["read_back"] for entry in provisioned for s in entry["settings"] if s["name"] == "raid.strip"]
     assert sorted(strips) == [65536, 262144]
-    assert "raid" not in bench.ask(LOOK)
+    assert "raid" not in bare.ask(LOOK)
