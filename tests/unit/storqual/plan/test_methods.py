@@ -60,8 +60,9 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Campaign]:
 
 @pytest.mark.parametrize("suite", METHODS)
 def test_a_method_takes_minutes(campaigns: dict[str, Campaign], suite: str) -> None:
+    """Two kernels have two boots an arm, and need longer launches to be told apart on a busy host."""
     document = campaigns[suite].document
-    assert document["plan"]["expected_seconds"] < 1000
+    assert document["plan"]["expected_seconds"] < (2400 if suite == "xeon-ultra320" else 1000)
     assert sum(not point["skipped"] for point in document["plan"]["points"]) >= 4
 
 
