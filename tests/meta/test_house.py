@@ -25,7 +25,7 @@ CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="ut
 
 MOST_MODULES_OF_A_ROOM = 22
 MOST_LINES_OF_A_MODULE = 400
-MOST = {CORE: (170, 33_777), CONTROL: (313, 47_810)}
+MOST = {CORE: (170, 33_817), CONTROL: (313, 47_810)}
 """Modules and lines of each package: a room that grows says here how far, and why is asked in review."""
 
 

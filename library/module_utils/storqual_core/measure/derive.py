@@ -8,14 +8,15 @@ them can make it again and compare.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Sequence
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
 
 from ..host.counters import DiskCounters, Snapshot, differences, idle_window
 from .copy_result import Copies, Copy, copies_result
 from .fio_result import Find, FioResult, find_document, read_result
 
 SAMPLE_SCHEMA = "storqual.sample/2"
-RECORD_SCHEMA = "storqual.launch/1"
+RECORD_SCHEMA = "storqual.launch/2"
+_FIRST_SCHEMA = "storqual.launch/1"
 RECORD = "launch"
 """The type of a record among the evidence of a sample: `raw/<sha256>.launch.gz`."""
 _WAYS = ("read", "write", "trim")
@@ -52,10 +53,15 @@ def result_of(
     return FioResult("killed", why, result.primitives, result.notes, result.suspect, result.version)
 
 
-def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int) -> list[float]:
-    """The I/Os of each second."""
-    runtime_ns = int(result.primitives.get("runtime_ns", 0))
-    return per_second(iops_logs, jobs_ios=result.jobs_ios, runtime_ns=runtime_ns, interval_ms=log_ms)
+def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int, schema: str = RECORD_SCHEMA) -> list[float]:
+    """The I/Os of each second, as records of that schema have them."""
+    return per_second(
+        iops_logs,
+        jobs_ios=result.jobs_ios,
+        runtime_ns=int(result.primitives.get("runtime_ns", 0)),
+        interval_ms=log_ms,
+        together=schema == _FIRST_SCHEMA,
+    )
 
 
 def counted_of(before: Snapshot | None, after: Snapshot | None, tick_ns: int) -> dict[str, int]:
@@ -103,7 +109,7 @@ def derive(
     `texts` are by the name that the record has for them, `find` finds fio's result in one, `idle` has what the idle
     bench did. Raises KeyError, TypeError or ValueError for a record that is none, or whose texts are not all there.
     """
-    if record["schema"] != RECORD_SCHEMA:
+    if record["schema"] not in (RECORD_SCHEMA, _FIRST_SCHEMA):
         raise ValueError(f"found schema {record['schema']!r}, expected {RECORD_SCHEMA!r}")
     results = [_result(run, texts, find) for run in record["runs"]]
     result, run = results[record["chosen"]], record["runs"][record["chosen"]]
@@ -113,7 +119,7 @@ def derive(
         "runtime_s": int(result.primitives.get("runtime_ns", 0)) / 1e9,
         "status": "lost" if record["gone"] else result.status,
         "reason": record["reason"],
-        "series": {"iops": series_of(result, record["iops_logs"], record["log_ms"])},
+        "series": {"iops": series_of(result, record["iops_logs"], record["log_ms"], record["schema"])},
         "primitives": {
             **result.primitives,
             "asked_runtime_ns": round(record["asked_s"] * 1e9),
@@ -194,19 +200,17 @@ def parse_log(text: str) -> list[tuple[int, int, int]]:
     return entries
 
 
-def per_second(
-    logs: Sequence[str], *, jobs_ios: Sequence[int], runtime_ns: int, interval_ms: int = 1000
-) -> list[float]:
-    """I/Os per second of every interval, in order; a stalled interval, which fio leaves out, is 0.
+class _Logged(NamedTuple):
+    """What fio's logs of some jobs hold: values by interval, I/Os, and when the last entry was."""
 
-    fio never logs the interval that is open when it ends. What the log does not hold is known exactly: the I/Os of
-    the whole run (`jobs_ios`, one number per log) less those logged, over the time that is left, when that is half a
-    second or more. Empty when the logs cannot tell: another number of logs than jobs, or nothing in them.
-    """
-    if len(logs) != len(jobs_ios) or interval_ms <= 0:
-        return []
-    sums: dict[int, float] = {}
-    logged_ios = 0.0
+    values: dict[int, float]
+    ios: float
+    last_ms: int
+
+
+def _logged(logs: Sequence[str], interval_ms: int) -> _Logged:
+    values: dict[int, float] = {}
+    ios = 0.0
     last_ms = 0
     for text in logs:
         before: dict[int, int] = {}
@@ -214,15 +218,51 @@ def per_second(
             number = max(round(time_ms / interval_ms), 1)
             if number > _MOST_INTERVALS:
                 continue
-            sums[number] = sums.get(number, 0.0) + value
+            values[number] = values.get(number, 0.0) + value
             # an entry covers the time since the one before it, or one interval when those between were left out
             spent = time_ms - before.get(way, 0)
-            logged_ios += value * (spent if spent < 1.5 * interval_ms else interval_ms) / 1000.0
+            ios += value * (spent if spent < 1.5 * interval_ms else interval_ms) / 1000.0
             before[way] = time_ms
             last_ms = max(last_ms, time_ms)
-    series = [sums.get(number, 0.0) for number in range(1, max(sums, default=0) + 1)]
-    left_ms = runtime_ns / 1e6 - last_ms
-    if left_ms < _LEAST_REST_MS or (not sums and left_ms >= 1.5 * interval_ms):
-        return series
-    rest = max(sum(jobs_ios) - logged_ios, 0.0) / (left_ms / 1000.0)
-    return series + [round(rest, 3)] * max(int(left_ms // interval_ms), 1)
+    return _Logged(values, ios, last_ms)
+
+
+def per_second(
+    logs: Sequence[str],
+    *,
+    jobs_ios: Sequence[int],
+    runtime_ns: int,
+    interval_ms: int = 1000,
+    together: bool = False,
+) -> list[float]:
+    """I/Os per second of every interval, in order; a stalled interval, which fio leaves out, is 0.
+
+    fio never logs the interval that is open when a job ends, and jobs that end together often differ in whether that
+    is so. What the log of a job does not hold is known exactly: the I/Os of its whole run (`jobs_ios`, one number
+    per log) less those logged, over the time that is left, when that is half a second or more for all jobs. Empty
+    when the logs cannot tell: another number of logs than jobs, or nothing in one of them.
+
+    `together` is how records of schema 1 were read: with one rest for all jobs, so that the last second of several
+    jobs could lack some of them.
+    """
+    if len(logs) != len(jobs_ios) or interval_ms <= 0:
+        return []
+    if together:
+        logged, ios_of = [_logged(logs, interval_ms)], [sum(jobs_ios)]
+    else:
+        logged, ios_of = [_logged([text], interval_ms) for text in logs], list(jobs_ios)
+    runtime_ms = runtime_ns / 1e6
+    left_ms = runtime_ms - max((one.last_ms for one in logged), default=0)
+    count = max((number for one in logged for number in one.values), default=0)
+    silent = not count or any(ios and not one.values for one, ios in zip(logged, ios_of))
+    if silent and runtime_ms >= 1.5 * interval_ms:
+        return []
+    series = [0.0] * (count + (max(int(left_ms // interval_ms), 1) if left_ms >= _LEAST_REST_MS else 0))
+    for one, ios in zip(logged, ios_of):
+        for number, value in one.values.items():
+            series[number - 1] += value
+        left = (runtime_ms - one.last_ms) / 1000.0
+        rest = round(max(ios - one.ios, 0.0) / left, 3) if left > 0 else 0.0
+        for number in range(max(one.values, default=0), len(series)):
+            series[number] += rest
+    return series

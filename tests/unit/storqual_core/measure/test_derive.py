@@ -83,6 +83,13 @@ def test_other_evidence_makes_another_sample(block: Block, change: str) -> None:
     assert json.loads(json.dumps(derive(record, texts))) != own
 
 
+def test_a_record_of_the_first_schema_is_read_as_it_was(block: Block) -> None:
+    own, record, texts = measured(block)[0]
+    made = json.loads(json.dumps(derive({**record, "schema": "storqual.launch/1"}, texts)))
+    # of one job the two schemas say the same
+    assert made == {name: value for name, value in own.items() if name != "raw"}
+
+
 @pytest.mark.parametrize("gone", ["runs", "launch", "before", "iops_logs", "schema"])
 def test_a_record_that_is_not_whole_is_refused(block: Block, gone: str) -> None:
     _, record, texts = measured(block)[0]
