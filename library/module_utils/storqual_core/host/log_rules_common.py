@@ -95,7 +95,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "memory_short",
-        r"\bpage allocation (?:failure|stalls)\b|\bSLU[BA]: Unable to allocate memory\b",
+        r"\bpage allocation (?:failure|stalls)\b|\bSL[AU]B: Unable to allocate memory\b",
         "kworker/u8:2: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP|__GFP_ZERO)",
         source="mm/page_alloc.c, mm/slub.c, mm/slab.c",
     ),
@@ -140,7 +140,8 @@ COMMON: tuple[Rule, ...] = (
         r": +device \[[0-9a-f]{4}:[0-9a-f]{4}\] error status/mask=|: +\[ ?\d+\] (?:RxErr|BadTLP|BadDLLP"
         r"|Rollover|Timeout|NonFatalErr|CorrIntErr|HeaderOF|DLP|SDES|TLP|FCP|CmpltTO|CmpltAbrt|UnxCmplt|RxOF|MalfTLP|ECRC|UnsupReq"
         # as kernels before 4.17 call them
-        r"|ACSViol|UncorrIntErr|(?:Malformed|Bad|Poisoned) TLP|Bad DLLP|(?:Replay Timer|Completion) Timeout"
+        r"|ACSViol|UncorrIntErr|(?:Poison)?TLPBlocked(?:Err)?|BlockedTLP|AtomicOpBlocked"
+        r"|(?:Malformed|Bad|Poisoned) TLP|Bad DLLP|(?:Replay Timer|Completion) Timeout"
         r"|RELAY_NUM Rollover|Unsupported Request|Receiver (?:Error|Overflow)"
         r"|Advisory Non-Fatal|Data Link Protocol|Surprise Down Error"
         r"|Flow Control Protocol|Completer Abort|Unexpected Completion|ACS Violation)\b",
@@ -173,8 +174,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "file_system_error",
-        r"\bEXT[234]-fs (?:error|\(\S+\): (?:error|failed to convert|Remounting filesystem read-only"
-        r"|previous I/O error))|^EXT[234]-fs error",
+        r"\bEXT[234]-fs:? (?:error|\(\S+\): (?:error|failed to convert|previous I/O error))",
         "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0",
         source="fs/ext4/super.c",
     ),
@@ -186,15 +186,17 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "file_system_error",
-        r"\bJBD2?: .*(?:error|Detected)|Aborting journal on device",
+        r"\bJBD2?: .*(?:error|is corrupt|recovery failed|no valid journal superblock|file too short)"
+        r"|Aborting journal on device",
         "Aborting journal on device sda1-8.",
         source="fs/jbd2/journal.c",
     ),
     Rule(
         "file_system_error",
-        r"^XFS(?: \(\S+\))?: .*(?:I/O error|corrupt|shut(?:ting)? ?down|xfs_do_force_shutdown"
-        r"|writeback error|internal error|CRC error|returned error|error -?\d+|mount failed"
-        r"|check failed|run xfs_repair|please (?:u|un)mount|torn write|failed to locate log)",
+        r"^XFS(?: \(\S+\))?: .*(?:corrupt|shut(?:ting)? ?down"
+        r"|writeback error|internal error|CRC error|error -?\d+|mount failed"
+        r"|check failed|run xfs_repair|please un?mount|torn write|failed to locate log)"
+        r"|^\S+: writeback error on inode \d",
         'XFS (sdb1): metadata I/O error in "xfs_buf_ioend" at daddr 0x8 len 8 error 5',
         source="fs/xfs",
     ),
@@ -207,15 +209,16 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "file_system_error",
-        r"^(?:FAT-fs|F2FS-fs|NFS|ISOFS|UDF-fs)\b.*\berror\b|^EXT2-fs: group descriptors corrupted"
-        r"|^F2FS-fs \S+: (?:Failed to (?:get valid|find devices)|Inconsistent segment|Wrong (?!.*quota))",
+        r"^(?:FAT-fs|F2FS-fs|UDF-fs)\b.*\berror\b|^EXT2-fs: group descriptors corrupted"
+        r"|^F2FS-fs \S+: (?:Failed to (?:get valid|find devices)|Inconsistent segment|Wrong (?!.*quota))"
+        r"|^ISOFS: unable to read i-node|^isofs_fill_super: bread failed|^iso9660: Corrupted directory",
         "FAT-fs (sdd1): error, fat_get_cluster: invalid cluster chain",
         source="fs/fat",
         severity="warning",
     ),
     Rule(
         "md_degraded",
-        r"(?:md/raid\S*|^raid\d+\S*): ?(?:Disk failure on|not enough operational|\S+: Disk failure on"
+        r"(?:md/(?:raid|linear)\S*|^raid\d+\S*): ?(?:Disk failure on|not enough operational"
         r"|cannot start dirty degraded)",
         "md/raid1:md0: Disk failure on sdb, disabling device.",
         driver="md",
@@ -238,7 +241,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "md_degraded",
-        r"\bmd\S*: .*\bdegraded\b|\barray is degraded\b|\bvolume .*\bdegraded\b",
+        r"\bmd\S*: .*\bdegraded\b|\bvolume .*\bdegraded\b",
         "md/raid:md0: raid level 5 active with 2 out of 3 devices, degraded",
         driver="md",
         source="drivers/md",
@@ -259,24 +262,23 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "aer",
-        r"^EEH: .*(?:Frozen|has failed|failure|Unable to recover|permanently)"
-        r"|^zpci: .*(?:reports an error|recovery failed)",
+        r"^EEH: .*(?:Frozen|has failed|failure)"
+        r"|^zpci: .*(?:reports an error|recovery failed|reset request failed|Cannot be recovered)",
         "EEH: Frozen PE#fd on PHB#1 detected",
         source="arch/powerpc/kernel/eeh.c, arch/s390/pci/pci_event.c",
     ),
     Rule(
         "aer",
-        r"\bAER: enabled with IRQ|\bDPC: (?:error containment capabilities|enabled with IRQ)",
+        r"\bAER:? enabled with IRQ|\bDPC:? (?:error containment capabilities|enabled with IRQ)",
         "pcieport 0000:00:1c.0: AER: enabled with IRQ 25",
         source="drivers/pci/pcie/aer.c, dpc.c",
         severity="none",
     ),
     Rule(
         "adapter_fault",
-        r"AMD-Vi: .*(?:IO_PAGE_FAULT|ILLEGAL_DEV_TABLE|DEV_TAB_HARDWARE_ERROR|PAGE_TAB_HARDWARE_ERROR"
-        r"|Completion-Wait loop timed out|IOMMU mapping error)"
+        r"AMD-Vi: .*(?:Completion-Wait loop timed out|IOMMU mapping error)"
         r"|\bDMAR: .*(?:fault addr|handling fault status|Allocating \d+-page iova failed)"
-        r"|\bAMD-Vi: Event logged",
+        r"|\bEvent logged \[|\b(?:ILLEGAL_DEV_TABLE_ENTRY|IO_PAGE_FAULT|\w+_HARDWARE_ERROR) device=",
         "DMAR: [DMA Write] Request device [03:00.0] fault addr 1000 [fault reason 05] PTE Write access is not set",
         source="drivers/iommu/amd/iommu.c, drivers/iommu/intel/dmar.c",
     ),
@@ -284,7 +286,7 @@ COMMON: tuple[Rule, ...] = (
         "file_system_error",
         r"\bEXT[234]-fs .*(?:block allocation failed|data will be lost|mounting fs with errors"
         r"|(?:initial|last) error at time|shut down requested|error -\d|Couldn't remount)"
-        r"|\bEXT[234]-fs warning .*(?:directory missing|checksum|corrupt|invalid|bad entry|\berr[ =]-\d"
+        r"|\bEXT[234]-fs warning .*(?:directory missing|checksum|corrupt|invalid|bad directory|\berr[ =]-\d"
         r"|error recorded|in need of filesystem check)",
         "EXT4-fs (sda1): warning: mounting fs with errors, running e2fsck is recommended",
         source="fs/ext4/super.c, fs/ext4/inode.c",
@@ -306,9 +308,9 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"^device-mapper: (?:thin|cache|snapshots?|crypt|integrity|verity\S*|space map \w+|btree\S*"
-        r"|block manager|raid): .*(?:\bfail(?:ed|ure|ing)\b|\berror\b|Invalidating|read-only mode"
-        r"|out-of-data-space|no free (?:data|metadata) space)",
+        r"^device-mapper: (?:(?:thin|cache)(?: metadata)?|snapshots|crypt|integrity|verity\S*|space map \w+"
+        r"|btree(?: spine)?|array|block manager|raid): .*(?:\bfail(?:ed|ure| mode)\b|\berror\b|Invalidating"
+        r"|read-only mode|out-of-data-space|no free (?:data|metadata) space)",
         "device-mapper: thin: 253:4: metadata operation 'dm_pool_commit_metadata' failed: error = -5",
         driver="dm",
         source="drivers/md/dm-thin.c, dm-snap.c, dm-raid.c",
@@ -323,7 +325,7 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         "md_degraded",
         r"(?:md/raid\S*|^raid\d+\S*): .*(?:failed to run raid set|Cannot continue operation|redirecting sector"
-        r"|rescheduling sector|unrecoverable I/O|too many read errors|\d+ read_errors, >)|\bmd: pers->run\(\) failed"
+        r"|rescheduling sector|unrecoverable I/O|too many read errors|\d+ read_errors,? >)|\bmd: pers->run\(\) failed"
         r"|^md\S*: (?:failed to create|invalid) bitmap",
         "md/raid1:md0: redirecting sector 8 to other mirror: sdb1",
         driver="md",

@@ -24,7 +24,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bsmartpqi\b.*(?:\bnot ready\b|no heartbeat|taking controller offline|firmware panic|lockup)",
+        r"\bsmartpqi\b.*(?:\bnot ready\b|no heartbeat)",
         "smartpqi 0000:5c:00.0: controller not ready after 180 seconds",
         driver="smartpqi",
         kernels="4.9-",
@@ -32,16 +32,16 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\b(?:hpsa|cciss)\b.*(?:lockup detected|controller is offline|\bresetting (?:controller"
-        r"|board)|hard reset|soft reset|waiting for (?:device|board))",
+        r"\b(?:hpsa|cciss)\b.*(?:lockup detected|\bresetting array controller|hard reset|soft reset"
+        r"|waiting (?:\d+ secs )?for (?:device|board))",
         "hpsa 0000:05:00.0: controller lockup detected: 0x00130000 after 0",
         driver="hpsa",
         source="drivers/scsi/hpsa.c",
     ),
     Rule(
         "task_abort",
-        r"\b(?:hpsa|cciss)\b.*(?:\bABORT(?:ING|ED)?\b|unsolicited abort|was aborted"
-        r"|\breset(?:ting)? (?:logical|physical|device)|resetting \d+:\d+)",
+        r"\b(?:hpsa|cciss)\b.*(?:\bABORT(?:ING|ED)?\b"
+        r"|\breset(?:ting)? (?:logical|physical|device)|resetting scsi \d)",
         "hpsa 0000:05:00.0: scsi 2:1:0:0: Aborting command Direct-Access HP LOGICAL VOLUME",
         driver="hpsa",
         source="drivers/scsi/hpsa.c",
@@ -72,8 +72,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bmpt[23]sas\S*:\s+(?:handle\(\w+\), ioc_status\((?:scsi (?:ioc|task) terminated|internal error|busy)"
-        r"|scsi_status\([^)]*\)\(\w+\), scsi_state\(.*state terminated)",
+        r"\bmpt[23]sas\S*:\s+(?:(?:dev )?handle\(\w+\), ioc_status\(scsi (?:ioc|task) terminated"
+        r"|ioc_status: (?:internal error|busy)\(|scsi_status\([^)]*\)\(\w+\), scsi_state\(.*state terminated)",
         "mpt3sas_cm0: \thandle(0x001a), ioc_status(scsi ioc terminated)(0x004b), smid(2583)",
         driver="mpt2sas, mpt3sas",
         source="drivers/scsi/mpt3sas/mpt3sas_scsih.c (_scsih_scsi_ioc_info)",
@@ -96,7 +96,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"_ctrl_reset_handler|base_hard_reset_handler|MPTSCSIH.*reset|mptbase: .*(?:Recovered"
+        r"_ctl_(?:\w+_)?reset_handler|base_hard_reset_handler|MPTSCSIH.*reset|mptbase: .*(?:Recovered"
         r"|IOC is in FAULT)",
         "mptscsih: ioc0: WARNING - Issuing Reset from mptscsih_IssueTaskMgmt!!",
         driver="mptsas, mpt3sas",
@@ -104,7 +104,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bfault_state\b|in fault ?state|FW in FAULT|Found FW in FAULT|fault code",
+        r"\bfault_state\b|in fault ?state|fault code",
         "mpt3sas_cm0: fault_state(0x5862)!",
         driver="mpt3sas, megaraid_sas",
         source="drivers/scsi",
@@ -125,8 +125,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"removing (?:handle\(0x|enclosure)|handle\(0x[0-9a-f]+\).*delete"
-        r"|\bmpt[23]sas\S*: .*(?:\bremoved: sas_addr|slot\(\d+\) removed|expander_remove"
+        r"removing (?:handle\(0x|enclosure)|setting delete flag: ?handle\(0x"
+        r"|\bmpt[23]sas\S*: .*(?:\bremoved: sas_addr|expander_remove"
         r"|device is not present)|\bmptsas: ioc\d+: removing ",
         "mpt3sas_cm0: removing handle(0x000a), sas_addr(0x5000c50000000001)",
         driver="mpt3sas",
@@ -141,9 +141,10 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"^mega(?:raid|sas)\S*[ :].*(?:FW restarted|adapter reset|wait(?:ing)? for \d+ (?:command|cmd)s"
+        r"^mega(?:raid|sas)\S*[ :].*(?:FW restarted|reset(?:ting fusion)? adapter"
+        r"|wait(?:ing)? for \d+ (?:command|cmd)s"
         r"|reset+ing the host|outstanding commands\. Max wait|failed to do reset|cannot recover from previous reset"
-        r"|Reset successful|HBA recovery|kill adapter|Adapter is DEAD)",
+        r"|Reset successful|HBA recovery|not operational after \d+ seconds wait|HBA is killed)",
         "megasas: [ 5]waiting for 1 commands to complete",
         driver="megaraid_sas",
         source="drivers/scsi/megaraid",
@@ -158,22 +159,22 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\b(?:aacraid|AAC\d*)\b.*(?:\bIOP reset\b|Host (?:bus|adapter) reset|Adapter kernel panic"
-        r"|BLINK ?LED|Controller reset|adapter reset|SCSI hang|Resetting bus|SCSI bus (?:appears|reset))",
+        r"\b(?:aacraid|AAC\d*)\b.*(?:\bIOP reset\b|Adapter kernel panic|BLINK ?LED|Controller reset|SCSI hang"
+        r"|Resetting bus|SCSI bus appears)",
         "aacraid 0000:86:00.0: Issuing IOP reset",
         driver="aacraid",
         source="drivers/scsi/aacraid",
     ),
     Rule(
         "task_abort",
-        r"\b(?:aacraid|AAC\d*)\b.*(?:Outstanding commands|outstanding cmd|Host adapter abort)",
+        r"\baacraid\b.*(?:Outstanding commands|outstanding cmd|Host adapter abort)",
         "aacraid: Outstanding commands on (0,0,0,0):",
         driver="aacraid",
         source="drivers/scsi/aacraid",
     ),
     Rule(
         "adapter_reset",
-        r"adapter (?:aborted all|is dead|died|appears dead)",
+        r"adapter (?:is |appears )?dead",
         "aacraid: Host adapter appears dead",
         source="drivers/scsi",
     ),
@@ -193,7 +194,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"^mega(?:raid|sas)\S*[ :].*Online Controller Reset\(OCR\)\s*:|disableOnlineCtrlReset",
+        r"^megaraid\S*[ :].*Online Controller Reset\(OCR\)\s*:",
         "megaraid_sas 0000:18:00.0: Online Controller Reset(OCR)  : Enabled",
         driver="megaraid_sas",
         kernels="4.15-",
@@ -202,8 +203,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bmegasas: RESET\b|\bOCR is requested\b|^mega(?:raid"
-        r"|sas)\S*[ :].*(?:pending cmds after reset|previous reset failures|killing (?:adapter|HBA))",
+        r"\bmegasas: RESET\b|\bOCR is requested\b|^mega\S*[ :].*(?:pending cmds after reset|killing adapter)",
         "sd 2:2:3:0: [sdd] megasas: RESET cmd=28 retries=0",
         driver="megaraid_sas",
         source="drivers/scsi/megaraid",
@@ -219,8 +219,9 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "md_degraded",
-        r"^mega.*/(?:WARN|CRIT|FATAL|DEAD)\) - .*(?:\bDEGRADED\b|\bOFFLINE\b|(?<!Enclosure )\b[VP]D \S+ .*(?:failed"
-        r"|missing)|\bRebuild failed)",
+        r"^mega.*/(?:WARN|CRIT|FATAL|DEAD)\) - .*(?:\bDEGRADED\b|\bOFFLINE\b|(?<!Enclosure )\b[VP]D \S+ .*failed"
+        r"|\bRebuild failed)"
+        r"|^mega.*/INFO\) - State change on [VP]D .* to (?:FAILED|OFFLINE)\b",
         "megaraid_sas 0000:03:00.0: 232 (721399863s/0x0001/CRIT) - VD 00/0 is now DEGRADED",
         driver="megaraid_sas",
         kernels="3.17-",
@@ -246,7 +247,8 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "adapter_fault",
         r"^mega.*/(?:CRIT|FATAL|DEAD)\) - |^mega(?:raid|sas)\S*[ :].*(?:Failed from megasas_init_fw"
-        r"|Unknown command completed|Init cmd return status FAILED|Fail(?:ed)? to init)",
+        r"|Unknown command completed|Init cmd return status FAILED|ioc_init_fusion\(\) failed"
+        r"|Fail from megasas_init_)",
         "megaraid_sas 0000:03:00.0: 235 (721399863s/0x0008/CRIT) - Battery has failed and cannot "
         "support data retention",
         driver="megaraid_sas",
@@ -254,8 +256,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bsmartpqi\b.*(?:reset recovery failed|PCI reset (?:prepare|done)|hard reset"
-        r"|soft reset (?:for FW )?(?:triggered|failed|aborted))",
+        r"\bsmartpqi\b.*(?:reset recovery failed|PCI reset (?:prepare|done)|waiting for soft reset status"
+        r"|Online Firmware Activation.*(?:FAILED|ABORTED))",
         "smartpqi 0000:84:00.0: reset recovery failed: -110",
         driver="smartpqi",
         kernels="5.14-",
@@ -273,8 +275,8 @@ DRIVERS: tuple[Rule, ...] = (
         "adapter_fault",
         r"\bhpsa\b.*(?:\bcmd_alloc returned NULL|: out of memory)"
         r"|\baac_fib_send failed with status|\bsge_count \(-?\d+\) is out of range"
-        r"|\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*|mpt[23]sas\S*)\b.*\b(?:failed to (?:allocate|create"
-        r"|configure|initialize)|adapter health - )"
+        r"|\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*)\b.*\b(?:failed to (?:allocate|create)|adapter health - )"
+        r"|\bsmartpqi \S+ error \w+ing "
         r"|^(?:mpt[23]sas|megaraid_sas|smartpqi|hpsa|aacraid|mpi3mr|lpfc|qla2xxx|nvme|pm80xx|mvsas|isci)\b.*\bprobe "
         r".*failed with error",
         "smartpqi 0000:23:00.0: failed to allocate PQI error buffer",
@@ -299,7 +301,8 @@ DRIVERS: tuple[Rule, ...] = (
         "adapter_fault",
         r"\bmpt[23]sas\S* .*(?:fault info from|doorbell (?:handshake .*failed|is in use)|doorbell_\w+: failed"
         r"|handshake failed|failure at \S*drivers/scsi/"
-        r"|discovery errors|dead_ioc thread|Temperature Threshold flags)",
+        r"|pool: \w+ failed|failed (?:allocating|obtaining)|discovery errors|dead_ioc thread"
+        r"|Temperature Threshold flags)",
         "mpt3sas_cm0: doorbell handshake int failed (line=5277)",
         driver="mpt2sas, mpt3sas",
         source="drivers/scsi/mpt3sas/mpt3sas_base.c, mpt3sas_scsih.c",
@@ -314,10 +317,9 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_fault",
-        r"\bmpi3mr\d*: .*(?:\bfault_code\b|\bunrecoverable\b|base_reset failed|Failed ioc_status|pcie link is down)"
+        r"\bmpi3mr\d*: .*(?:\bfault_code\b|\bunrecoverable\b|Failed ioc_status)"
         r"|\bsmartpqi\b.*received invalid response"
-        r"|^mega(?:raid|sas)\S*[ :].*(?:FW responded with invalid status|Marking controller dead)"
-        r"|\b(?:aacraid|AAC\d*)\b.*(?:PCI error detected|Battery: (?:low|dead|fail))",
+        r"|\b(?:aacraid|AAC\d*)\b.*(?:PCI error detected|Battery: (?!OK\b|optimal\b)\w)",
         "mpi3mr0: fault_code 0x0000f002",
         driver="mpi3mr, megaraid_sas, aacraid",
         source="drivers/scsi",
@@ -325,7 +327,7 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "md_degraded",
         r"\bmptbase: ioc\d+: .*(?:PhysDisk .*(?:failed|missing|offline)|volume is now (?:failed"
-        r"|missing))",
+        r"|state unknown))",
         "mptbase: ioc0:   PhysDisk is now failed, out of sync",
         driver="mptbase",
         source="drivers/message/fusion/mptsas.c",
@@ -352,14 +354,14 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bnvme\S*: (?:restart after slot reset|.*; resetting controller)",
+        r"\bnvme\S*: restart after slot reset",
         "nvme nvme0: restart after slot reset",
         driver="nvme",
         source="drivers/nvme/host/pci.c, fc.c",
     ),
     Rule(
         "adapter_fault",
-        r"\bnvme\S*: (?:failed to (?:mark controller|set host mem|set queue count|create)"
+        r"\bnvme\S*: (?:failed to (?:mark controller|set host mem|create)"
         r"|Identify Controller failed|Could not set queue count|Property Set error)"
         r"|\bnvme\S*: async event result "
         r"|\bnvmet: ctrl \d+ fatal error|\bqla2xxx\b.*(?:\bdump ram \S+ failed|\bMBX_\w+ failed)",

@@ -15,13 +15,6 @@ LINKS: tuple[Rule, ...] = (
         source="drivers/ata/libata-eh.c",
     ),
     Rule(
-        "adapter_reset",
-        r"\bhard resetting link\b|\bsoft resetting link\b",
-        "ata3: hard resetting link",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-    ),
-    Rule(
         "timeout",
         r"\bata\d+(?:\.\d+)?: (?:qc timeout|lost interrupt|.*\(timeout\))",
         "ata3.00: qc timeout (cmd 0xec)",
@@ -45,8 +38,8 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\bata\d+(?:\.\d+)?: (?:SError: \{ \S|irq_stat .*(?:fatal|error|PHY))|\(ATA bus error\)"
-        r"|\bata\d+(?:\.\d+)?: .*\b(?:ATA|host|interface) (?:bus|fatal) error",
+        r"\bata\d+(?:\.\d+)?: (?:SError: \{ \S|irq_stat .*(?:error|PHY))|\(ATA bus error\)"
+        r"|\bata\d+(?:\.\d+)?: .*\b(?:host bus|interface fatal) error",
         "ata3: SError: { PHYRdyChg CommWake }",
         driver="libata",
         source="drivers/ata/libata-eh.c",
@@ -55,7 +48,7 @@ LINKS: tuple[Rule, ...] = (
     Rule(
         "device_removed",
         r"\bata\d+(?:\.\d+)?: (?:disabled|disable device|disabling(?! queued)|detaching"
-        r"|revalidation failed|(?:link|port) is slow to respond)|\bata\d+\.\d+: device detached",
+        r"|revalidation failed|(?:link|port) is slow to respond)",
         "ata3.00: revalidation failed (errno=-5)",
         driver="libata",
         source="drivers/ata/libata-eh.c",
@@ -63,8 +56,8 @@ LINKS: tuple[Rule, ...] = (
     Rule(
         "link_event",
         r"\blpfc\d*\b.*(?:\bLink (?:Up|Down) Event|\bPort Down\b|\bPending Link Event|\b(?:FLOGI|PLOGI"
-        r"|PRLI|FDISC|ADISC) (?:failure|failed|timeout)|\bNo retry ELS command"
-        r"|Timeout while waiting for NameServer)",
+        r"|PRLI|FDISC|ADISC) (?:failure|failed|timeout)|\bPRLI DID:\w+ Status:|\bFDISC cmpl status"
+        r"|\bNo retry ELS command|Timeout while waiting for NameServer)",
         "lpfc 0000:04:00.0: 0:1305 Link Down Event x2 received Data: x2 x20 x800110 x0 x0",
         driver="lpfc",
         source="drivers/scsi/lpfc",
@@ -79,7 +72,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"\blpfc\d*\b.*(?:SCSI (?:L|l)ayer (?:I/O Abort|issued (?:Device|Target|LUN) Reset)"
+        r"\blpfc\d*\b.*(?:SCSI layer (?:I/O Abort|issued (?:Device|Target|LUN) Reset)"
         r"|abort handler|Abort outstanding I/O|I/O flush failure)",
         "lpfc 0000:04:00.0: 0:(0):0713 SCSI layer issued Device Reset (0, 1) return x2002",
         driver="lpfc",
@@ -87,7 +80,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\blpfc\d*\b.*(?:Adapter Hardware Error|HBA (?:needs|reset)|issued (?:Bus|Host) Reset"
+        r"\blpfc\d*\b.*(?:Adapter Hardware Error|Restart HBA|issued (?:Bus|Host) Reset"
         r"|Port Status Event|Firmware dump|Resetting board|Reset Needed)",
         "lpfc 0000:04:00.0: 0:0457 Adapter Hardware Error Data: x80000000",
         driver="lpfc",
@@ -97,7 +90,7 @@ LINKS: tuple[Rule, ...] = (
         "link_event",
         r"\bqla2\w+\b.*\b(?:LOOP (?:DOWN|UP) detected|LIP (?:reset )?occurr?ed"
         r"|Asynchronous PORT UPDATE|RSCN database changed|Cable is unplugged|Mark all dev lost"
-        r"|FPIN ELS|Async-\w+ failed|(?:rport|fcport) .*(?:lost|down))",
+        r"|FPIN ELS|Async-\w+ failed|fcport .*(?:lost|down))",
         "qla2xxx [0000:04:00.0]-500b:1: LOOP DOWN detected (2 7 0 0).",
         driver="qla2xxx",
         source="drivers/scsi/qla2xxx",
@@ -107,7 +100,7 @@ LINKS: tuple[Rule, ...] = (
         "adapter_reset",
         r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|aborting ISP|(?:ADAPTER|BUS|LOOP) RESET"
         r"|(?<!for )(?:Firmware|FW) dump(?! (?:template|size))"
-        r"|RISC paused|detected PCI disconnect)|ISP (?:abort|error)",
+        r"|RISC paused|detected PCI disconnect)|\bscsi\(\d+\): .*\bISP abort",
         "qla2xxx [0000:04:00.0]-5003:1: ISP System Error - mbx1=4321h mbx2=0h.",
         driver="qla2xxx",
         source="drivers/scsi/qla2xxx",
@@ -121,7 +114,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "link_event",
-        r"\b(?:bnx2fc|libfc|libfcoe|fnic|qedf|fcoe|bfa)\b.*\b[Ll]ink (?:is )?(?:up|down)\b"
+        r"\b(?:host\d+|qedf_\w+)\b.*\blink (?:is )?(?:up|down)\b"
         r"|\bbfa\b.* connectivity lost for ",
         "bnx2fc: host7: Link down",
         driver="bnx2fc, libfc, fnic, qedf",
@@ -130,10 +123,10 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "link_event",
-        r"\b(?:bnx2fc|libfc|qedf)\b.*\b(?:LOGO|port (?:deleted|logged out)|session (?:upload"
-        r"|offload) (?:failed|timed)|rport .* (?:down|logo))",
-        "host7: libfc: rport 010203: Received LOGO request",
-        driver="bnx2fc, libfc, qedf",
+        r"\bhost\d+: rport [0-9a-f]{6}: Received LOGO|\bbnx2fc\b.*\b(?:logo\b|is in DELETED state"
+        r"|Port is being logged off|ofld_req failed|offload error|Upload compl not received)",
+        "host7: rport 010203: Received LOGO request while in state Ready",
+        driver="bnx2fc, libfc",
         source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
         severity="warning",
     ),
@@ -160,8 +153,8 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_fault",
-        r"\blpfc\d*\b.*(?:initialization error|Adapter failed|Failed to (?:init|issue|allocate|post)"
-        r"|temperature (?:is too high|exceeded))",
+        r"\blpfc\d*\b.*(?:initialization error|Adapter failed|Failed to (?:init|issue|allocate)"
+        r"|temperature exceeded|Adapter is very hot)",
         "lpfc 0000:04:00.0: 0:0324 Config Port initialization error, mbxCmd x88",
         driver="lpfc",
         source="drivers/scsi/lpfc",
@@ -184,21 +177,21 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "medium_error",
-        r"(?:^|\s)res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(media error\)",
+        r"(?<![g-z])res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(media error\)",
         "res 41/40:00:80:b9:74/00:00:00:00:00/40 Emask 0x409 (media error) <F>",
         driver="libata",
         source="drivers/ata/libata-eh.c",
     ),
     Rule(
         "timeout",
-        r"(?:^|\s)res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(timeout\)",
+        r"(?<![g-z])res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(timeout\)",
         "res 40/00:10:d0:5d:a8/00:00:b2:00:00/40 Emask 0x4 (timeout)",
         driver="libata",
         source="drivers/ata/libata-eh.c",
     ),
     Rule(
         "io_error",
-        r"(?:^|\s)res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \((?!timeout|media)\w"
+        r"(?<![g-z])res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \((?!timeout|media)\w"
         r"|\bata\d+(?:\.\d+)?: (?:(?:error|status): \{ [^}]*\b(?:ICRC|IDNF|ABRT|ERR|DF)\b"
         r"|edma_err_cause=|NCQ disabled due to|failed to set xfermode)",
         "ata1.00: error: { ICRC ABRT }",
@@ -224,7 +217,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout",
-        r"^hd[a-t]: (?:lost interrupt|dma_timer_expiry|dma timeout|\w+ timeout|error waiting for DMA)",
+        r"^hd[a-t]: (?:lost interrupt|dma_timer_expiry|\w+ timeout|(?:error|timeout) waiting for DMA)",
         "hda: dma_timer_expiry: dma status == 0x21",
         driver="ide",
         kernels="-5.13",
@@ -232,7 +225,7 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"^ide\d+: (?:unexpected interrupt|reset)",
+        r"^ide\d+(?:\(\?\))?: (?:unexpected interrupt|reset)",
         "ide2: reset timed-out, status=0xd0",
         driver="ide",
         kernels="-5.13",

@@ -14,7 +14,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\breset(?:ting)? (?:\w+ )?(?:host|adapter|controller|bus|scsi bus|link|ioc|ctrl)\b",
+        r"\breset(?:ting)? (?:\w+ )?(?:host|adapter|controller|bus|scsi bus|link)\b",
         "megaraid_sas 0000:03:00.0: resetting fusion adapter scsi0.",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -27,7 +27,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bhost bus reset\b|bus_reset_handler|eh_(?:bus|host)_reset",
+        r"\bhost bus reset\b|eh_(?:bus|host)_reset",
         "scsi host3: eh_bus_reset_handler called",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -45,19 +45,19 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"(?<!Key : )\babort(?:ing|ed)? (?:the |device |sbp2 )?(?:command|task|cmd|scmd|request|operation)\b",
+        r"(?<!Key : )\babort(?:ing|ed)? (?:device |sbp2 )?(?:command|task|cmd|request|operation)\b",
         "sd 0:0:0:0: [sda] tag#3 aborting command",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
     Rule(
         "task_abort",
-        r"\b(?:task|target|device|lun|logical unit)\b(?! after).{0,30}\breset\b",
+        r"\b(?:target|device|lun|logical unit)\b(?! after).{0,30}\breset\b",
         "sd 0:0:0:0: Power-on or device reset occurred",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
     Rule(
         "task_abort",
-        r"\bABORT operation\b|\w*eh_(?:abort|device_reset)|\bDEVICE RESET operation\b|\bscmd\S* abort"
+        r"\bABORT operation\b|\w*eh_(?:abort|device_reset)|\bDEVICE RESET operation\b|\bscmd \S+ abort"
         r"|\bAbort status\b|\bqueue an? (?:ABORT|TARGET RESET) message",
         "sym0:1:0:ABORT operation started.",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
@@ -136,7 +136,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "sense_error",
-        r"Sense Key ?[:=] ?0x0?(?:[1247ade]|b)\b|^Current \S+: sense = 7[01] +(?:[1247ade]|b)\b",
+        r"Sense Key ?[:=] ?0x0?[1247abde]\b|^Current \S+: sense = 7[01] +[1247abde]\b",
         "sd 0:0:0:0: [sda] tag#1 Sense Key : 0x2 [current]",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -167,7 +167,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"\bSynchronizing SCSI cache\b|\bStopping disk\b|\[\w+\] (?:Removing|Detaching)\b",
+        r"\bSynchronizing SCSI cache\b|\bStopping disk\b",
         "sd 3:0:0:0: [sdc] Synchronizing SCSI cache",
         source="drivers/scsi/sd.c",
     ),
@@ -193,7 +193,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"Removing (?:after probe failure|from iommu)|\bnvme\b.*: Device failed to resume",
+        r"\bRemoving after probe failure|\bnvme\b.*: Device failed to resume",
         "nvme nvme0: Removing after probe failure status: -19",
         driver="nvme",
         source="drivers/nvme/host/pci.c",
@@ -215,7 +215,7 @@ SCSI: tuple[Rule, ...] = (
     Rule(
         "io_error",
         r"\b(?:blk_update_request|print_req_error): |\b(?:quiet_error|buffer_io_error"
-        r"|(?:blk_)?print_req_error|raid\d+_end_\w+_request): \d+ callbacks suppressed",
+        r"|blk_print_req_error|raid\d+_end_\w+_request): \d+ callbacks suppressed",
         "blk_update_request: critical nexus, dev sda, sector 8",
         source="block/blk-core.c",
     ),
@@ -260,8 +260,8 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\b(?:kernel resource|device resource|disk resource|zone \w+(?: resources)?"
-        r"|command duration limit exceeded) error, dev ",
+        r"\b(?:kernel resource|device resource|(?:open|active) zones exceeded"
+        r"|duration limit exceeded) error, dev ",
         "device resource error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0",
         kernels="5.9-",
         source="block/blk-core.c",

@@ -1,87 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words that stand beside each other in one rule: each is found by itself, not only the one that the example has."""
+"""Words that stand beside each other in a rule: each is what a kernel prints, and is found by itself."""
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
 import pytest
 
-from storqual_core.host.log_findings import classify
+from storqual_core.host.log_findings import RULES, classify
+from tests.support.log_lines import read_all
 
-LINES = [
-    # PCIe AER, as kernels before 4.17 and after it call the errors
-    *(
-        ("aer", f"pcieport 0000:00:07.0:    [{bit:2}] {name}")
-        for bit, name in (
-            (0, "Receiver Error         (First)"),
-            (6, "Bad TLP"),
-            (7, "Bad DLLP"),
-            (8, "RELAY_NUM Rollover"),
-            (12, "Replay Timer Timeout"),
-            (13, "Advisory Non-Fatal"),
-            (4, "Data Link Protocol"),
-            (5, "Surprise Down Error"),
-            (12, "Poisoned TLP"),
-            (13, "Flow Control Protocol"),
-            (14, "Completion Timeout     (First)"),
-            (15, "Completer Abort"),
-            (16, "Unexpected Completion"),
-            (17, "Receiver Overflow"),
-            (18, "Malformed TLP"),
-            (20, "Unsupported Request"),
-            (21, "ACS Violation"),
-        )
-    ),
-    ("file_system_error", "F2FS-fs (sdz7): Failed to find devices"),
-    ("file_system_error", "F2FS-fs (sdz7): Inconsistent segment (7) type [1, 0] in SSA and SIT"),
-    ("file_system_error", "EXT4-fs (sdz7): error -5 when getting RAID attributes of its drive"),
-    (
-        "file_system_error",
-        "EXT4-fs warning (device sdz7): ext4_clear_journal_err:7: Marking fs in need of filesystem check.",
-    ),
-    ("io_error", "device-mapper: thin: 253:7: no free metadata space available."),
-    ("io_error", "device-mapper: thin: 253:7: switching pool to out-of-data-space (error IO) mode"),
-    ("adapter_reset", "megaraid: 7 outstanding commands. Max wait 180 sec"),
-    ("adapter_reset", "megasas: cannot recover from previous reset failures"),
-    ("task_abort", "sas: task 0x0000000007a7a7a7 is not at LU, I_T nexus reset"),
-    ("task_abort", "sas: trying to find task: I_T nexus reset of dev 7"),
-    ("task_abort", "megaraid abort: 7:7[255:0], fw owner"),
-    ("adapter_fault", "pm80xx0:: pm80xx_chip_init 777:chip_init failed"),
-    ("adapter_fault", "pm80xx0:: process_oq 777:Fatal error of its firmware"),
-    ("adapter_fault", "pm80xx0:: pm80xx_chip_init 777:BAD main config signature 0x7"),
-    ("adapter_fault", "pm80xx0:: mpi_init_check 777:failed to init its queues"),
-    ("adapter_fault", "pm80xx0:: pm80xx_chip_soft_rst 777:SIGNATURE not toggled"),
-    ("adapter_fault", "stex(0000:07:00.0): no handshake signature"),
-    ("adapter_fault", "stex(0000:07:00.0): firmware not operational"),
-    ("adapter_fault", "ibmvscsi 30000007: connection lost, its partner went down"),
-    ("adapter_fault", "ibmvfc 30000007: Client partner or host queue closed"),
-    ("adapter_fault", "ibmvfc 30000007: Host partner adapter deregistered or failed (rc=7)"),
-    ("adapter_fault", "ibmvfc 30000007: link down event of its host"),
-    ("adapter_fault", "ufshcd-qcom 1d87000.ufs: hibern8 enter failed. ret = -110"),
-    ("adapter_fault", "ufshcd-qcom 1d87000.ufs: ufshcd_verify_dev_init: NOP OUT failed -110"),
-    ("adapter_fault", "ufs_device_wlun 7:0:0:49488: START_STOP failed for power mode: 1"),
-    ("path_failed", "nvme nvme7: keep-alive failed: 7"),
-    ("path_failed", "nvme nvme7: association establishment failed, retrying in 7 seconds"),
-    ("path_failed", "nvme nvme7: failed to connect queue: 7 ret=-110"),
-    ("path_failed", "nvme nvme7: Connect rejected: status 7 (nvme status code)."),
-    ("path_failed", "nvme nvme7: Connect Invalid Data Parameter, subsysnqn of nobody"),
-    ("task_abort", "aic7xxx_dev_reset returns 0x2003"),
-    ("task_abort", "(scsi7:A:7:0): SCB 7 - Abort Completed."),
-    ("task_abort", "scsi7:0:7:0: Cmd aborted from QINFIFO"),
-    ("task_abort", "Recovery SCB completes"),
-    ("adapter_fault", "scsi7: ahc_intr: HOST_MSG_LOOP bad phase 0x7"),
-    ("adapter_fault", "scsi7: ahc_intr - referenced scb not valid during SEQINT 0x77 scb(7)"),
-    ("timeout", "res 40/00:00:00:00:00/00:00:00:00:00/00 Emask 0x4 (timeout)"),
-    (
-        "timeout",
-        "cmd 60/08:00:07:00:00/00:00:00:00:00/40 tag 7 res 40/00:00:00:00:00/00:00:00:00:00/00 Emask 0x4 (timeout)",
-    ),
-    (
-        "io_error",
-        "cmd 60/08:00:07:00:00/00:00:00:00:00/40 tag 7 res 51/84:00:00:00:00/00 Emask 0x1 (device error)",
-    ),
-]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storqual_core.host.log_rule import Rule
+
+LINES = read_all()
+SEVERAL = [rule for rule in RULES if "|" in rule.pattern]
 
 
-@pytest.mark.parametrize(("kind", "line"), LINES, ids=[line[-60:] for _, line in LINES])
-def test_each_word_of_a_rule_is_found_by_itself(kind: str, line: str) -> None:
-    assert classify(line) == kind
+@pytest.mark.parametrize(
+    ("kind", "line"), LINES, ids=[f"{number}-{line[-40:]}" for number, (_, line) in enumerate(LINES)]
+)
+def test_a_line_is_of_its_kind(kind: str, line: str) -> None:
+    assert (classify(line) or "none") == kind
+
+
+def without(pattern: str) -> Iterator[tuple[str, str]]:
+    """Each alternative of a pattern, with the pattern without it; those of what must not follow are left out."""
+    # where a group begins (-1: the pattern itself), whether it must not match, where its alternatives begin
+    groups: list[tuple[int, bool, list[int]]] = [(-1, False, [0])]
+    place, in_class = 0, False
+    while place <= len(pattern):
+        letter = pattern[place : place + 1]
+        if letter == "\\":
+            place += 2
+            continue
+        if in_class:
+            in_class = letter != "]"
+        elif letter == "[":
+            in_class = True
+            place += pattern[place + 1 : place + 2] in ("]", "^")
+        elif letter == "(":
+            head = re.match(r"\((?:\?(?:[:=!]|<[=!]|[a-z-]+:))?", pattern[place:])
+            assert head
+            groups.append((place, "!" in head.group() or groups[-1][1], [place + head.end()]))
+            place += head.end()
+            continue
+        elif letter == "|":
+            groups[-1][2].append(place + 1)
+        elif letter in (")", ""):
+            _, never, begins = groups.pop()
+            ends = [*(begin - 1 for begin in begins[1:]), place]
+            if len(begins) > 1 and not never:
+                for begin, end in zip(begins, ends, strict=True):
+                    rest = pattern[: begin - (begin != begins[0])] + pattern[end + (begin == begins[0]) :]
+                    yield pattern[begin:end], rest
+        place += 1
+
+
+def test_a_pattern_is_taken_apart_at_its_bars() -> None:
+    assert list(without(r"a(?:b|[|)]c|\|d)(?!e|f)|g")) == [
+        ("b", r"a(?:[|)]c|\|d)(?!e|f)|g"),
+        ("[|)]c", r"a(?:b|\|d)(?!e|f)|g"),
+        (r"\|d", r"a(?:b|[|)]c)(?!e|f)|g"),
+        (r"a(?:b|[|)]c|\|d)(?!e|f)", "g"),
+        ("g", r"a(?:b|[|)]c|\|d)(?!e|f)"),
+    ]
+
+
+@cache
+def known_lines() -> tuple[str, ...]:
+    """Every line that a test holds to its kind."""
+    return (*(rule.example for rule in RULES), *(line for _, line in LINES))
+
+
+@pytest.mark.parametrize("rule", SEVERAL, ids=[f"{number}-{rule.kind}" for number, rule in enumerate(SEVERAL)])
+def test_each_alternative_of_a_rule_has_a_line_that_fits_by_it_alone(rule: Rule) -> None:
+    """One that no line needs is misspelled, or says what another says already."""
+    whole = re.compile(rule.pattern, re.IGNORECASE)
+    fitting = [line for line in known_lines() if whole.search(line)]
+    idle = [
+        words
+        for words, rest in without(rule.pattern)
+        if all(re.search(rest, line, re.IGNORECASE) for line in fitting)
+    ]
+    assert idle == []

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of the kernel's log with their kinds, from files.
+
+Each line of a file is a kind (`none` for what is ordinary), a tab, and the line as dmesg prints it without its stamp,
+with numbers and names of our own. A remark names the source of the kernel that prints the lines below it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[1] / "unit" / "storqual_core" / "host" / "log_lines"
+
+
+def read_all() -> list[tuple[str, str]]:
+    """Kind and text of each line."""
+    found = []
+    for path in sorted(FOLDER.glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            kind, tab, text = line.partition("\t")
+            assert line.startswith("# ") or (kind and tab and text), (path.name, line)
+            if tab and not line.startswith("# "):
+                found.append((kind, text))
+    return found
