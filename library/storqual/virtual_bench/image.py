@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.places import cache_folder, locked
 from storqual_core.kit.command import run
-from storqual_core.kit.errors import ToolError
+from storqual_core.kit.errors import MissingToolError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -293,9 +293,12 @@ def _build(folder: Path, sources: AptSources, say: Callable[[str], None]) -> Non
     work = Path(tempfile.mkdtemp(prefix=f"{digest[:12]}.", dir=folder.parent))
     try:
         say(f"building the bench image from {sources.origin}; this happens once and takes some minutes")
-        _debootstrap(work, sources, digest, root_uuid)
-        _make_disk(work, root_uuid)
-        _make_disc(work)
+        try:
+            _debootstrap(work, sources, digest, root_uuid)
+            _make_disk(work, root_uuid)
+            _make_disc(work)
+        except MissingToolError as problem:
+            raise ToolError(f"{problem}; `make setup-bench` installs what a virtual bench needs") from problem
         (work / "sources.json").write_text(_sources_text(work / "sources.tar"), encoding="utf-8")
         (work / "apt.conf").write_text("\n".join(sources.options) + "\n", encoding="utf-8")
         for leftover in ("root.tar", "tree.tar", "customize", "given.sources", "sources.tar"):

@@ -12,6 +12,7 @@ import pytest
 
 from storqual.virtual_bench import image
 from storqual.virtual_bench.image import AptSources, image_digest
+from storqual_core.kit.errors import ToolError
 
 RECIPE = Path(image.__file__).parent / "recipe"
 SOURCES = AptSources("here", "Types: deb\n")
@@ -84,3 +85,14 @@ def test_the_scripts_of_the_recipe_are_shell() -> None:
             checked = subprocess.run(["sh", "-n", str(file)], capture_output=True, text=True, check=False)
             assert checked.returncode == 0, checked.stderr
             assert file.stat().st_mode & 0o100, f"{file} is not executable"
+
+
+def test_a_machine_without_the_tools_is_told_what_installs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "choose_sources", lambda: SOURCES)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("STORQUAL_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(ToolError, match=r"`mmdebstrap` is not installed .*; `make setup-bench` installs what"):
+        image.ensure_image()
+    assert [path.name for path in (tmp_path / "cache" / "bench-image").iterdir()] == ["lock"]
