@@ -103,6 +103,13 @@ def test_a_phase_runs_alone(name: str, lab: Lab) -> None:
     assert ended.code == 0, ended.output
 
 
+@pytest.mark.parametrize("name", ["provision.yml", "setup.yml"])
+def test_a_drop_that_was_not_named_is_bad_input(name: str, lab: Lab) -> None:
+    ended = play(lab.folder, name)
+    assert ended.code == 3, ended.output
+    assert "unknown drop ''; expected one of" in ended.output
+
+
 def test_measuring_alone_measures_what_was_planned(measured: Lab) -> None:
     kinds = events(measured.run)
     assert "provision_failed" not in kinds
