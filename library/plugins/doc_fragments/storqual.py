@@ -97,4 +97,8 @@ options:
         error counter that grows and errors in the kernel's log are failures. 0 skips this.
     type: float
     default: 30
+  log_rules:
+    description: Rules for the kernel's log during the soak. The action plugin passes the shipped ones.
+    type: list
+    elements: dict
 """

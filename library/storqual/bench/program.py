@@ -35,7 +35,8 @@ def program_bytes(core: Path | None = None) -> bytes:
     data.write(b"#!/usr/bin/env python3\n")
     with zipfile.ZipFile(data, "a", zipfile.ZIP_STORED) as archive:
         _add(archive, "__main__.py", _MAIN.encode())
-        for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).as_posix()):
+        shipped = (path for path in folder.rglob("*") if path.suffix in (".py", ".json"))
+        for path in sorted(shipped, key=lambda path: path.relative_to(folder).as_posix()):
             _add(archive, f"storqual_core/{path.relative_to(folder).as_posix()}", path.read_bytes())
     return data.getvalue()
 

@@ -355,12 +355,12 @@ class LiveBench:
 
     def findings(self) -> list[str]:
         """The kernel's log since boot. Raises NotJudgedError when it could not be read."""
-        from storqual_core.host.log_findings import find_all  # noqa: PLC0415 - as above
+        from storqual_core.host.log_findings import errors_of, find_all  # noqa: PLC0415 - as above
 
         lines = self._looked["kernel_log"]
         if lines is None:
             raise NotJudgedError(f"{self.bench}: the kernel's log could not be read (dmesg was refused)")
-        return [finding.sentence() for finding in find_all(lines)]
+        return [finding.sentence() for finding in errors_of(find_all(lines))]
 
     def throttled(self, drives: Sequence[str], depth: int) -> Iterator[Setting]:
         """Whether a depth that the drives have already is in effect; nothing is set, other depths prove nothing."""

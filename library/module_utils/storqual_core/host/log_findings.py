@@ -11,18 +11,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Iterable, Pattern
 
-from .log_rule import KINDS, Rule
-from .log_rules_common import COMMON
-from .log_rules_drivers import DRIVERS
-from .log_rules_links import LINKS
-from .log_rules_scsi import SCSI
+from .log_rule import KINDS, SEVERITIES, Rule, shipped_rules
 
 MARKER = "storqual: "
-RULES: tuple[Rule, ...] = (*DRIVERS, *LINKS, *COMMON, *SCSI)
-"""The shipped rules."""
-
 _EVIDENCE_LINES = 5
 _OF_ANY_DRIVER = ("kernel_bug", "memory_short", "hung_task", "aer")
 _OTHERS = re.compile(
@@ -73,9 +67,10 @@ _CODES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of trouble: how many lines said so, and the first few of them."""
+    """One kind of trouble at one severity (error or warning): the number of lines, and the first few of them."""
 
     kind: str
+    severity: str
     count: int
     lines: tuple[str, ...]
 
@@ -100,17 +95,21 @@ def decode_log_info(line: str) -> str:
     )
 
 
-@lru_cache(maxsize=8)
-def _compiled(rules: tuple[Rule, ...]) -> tuple[Pattern[str] | None, dict[str, Pattern[str]]]:
-    """What is ordinary, and the patterns by kind, compiled when the kernel first says something."""
-    ordinary = [rule.pattern for rule in rules if rule.severity == "none"]
-    kinds = {
-        kind: [rule.pattern for rule in rules if rule.kind == kind and rule.severity != "none"] for kind in KINDS
-    }
-    return (
-        _any(ordinary) if ordinary else None,
-        {kind: _any(patterns) for kind, patterns in kinds.items() if patterns},
-    )
+class _Patterns:
+    """Rules compiled: what is ordinary, and one expression for each kind and severity, the most serious first."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        ordinary = [rule.pattern for rule in rules if rule.severity == "none"]
+        self.ordinary = _any(ordinary) if ordinary else None
+        self.findings: list[tuple[str, str, Pattern[str]]] = []
+        for severity, kind in product(SEVERITIES[:-1], KINDS):
+            patterns = [rule.pattern for rule in rules if (rule.kind, rule.severity) == (kind, severity)]
+            if patterns:
+                self.findings.append((kind, severity, _any(patterns)))
+
+
+# compiled when the kernel first logs something
+_compiled = lru_cache(maxsize=8)(_Patterns)
 
 
 def _any(patterns: Iterable[str]) -> Pattern[str]:
@@ -122,30 +121,47 @@ def classify(text: str, own: tuple[Rule, ...] = ()) -> str | None:
 
     `own` are a bench's rules: they decide before the shipped ones.
     """
+    found = _kind_and_severity(text, own, shipped_rules())
+    return found[0] if found else None
+
+
+def _kind_and_severity(text: str, own: tuple[Rule, ...], shipped: tuple[Rule, ...]) -> tuple[str, str] | None:
     text = _STAMP.sub("", text, count=1)
     if text.startswith(MARKER):
         return None
-    for rules in (own, RULES) if own else (RULES,):
-        ordinary, kinds = _compiled(rules)
-        if ordinary is not None and ordinary.search(text):
+    for rules in (own, shipped) if own else (shipped,):
+        patterns = _compiled(rules)
+        if patterns.ordinary is not None and patterns.ordinary.search(text):
             return None
-        others = rules is RULES and _OTHERS.search(text) is not None
-        for kind, pattern in kinds.items():
+        others = rules is shipped and _OTHERS.search(text) is not None
+        for kind, severity, pattern in patterns.findings:
             if (not others or kind in _OF_ANY_DRIVER) and pattern.search(text):
-                return kind
+                return kind, severity
     return None
 
 
-def find_all(lines: Iterable[str], own: tuple[Rule, ...] = ()) -> list[Finding]:
-    """Findings in `lines` (without time stamps): each kind once, in order of rank, with its first lines."""
-    evidence: dict[str, list[str]] = {}
-    counts: dict[str, int] = {}
+def find_all(
+    lines: Iterable[str], own: tuple[Rule, ...] = (), shipped: tuple[Rule, ...] | None = None
+) -> list[Finding]:
+    """Findings in `lines`: each kind and severity once, errors first, in order of rank, with its first lines.
+
+    `own` are a bench's rules, `shipped` the rules of the data file, for a process that cannot read it.
+    """
+    shipped = shipped_rules() if shipped is None else shipped
+    evidence: dict[tuple[str, str], list[str]] = {}
+    counts: dict[tuple[str, str], int] = {}
     for line in lines:
         for part in line.splitlines() or [""]:
-            kind = classify(part, own)
-            if kind is not None:
-                counts[kind] = counts.get(kind, 0) + 1
-                kept = evidence.setdefault(kind, [])
+            found = _kind_and_severity(part, own, shipped)
+            if found is not None:
+                counts[found] = counts.get(found, 0) + 1
+                kept = evidence.setdefault(found, [])
                 if len(kept) < _EVIDENCE_LINES:
                     kept.append(part[:400])
-    return [Finding(kind, counts[kind], tuple(evidence[kind])) for kind in KINDS if kind in counts]
+    ranked = ((kind, severity) for severity, kind in product(SEVERITIES, KINDS))
+    return [Finding(*found, counts[found], tuple(evidence[found])) for found in ranked if found in counts]
+
+
+def errors_of(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that are a reason to doubt a launch, or fail a check."""
+    return [finding for finding in findings if finding.severity == "error"]

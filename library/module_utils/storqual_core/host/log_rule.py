@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rule for lines of the kernel's log, and how a bench's own rules are read.
-
-A rule is data: what a line looks like, what it means, which driver prints it in which kernels, where that is known
-from, and a line of that kind. The line is the rule's test.
-"""
+"""Rules for lines of the kernel's log: the shipped ones (`data/kernel_log.json`) and those of a bench."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Mapping, Sequence
+
+from ..data import read_table
 
 KINDS: Mapping[str, str] = {
     "kernel_bug": "the kernel found a fault in itself",
@@ -29,10 +28,10 @@ KINDS: Mapping[str, str] = {
     "adapter_fault": "an adapter reported a fault of its own",
     "io_error": "I/O failed",
 }
-"""What each kind of trouble is in words, most telling first."""
+"""Kinds of findings with their meaning, the most serious first."""
 
 SEVERITIES = ("error", "warning", "none")
-"""How bad a line is; `none` says that lines of this look are ordinary, whatever other rules say."""
+"""error: a reason to doubt a launch; warning: shown only; none: an ordinary line, whatever other rules match."""
 
 _MOST = 200
 _LONGEST = 400
@@ -40,7 +39,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Rule:
-    """Lines that fit `pattern` (a regular expression, without regard to case) are of `kind`; `example` is one.
+    """Lines that match `pattern` (a regular expression, without regard to case) are of `kind`; `example` is one.
 
     `driver` prints them, in the kernel versions `kernels` (`4.9-`, `-5.13`; empty: all that are known); `source` says
     where that is known from.
@@ -53,6 +52,12 @@ class Rule:
     severity: str = "error"
     kernels: str = ""
     source: str = ""
+
+
+@lru_cache(maxsize=1)
+def shipped_rules() -> tuple[Rule, ...]:
+    """The rules of `data/kernel_log.json`. Raises StorqualError where it is not shipped."""
+    return tuple(Rule(**row) for row in read_table("kernel_log")["rules"])
 
 
 def read_rules(entries: object, where: str, problems: list[str]) -> tuple[Rule, ...]:

@@ -32,5 +32,6 @@ FIRMWARE: Spec = {
     "consent": WORDS,
     "state": {"type": "str", "choices": ["present", "proven"], "default": "present"},
     "soak_s": {"type": "float", "default": 30},
+    "log_rules": {"type": "list", "elements": "dict"},
 }
 """For a module that flashes."""

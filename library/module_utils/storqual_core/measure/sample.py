@@ -19,7 +19,7 @@ from typing import Any, Mapping, Sequence
 from ..guard.writes import Reading, end_line
 from ..host.counters import TICK_NS, Snapshot, adapter_vectors, ticks_are_measured
 from ..host.kernel_log import KernelLog, Record, texts
-from ..host.log_findings import Finding, find_all
+from ..host.log_findings import Finding, errors_of, find_all
 from ..host.log_rule import Rule
 from .batch_file import Block, Launch
 from .copy_result import Copies
@@ -353,7 +353,7 @@ def report_log(log: KernelLog, launch: Launch | None, time: str, rules: tuple[Ru
     overflows = log.overflowed
     records = log.read()
     findings = find_all((record.text for record in records if record.from_kernel), rules)
-    doubts = [finding.sentence() for finding in findings]
+    doubts = [finding.sentence() for finding in errors_of(findings)]
     if log.overflowed != overflows:
         doubts.append("kernel log: it overflowed, some of its lines were never read")
     return LogReport([_log_line(records, findings, launch, time)] if records else [], doubts)
@@ -368,6 +368,7 @@ def _log_line(records: list[Record], findings: list[Finding], launch: Launch | N
         "findings": [
             {
                 "kind": finding.kind,
+                "severity": finding.severity,
                 "line": finding.lines[0],
                 "lines": list(finding.lines),
                 "count": finding.count,

@@ -328,7 +328,7 @@ def _finding(finding: object, event: store.Event, ended: float) -> Moment:
         str(finding.get("time") or event.time),
         ", ".join(filter(None, [session, where])),
         "\n".join(told),
-        serious=True,
+        serious=finding.get("severity") != "warning",
         finding=True,
     )
 

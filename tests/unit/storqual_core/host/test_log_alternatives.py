@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.host.log_findings import RULES, classify
+from storqual_core.host.log_findings import classify
+from storqual_core.host.log_rule import shipped_rules
 from tests.support.log_lines import read_all
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from storqual_core.host.log_rule import Rule
 
 LINES = read_all()
+RULES = shipped_rules()
 SEVERAL = [rule for rule in RULES if "|" in rule.pattern]
 
 

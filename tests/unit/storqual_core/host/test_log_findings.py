@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.host.log_findings import KINDS, classify, decode_log_info, find_all
+from storqual_core.host.log_findings import KINDS, classify, decode_log_info, errors_of, find_all
 from tests.support.log_lines import read_all
 
 LINES = read_all()
@@ -18,7 +18,8 @@ ORDINARY = [line for kind, line in LINES if kind == "none"]
 def test_each_kind_is_reported_once_with_its_lines() -> None:
     lines = [line for _, line in reversed(TROUBLE)] * 3 + ORDINARY
     found = find_all(lines)
-    assert [finding.kind for finding in found] == [kind for kind in KINDS if kind in dict(TROUBLE)]
+    errors = errors_of(found)
+    assert [finding.kind for finding in errors] == [kind for kind in KINDS if kind in dict(TROUBLE)]
     bug = found[0]
     assert bug.count == 3 * sum(kind == "kernel_bug" for kind, _ in TROUBLE)
     assert len(bug.lines) == 5
@@ -30,7 +31,8 @@ def test_each_kind_is_reported_once_with_its_lines() -> None:
 def test_counts_add_up_and_order_does_not_matter(lines: list[str]) -> None:
     found = find_all(lines)
     assert sum(finding.count for finding in found) == sum(classify(line) is not None for line in lines)
-    assert {f.kind: f.count for f in found} == {f.kind: f.count for f in find_all(reversed(lines))}
+    counts = {(finding.kind, finding.severity): finding.count for finding in found}
+    assert counts == {(other.kind, other.severity): other.count for other in find_all(reversed(lines))}
 
 
 @given(st.text())

@@ -7,8 +7,20 @@ import re
 
 import pytest
 
-from storqual_core.host.log_findings import RULES, classify, find_all
-from storqual_core.host.log_rule import Rule, read_rules
+from storqual_core.data import read_table
+from storqual_core.host.log_findings import classify, errors_of, find_all
+from storqual_core.host.log_rule import Rule, read_rules, shipped_rules
+
+RULES = shipped_rules()
+
+
+def test_the_shipped_rules_are_held_to_what_a_bench_s_own_are() -> None:
+    problems: list[str] = []
+    rows = read_table("kernel_log")["rules"]
+    # the shipped ones are more, and some are longer, than what a bench may bring
+    read = [read_rules([row], "kernel_log.json", problems) for row in rows]
+    assert [problem for problem in problems if "at most 400" not in problem] == []
+    assert sum(map(len, read)) > 150
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[f"{number}-{rule.kind}" for number, rule in enumerate(RULES)])
@@ -55,3 +67,15 @@ def test_a_rule_that_is_wrong_is_told(entries: object, words: str) -> None:
     problems: list[str] = []
     assert read_rules(entries, "storqual_kernel_rules", problems) == ()
     assert words in problems[0]
+
+
+def test_a_warning_is_shown_and_is_no_reason_to_doubt() -> None:
+    lines = ["sd 1:0:0:1: alua: port group 01 state U non-preferred supports TolUsNA", "acme_sr: stuck", QUIET_ONE]
+    problems: list[str] = []
+    own = read_rules([{**OWN, "severity": "warning"}], "r", problems)
+    assert [(finding.kind, finding.severity) for finding in find_all(lines, own)] == [
+        ("adapter_reset", "error"),
+        ("timeout", "warning"),
+        ("path_failed", "warning"),
+    ]
+    assert [finding.kind for finding in errors_of(find_all(lines, own))] == ["adapter_reset"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Mapping, Sequence, Union
@@ -13,7 +14,8 @@ from typing import Any, Callable, Mapping, Sequence, Union
 from ...guard.claims import read_claims
 from ...host.error_counters import read_error_counters
 from ...host.kernel_log import KernelLog
-from ...host.log_findings import find_all
+from ...host.log_findings import errors_of, find_all
+from ...host.log_rule import Rule
 from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, StorqualError, ToolError
 from ...kit.lock import BenchLock
@@ -37,10 +39,13 @@ def soak(
     machine: Machine,
     names: Sequence[str],
     seconds: float,
-    sleep: Callable[[float], None],
+    sleep: Callable[[float], None] = time.sleep,
     log_device: str = "/dev/kmsg",
+    rules: tuple[Rule, ...] | None = None,
 ) -> str:
     """Read the drives with these kernel names for `seconds`; what was seen, as part of a sentence.
+
+    `rules` are the shipped rules for the kernel's log, where the process has no data files (an Ansible module).
 
     Raises ToolError with everything that was wrong.
     """
@@ -54,7 +59,8 @@ def soak(
     with closing(KernelLog(log_device)) as log:
         with random_reads(list(paths.values()), OFFERED) as tally:
             sleep(seconds)
-        findings = find_all(record.text for record in log.read() if record.from_kernel)
+        lines = [record.text for record in log.read() if record.from_kernel]
+        findings = errors_of(find_all(lines, shipped=rules))
         unread = log.reason
     problems = [f"a read failed: {told}" for told in tally.failures]
     problems += [f"{path} answered no read" for path, count in tally.reads.items() if count == 0]
@@ -80,11 +86,6 @@ def _rebind(pci: str) -> None:
     rebind(Machine(), pci, _RESET_S)
 
 
-def _soak(names: Sequence[str], seconds: float) -> str:
-    """Soak drives of this bench."""
-    return soak(Machine(), names, seconds, time.sleep)
-
-
 @dataclass(frozen=True)
 class Step:
     """How a module was called: bench state, run, check mode, and whether only the proof after a boot is wanted.
@@ -100,7 +101,7 @@ class Step:
     soak_s: float = 0.0
     boot: Callable[[], str] = boot_id
     rebind: Callable[[str], None] = _rebind
-    soak: Callable[[Sequence[str], float], str] = _soak
+    soak: Callable[[Sequence[str], float], str] = partial(soak, Machine())
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -151,7 +152,15 @@ def flash_as_given(
     state_dir, call = given["state_dir"], given["run"]
     request = read_request(given, check=check)
     access = Access(state_dir, call, tuple(given["consent"]), run, Machine())
-    step = Step(state_dir, call, check=check, proof=given["state"] == "proven", soak_s=given["soak_s"])
+    rows = given.get("log_rules")
+    step = Step(
+        state_dir,
+        call,
+        check=check,
+        proof=given["state"] == "proven",
+        soak_s=given["soak_s"],
+        soak=partial(soak, Machine(), rules=None if rows is None else tuple(Rule(**row) for row in rows)),
+    )
     return provision_firmware(request, owners(access), step)
 
 
