@@ -23,8 +23,7 @@ from storqual.inputs.drop import Firmware, Rollback, Signature
 from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload
 from storqual.metrics import METRICS
-from storqual.robustness.fault import Way
-from storqual.robustness.faults import FAULTS
+from storqual_core.data.faults import FAULTS, Way
 from storqual_core.kit.settings import SECTIONS, Setting, section_of
 
 _COST = {

@@ -14,13 +14,13 @@ from storqual.robustness.derived import derive_trial, head_line, keep_lines, kep
 from storqual.robustness.external_results import external_checks
 from storqual.robustness.external_runs import FOLDER as PROGRAMS
 from storqual.robustness.external_runs import PlannedExternal, derive_program, keep_external, read_external, run_line
-from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.images import Logged
 from storqual.robustness.log_writes import FLUSH
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.store import FOLDER, TrialRunFiles, keep_record, read_trials
 from storqual.run import Run, append_check, append_event, read_run
 from storqual.trials.campaign import TrialRequest, plan_campaign
+from storqual_core.data.faults import LOGGING_WAY
 
 SUITE = """\
 kind: robustness

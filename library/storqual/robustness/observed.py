@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storqual.robustness.fault import KERNEL_GRACE_S
 from storqual.robustness.oracle import Oracle
+from storqual_core.data.faults import KERNEL_GRACE_S
 from storqual_core.trial.load import OTHER_DATA
 
 STALL_S = 1.0

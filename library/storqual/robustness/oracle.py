@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.robustness.fault import Keeps
 from storqual_core.trial.load import FLUSH, OTHER_DATA, READ, WRITE, WRITE_THROUGH
 from storqual_core.trial.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
 
@@ -100,7 +99,7 @@ class Oracle:
         ends = [end for begin, end in self.flushes if begin >= write.end]
         return min(ends) if ends else None
 
-    def judge(self, runs: Iterable[Sequence[Any]], keeps: Keeps, *again: Iterable[Sequence[Any]]) -> list[Violation]:
+    def judge(self, runs: Iterable[Sequence[Any]], keeps: str, *again: Iterable[Sequence[Any]]) -> list[Violation]:
         """What was read back `(sector, count, code, sequence)`, held against the list; `again` are later readings.
 
         What was wrong at first and right in one of these is on the drive, and was read stale.
@@ -122,7 +121,7 @@ class Oracle:
         """How many written sectors were never read back: without them nothing is proven."""
         return len(set(self._at) - {sector for sector, _ in _sectors(runs)})
 
-    def _one(self, sector: int, code: str, sequence: int, keeps: Keeps) -> Violation | None:
+    def _one(self, sector: int, code: str, sequence: int, keeps: str) -> Violation | None:
         """What is wrong with one sector, None when nothing is."""
         order = self._at.get(sector)
         if not order:
@@ -148,7 +147,7 @@ class Oracle:
             found=sequence,
         )
 
-    def _must(self, order: Sequence[int], keeps: Keeps) -> Write | None:
+    def _must(self, order: Sequence[int], keeps: str) -> Write | None:
         for number in reversed(order):
             write = self.writes[number]
             if not write.problem and (keeps == "acknowledged" or self.flushed(write) is not None):

@@ -14,9 +14,8 @@ from typing import Any
 
 from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.shape import raise_all
-from storqual.robustness.fault import Fault, Way
-from storqual.robustness.faults import FAULTS
 from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
+from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.kit.errors import BadInputError
 
 _TRIAL_S = {"virtual": 8.0, "hardware": 4.0}
@@ -188,7 +187,7 @@ def _boots_with(begin: str, lines: Sequence[Sequence[str]]) -> bool:
 
 
 def _way(trial: PlannedTrial) -> Way:
-    return next(way for way in FAULTS[trial.fault].ways if way.name == trial.way)
+    return WAYS[trial.way][1]
 
 
 def _sessions(arms: Sequence[str], count: int) -> list[tuple[str, str]]:

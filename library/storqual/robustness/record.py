@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.robustness.fault import Fault, Way, unproven
-from storqual.robustness.faults import LOGGING_WAY, way_of
 from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
+from storqual_core.data.faults import LOGGING_WAY, WAYS, Fault, Way
 from storqual_core.host.log_findings import find_all
 from storqual_core.trial.bench_faults import OTHER_VALUE
 from storqual_core.trial.sectors import UNREADABLE
@@ -80,7 +79,7 @@ def _void(seen: Observed, way: Way) -> list[str]:
         return ["the load never began"]
     if seen.fault_begin is None:
         return [f"the fault was never begun{': ' + seen.fault_failed if seen.fault_failed else ''}"]
-    lacking = unproven(way, frozenset(name for _, name, _ in seen.seen), seen.lines_of_fault())
+    lacking = way.unproven(frozenset(name for _, name, _ in seen.seen), seen.lines_of_fault())
     if lacking:
         others = [text for _, name, text in seen.seen if name == OTHER_VALUE]
         told = "; ".join([*others[-1:], *([seen.fault_failed] if seen.fault_failed else [])])
@@ -163,7 +162,7 @@ def record_of(
 ) -> dict[str, Any]:
     """The trial's line in trials.jsonl: what was planned, what it showed, and its timeline in seconds of the load."""
     began = seen.loading or 0
-    recovery = _recovery_s(seen, way_of(str(trial["way"]))[1])
+    recovery = _recovery_s(seen, WAYS[str(trial["way"])][1])
     clock = [*((at, "fault", "begin") for at in [seen.fault_begin] if at is not None)]
     clock += [(at, "fault", "end") for at in [seen.fault_end] if at is not None]
     clock += [(at, "proof", f"{name}: {text}") for at, name, text in seen.seen]

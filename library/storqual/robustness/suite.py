@@ -14,7 +14,7 @@ from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
 from storqual.inputs.suite import Requirement
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual.robustness.external_suite import External, external_problems
-from storqual.robustness.faults import FAULTS
+from storqual_core.data.faults import FAULTS
 
 KIND = "robustness"
 SECTOR = 512

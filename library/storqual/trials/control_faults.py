@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storqual.base.text import telling_line
-from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.log_writes import read_log
 from storqual.trials.link import Link, LinkError
 from storqual.trials.paths import active_paths, await_paths
@@ -22,6 +21,7 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import PowerState, power_state, reset
 from storqual.virtual_bench.qemu import device_arguments
 from storqual.virtual_bench.qmp import Monitor, converse
+from storqual_core.data.faults import LOGGING_WAY
 from storqual_core.kit.errors import StorqualError, ToolError
 
 _EVENT_S = 20.0

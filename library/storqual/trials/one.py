@@ -17,8 +17,6 @@ from typing import Any
 from storqual.base.text import telling_line
 from storqual.bench.program import build_program
 from storqual.robustness.derived import derive_trial, head_line, keep_lines, keep_packed, kept_lines
-from storqual.robustness.fault import Fault, Way
-from storqual.robustness.faults import FAULTS, LOGGING_WAY
 from storqual.robustness.images import Logged, logged_writes
 from storqual.robustness.log_writes import read_log
 from storqual.robustness.observed import Observed
@@ -31,6 +29,7 @@ from storqual.trials.link import SILENCE_S, Link, LinkError
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
+from storqual_core.data.faults import FAULTS, LOGGING_WAY, WAYS, Fault, Way
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.trial.program import ENDED
 from storqual_core.trial.stream import FOLDER
@@ -116,7 +115,7 @@ class LiveTrial:
         self._cut_off = ""
         self._console = 0 if bench.virtual is None else mark(bench.virtual.console)
         self._fault: Fault = FAULTS[planned.fault]
-        self._way: Way = next(way for way in self._fault.ways if way.name == planned.way)
+        self._way: Way = WAYS[planned.way][1]
         self._seen = Observed()
         self._lock = threading.Lock()
         self._clock = 0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from storqual.robustness.faults import FAULTS
 from storqual.robustness.store import FOLDER, keep_record, making, read_trials
 from storqual.run import Run, append_event, read_run
 from storqual.trials.link import Link, LinkError
@@ -16,6 +15,7 @@ from storqual.trials.paths import make_maps, paths_of
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from storqual.witness import witness_batches
+from storqual_core.data.faults import WAYS
 from storqual_core.host.identity import declared_address
 
 _BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
@@ -71,7 +71,7 @@ def _session(
         say(f"{bench} {arm} | trial {number + 1} of {len(left)}: {planned.id} | {record['outcome']}{why}")
         if files.until_failure and record["outcome"] == "failed":
             return True
-        way = next(way for way in FAULTS[planned.fault].ways if way.name == planned.way)
+        way = WAYS[planned.way][1]
         broken = any(reason.partition(": ")[0] in _BROKEN for reason in record["reasons"])
         if broken and here.virtual is not None:
             # a bench that hangs, or whose drive is out of reach, is none for the next trial: it needs another boot

@@ -3,7 +3,7 @@
 
 Each way does one thing and tells what it saw: that a device went and came back, what a setting read as. Whether that
 proves the fault is judged on the control node, together with the kernel's log. Nothing here decides whether a fault
-may be: `reach.refuse_beyond` did, for the scope that `SCOPE_OF` names.
+may be: `reach.refuse_beyond` did, for the scope of its way (`data/faults.json`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Collection, Mapping
 
+from ..data.faults import Way
 from ..host.block_stack import is_multipath
 from ..host.sysfs import Drive, read_adapters, read_drives
 from ..kit.errors import ToolError
@@ -24,9 +24,9 @@ from .abort_storm import abort_many
 from .aim import Aim, Tell
 from .bad_sectors import mark_by_nvme, mark_by_scsi, reads_fail
 from .crash_dump import find_dump, panic_with_dump
-from .debug_rules import RULE_WAYS, RULES
+from .debug_rules import RULE_ACTS
 from .layer import fail_writes
-from .link_errors import CORRECTED, FATAL, INJECTOR, NOT_FATAL, inject
+from .link_errors import CORRECTED, FATAL, NOT_FATAL, inject
 from .reach import driven_alike
 from .switch_off import bay_of, phys_of, slot_of, switch_off
 
@@ -278,58 +278,43 @@ def _switch_depth(aim: Aim, tell: Tell) -> None:
     _changed(aim, tell, "device/queue_depth", "1" if now != "1" else "2", str.strip)
 
 
-@dataclass(frozen=True)
-class BenchWay:
-    """How far it reaches, what must be there (a file below the drive's places, `` for nothing), what it does.
-
-    `layered` is where the load goes to the drive through a layer of device-mapper. `after` looks for the proof once
-    the bench has started again, where `bring` takes it down.
-    """
-
-    scope: str
-    needs: str
-    bring: Callable[[Aim, Tell], None]
-    layered: bool = False
-    after: Callable[[Aim, Tell], None] | None = None
-
-
 _DISK = "/sys/dev/block/{number}"
-_SECOND = f"{_CPUS}/cpu1/online"
-_BLOCK, _HOST, _PCI = "/sys/block/{name}/", "/sys/class/scsi_host/{host}/", "/sys/bus/pci/devices/{adapter}/"
 
-BENCH_WAYS: Mapping[str, BenchWay] = {
-    "sg_reset_device": BenchWay("drive", _BLOCK + "device/scsi_level", _reset("-d")),
-    "sg_reset_target": BenchWay("target", _BLOCK + "device/scsi_level", _reset("-t")),
-    "sg_reset_bus": BenchWay("bus", _BLOCK + "device/scsi_level", _reset("-b")),
-    "sg_reset_host": BenchWay("adapter", _BLOCK + "device/scsi_level", _reset("-H")),
-    "sysfs_host_reset": BenchWay("adapter", _HOST + "host_reset", _host_reset),
-    "sysfs_delete": BenchWay("drive", _BLOCK + "device/delete", _delete_and_scan),
-    "path_offline": BenchWay("path", _BLOCK + "device/state", _path_goes),
-    "driver_rebind": BenchWay("adapter", _PCI + "driver", _rebind),
-    "module_reload": BenchWay("driver", _PCI + "driver", _reload),
-    "processor_offline": BenchWay("drive", _SECOND, _processor_goes),
-    "interrupt_move": BenchWay("drive", _SECOND, _interrupts_move),
-    "pci_remove": BenchWay("adapter", _PCI + "remove", _pci_remove),
-    "pci_reset": BenchWay("adapter", _PCI + "reset", _pci_reset),
-    "scheduler_switch": BenchWay("drive", _BLOCK + "queue/scheduler", _switch_scheduler),
-    "depth_switch": BenchWay("drive", _BLOCK + "device/queue_depth", _switch_depth),
-    "sg_write_uncorrectable": BenchWay("drive", _BLOCK + "device/scsi_level", reads_fail(mark_by_scsi)),
-    # where an abort fails, the kernel resets drive, bus and adapter one after the other
-    "sg_short_timeouts": BenchWay("adapter", _BLOCK + "device/iotmo_cnt", abort_many),
-    "dm_flakey": BenchWay("drive", "/dev/mapper/control", fail_writes, layered=True),
-    "kdump": BenchWay("adapter", "/sys/kernel/kexec_crash_size", panic_with_dump, after=find_dump),
-    "sas_phy_off": BenchWay("drive", _BLOCK + "device", switch_off(phys_of, _DISK)),
-    "bay_power_off": BenchWay("drive", "/sys/class/enclosure", switch_off(bay_of, _DISK)),
-    "slot_power_off": BenchWay("link", "/sys/bus/pci/slots", switch_off(slot_of, "/sys/bus/pci/devices/{adapter}")),
-    "aer_corrected": BenchWay("link", INJECTOR, inject(CORRECTED)),
-    "aer_not_fatal": BenchWay("link", INJECTOR, inject(NOT_FATAL)),
-    "aer_fatal": BenchWay("link", INJECTOR, inject(FATAL)),
-    "nvme_write_uncorrectable": BenchWay("drive", _BLOCK + "nsid", reads_fail(mark_by_nvme)),
-    **{name: BenchWay(scope, RULES, bring) for name, (scope, bring) in RULE_WAYS.items()},
+ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
+    "sg_reset_device": _reset("-d"),
+    "sg_reset_target": _reset("-t"),
+    "sg_reset_bus": _reset("-b"),
+    "sg_reset_host": _reset("-H"),
+    "sysfs_host_reset": _host_reset,
+    "sysfs_delete": _delete_and_scan,
+    "path_offline": _path_goes,
+    "driver_rebind": _rebind,
+    "module_reload": _reload,
+    "processor_offline": _processor_goes,
+    "interrupt_move": _interrupts_move,
+    "pci_remove": _pci_remove,
+    "pci_reset": _pci_reset,
+    "scheduler_switch": _switch_scheduler,
+    "depth_switch": _switch_depth,
+    "sg_write_uncorrectable": reads_fail(mark_by_scsi),
+    "sg_short_timeouts": abort_many,
+    "dm_flakey": fail_writes,
+    "kdump": panic_with_dump,
+    "sas_phy_off": switch_off(phys_of, _DISK),
+    "bay_power_off": switch_off(bay_of, _DISK),
+    "slot_power_off": switch_off(slot_of, "/sys/bus/pci/devices/{adapter}"),
+    "aer_corrected": inject(CORRECTED),
+    "aer_not_fatal": inject(NOT_FATAL),
+    "aer_fatal": inject(FATAL),
+    "nvme_write_uncorrectable": reads_fail(mark_by_nvme),
+    **RULE_ACTS,
 }
+"""What brings each way of the bench about, by the name that it has in the table of faults."""
+AFTER: Mapping[str, Callable[[Aim, Tell], None]] = {"kdump": find_dump}
+"""What looks for the proof once the bench has started again, where the fault takes it down."""
 
 
-def missing(way: BenchWay, machine: Machine, drive: Drive) -> str:
+def missing(way: Way, machine: Machine, drive: Drive) -> str:
     """Why this bench cannot bring that fault about; `` when it can."""
     place = way.needs.format(name=drive.name, host=drive.host, adapter=drive.adapter, hctl=drive.hctl)
     return "" if machine.exists(place) else f"{place} is not there"

@@ -207,28 +207,21 @@ def _silent(times: int) -> Rule:
     return Rule(_LOST, _READY, times)
 
 
-RULE_WAYS: Mapping[str, tuple[str, Callable[[Aim, Tell], None]]] = {
-    "rule_busy": ("drive", by_rules(Rule(_ANSWERED, _WRITE, 16, _BUSY))),
-    "rule_task_set_full": ("drive", by_rules(Rule(_ANSWERED, _WRITE, 16, _TASK_SET_FULL))),
+RULE_ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
+    "rule_busy": by_rules(Rule(_ANSWERED, _WRITE, 16, _BUSY)),
+    "rule_task_set_full": by_rules(Rule(_ANSWERED, _WRITE, 16, _TASK_SET_FULL)),
     # unrecovered read error; peripheral device write fault; internal target failure: none is tried again
-    "rule_read_error": ("drive", by_rules(Rule(_ANSWERED, _READ, 4, (_CHECK_CONDITION, 0x3, 0x11, 0x00)))),
-    "rule_write_error": ("drive", by_rules(Rule(_ANSWERED, _WRITE, 4, (_CHECK_CONDITION, 0x4, 0x03, 0x00)))),
-    "rule_flush_error": ("drive", by_rules(Rule(_ANSWERED, _FLUSH, 2, (_CHECK_CONDITION, 0x4, 0x44, 0x00)))),
-    "rule_lost_write": ("adapter", by_rules(_LOST_WRITE, then="retry aborted command")),
-    "rule_failed_abort": ("adapter", by_rules(_LOST_WRITE, _NO_ABORT, then="Sending BDR")),
-    "rule_failed_lun_reset": (
-        "adapter",
-        by_rules(_LOST_WRITE, _NO_ABORT, _NO_LUN_RESET, then="Sending target reset"),
-    ),
-    "rule_failed_target_reset": (
-        "adapter",
-        by_rules(_LOST_WRITE, _NO_ABORT, _NO_LUN_RESET, then="Sending BRST", target_fails=True),
+    "rule_read_error": by_rules(Rule(_ANSWERED, _READ, 4, (_CHECK_CONDITION, 0x3, 0x11, 0x00))),
+    "rule_write_error": by_rules(Rule(_ANSWERED, _WRITE, 4, (_CHECK_CONDITION, 0x4, 0x03, 0x00))),
+    "rule_flush_error": by_rules(Rule(_ANSWERED, _FLUSH, 2, (_CHECK_CONDITION, 0x4, 0x44, 0x00))),
+    "rule_lost_write": by_rules(_LOST_WRITE, then="retry aborted command"),
+    "rule_failed_abort": by_rules(_LOST_WRITE, _NO_ABORT, then="Sending BDR"),
+    "rule_failed_lun_reset": by_rules(_LOST_WRITE, _NO_ABORT, _NO_LUN_RESET, then="Sending target reset"),
+    "rule_failed_target_reset": by_rules(
+        _LOST_WRITE, _NO_ABORT, _NO_LUN_RESET, then="Sending BRST", target_fails=True
     ),
     # no rule has the reset of a bus fail: it succeeds, as those before it, and the drive is silent all the same
-    "rule_failed_bus_reset": ("adapter", by_rules(_LOST_WRITE, _NO_ABORT, _silent(3), then="Sending HRST")),
-    "rule_drive_offline": (
-        "adapter",
-        by_rules(_LOST_WRITE, _NO_ABORT, _silent(4), then="Sending HRST", offline=True),
-    ),
+    "rule_failed_bus_reset": by_rules(_LOST_WRITE, _NO_ABORT, _silent(3), then="Sending HRST"),
+    "rule_drive_offline": by_rules(_LOST_WRITE, _NO_ABORT, _silent(4), then="Sending HRST", offline=True),
 }
-"""How far each reaches, and what it does: where an abort fails, the kernel resets all behind the adapter."""
+"""Where an abort fails, the kernel resets all behind the adapter."""

@@ -31,7 +31,7 @@ from ..kit import command
 from ..kit.errors import BadInputError, GuardRefusalError, MissingToolError, StorqualError, ToolError
 from ..kit.machine import Machine
 from .aim import Aim
-from .bench_faults import BENCH_WAYS
+from .bench_faults import ACTS
 from .reach import refuse_beyond
 from .state import read_state
 from .stream import Stream, run_file
@@ -327,7 +327,7 @@ class ExternalRun:
             return False
         aim = Aim(self._machine, command.run, drive, _AWAY_S, _BACK_S)
         try:
-            BENCH_WAYS["sysfs_delete"].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))
+            ACTS["sysfs_delete"](aim, lambda seen, text: stream.line("seen", seen=seen, text=text))
             with self._holder() as held:
                 if not _answers(self._machine.path(held[asked.drive])):
                     return False

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
+from ..data.faults import WAYS
 from ..guard.claims import Claim, read_claims
 from ..guard.hold import hold
 from ..guard.writes import end_line, read_disks
@@ -25,7 +26,7 @@ from ..kit.errors import BadInputError, StorqualError
 from ..kit.lock import hold_lock
 from ..kit.machine import Machine
 from .aim import Aim
-from .bench_faults import BENCH_WAYS, missing
+from .bench_faults import ACTS, AFTER, missing
 from .device import HeldDevice
 from .layer import layered
 from .load import Load, LoadAsk, read_load
@@ -49,7 +50,7 @@ ENDED = ".ended"
 class TrialFile:
     """A trial as the control node sends it. `parts` is `all`, or `verify` after the bench itself was down.
 
-    `way` is one of BENCH_WAYS, or empty when the control node brings the fault about or there is none; `scope` is how
+    `way` is one of ACTS, or empty when the control node brings the fault about or there is none; `scope` is how
     far the fault reaches. `claims` are those behind the adapter, `claimed` the ids of all that the bench has.
     Times in seconds from the start of the load.
     """
@@ -100,10 +101,10 @@ def read_trial(path: Path) -> TrialFile:
     problems = []
     if len(tag) != TAG_BYTES:
         problems.append(f"{path}: tag: found {len(tag)} bytes, expected {TAG_BYTES}")
-    if trial.way and trial.way not in BENCH_WAYS:
-        problems.append(f"{path}: way: found {trial.way!r}, expected one of {', '.join(BENCH_WAYS)}")
-    elif trial.way and BENCH_WAYS[trial.way].scope != trial.scope:
-        problems.append(f"{path}: scope: found {trial.scope!r}, expected {BENCH_WAYS[trial.way].scope!r}")
+    if trial.way and trial.way not in ACTS:
+        problems.append(f"{path}: way: found {trial.way!r}, expected one of {', '.join(ACTS)}")
+    elif trial.way and WAYS[trial.way][1].scope != trial.scope:
+        problems.append(f"{path}: scope: found {trial.scope!r}, expected {WAYS[trial.way][1].scope!r}")
     if trial.scope not in SCOPES:
         problems.append(f"{path}: scope: found {trial.scope!r}, expected one of {', '.join(SCOPES)}")
     if trial.parts not in ("all", "verify"):
@@ -144,7 +145,7 @@ class TrialRun:
         )
         if trial.way:
             drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
-            lacking = missing(BENCH_WAYS[trial.way], self._machine, drive) if drive else "the drive is not there"
+            lacking = missing(WAYS[trial.way][1], self._machine, drive) if drive else "the drive is not there"
             if lacking:
                 self._stream.line("cannot", reason=f"{trial.way}: {lacking}")
                 return
@@ -183,7 +184,7 @@ class TrialRun:
                 raise BadInputError([f"load: found bytes {first} to {last}, expected them in the guard's window"])
             self._spare = (last, window.offset + window.size - last)
             drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
-            if drive is None or not (trial.way and BENCH_WAYS[trial.way].layered):
+            if drive is None or not (trial.way and WAYS[trial.way][1].layered):
                 yield held
                 return
             with layered(held, drive, self._machine, command.run) as nodes:
@@ -253,7 +254,7 @@ class TrialRun:
             return
         stream.line("fault", phase="begin", text=trial.way)
         try:
-            BENCH_WAYS[trial.way].bring(self._aim(drive), self._seen)
+            ACTS[trial.way](self._aim(drive), self._seen)
         except (StorqualError, OSError) as problem:
             stream.line("fault", phase="failed", text=str(problem))
         else:
@@ -262,7 +263,7 @@ class TrialRun:
     def _look_for_proof(self) -> None:
         """Of a fault that took the bench down: what it left is looked for on the boot that follows."""
         trial, stream = self._trial, self._stream
-        after = BENCH_WAYS[trial.way].after if trial.way else None
+        after = AFTER.get(trial.way)
         drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
         if after is None or drive is None:
             return

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from storqual.judge.outcome import required_roles
 from storqual.report.documents.document import Document, Row, Section, Table
 from storqual.report.figures import seconds
-from storqual.robustness.faults import FAULTS
 from storqual.robustness.matrix import Cell, matrix_of
 from storqual.robustness.store import read_trials
 from storqual.robustness.suite import Expectation
 from storqual.run import Run
+from storqual_core.data.faults import FAULTS
 
 
 def planned_trials(run: Run) -> Document:

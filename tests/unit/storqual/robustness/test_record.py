@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from storqual.robustness.fault import unproven
-from storqual.robustness.faults import FAULTS, way_of
 from storqual.robustness.images import Checked, Missing
 from storqual.robustness.observed import Observed
 from storqual.robustness.record import Verdict, judge, record_of
 from storqual.robustness.suite import Expectation
+from storqual_core.data import read_table
+from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.trial.load import OTHER_DATA
 
 S = 1_000_000_000
@@ -281,39 +282,34 @@ _LINK = tuple(
     f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Physical Layer"
     for severity in ("Corrected", "Uncorrected (Non-Fatal)", "Uncorrected (Fatal)")
 )
-_ABORT = "[ 12.0] mptscsih: ioc0: attempting task abort! (sc=00000000c3c0ffee)"
-_DEBUG = (
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x2a with hostbyte=0x0, statusbyte=0x8, sense_key=0x0",
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x2a with hostbyte=0x0, statusbyte=0x28, sense_key=0x0",
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x2a with hostbyte=0x0, statusbyte=0x2, sense_key=0x4, asc=0x3",
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x35 with hostbyte=0x0, statusbyte=0x2, sense_key=0x4, asc=0x44",
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 timeout command 0x2a",
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 timeout command 0x0",
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 retry aborted command",
-    "[ 12.0] sd 2:0:0:0: [sda] tag#3 cmd abort failed",
-    "[ 12.0] sd 2:0:0:0: scsi_eh_2: Sending BDR",
-    "[ 12.0] sd 2:0:0:0: scsi_eh_2: BDR failed",
-    "[ 12.0] scsi host2: scsi_eh_2: Sending target reset to target 0",
-    "[ 12.0] scsi host2: scsi_eh_2: Target reset failed target: 0",
-    "[ 12.0] scsi host2: scsi_eh_2: Sending BRST chan: 0",
-    "[ 12.0] scsi host2: scsi_eh_2: Sending HRST",
-    "[ 12.0] sd 2:0:0:0: Device offlined - not ready after error recovery",
-)
-_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", _ABORT, *_SCSI, *_NVME, *_LINK, *_DEBUG)
-"""A line of the kernel for each proof that is one."""
 
 
 @pytest.mark.parametrize("way", [way for fault in FAULTS.values() for way in fault.ways], ids=lambda way: way.name)
 def test_no_proof_of_any_way_can_be_left_out(way: Any) -> None:
-    told = frozenset(proof.seen for proof in way.proofs if proof.seen)
-    kernel = _TOLD if any(proof.kernel for proof in way.proofs) else ()
-    assert way.proofs
-    assert unproven(way, told, kernel) == []
-    for proof in way.proofs:
-        less = told - {proof.seen} if proof.seen else told
-        lines = tuple(line for line in kernel if not proof.kernel or not re.search(proof.kernel, line))
-        assert len(unproven(way, less, lines)) == 1
-    assert way_of(way.name)[1] is way
+    seen = frozenset(way.seen)
+    lines = tuple(line["example"] for line in _row(way.name).get("kernel", ()))
+    assert seen or way.kernel
+    assert way.unproven(seen, lines) == []
+    for name in way.seen:
+        assert way.unproven(seen - {name}, lines) == [name]
+    for pattern in way.kernel:
+        others = tuple(line for line in lines if not re.search(pattern, line))
+        assert len(others) < len(lines)
+        assert way.unproven(seen, others)
+    assert WAYS[way.name][1] is way
+
+
+def _row(way: str) -> dict[str, Any]:
+    """The row of a way in the table."""
+    return next(row for fault in read_table("faults")["faults"] for row in fault["ways"] if row["name"] == way)
+
+
+def test_no_key_of_the_table_of_faults_is_without_a_reader() -> None:
+    """`note` is for people."""
+    faults = read_table("faults")["faults"]
+    known = {field.name for field in fields(Way)} | {"note"}
+    assert {key for fault in faults for way in fault["ways"] for key in way} <= known
+    assert {key for fault in faults for key in fault} <= {field.name for field in fields(Fault)} | {"note"}
 
 
 def test_a_line_of_no_known_kind_is_refused() -> None:
@@ -330,7 +326,7 @@ def marked(way: str, kernel: tuple[str, ...], *told: str, errors: bool = False) 
     observed.seen = [(3 * S + 1, name, name) for name in told]
     if errors:
         observed.errors = [(4 * S, "r", 10, 61)]
-    return judge(observed, *way_of(way), Expectation())
+    return judge(observed, *WAYS[way], Expectation())
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.robustness.faults import FAULTS
 from storqual.robustness.log_writes import FLUSH
 from storqual.trials import control_faults
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
 from storqual.virtual_bench.limits import Limit
+from storqual_core.data.faults import FAULTS
 from storqual_core.kit.errors import ToolError
 from tests.unit.storqual.robustness.test_power_cut_images import log_file
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.robustness.fault import unproven
-from storqual.robustness.faults import way_of
 from storqual.run import read_run
 from storqual.trials import control_faults, paths
 from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual.trials.control_faults import CONTROL_WAYS, Reach, mend
 from storqual.trials.link import LinkError
 from storqual.trials.session import bench_here
+from storqual_core.data.faults import WAYS
 from storqual_core.kit.errors import BadInputError, ToolError
 from tests.support.paths import status
 from tests.unit.storqual.virtual_bench.test_paths import SHARED, bench
@@ -189,9 +188,9 @@ def test_a_pulled_path_is_proven_by_what_the_bench_no_longer_uses_and_uses_again
     told = lose(FakeQemu(link), tmp_path, monkeypatch)
     assert told == ["event:DEVICE_DELETED", "path_lost", "plugged", "path_back"]
     assert "0000:00:06.0" in link.ran[-2]
-    _, way = way_of("qmp_path_unplug")
+    _, way = WAYS["qmp_path_unplug"]
     for missing in told[:3]:
-        assert unproven(way, frozenset(told) - {missing}, ()) == [missing]
+        assert way.unproven(frozenset(told) - {missing}, ()) == [missing]
     assert way.returns == ("path_back",)
 
 

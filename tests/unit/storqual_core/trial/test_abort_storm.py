@@ -18,7 +18,7 @@ from storqual_core.kit.machine import Node
 from storqual_core.trial import abort_storm
 from storqual_core.trial.abort_storm import TIMED_OUT, Ended, read_blocks
 from storqual_core.trial.aim import Aim
-from storqual_core.trial.bench_faults import BENCH_WAYS
+from storqual_core.trial.bench_faults import ACTS
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def storm(tree: BenchTree, limit_s: float = 2.0) -> list[tuple[str, str]]:
     drive = next(one for one in read_drives(tree.machine) if one.id == A)
     told: list[tuple[str, str]] = []
     aim = Aim(tree.machine, unused, drive, 0.05, limit_s, (4 << 20, 8 << 20))
-    BENCH_WAYS["sg_short_timeouts"].bring(aim, lambda seen, text: told.append((seen, text)))
+    ACTS["sg_short_timeouts"](aim, lambda seen, text: told.append((seen, text)))
     return told
 
 

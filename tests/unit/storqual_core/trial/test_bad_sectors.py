@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial import bad_sectors
 from storqual_core.trial.aim import Aim
 from storqual_core.trial.bad_sectors import Sectors, Spot, find_spot
-from storqual_core.trial.bench_faults import BENCH_WAYS, missing
+from storqual_core.trial.bench_faults import ACTS, missing
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def fake(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> FakeDrive:
 def bring(fake: FakeDrive, way: str = "sg_write_uncorrectable", aim: Aim | None = None) -> list[str]:
     told: list[str] = []
     at = replace(aim or fake.aim, runner=fake.run)
-    BENCH_WAYS[way].bring(at, lambda seen, _text: told.append(seen))
+    ACTS[way](at, lambda seen, _text: told.append(seen))
     return told
 
 
@@ -157,9 +158,7 @@ def failed(fake: FakeDrive, words: str) -> list[str]:
     """What was told before the way failed with these words."""
     told: list[str] = []
     with pytest.raises(ToolError, match=words):
-        BENCH_WAYS["sg_write_uncorrectable"].bring(
-            replace(fake.aim, runner=fake.run), lambda seen, _text: told.append(seen)
-        )
+        ACTS["sg_write_uncorrectable"](replace(fake.aim, runner=fake.run), lambda seen, _text: told.append(seen))
     return told
 
 
@@ -209,7 +208,7 @@ def test_a_namespace_is_marked_in_one_command_whose_count_begins_at_nought(tree:
 def test_each_way_is_for_drives_of_its_own_command_set(tree: BenchTree) -> None:
     scsi, nvme = aimed(tree).drive, aimed(tree, "nvme0n1").drive
     tree.write("/sys/block/nvme0n1/nsid", "1\n")
-    by_scsi, by_nvme = BENCH_WAYS["sg_write_uncorrectable"], BENCH_WAYS["nvme_write_uncorrectable"]
+    by_scsi, by_nvme = WAYS["sg_write_uncorrectable"][1], WAYS["nvme_write_uncorrectable"][1]
     assert (missing(by_scsi, tree.machine, scsi), missing(by_nvme, tree.machine, nvme)) == ("", "")
     assert "scsi_level is not there" in missing(by_scsi, tree.machine, nvme)
     assert "nsid is not there" in missing(by_nvme, tree.machine, scsi)

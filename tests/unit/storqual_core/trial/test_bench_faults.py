@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial import bench_faults
 from storqual_core.trial.aim import Aim
-from storqual_core.trial.bench_faults import BENCH_WAYS, missing
+from storqual_core.trial.bench_faults import ACTS, missing
 from tests.support.bench_tree import BenchTree
 from tests.support.paths import Paths, two_paths
 
@@ -45,7 +46,7 @@ def completed(code: int) -> Callable[..., Completed]:
 
 def brought(aim: Aim, way: str) -> list[str]:
     told: list[str] = []
-    BENCH_WAYS[way].bring(aim, lambda seen, _text: told.append(seen))
+    ACTS[way](aim, lambda seen, _text: told.append(seen))
     return told
 
 
@@ -75,7 +76,7 @@ def test_a_setting_that_the_kernel_raised_at_once_is_told_with_what_was_found_an
 
     writing(monkeypatch, kernel)
     told: list[tuple[str, str]] = []
-    BENCH_WAYS["depth_switch"].bring(aim, lambda seen, text: told.append((seen, text)))
+    ACTS["depth_switch"](aim, lambda seen, text: told.append((seen, text)))
     assert written == ["1", "1", "64"]
     assert [seen for seen, _ in told] == ["other_value", "read_back", "put_back"]
     assert told[0][1] == "device/queue_depth was 64, 1 was written and 2 is found: written once more"
@@ -124,7 +125,7 @@ def test_a_reset_that_is_not_available_fails(aim: Aim) -> None:
     refused = Aim(aim.machine, completed(1), aim.drive, 0.0, 0.2)
     told: list[str] = []
     with pytest.raises(ToolError, match="may not be available"):
-        BENCH_WAYS["sg_reset_device"].bring(refused, lambda seen, _text: told.append(seen))
+        ACTS["sg_reset_device"](refused, lambda seen, _text: told.append(seen))
     assert told == ["command"]
 
 
@@ -244,7 +245,7 @@ def test_interrupts_that_the_kernel_spreads_itself_cannot_be_moved(
 
 
 def test_a_bench_with_one_processor_has_none_to_take_away(aim: Aim) -> None:
-    assert "cpu1/online is not there" in missing(BENCH_WAYS["processor_offline"], aim.machine, aim.drive)
+    assert "cpu1/online is not there" in missing(WAYS["processor_offline"][1], aim.machine, aim.drive)
 
 
 @pytest.fixture
@@ -277,7 +278,7 @@ def test_a_path_that_is_not_used_again_is_told_as_lost_alone(
     writing(monkeypatch, lambda place, value: value == "offline" and place.write_text(value))
     told: list[str] = []
     with pytest.raises(ToolError, match="path sda was not used again"):
-        BENCH_WAYS["path_offline"].bring(path[1], lambda seen, _text: told.append(seen))
+        ACTS["path_offline"](path[1], lambda seen, _text: told.append(seen))
     assert told == ["path_lost"]
 
 

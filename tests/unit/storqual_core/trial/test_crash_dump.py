@@ -19,7 +19,7 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial import crash_dump
 from storqual_core.trial.aim import Aim
-from storqual_core.trial.bench_faults import BENCH_WAYS
+from storqual_core.trial.bench_faults import ACTS, AFTER
 from storqual_core.trial.crash_dump import DumpPlace, dump_place, find_panic, make_script, pack
 from tests.support.bench_tree import BenchTree
 
@@ -78,9 +78,7 @@ def found(tree: BenchTree, stream: bytes, log: str = LOG) -> list[tuple[str, str
     with Path(tree.machine.path("/dev/sda")).open("r+b") as file:
         file.seek(dump_place(aim).first)
         file.write(stream)
-    find = BENCH_WAYS["kdump"].after
-    assert find is not None
-    find(aim, lambda seen, text: told.append((seen, text)))
+    AFTER["kdump"](aim, lambda seen, text: told.append((seen, text)))
     return told
 
 
@@ -136,7 +134,7 @@ def test_a_panic_ahead_of_the_trials_own_line_is_another() -> None:
 def test_without_memory_for_a_crash_kernel_nothing_panics(tree: BenchTree) -> None:
     tree.write("/sys/kernel/kexec_crash_size", "0\n")
     with pytest.raises(ToolError, match="has no crashkernel="):
-        BENCH_WAYS["kdump"].bring(aim_at(tree, silent), lambda _seen, _text: None)
+        ACTS["kdump"](aim_at(tree, silent), lambda _seen, _text: None)
 
 
 def test_a_crash_kernel_holds_the_drivers_of_its_drive_alone_and_the_panic_is_announced_first(
@@ -178,7 +176,7 @@ def test_a_crash_kernel_holds_the_drivers_of_its_drive_alone_and_the_panic_is_an
     monkeypatch.setattr(crash_dump, "write_attribute", lambda path, value: happened.append(f"{value} to {path}"))
     monkeypatch.setattr(crash_dump.time, "sleep", lambda _s: happened.append("told"))
     with pytest.raises(ToolError, match="and did not"):
-        BENCH_WAYS["kdump"].bring(aim_at(tree, run), lambda seen, _text: happened.append(seen))
+        ACTS["kdump"](aim_at(tree, run), lambda seen, _text: happened.append(seen))
     assert happened == ["armed", "told", f"c to {tree.machine.path('/proc/sysrq-trigger')}"]
     assert tree.machine.text("/dev/kmsg").startswith(LINE)
     [(kernel, image, words)] = loaded

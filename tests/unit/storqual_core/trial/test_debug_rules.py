@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual_core.data.faults import WAYS
 from storqual_core.host.kernel_log import Record
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial import debug_rules
 from storqual_core.trial.aim import Aim
-from storqual_core.trial.bench_faults import BENCH_WAYS, missing
-from storqual_core.trial.debug_rules import MEMORY, RULE_WAYS, read_rules
+from storqual_core.trial.bench_faults import ACTS, missing
+from storqual_core.trial.debug_rules import MEMORY, RULE_ACTS, read_rules
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def aim_at(tree: BenchTree, wwn: str = WWN) -> Aim:
 
 def brought(tree: BenchTree, way: str, told: list[str] | None = None) -> list[str]:
     told = [] if told is None else told
-    BENCH_WAYS[way].bring(aim_at(tree), lambda seen, _text: told.append(seen))
+    ACTS[way](aim_at(tree), lambda seen, _text: told.append(seen))
     return told
 
 
@@ -130,7 +131,7 @@ def as_found(driver: FakeDriver) -> bool:
 def test_a_drive_of_another_adapter_gets_no_rule(tmp_path: Path) -> None:
     tree = BenchTree(tmp_path).adapter("0000:00:05.0").scsi("sda", hctl="2:0:0:0", wwn=WWN, serial="2000")
     tree.write(ERROR, "Type\tCount\tCommand\n")
-    for way in RULE_WAYS:
+    for way in RULE_ACTS:
         with pytest.raises(ToolError, match=r"on the adapter at 0000:00:05\.0, which is not scsi_debug"):
             brought(tree, way)
     assert tree.machine.text(ERROR) == "Type\tCount\tCommand"
@@ -138,12 +139,12 @@ def test_a_drive_of_another_adapter_gets_no_rule(tmp_path: Path) -> None:
 
 def test_a_kernel_whose_scsi_debug_takes_no_rules_is_told_beforehand(tree: BenchTree) -> None:
     drive = aim_at(tree).drive
-    assert {missing(BENCH_WAYS[way], tree.machine, drive) for way in RULE_WAYS} == {f"{ERROR} is not there"}
+    assert {missing(WAYS[way][1], tree.machine, drive) for way in RULE_ACTS} == {f"{ERROR} is not there"}
     with pytest.raises(ToolError, match="takes no rules"):
         brought(tree, "rule_busy")
 
 
-@pytest.mark.parametrize("way", RULE_WAYS)
+@pytest.mark.parametrize("way", RULE_ACTS)
 def test_every_way_tells_that_its_rules_acted_and_leaves_the_bench_as_it_found_it(
     tree: BenchTree, driver: FakeDriver, way: str
 ) -> None:
@@ -151,7 +152,7 @@ def test_every_way_tells_that_its_rules_acted_and_leaves_the_bench_as_it_found_i
     told = brought(tree, way)
     assert told[:2] == ["injected", "counted"]
     assert told[-1] == "running"
-    assert ("escalated" in told) == (BENCH_WAYS[way].scope == "adapter")
+    assert ("escalated" in told) == (WAYS[way][1].scope == "adapter")
     assert ("offline" in told) == driver.offline
     assert as_found(driver)
 

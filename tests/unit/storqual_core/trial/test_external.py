@@ -15,7 +15,6 @@ from storqual_core.guard import hold
 from storqual_core.guard.stamps import Ledger
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, MissingToolError, ToolError
 from storqual_core.trial import external
-from storqual_core.trial.bench_faults import BENCH_WAYS, BenchWay
 from storqual_core.trial.external import ExternalRun, filled, main, read_external, run_foreign
 from storqual_core.trial.stream import Stream
 from tests.support.bad_states import ext4
@@ -124,7 +123,7 @@ def test_a_drive_that_does_not_answer_is_removed_and_scanned_for(
 
 
 def way(monkeypatch: pytest.MonkeyPatch, bring: Callable[..., None]) -> None:
-    monkeypatch.setattr(external, "BENCH_WAYS", {**BENCH_WAYS, "sysfs_delete": BenchWay("drive", "", bring)})
+    monkeypatch.setattr(external, "ACTS", {"sysfs_delete": bring})
 
 
 def test_a_drive_that_never_answers_is_stuck_and_known_as_lent_after_a_reset(

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError, ToolError
 from storqual_core.trial import layer
 from storqual_core.trial.aim import Aim
-from storqual_core.trial.bench_faults import BENCH_WAYS, missing
+from storqual_core.trial.bench_faults import ACTS, missing
 from storqual_core.trial.layer import layered
 from tests.support.bench_tree import BenchTree
 
@@ -97,7 +98,7 @@ def over(kernel: Kernel) -> Iterator[dict[str, str]]:
 
 def told_by(kernel: Kernel) -> list[str]:
     told: list[str] = []
-    BENCH_WAYS["dm_flakey"].bring(aim(kernel), lambda seen, _text: told.append(seen))
+    ACTS["dm_flakey"](aim(kernel), lambda seen, _text: told.append(seen))
     return told
 
 
@@ -171,13 +172,13 @@ def test_a_fault_that_breaks_in_the_middle_leaves_a_layer_that_passes(
 def test_without_room_beside_the_load_no_write_is_failed(kernel: Kernel) -> None:
     short = replace(aim(kernel), spare=(4 << 20, 4096))
     with pytest.raises(ToolError, match="too few to mark"):
-        BENCH_WAYS["dm_flakey"].bring(short, lambda _seen, _text: None)
+        ACTS["dm_flakey"](short, lambda _seen, _text: None)
     assert kernel.story == []
 
 
 def test_a_kernel_without_device_mapper_has_no_layer(kernel: Kernel) -> None:
     at = aim(kernel)
-    assert missing(BENCH_WAYS["dm_flakey"], at.machine, at.drive) == "/dev/mapper/control is not there"
+    assert missing(WAYS["dm_flakey"][1], at.machine, at.drive) == "/dev/mapper/control is not there"
     kernel.tree.write("/dev/mapper/control", b"")
-    assert missing(BENCH_WAYS["dm_flakey"], at.machine, at.drive) == ""
-    assert BENCH_WAYS["dm_flakey"].layered
+    assert missing(WAYS["dm_flakey"][1], at.machine, at.drive) == ""
+    assert WAYS["dm_flakey"][1].layered

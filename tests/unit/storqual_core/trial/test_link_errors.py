@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial import link_errors
 from storqual_core.trial.aim import Aim
-from storqual_core.trial.bench_faults import BENCH_WAYS, missing
+from storqual_core.trial.bench_faults import ACTS, missing
 from storqual_core.trial.link_errors import CORRECTED, FATAL, NOT_FATAL, counted
 from tests.support.bench_tree import BenchTree
 
@@ -37,7 +38,7 @@ def aim(tmp_path: Path) -> Aim:
 
 def brought(aim: Aim, way: str = "aer_corrected") -> list[str]:
     told: list[str] = []
-    BENCH_WAYS[way].bring(aim, lambda seen, _text: told.append(seen))
+    ACTS[way](aim, lambda seen, _text: told.append(seen))
     return told
 
 
@@ -54,10 +55,10 @@ def kernel(monkeypatch: pytest.MonkeyPatch, effect: Callable[[bytes], object]) -
 
 def test_without_the_injector_nothing_is_tried(aim: Aim) -> None:
     for way in ("aer_corrected", "aer_not_fatal", "aer_fatal"):
-        assert BENCH_WAYS[way].scope == "link"
-        assert missing(BENCH_WAYS[way], aim.machine, aim.drive) == ""
+        assert WAYS[way][1].scope == "link"
+        assert missing(WAYS[way][1], aim.machine, aim.drive) == ""
     Path(aim.machine.path("/dev/aer_inject")).unlink()
-    assert missing(BENCH_WAYS["aer_fatal"], aim.machine, aim.drive) == "/dev/aer_inject is not there"
+    assert missing(WAYS["aer_fatal"][1], aim.machine, aim.drive) == "/dev/aer_inject is not there"
 
 
 def test_an_adapter_whose_errors_the_kernel_does_not_count_gets_none(
@@ -87,7 +88,7 @@ def test_an_error_that_the_kernel_never_counts_is_not_proven(aim: Aim, monkeypat
     kernel(monkeypatch, lambda _data: None)
     told: list[str] = []
     with pytest.raises(ToolError, match=f"aer_dev_correctable of {PCI} stayed at 2 for 0.2 s"):
-        BENCH_WAYS["aer_corrected"].bring(aim, lambda seen, _text: told.append(seen))
+        ACTS["aer_corrected"](aim, lambda seen, _text: told.append(seen))
     assert told == ["injected"]
 
 

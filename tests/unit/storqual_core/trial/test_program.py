@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from storqual_core.data.faults import Way
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.lock import hold_lock
 from storqual_core.trial import program
@@ -281,10 +282,11 @@ def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
     held = SimpleNamespace(window=lambda _drive: window)
     aims: list[Any] = []
     drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
-    way = SimpleNamespace(scope="drive", layered=False, bring=lambda aim, _tell: aims.append(aim))
+    way = Way("probe", "bench", "drive")
     monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
     monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
-    monkeypatch.setattr(program, "BENCH_WAYS", {"probe": way})
+    monkeypatch.setattr(program, "WAYS", {"probe": (None, way)})
+    monkeypatch.setattr(program, "ACTS", {"probe": lambda aim, _tell: aims.append(aim)})
     run = TrialRun(read_trial(trial_file(tmp_path, way="probe", scope="drive")), cast("Any", FakeStream()))
     with run._holder():
         run._bring_about()
@@ -298,10 +300,11 @@ def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
     window = SimpleNamespace(offset=1 << 20, size=14 << 20)
     held = SimpleNamespace(window=lambda _drive: window)
     drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
-    ways = {name: SimpleNamespace(scope="drive", layered=name == "layer") for name in ("probe", "layer")}
+    ways = {name: (None, Way(name, "bench", "drive", layered=name == "layer")) for name in ("probe", "layer")}
     monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
     monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
-    monkeypatch.setattr(program, "BENCH_WAYS", ways)
+    monkeypatch.setattr(program, "WAYS", ways)
+    monkeypatch.setattr(program, "ACTS", dict.fromkeys(ways))
     monkeypatch.setattr(program, "layered", lambda over, of, *_: nullcontext(("layer", over is held, of is drive)))
     run = TrialRun(read_trial(trial_file(tmp_path, way=way, scope="drive")), cast("Any", FakeStream()))
     with run._holder() as given:
@@ -319,7 +322,7 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str, problem: s
     window = SimpleNamespace(offset=1 << 20, size=14 << 20)
     held = SimpleNamespace(window=lambda _drive: window)
     drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0", name="sda", host="host2", hctl="2:0:0:0")
-    way = SimpleNamespace(scope="adapter", layered=False, needs="/sys", after=look, bring=None)
+    way = Way("probe", "bench", "adapter", needs="/sys")
 
     class Held(FakeDevice):
         node = "/dev/sda"
@@ -335,7 +338,9 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str, problem: s
     monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
     monkeypatch.setattr(program, "HeldDevice", Held)
     monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
-    monkeypatch.setattr(program, "BENCH_WAYS", {"probe": way})
+    monkeypatch.setattr(program, "WAYS", {"probe": (None, way)})
+    monkeypatch.setattr(program, "ACTS", {"probe": None})
+    monkeypatch.setattr(program, "AFTER", {"probe": look})
     monkeypatch.setattr(program, "refuse_beyond", lambda *_, **__: ["0x5000c50000000001"])
     monkeypatch.setattr(program, "read_disks", lambda *_, **__: SimpleNamespace(boot_id="boot-2"))
     monkeypatch.setattr(program, "end_line", lambda *_: {})

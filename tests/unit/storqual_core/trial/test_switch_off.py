@@ -14,7 +14,7 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial import switch_off as module
 from storqual_core.trial.aim import Aim
-from storqual_core.trial.bench_faults import BENCH_WAYS
+from storqual_core.trial.bench_faults import ACTS
 from storqual_core.trial.switch_off import MEMORY, phys_of, slot_of
 from tests.support.bench_tree import STATE, BenchTree
 
@@ -97,7 +97,7 @@ def test_a_switch_is_remembered_first_thrown_and_thrown_back(
 ) -> None:
     aim, told = aim_at(tree), list[str]()
     written = kernel(tree, monkeypatch, PLACES[way](aim))
-    BENCH_WAYS[way].bring(aim, lambda seen, _text: told.append(seen))
+    ACTS[way](aim, lambda seen, _text: told.append(seen))
     path, on, off = SWITCHES[way]
     assert written == [f"{path} {off}", f"{path} {on}"]
     assert told == ["switched_off", "gone", "back"]
@@ -111,7 +111,7 @@ def test_what_does_not_go_is_no_proof_and_is_switched_on_all_the_same(
     aim, told = aim_at(tree), list[str]()
     written = kernel(tree, monkeypatch, PLACES[way](aim), goes=False)
     with pytest.raises(ToolError, match="did not go"):
-        BENCH_WAYS[way].bring(aim, lambda seen, _text: told.append(seen))
+        ACTS[way](aim, lambda seen, _text: told.append(seen))
     assert told == ["switched_off"]
     assert written[-1] == f"{SWITCHES[way][0]} {SWITCHES[way][1]}"
 
@@ -123,7 +123,7 @@ def test_a_switch_that_stays_off_is_remembered(tree: BenchTree, monkeypatch: pyt
 
     monkeypatch.setattr(module, "write_attribute", refuse)
     with pytest.raises(ToolError, match="refused '1'"):
-        BENCH_WAYS["sas_phy_off"].bring(aim_at(tree), lambda *_: None)
+        ACTS["sas_phy_off"](aim_at(tree), lambda *_: None)
     assert tree.machine.text(f"{STATE}/{MEMORY}") == f"1 {SWITCHES['sas_phy_off'][0]}"
 
 
@@ -145,7 +145,7 @@ def test_a_bench_without_the_switch_is_told(
         place = Path(tree.machine.path(gone))
         shutil.rmtree(place) if place.is_dir() else place.unlink()
     with pytest.raises(ToolError, match=why):
-        BENCH_WAYS[way].bring(aim_at(tree), lambda *_: None)
+        ACTS[way](aim_at(tree), lambda *_: None)
     assert not written
 
 
