@@ -88,11 +88,8 @@ def apply_waivers(
             doubts.append(WaiverProblem("expired", f"{name} expired on {waiver.expiry.isoformat()}"))
             continue
         for entry in failed:
-            loss = -(entry.shift_percent or 0.0) / 100
-            if waiver.max_loss is not None and loss > waiver.max_loss:
-                point = f"{entry.adapter}/{entry.point}"
-                text = f"{name} accepts a loss of {100 * waiver.max_loss:g} %, {point} lost {100 * loss:.1f} %"
-                doubts.append(WaiverProblem("loss", text))
+            if waiver.max_loss is not None and not _is_within(entry, waiver.max_loss):
+                doubts.append(WaiverProblem("loss", f"{name} {_beyond(entry, waiver.max_loss)}"))
                 continue
             entry.waiver = {
                 "owner": waiver.owner,
@@ -104,6 +101,23 @@ def apply_waivers(
             text = f"is wider than what failed: it covers {len(covered)} criteria, {len(failed)} failed"
             doubts.append(WaiverProblem("wide", f"{name} {text}"))
     return doubts
+
+
+def _is_within(entry: Entry, max_loss: float) -> bool:
+    """Whether a failure has a loss, and one that is no larger; to four decimals of a percent, as in verdict.json."""
+    return entry.loss_percent is not None and entry.loss_percent <= round(100 * max_loss, 4)
+
+
+def _beyond(entry: Entry, max_loss: float) -> str:
+    """Why a waiver with `max_loss` does not accept a failure."""
+    place = "/".join(name for name in (entry.adapter, entry.point) if name) or str(entry.bench)
+    accepted = f"accepts a loss of {100 * max_loss:g} %"
+    if entry.loss_percent is not None:
+        return f"{accepted}, {place} lost {entry.loss_percent:.1f} %"
+    return (
+        f"{accepted}, but {entry.id} of {place} has no loss in percent, so max_loss does not cover it; only a waiver "
+        "without max_loss can accept it"
+    )
 
 
 def _of_drop(pattern: str, drop: str) -> bool:
