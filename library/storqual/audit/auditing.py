@@ -19,6 +19,9 @@ from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, load_published
 from storqual.inputs.published import Assertion, Published, as_number
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.regular_file import read_regular
+
+_LARGEST_TEXT = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -128,10 +131,7 @@ def read_report(path: Path) -> Published:
 
 
 def _known_text(path: Path) -> Published:
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as problem:
-        raise BadInputError([f"{path}: cannot be read ({problem.strerror})"]) from None
+    digest = hashlib.sha256(read_regular(path, _LARGEST_TEXT)).hexdigest()
     for known in sorted((suites_folder() / "published").glob("*.yml")):
         if digest in known.read_text(encoding="utf-8"):
             return load_published(known)
