@@ -13,7 +13,7 @@ from storqual.audit.claim import Claim, Status
 from storqual.audit.comparison import Comparison, Sense, comparisons, hedged_manners, infer_conventions, infer_manner
 from storqual.audit.explaining import explain, mixed_up_with, most_likely_misprint
 from storqual.audit.run_directory import read_run_directory
-from storqual.audit.statements import Answer, judge_name, judge_statement
+from storqual.audit.statements import NO_RESULT, Answer, judge_name, judge_statement
 from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, load_published
@@ -78,7 +78,7 @@ def _answers(
 def _compare(judged: _Judged, every: Sequence[Comparison]) -> Answer:
     comparison = judged.comparison
     if not comparison.computable():
-        reason = "A figure in its denominator may be zero."
+        reason = NO_RESULT
         return Answer(Status.NOT_CHECKABLE, as_number(comparison.stated.value), None, reason)
     if comparison.agrees_exactly():
         return explain(comparison, judged.sense, Status.CONSISTENT)
@@ -150,6 +150,8 @@ def audit(files: Iterable[Path]) -> list[Claim]:
             claims += audit_report(read_report(file))
         except BadInputError as bad:
             problems += bad.problems
+        except (KeyError, ValueError) as problem:
+            problems.append(f"{file}: its figures and assertions do not fit together ({problem.args[0]})")
     if problems:
         raise BadInputError(problems)
     return claims

@@ -161,10 +161,10 @@ class _Builder:
             return None
         if kind == "bool":
             return text.lower() == "true"
-        if kind == "int":
-            return _whole(text)
-        if kind == "float":
-            return _fraction(text)
+        if kind in ("int", "float"):
+            if len(text) > _LONGEST_NUMBER and not self.foreign_tags:
+                self._say(node, f"a number of {len(text)} characters; at most {_LONGEST_NUMBER} are read")
+            return _whole(text) if kind == "int" else _fraction(text)
         self._check_spaces(node)
         # dates stay words (their fields read them), and so does a lone `=`
         self._check_tag(node, "str", "timestamp", "value", "merge")
