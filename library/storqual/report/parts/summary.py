@@ -144,7 +144,7 @@ def _ending(
     lines.append(f"exit code {code} ({meaning})")
     if report is not None:
         lines.append(f"report: {report}")
-    return [with_minus(terminal_text(line)).replace(TIED, " ") for line in lines]
+    return [with_minus(terminal_text(line.replace(TIED, " "))) for line in lines]
 
 
 def _print_rich(
