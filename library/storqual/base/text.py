@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Default_Ignorable_Code_Point of DerivedCoreProperties.txt (Unicode 16.0; 15.0 has the same): drawn as nothing, although
-# some have the category of a letter or a mark. Those of the last line are drawn as a blank.
+# Default_Ignorable_Code_Point of DerivedCoreProperties.txt (Unicode 16.0; 15.0 has the same): drawn as nothing, also
+# those that have the category of a letter or a mark. What the last line has is drawn as a blank.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
