@@ -186,7 +186,9 @@ def _too_large(
     if linear is not None:
         parts += [(("linear", "total"), linear.total), (("linear", "single"), linear.single)]
     for place, expression in parts:
-        for label in (labels or (None,)) if expression is not None else ():
+        if expression is None:
+            continue
+        for label in labels or (None,):
             scope = PrintedScope(figures, label, conventions=dict.fromkeys(CONVENTION_NAMES, Fraction(1)))
             try:
                 expression.evaluate(scope)

@@ -24,7 +24,7 @@ from storqual_core.kit.quantities import format_percent
 
 def _days(value: object) -> object:
     text = str(value).strip().lower().removesuffix("days").removesuffix("day").removesuffix("d").strip()
-    if isinstance(value, bool) or not text.isdigit() or len(text) > 5:
+    if isinstance(value, bool) or not re.fullmatch("[0-9]{1,5}", text):
         raise ValueError("a number of days such as 90d")
     return int(text)
 

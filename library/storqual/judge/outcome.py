@@ -18,6 +18,7 @@ from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
 from storqual.run.records import TRIALS
+from storqual_core.kit.quantities import is_whole
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
@@ -130,8 +131,8 @@ def _of_drop(pattern: str, drop: str) -> bool:
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
     """A key that sorts 9.2 before 9.10."""
-    parts = re.findall(r"\d+|\D+", name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(0, int(part), "") if is_whole(part) else (1, 0, part) for part in parts]
 
 
 def _covers(waiver: Waiver, entry: Entry) -> bool:
