@@ -226,7 +226,7 @@ def parse_decimal(text: str) -> Decimal:
     except InvalidOperation:
         number = None
     if number is None:
-        raise ValueError(f"a number of at most {_MOST_DIGITS} digits")
+        raise ValueError(f"{text[:_MOST_DIGITS]!r} is not a number of at most {_MOST_DIGITS} digits")
     if not number.is_finite():
         raise ValueError("a finite number")
     if abs(number.adjusted()) > _LARGEST_EXPONENT or len(number.as_tuple().digits) > _MOST_DIGITS:
