@@ -184,9 +184,8 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         data = read_regular(path, _LARGEST_FILE)
     except BadInputError as problem:
-        reason = str(problem).removeprefix(f"{path}: ")
-        wanted = "expected one that a judged run has"
-        raise BadInputError([f"{path}: found no readable file ({reason}), {wanted}"]) from None
+        reason = f" ({str(problem).removeprefix(f'{path}: ')})" if path.exists() else ""
+        raise BadInputError([f"{path}: found no readable file{reason}, expected one that a judged run has"]) from None
     try:
         document = json.loads(data, parse_float=Printed.parse, parse_int=_whole)
     except (ValueError, RecursionError) as problem:
