@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 _NOISE = (
@@ -30,6 +30,20 @@ _LOCALES = (
     lambda text: text.replace("yes", "oui").replace("Yes", "Oui").replace("Status", "État"),
     lambda text: text.replace("\n", "\r\n"),
 )
+
+ODD_NUMBERS = ("9" * 5000, "9" * 400, "1" * 41, "1e400", "-0", "\u00b2\u00b3", "\u0663\u0664", "0x" + "f" * 5000)
+"""What `int` and `float` refuse, make infinite, or read although nobody printed it."""
+
+
+def with_odd_number(text: str, odd: str) -> Iterator[str]:
+    """`text` with `odd` for all its numbers, and for each of them; of lines that differ in digits only, for one."""
+    yield re.sub("[0-9]+", odd, text)
+    seen = set()
+    for match in re.finditer("[0-9]+", text):
+        before = re.sub("[0-9]+", "#", text[text.rfind("\n", 0, match.start()) + 1 : match.start()])
+        if before not in seen:
+            seen.add(before)
+            yield text[: match.start()] + odd + text[match.end() :]
 
 
 @st.composite

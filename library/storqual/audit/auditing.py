@@ -13,12 +13,15 @@ from storqual.audit.claim import Claim, Status
 from storqual.audit.comparison import Comparison, Sense, comparisons, hedged_manners, infer_conventions, infer_manner
 from storqual.audit.explaining import explain, mixed_up_with, most_likely_misprint
 from storqual.audit.run_directory import read_run_directory
-from storqual.audit.statements import Answer, judge_name, judge_statement
+from storqual.audit.statements import NO_RESULT, Answer, judge_name, judge_statement
 from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, load_published
 from storqual.inputs.published import Assertion, Published, as_number
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.regular_file import read_regular
+
+_LARGEST_TEXT = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _answers(
 def _compare(judged: _Judged, every: Sequence[Comparison]) -> Answer:
     comparison = judged.comparison
     if not comparison.computable():
-        reason = "A figure in its denominator may be zero."
+        reason = NO_RESULT
         return Answer(Status.NOT_CHECKABLE, as_number(comparison.stated.value), None, reason)
     if comparison.agrees_exactly():
         return explain(comparison, judged.sense, Status.CONSISTENT)
@@ -128,10 +131,7 @@ def read_report(path: Path) -> Published:
 
 
 def _known_text(path: Path) -> Published:
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as problem:
-        raise BadInputError([f"{path}: cannot be read ({problem.strerror})"]) from None
+    digest = hashlib.sha256(read_regular(path, _LARGEST_TEXT)).hexdigest()
     for known in sorted((suites_folder() / "published").glob("*.yml")):
         if digest in known.read_text(encoding="utf-8"):
             return load_published(known)
@@ -150,6 +150,8 @@ def audit(files: Iterable[Path]) -> list[Claim]:
             claims += audit_report(read_report(file))
         except BadInputError as bad:
             problems += bad.problems
+        except (KeyError, ValueError) as problem:
+            problems.append(f"{file}: its figures and assertions do not fit together ({problem.args[0]})")
     if problems:
         raise BadInputError(problems)
     return claims

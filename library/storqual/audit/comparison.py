@@ -52,11 +52,11 @@ class Comparison:
         return self._values(None if self.copy else manner, instead or {})
 
     def computable(self) -> bool:
-        """Whether there is a result: no figure that it is divided by may be zero."""
+        """Whether there is a result: no figure that it is divided by may be zero, and it is not too large."""
         try:
             self.point()
             self.values(Rounding.NEAREST)
-        except ZeroDivisionError:
+        except ArithmeticError:
             return False
         return True
 
@@ -64,7 +64,7 @@ class Comparison:
         """Whether rounding in an admitted manner can lie between stated and computed; False without a result."""
         try:
             return self._agrees(stated or self.stated, instead)
-        except ZeroDivisionError:
+        except ArithmeticError:
             return False
 
     def _agrees(self, stated: Printed, instead: Mapping[Reference, Printed] | None) -> bool:

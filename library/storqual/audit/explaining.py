@@ -11,11 +11,13 @@ from storqual.audit.claim import Status
 from storqual.audit.comparison import Comparison, Sense
 from storqual.audit.statements import Answer
 from storqual.base.formulas import Interval
-from storqual.inputs.expression import Reference
+from storqual.inputs.expression import Reference, parse_decimal
 from storqual.inputs.figures import on_page, shown_by
 from storqual.inputs.published import Printed, Rounding, as_number, decimal_text, finer, prints_as, range_text
 
 _MOST_MIXED_UP = 2
+_MOST_INPUTS = 12
+"""Each is tried with every other figure; among more, some pair would fit by chance."""
 
 _RELATIONS = {
     "more_than": "more than",
@@ -174,7 +176,8 @@ def mixed_up_with(wrong: Comparison) -> list[tuple[Reference, Reference]]:
     pairs: list[tuple[Reference, Reference]] = []
     if wrong.copy or wrong.bound or wrong.assertion.relation == "just_over":
         return pairs
-    for reference in _inputs(wrong):
+    inputs = _inputs(wrong)
+    for reference in inputs if len(inputs) <= _MOST_INPUTS else ():
         printed, unit = wrong.figures.number(reference, wrong.label), wrong.figures.figure(reference).unit
         for other, number, figure in wrong.figures.numbers():
             alike = figure.unit == unit and number.value != printed.value and not number.exact
@@ -261,7 +264,11 @@ def _variants(text: str, edits: int) -> list[str]:
 
 
 def _plausible(variant: str, text: str) -> bool:
-    """Whether it keeps the decimals and does not begin with a zero."""
+    """Whether it is a number of a report, keeps the decimals and does not begin with a zero."""
+    try:
+        parse_decimal(variant)
+    except ValueError:
+        return False
     whole, _, decimals = variant.partition(".")
     same_decimals = len(decimals) == len(text.partition(".")[2])
     return same_decimals and bool(whole) and (len(whole) == 1 or whole[0] != "0")

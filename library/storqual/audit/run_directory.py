@@ -8,15 +8,19 @@ was judged from, and the page made of it, before any of them is published.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from storqual.audit.run_figures import Notebook, page_claims, sample_claims
-from storqual.inputs.expression import parse_expression
+from storqual.inputs.expression import parse_decimal, parse_expression
 from storqual.inputs.published import Printed, Published, Source
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.regular_file import read_regular
 
+_LARGEST_FILE = 512 << 20
+"""Bytes; a criterion takes a kilobyte, and a large campaign has a hundred thousand."""
 _VERDICT_SCHEMA = "storqual.verdict/1"
 _EXIT_CODES = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
@@ -38,9 +42,11 @@ def read_run_directory(folder: Path) -> Published:
     for number, criterion in enumerate(criteria):
         _criterion(book, number, criterion)
     if (folder / "samples.jsonl").is_file():
-        sample_claims(book, folder, criteria)
+        with _numbers_of(folder / "samples.jsonl"):
+            sample_claims(book, folder, criteria)
     if (folder / "report.html").is_file():
-        page_claims(book, folder / "report.html", verdict, criteria)
+        with _numbers_of(folder / "report.html"):
+            page_claims(book, folder / "report.html", verdict, criteria)
     source = Source.model_construct(
         name="run",
         title=f"storqual run {verdict.get('run')}",
@@ -49,6 +55,15 @@ def read_run_directory(folder: Path) -> Published:
         pages="parts of verdict.json",
     )
     return Published.model_construct(report=source, figures=tuple(book.figures), assertions=tuple(book.assertions))
+
+
+@contextmanager
+def _numbers_of(path: Path) -> Iterator[None]:
+    """Raise BadInputError for a number in `path` that no run measures and no page prints."""
+    try:
+        yield
+    except (ValueError, ArithmeticError) as problem:
+        raise BadInputError([f"{path}: found a number that cannot be right ({problem})"]) from None
 
 
 def _outcome(book: Notebook, verdict: Mapping[str, Any], criteria: Sequence[Mapping[str, Any]]) -> None:
@@ -159,14 +174,20 @@ def _criterion(book: Notebook, number: int, criterion: Mapping[str, Any]) -> Non
         book.claim(f"{name}.loss", page, text, unit="%", stated=zero, relation="less_than", computed=shift)
 
 
+def _whole(text: str) -> int:
+    """Raises ValueError for a number that no count of a run can be."""
+    return int(parse_decimal(text))
+
+
 def _read(path: Path) -> dict[str, Any]:
     """A JSON file with the digits of its numbers kept."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise BadInputError([f"{path}: found no readable file, expected one that a judged run has"]) from None
+        data = read_regular(path, _LARGEST_FILE)
+    except BadInputError as problem:
+        reason = f" ({str(problem).removeprefix(f'{path}: ')})" if path.exists() else ""
+        raise BadInputError([f"{path}: found no readable file{reason}, expected one that a judged run has"]) from None
     try:
-        document = json.loads(text, parse_float=Printed.parse)
+        document = json.loads(data, parse_float=Printed.parse, parse_int=_whole)
     except (ValueError, RecursionError) as problem:
         raise BadInputError([f"{path}: found no JSON ({problem})"]) from None
     if not isinstance(document, dict):

@@ -20,6 +20,8 @@ within 2 % of it; the statements that the audit refutes miss it by more than 6 %
 FLAT_TOLERANCE = Fraction(2, 100)
 """A plateau changes by at most 2 %."""
 
+NO_RESULT = "A figure in its denominator may be zero, or the result is too large."
+
 _ONE = Fraction(1)
 _TENTH = Fraction(1, 10)
 
@@ -42,10 +44,13 @@ def judge_statement(assertion: Assertion, figures: Figures) -> Answer | None:
         return _order(assertion.falling, figures)
     if assertion.ranking is not None:
         return _ranking(assertion.ranking.there, assertion.ranking.here, figures)
-    if assertion.linear is not None:
-        return _linear(assertion.linear, figures)
-    if assertion.course is not None:
-        return _course(assertion.course, figures)
+    try:
+        if assertion.linear is not None:
+            return _linear(assertion.linear, figures)
+        if assertion.course is not None:
+            return _course(assertion.course, figures)
+    except ArithmeticError:
+        return Answer(Status.NOT_CHECKABLE, None, None, NO_RESULT)
     return None
 
 

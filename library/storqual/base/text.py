@@ -2,45 +2,66 @@
 r"""Text from devices, drops and people made safe for a terminal, a spreadsheet, XML and a page: it stays only text.
 
 Device strings (INQUIRY, VPD, serials) are hostile input: nothing here drops a character silently, a character that
-could act is written out as an escape such as `\x1b`, so that a reader sees that it was there.
+is not seen or could act is written out as an escape such as `\x1b`, so that a reader sees that it was there.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
-# C0 without tab and newline, DEL, C1; soft hyphen; zero-width and direction-changing characters that make a text read
-# as another one; line and paragraph separators; lone surrogates and noncharacters, which UTF-8 or XML cannot carry;
-# the tag characters, which are invisible.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef\ufeff"
-    "\ufff0-\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
+# Default_Ignorable_Code_Point of DerivedCoreProperties.txt (Unicode 16.0; 15.0 has the same): drawn as nothing, also
+# those that have the category of a letter or a mark. What the last line has is drawn as a blank.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\u2800\ufffc\U00016fe4\U0001d159]"
 )
+# below the first of them and of the combining marks, what Unicode calls printable is drawn
+_ALL_SEEN = re.compile("[^\u00ad\u0300-\U0010ffff]*")
 MINUS = "\u2212"
 """The sign of a negative number in what people read: reports, documents, terminals. Files for programs have `-`."""
-_REPLACEMENT = "\ufffd"
 _LINE_BREAKS = re.compile("[\t\n]")
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# what spreadsheets take for the start of a formula, full-width forms included; white space and quotes in front of it
-# do not protect
-_FORMULA = re.compile("^[\\s'\"]*[=+\\-@|%\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$")
+_FORMULA = "=+-@|%"
+"""What spreadsheets take for the start of a formula, also in its full-width and small forms."""
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def _escape(match: re.Match[str]) -> str:
-    character = match.group(0)
-    if character == _REPLACEMENT:
-        return character
+def _escape(character: str) -> str:
     code = ord(character)
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def _is_drawn(character: str) -> bool:
+    """Whether something is to be seen of it: no control, format, private, unassigned or wide blank character."""
+    return character.isprintable() and not _UNSEEN.match(character)
+
+
 def visible_text(text: str) -> str:
-    """`text` with every control, invisible or direction-changing character written as its escape; for pages."""
-    # nearly every text: what Unicode calls printable holds none of the characters above
-    return text if text.isprintable() else _INVISIBLE.sub(_escape, text)
+    """`text` with all that is not drawn (but space, tab and newline) written as its escape; for pages.
+
+    That is what Unicode does not call printable, what it calls ignorable, and a combining mark that has no letter.
+    """
+    if text.isprintable() and _ALL_SEEN.fullmatch(text):
+        return text
+    parts, has_base = [], False
+    for character in text:
+        mark = unicodedata.category(character).startswith("M")
+        drawn = character in "\t\n" or (_is_drawn(character) and (has_base or not mark))
+        parts.append(character if drawn else _escape(character))
+        has_base = drawn and not character.isspace()
+    return "".join(parts)
+
+
+_TIED = re.compile("(?<=[0-9])([\u00a0\u2009])(?=[^\\s])")
+
+
+def typeset_text(text: str) -> str:
+    """The same for text of our own pages, in which a no-break or thin space ties a number to its unit."""
+    return "".join(part if place % 2 else visible_text(part) for place, part in enumerate(_TIED.split(text)))
 
 
 # a whole number with its sign: what only begins like one is somebody's text
@@ -80,13 +101,25 @@ def csv_cell(value: object) -> str:
         return repr(value)
     raw = str(value)
     text = terminal_text(raw)
-    formula = _FORMULA.match(raw) or _FORMULA.match(text)
-    return "'" + text if formula and not _NUMBER.match(text) else text
+    return "'" + text if _begins_formula(raw) and not _NUMBER.fullmatch(text) else text
+
+
+def _begins_formula(text: str) -> bool:
+    """Whether the first character that counts begins a formula: marks, blanks and quotes before it do not protect."""
+    for character in text:
+        category = unicodedata.category(character)
+        plain = unicodedata.normalize("NFKC", character)
+        if _is_drawn(character) and category[0] not in "MZ" and category not in _QUOTES and plain not in "\"'`":
+            return plain[:1] in _FORMULA
+    return False
+
+
+_QUOTES = ("Pi", "Pf")
 
 
 def xml_text(text: str) -> str:
     """`text` with only the characters that XML 1.0 can carry; `<`, `&` and quotes are left to the XML writer."""
-    return _NOT_XML.sub(_escape, visible_text(text))
+    return _NOT_XML.sub(lambda match: _escape(match.group(0)), visible_text(text))
 
 
 _TELLING = ("Kernel panic", "BUG:", "Oops", "panic")

@@ -18,6 +18,7 @@ from storqual.judge.numbers import plural
 from storqual.run import Run, read_run
 from storqual_core.host.identity import declared_address
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.quantities import is_whole
 
 
 class NotJudgedError(StorqualError):
@@ -155,7 +156,7 @@ def _drive(name: str, entry: Mapping[str, Any]) -> DriveSeen:
         state=_text(entry.get("state")),
         # the SCSI disk driver asked the drive itself; the block layer's word is all there is for others
         write_cache=_text(entry.get("cache")) or _text(entry.get("write_cache")),
-        queue_depth=int(depth) if depth.isdigit() else None,
+        queue_depth=int(depth) if is_whole(depth) else None,
     )
 
 

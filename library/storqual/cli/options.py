@@ -58,11 +58,11 @@ def complete_adapters(context: click.Context, parameter: click.Parameter, begun:
 
 def _keys(file: Path, name: str) -> list[str]:
     """The keys below every key `name` of a YAML file; none of a file that cannot be read."""
-    import yaml
+    from storqual.inputs.yaml_file import read_yaml
 
     try:
-        waiting: list[object] = [yaml.safe_load(file.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, yaml.YAMLError):
+        waiting: list[object] = [read_yaml(file, foreign_tags=True).data]
+    except BadInputError:
         return []
     found: list[str] = []
     while waiting:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,20 +96,16 @@ def sheet_command(
 
 def _saved(path: Path) -> dict[str, Any]:
     """Fact sets that were written down before. Raises BadInputError when the file is something else."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
-        raise BadInputError(
-            [f"{path}: not JSON ({problem}); --facts takes the output of `storqual facts --json`"]
-        ) from None
+    from storqual.inputs.json_file import read_json
     from storqual_core.facts.bench_facts import SCHEMA
+
+    wanted = "--facts takes the output of `storqual facts --json`"
+    found: dict[str, Any] = read_json(path, wanted)[0]
 
     if not isinstance(found, dict) or not all(
         isinstance(v, dict) and v.get("schema") == SCHEMA for v in found.values()
     ):
-        raise BadInputError(
-            [f"{path}: holds no facts of benches; --facts takes the output of `storqual facts --json`"]
-        )
+        raise BadInputError([f"{path}: holds no facts of benches; {wanted}"])
     return found
 
 

@@ -8,6 +8,7 @@ import inspect
 import keyword
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -38,7 +39,7 @@ class Expression(Protocol):
     """Any part of a parsed expression, and the whole."""
 
     def evaluate(self, scope: Scope) -> Interval:
-        """The interval of the result. Raises ZeroDivisionError where a divisor may be zero."""
+        """The interval of the result. Raises ArithmeticError: a divisor may be zero, or the result is too large."""
         ...
 
     def leaves(self) -> Iterator[Reference | Convention]:
@@ -124,7 +125,7 @@ class Operation:
 
     def evaluate(self, scope: Scope) -> Interval:
         """See Expression."""
-        return _OPERATIONS[self.sign](self.left.evaluate(scope), self.right.evaluate(scope))
+        return _bounded(_OPERATIONS[self.sign](self.left.evaluate(scope), self.right.evaluate(scope)))
 
     def leaves(self) -> Iterator[Reference | Convention]:
         """See Expression."""
@@ -150,8 +151,7 @@ class Formula:
 
     def evaluate(self, scope: Scope) -> Interval:
         """See Expression."""
-        result: Interval = _FORMULAS[self.name](*(argument.evaluate(scope) for argument in self.arguments))
-        return result
+        return _bounded(_FORMULAS[self.name](*(argument.evaluate(scope) for argument in self.arguments)))
 
     def leaves(self) -> Iterator[Reference | Convention]:
         """See Expression."""
@@ -191,6 +191,12 @@ _OPERATIONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
     "/": lambda a, b: a / b,
 }
 _LONGEST = 400
+_MOST_DIGITS = 31
+_LARGEST_EXPONENT = 30
+"""Of a number as it is printed: a figure of a report is neither beyond 10^30 nor below 10^-30."""
+_LARGEST_RESULT = Fraction(10) ** (2 * _LARGEST_EXPONENT)
+_MOST_BITS = 12_000
+"""Of each part of a fraction; fewer digits than Python writes out (4300)."""
 _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _FORMULAS: Mapping[str, Callable[..., Any]] = {
     formula.__name__: formula
@@ -211,6 +217,29 @@ _OVER_SERIES: Mapping[str, Callable[[list[Interval]], Interval]] = {
     "lowest": lambda cells: Interval(min(c.low for c in cells), min(c.high for c in cells)),
     "total": lambda cells: sum(cells[1:], cells[0]),
 }
+
+
+def parse_decimal(text: str) -> Decimal:
+    """Read `69104`, `0.466`, `3.20e8`. Raises ValueError for anything that is no number of a report."""
+    try:
+        number = Decimal(text) if text.isascii() and len(text) <= 2 * _MOST_DIGITS else None
+    except InvalidOperation:
+        number = None
+    if number is None:
+        raise ValueError(f"{text[:_MOST_DIGITS]!r} is not a number of at most {_MOST_DIGITS} digits")
+    if not number.is_finite():
+        raise ValueError("a finite number")
+    if abs(number.adjusted()) > _LARGEST_EXPONENT or len(number.as_tuple().digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of at most {_MOST_DIGITS} digits with an exponent of at most {_LARGEST_EXPONENT}")
+    return number
+
+
+def _bounded(values: Interval) -> Interval:
+    """`values`. Raises OverflowError for what no figure of a report can be, before it grows without end."""
+    for end in (values.low, values.high):
+        if abs(end) > _LARGEST_RESULT or max(end.numerator.bit_length(), end.denominator.bit_length()) > _MOST_BITS:
+            raise OverflowError(f"a result beyond 1e{2 * _LARGEST_EXPONENT}")
+    return values
 
 
 def parse_expression(text: str) -> Expression:
@@ -238,7 +267,9 @@ def _part(node: ast.expr, source: str) -> Expression:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             raise ValueError("numbers and names of figures only")  # noqa: TRY004 - pydantic gathers ValueError
         # the text and not the float: 0.1 is a tenth
-        return Number(ast.get_source_segment(source, node) or str(node.value))
+        number = Number(ast.get_source_segment(source, node) or str(node.value))
+        parse_decimal(number.text)
+        return number
     if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
         return Operation(_SIGNS[type(node.op)], _part(node.left, source), _part(node.right, source))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

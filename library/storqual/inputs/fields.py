@@ -91,6 +91,17 @@ def _percent(value: object) -> object:
     return fraction
 
 
+def _loss(value: object) -> object:
+    """A time may be many times its limit, so a loss has no upper end."""
+    try:
+        fraction = parse_percent(value if isinstance(value, str) else "")
+    except ValueError:
+        fraction = math.nan
+    if not 0 <= fraction < math.inf:
+        raise ValueError("a percentage from 0%, such as 3% (the sign is needed)")
+    return fraction
+
+
 def _date(value: object) -> object:
     if isinstance(value, date):
         return value
@@ -156,6 +167,8 @@ Duration = Annotated[float, BeforeValidator(_duration)]
 """Seconds; written `2s`, `500ms`, `5m` or as a number."""
 Percent = Annotated[float, BeforeValidator(_percent)]
 """A fraction; written with the sign: `3%`."""
+Loss = Annotated[float, BeforeValidator(_loss)]
+"""A fraction that may be above one; written with the sign: `150%`."""
 Day = Annotated[date, BeforeValidator(_date)]
 """A day of the calendar; written `2027-03-31`."""
 Wwn = Annotated[str, BeforeValidator(_wwn)]

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 from storqual.base.formulas import Interval
-from storqual.inputs.expression import Reference
+from storqual.inputs.expression import CONVENTION_NAMES, Expression, Reference
 from storqual.inputs.published import Assertion, Figure, Page, Printed, Published, Rounding
 from storqual.inputs.shape import raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
@@ -90,6 +91,7 @@ class PrintedScope:
         return Interval.exactly(printed.value) if self.rounding is None else printed.before(self.rounding)
 
 
+_UNITS = re.compile("[1-9][0-9]{0,8}")
 _WAYS = ("computed", "same", "falling", "ranking", "linear", "course", "not_checkable")
 
 
@@ -152,11 +154,11 @@ def _assertion_problems(assertion: Assertion, figures: Figures, keys: Keys, docu
     if states and assertion.stated is None:
         yield document.about(keys, "this assertion needs `stated`: a number or a figure")
     labels: tuple[str, ...] = ()
+    names = False
     if isinstance(assertion.stated, Reference):
         try:
             labels = figures.labels(assertion.stated)
-            if not labels:
-                figures.entry(assertion.stated)
+            names = isinstance(figures.entry(assertion.stated, *labels[:1]), str)
         except KeyError as problem:
             yield document.about((*keys, "stated"), f"{problem.args[0]} in this file")
             return
@@ -165,11 +167,36 @@ def _assertion_problems(assertion: Assertion, figures: Figures, keys: Keys, docu
             try:
                 if reference.cell is None and label is None and figures.labels(reference):
                     yield document.about(keys, f"{reference} is a whole series; name one of its cells")
-                else:
-                    figures.entry(reference, label)
+                elif reference is not assertion.same:
+                    figures.number(reference, label)
+                elif isinstance(figures.entry(reference, label), str) is not names:
+                    yield document.about((*keys, "same"), "one of the two is a name, and the other is a number")
             except KeyError as problem:
                 yield document.about(keys, f"{problem.args[0]} in this file")
     yield from _linear_problems(assertion, figures, keys, document)
+    yield from _too_large(assertion, figures, labels, keys, document)
+
+
+def _too_large(
+    assertion: Assertion, figures: Figures, labels: Sequence[str], keys: Keys, document: Document
+) -> Iterator[str]:
+    """Expressions whose result no figure of a report can be; what else is wrong with them is told elsewhere."""
+    linear = assertion.linear
+    parts: list[tuple[Keys, Expression | None]] = [(("computed",), assertion.computed)]
+    if linear is not None:
+        parts += [(("linear", "total"), linear.total), (("linear", "single"), linear.single)]
+    for place, expression in parts:
+        if expression is None:
+            continue
+        for label in labels or (None,):
+            scope = PrintedScope(figures, label, conventions=dict.fromkeys(CONVENTION_NAMES, Fraction(1)))
+            try:
+                expression.evaluate(scope)
+            except OverflowError as problem:
+                yield document.about((*keys, *place), f"this expression is too large; it gives {problem}")
+                break
+            except (KeyError, ZeroDivisionError):
+                continue
 
 
 def _references(assertion: Assertion) -> Iterator[Reference]:
@@ -201,7 +228,7 @@ def _linear_problems(assertion: Assertion, figures: Figures, keys: Keys, documen
         except KeyError as problem:
             yield document.about((*keys, "linear"), f"{problem.args[0]} in this file")
             return
-        if len(labels) < 2 or not all(label.isdigit() and int(label) for label in labels):
+        if len(labels) < 2 or not all(_UNITS.fullmatch(label) for label in labels):
             yield document.about((*keys, "linear"), f"the labels of {linear.series} are not whole numbers of units")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +18,10 @@ _SUITE = ".suite.yml"
 
 
 def beside_inventory(name: str, inventories: Sequence[Path]) -> Path | None:
-    """The lab's own file `name`, in the folder of the first inventory that has one."""
+    """The lab's own file `name`, in the folder of the first inventory that has one, whatever it is there."""
     beside = [(source if source.is_dir() else source.parent) / name for source in inventories]
-    return next((path for path in beside if path.is_file()), None)
+    # a policy that cannot be read must not count as none
+    return next((path for path in beside if os.path.lexists(path)), None)
 
 
 def find_drop(name: str, inventories: Sequence[Path]) -> Path:

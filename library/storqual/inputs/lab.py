@@ -4,22 +4,24 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from storqual.base.resources import project_root
 from storqual.inputs.find import GATE, WAIVERS
 from storqual.inputs.inventory import Inventory, read_benches
+from storqual.inputs.json_file import parse_json, read_json
 from storqual.inputs.shape import raise_all
-from storqual.inputs.yaml_file import Document, Keys, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, TooLargeError, read_yaml
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.regular_file import kind_of
 
 GROUP = "benches"
 """The group whose hosts are benches."""
@@ -28,6 +30,7 @@ _OWN = (GATE, WAIVERS, "keys.yml")
 """Files beside an inventory that hold no hosts."""
 
 _SUFFIXES = (".yml", ".yaml")
+_VARS = ("host_vars", "group_vars")
 _TIMEOUT = 120.0
 
 
@@ -71,16 +74,12 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
     if not sources:
         missing.append("an inventory is needed (-i)")
     raise_all(missing)
+    wanted = "a .json inventory is the output of ansible-inventory --list"
     if len(sources) == 1 and sources[0].suffix == ".json":
-        text = sources[0].read_text(encoding="utf-8", errors="replace")
+        listed, _ = read_json(sources[0], wanted, _unmarked)
     else:
-        text = _ask_ansible(sources, limit)
-    try:
-        listed = json.loads(text, object_hook=_unmarked)
-    except (ValueError, RecursionError) as problem:
-        raise BadInputError(
-            [f"{sources[0]}: not JSON ({problem}); a .json inventory is the output of ansible-inventory --list"]
-        ) from None
+        raise_all(_unbounded(sources))
+        listed = parse_json(_ask_ansible(sources, limit), str(sources[0]), wanted, _unmarked)
     if not isinstance(listed, dict):
         raise BadInputError([f"{sources[0]}: not the output of ansible-inventory --list"])
     return listed
@@ -89,6 +88,24 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
 def missing_inventories(sources: Sequence[Path]) -> list[str]:
     """Inventories that are not there."""
     return [f"{source}: no such inventory; expected a folder or a file" for source in sources if not source.exists()]
+
+
+def _unbounded(sources: Sequence[Path]) -> Iterator[str]:
+    """What Ansible would read for ever, or expand: pipes and devices, files too large, aliases of aliases."""
+    for source in sources:
+        inside = chain(source.iterdir(), *((source / name).rglob("*") for name in _VARS)) if source.is_dir() else ()
+        for file in (source, *sorted(inside)):
+            kind = kind_of(file.stat().st_mode) if file.exists() else ""
+            if kind and not file.is_dir():
+                yield f"{file}: this is {kind}; expected a regular file"
+    for file in _files(sources):
+        try:
+            read_yaml(file, foreign_tags=True)
+        except TooLargeError as problem:
+            yield from problem.problems
+        except BadInputError:
+            # Ansible says so, or reads what is no YAML
+            continue
 
 
 def _matches(host: str, limit: str) -> bool:
@@ -240,8 +257,10 @@ def _files(sources: Sequence[Path]) -> Iterator[Path]:
         if source.is_file():
             yield source
             continue
+        if not source.is_dir():
+            continue
         yield from sorted(file for file in source.iterdir() if file.is_file() and file.suffix in _SUFFIXES)
-        for folder in ("host_vars", "group_vars"):
+        for folder in _VARS:
             yield from sorted(
                 file for file in (source / folder).rglob("*") if file.is_file() and file.suffix in _SUFFIXES
             )

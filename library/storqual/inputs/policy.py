@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from storqual.inputs.fields import Day, ManyOf, Name, Percent, Role, Text
+from storqual.inputs.fields import Day, Loss, ManyOf, Name, Role, Text
 from storqual.inputs.shape import Shape, raise_all, shaped, shown
 from storqual.inputs.yaml_file import Document, read_yaml
 from storqual_core.kit.errors import BadInputError
@@ -24,7 +24,7 @@ from storqual_core.kit.quantities import format_percent
 
 def _days(value: object) -> object:
     text = str(value).strip().lower().removesuffix("days").removesuffix("day").removesuffix("d").strip()
-    if isinstance(value, bool) or not text.isdigit() or len(text) > 5:
+    if isinstance(value, bool) or not re.fullmatch("[0-9]{1,5}", text):
         raise ValueError("a number of days such as 90d")
     return int(text)
 
@@ -55,7 +55,7 @@ class WaiverRules(Shape):
     """What waivers a gate takes; one that breaks a rule is refused before anything is judged by it."""
 
     max_days: Days | None = Field(default=None, description="a waiver may expire at most this many days ahead")
-    max_loss: Percent | None = Field(default=None, description="each waiver states `max_loss`, and at most this")
+    max_loss: Loss | None = Field(default=None, description="each waiver states `max_loss`, and at most this")
     owners: ManyOf[Text] = Field(default=(), description="patterns of the owners that a waiver may have")
     reference: Annotated[Text, AfterValidator(_expression)] | None = Field(
         default=None, description="a regular expression that the whole reference must match"
@@ -92,7 +92,10 @@ class Waiver(Shape):
     reason: Text = Field(description="why it is accepted")
     reference: Text = Field(description="ticket or document")
     expiry: Day = Field(description="the last day on which it is valid")
-    max_loss: Percent | None = Field(default=None, description="the largest loss that is accepted")
+    max_loss: Loss | None = Field(
+        default=None,
+        description="the largest loss that is accepted; a failure without one in percent is not accepted",
+    )
 
 
 class _Waivers(Shape):

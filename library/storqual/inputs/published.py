@@ -10,14 +10,14 @@ import enum
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
 from storqual.base.formulas import Interval
-from storqual.inputs.expression import Expression, Reference, parse_expression, parse_reference
+from storqual.inputs.expression import Expression, Reference, parse_decimal, parse_expression, parse_reference
 from storqual.inputs.fields import ManyOf, Percent, Text
 from storqual.inputs.shape import Shape
 from storqual.inputs.yaml_file import WrittenFloat, WrittenInt
@@ -42,13 +42,8 @@ class Printed:
 
     @classmethod
     def parse(cls, text: str, *, exact: bool = False) -> Printed:
-        """Read `69104`, `0.466`, `3.20e8`. Raises ValueError for anything that is not a finite decimal number."""
-        try:
-            number = Decimal(text)
-        except InvalidOperation:
-            raise ValueError(f"{text!r} is not a number") from None
-        if not number.is_finite():
-            raise ValueError(f"{text!r} is not a finite number")
+        """Read `69104`, `0.466`, `3.20e8`. Raises ValueError for anything that is no number of a report."""
+        number = parse_decimal(text)
         exponent = number.as_tuple().exponent
         return cls(text, Fraction(number), Fraction(10) ** int(exponent), exact)
 

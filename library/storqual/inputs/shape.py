@@ -18,7 +18,9 @@ from storqual_core.kit.errors import BadInputError
 
 M = TypeVar("M", bound="Shape")
 
-_WHERE = re.compile(r"(.*?):(\d+): ", re.DOTALL)
+_WHERE = re.compile(r"(.*?):([0-9]{1,9}): ", re.DOTALL)
+_LONGEST_NAME = 200
+"""Characters; to compare costs the square of them."""
 
 
 class Shape(BaseModel):
@@ -69,7 +71,7 @@ def _where(problem: str) -> tuple[str, int]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` (did you mean 'driver'?)` or nothing."""
-    names = list(known)
+    names = list(known) if len(word) <= _LONGEST_NAME else []
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     near = near or [name for name in names if name.lower() == word.lower()]
     return f" (did you mean {near[0]!r}?)" if near else ""
@@ -92,7 +94,7 @@ def unknown(what: str, word: str, known: Iterable[str], *, most: int = 12) -> st
         if names
         else "there is none"
     )
-    return f"unknown {what} {word!r}{did_you_mean(word, names)}; {there}"
+    return f"unknown {what} {shown(word)}{did_you_mean(word, names)}; {there}"
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import MaxDepthExceededError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.regular_file import read_regular
 
 Keys = tuple[str | int, ...]
 """Keys and list positions from the top to a value."""
@@ -38,9 +40,16 @@ _WIDE = "\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff"
 _WIDE_SPACE = re.compile(rf"[ -]*[{_WIDE}]|[ {{-]*[\w.]+[{_WIDE}]*:[{_WIDE}]")
 """A line whose structure has a space that is none to YAML: in its indentation, or behind the colon of its key."""
 _NO_SPACE = "this line has a no-break space (or another wide one) where YAML needs a plain space; type it anew"
-_LARGEST_FILE = 4 << 20
+_LARGEST_FILE = 256 << 10
+"""Bytes. What people write is a tenth of it; to read so much takes seconds."""
 _MOST_VALUES = 200_000
 _DEEPEST = 60
+_LONGEST_NUMBER = 100
+"""Characters; 64 bits in base 2 with their separators are fewer."""
+
+
+class TooLargeError(BadInputError):
+    """A file that has, or whose aliases make, more than anybody writes."""
 
 
 class WrittenInt(int):
@@ -112,8 +121,7 @@ class _Builder:
         """The value of `node`. Raises BadInputError when there is no end to it."""
         self.values += 1
         if self.values > _MOST_VALUES or len(keys) > _DEEPEST:
-            most = f"at most {_MOST_VALUES} values in at most {_DEEPEST} levels are read"
-            raise BadInputError([f"{self.name}:{_line(node)}: this file is too large or too deep; {most}"])
+            raise _too_large(self.name, _line(node))
         self.lines.setdefault(keys, _line(node))
         if node.anchor and not self.foreign_tags:
             self._say(node, f"the anchor `&{node.anchor}` is not allowed; {_NO_ALIASES}")
@@ -153,10 +161,10 @@ class _Builder:
             return None
         if kind == "bool":
             return text.lower() == "true"
-        if kind == "int":
-            return _whole(text)
-        if kind == "float":
-            return _fraction(text)
+        if kind in ("int", "float"):
+            if len(text) > _LONGEST_NUMBER and not self.foreign_tags:
+                self._say(node, f"a number of {len(text)} characters; at most {_LONGEST_NUMBER} are read")
+            return _whole(text) if kind == "int" else _fraction(text)
         self._check_spaces(node)
         # dates stay words (their fields read them), and so does a lone `=`
         self._check_tag(node, "str", "timestamp", "value", "merge")
@@ -188,11 +196,9 @@ def read_yaml(path: Path, *, foreign_tags: bool = False) -> Document:
     """
     shown = str(path)
     try:
-        data = path.read_bytes()
-    except OSError as problem:
-        raise BadInputError([f"{shown}: cannot be read ({problem.strerror})"]) from None
-    if len(data) > _LARGEST_FILE:
-        raise BadInputError([f"{shown}: this file has {len(data)} bytes; at most {_LARGEST_FILE} are read"])
+        data = read_regular(path, _LARGEST_FILE, "remove what is not needed, or split it")
+    except BadInputError as refused:
+        raise TooLargeError(refused.problems) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -205,6 +211,8 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     """The same from text."""
     try:
         nodes = _nodes(text)
+    except MaxDepthExceededError as problem:
+        raise _too_large(name, problem.problem_mark.line + 1) from None
     except MarkedYAMLError as problem:
         reason = " ".join(str(problem.problem or problem.context or "no YAML").split())
         unclosed = next((told for start, told in _UNCLOSED.items() if reason.startswith(start)), None)
@@ -240,10 +248,18 @@ def _in_order(reason: str) -> str:
     return f"not valid YAML 1.2: {reason}"
 
 
+def _too_large(name: str, line: int) -> TooLargeError:
+    most = f"at most {_MOST_VALUES} values in at most {_DEEPEST} levels are read"
+    return TooLargeError([f"{name}:{line}: this file is too large or too deep; {most}"])
+
+
 @lru_cache(maxsize=16)
 def _nodes(text: str) -> tuple[Node, ...]:
     """The composed documents, which nobody changes: a plan asks for places in the same few files again and again."""
-    return tuple(YAML(typ="safe", pure=True).compose_all(text))
+    yaml = YAML(typ="safe", pure=True)
+    # each level costs it more than the one before
+    yaml.max_depth = _DEEPEST + 1
+    return tuple(yaml.compose_all(text))
 
 
 def _line(node: Node) -> int:
@@ -254,6 +270,8 @@ def _line(node: Node) -> int:
 def _whole(text: str) -> Hashable:
     """A whole number of YAML 1.2, or the text when it is too long to be one."""
     plain = text.replace("_", "")
+    if len(text) > _LONGEST_NUMBER:
+        return text
     base = 10
     for prefix, other in (("0x", 16), ("0o", 8), ("0b", 2)):
         if plain.lstrip("+-").startswith(prefix):
@@ -265,7 +283,9 @@ def _whole(text: str) -> Hashable:
 
 
 def _fraction(text: str) -> Hashable:
-    """A number of YAML 1.2 with fraction, exponent, infinity or NaN; the text when Python does not read it."""
+    """A number of YAML 1.2 with fraction, exponent, infinity or NaN; the text when it is too long to be one."""
+    if len(text) > _LONGEST_NUMBER:
+        return text
     plain = text.replace("_", "").replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf")
     plain = plain.replace(".nan", "nan").replace(".NaN", "nan").replace(".NAN", "nan")
     try:

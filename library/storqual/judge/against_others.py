@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from storqual.judge.numbers import amount, percent, plural, rests_on
-from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of, values_at
+from storqual.judge.question import Judged, Question, Unit, finite, loss_to, missing, units_of, values_at
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Looks, as_fraction, limits_for
 from storqual.statistics.counts import compare_counts, most_share
@@ -141,16 +141,21 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
     asked = f"{asked} by {rule.source}" if rule.against == "product" else asked
     values = by_session(found) if question.by_session else [unit.value for unit in found]
     mean = math.fsum(values) / len(values)
-    reference = rule.min if rule.min is not None else rule.max
 
-    def judged(outcome: str, reason: str) -> Judged:
+    def judged(outcome: str, reason: str, loss: float | None = None) -> Judged:
         reason += rests_on({"candidate": found})
-        return Judged(outcome, reason, candidate=mean, reference=reference, source=found[0].source)
+        # the limit that a fail broke, else the first
+        limits = (rule.max, rule.min) if outcome == "FAIL" and mean > high else (rule.min, rule.max)
+        reference = next((limit for limit in limits if limit is not None), None)
+        return Judged(outcome, reason, candidate=mean, reference=reference, source=found[0].source, loss=loss)
 
     if metric.kind == "count":
         worst = [unit.value for unit in found if not low <= unit.value <= high]
         if worst:
-            return judged("FAIL", f"{metric.label}: {amount(worst[0], metric)} in a launch, {asked} is required")
+            reason = f"{metric.label}: {amount(worst[0], metric)} in a launch, {asked} is required"
+            losses = [loss_to(value, low if value < low else high) for value in worst]
+            # a mean within the limit says nothing of the launch that broke it
+            return judged("FAIL", reason, max((loss for loss in losses if loss is not None), default=None))
         return judged("PASS", f"{metric.label}: {amount(mean, metric)}, {asked} is required")
     if len(values) < 2:
         unit = "session" if question.by_session else "launch"
@@ -229,12 +234,20 @@ def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
         candidate=means[1],
         reference=means[0],
         margin=rule.margin,
+        loss=_more_often(means, (before / launches[0], after / launches[1])),
         loss_p=alpha_of("fail", test.p, float(min(launches))) if looks == "every" else test.p,
         source=arms[0][0].source,
         unit="session" if sessions else "pair",
         units=sessions or min(launches),
         wanted=math.ceil(test.wanted * sessions / min(launches)) if sessions else test.wanted,
     )
+
+
+def _more_often(means: Sequence[float], shares: Sequence[float]) -> float | None:
+    """By how much more was seen, or in more launches, whichever is worse; None where the baseline never showed it."""
+    if means[0] <= 0 or shares[0] <= 0:
+        return None
+    return finite(max(means[1] / means[0], shares[1] / shares[0]) - 1)
 
 
 def judge_against_scaling(question: Question, metric: Metric) -> Judged:
@@ -260,6 +273,8 @@ def judge_against_scaling(question: Question, metric: Metric) -> Judged:
         reference=found.levels[0].value.value * limit / found.levels[0].at,
         shift=last.efficiency.value - 1,
         ci95=_interval(last.efficiency),
+        # the level that is not linear may be one before the last
+        loss=max(1 - level.efficiency.value for level in found.levels),
         margin=rule.margin,
         unit="launch",
         units=min(map(len, values.values())),

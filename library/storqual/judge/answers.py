@@ -18,7 +18,7 @@ from storqual.judge.against_others import (
 )
 from storqual.judge.decision import History
 from storqual.judge.numbers import percent
-from storqual.judge.question import Judged, Question, is_suspect
+from storqual.judge.question import LIMITS, Judged, Question, is_suspect
 from storqual.run import Run
 from storqual.statistics.comparison import Looks
 
@@ -81,7 +81,7 @@ def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) 
             answers[index] = Judged("ERROR", unusable)
         elif unclean:
             answers[index] = Judged("INCONCLUSIVE", f"no launch of the {unclean} is left as evidence")
-        elif question.criterion.against in ("absolute", "published", "product"):
+        elif question.criterion.against in LIMITS:
             answers[index] = judge_against_limits(question, metric)
         elif question.criterion.against == "peers":
             answers[index] = judge_against_peers(question, metric)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from storqual.base.formulas import Better
-from storqual.judge.question import Judged, OddLaunch, Question, is_suspect
+from storqual.judge.question import LIMITS, Judged, OddLaunch, Question, is_suspect, loss_to
 from storqual.run import Check
 from storqual.run.records import Launch
 
@@ -35,6 +35,7 @@ class Entry:
     reason: str
     candidate: float | None = None
     shift_percent: float | None = None
+    loss_percent: float | None = None
     ci95_percent: list[float | None] | None = None
     margin_percent: float | None = None
     indifference_percent: float | None = None
@@ -51,6 +52,15 @@ class Entry:
     odd_launch: dict[str, Any] | None = None
     confirmation: dict[str, Any] | None = None
     waiver: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """A fail has a loss where there is a ratio: of the arms, or of the value to the limit that it broke."""
+        if self.outcome != "FAIL" or self.loss_percent is not None:
+            return
+        if self.shift_percent is not None:
+            self.loss_percent = -self.shift_percent
+        elif self.against in LIMITS and self.candidate is not None and self.reference is not None:
+            self.loss_percent = _percent(loss_to(self.candidate, self.reference))
 
     def to_json(self) -> dict[str, Any]:
         """Its object in `criteria`."""
@@ -78,6 +88,7 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> En
         reason=judged.reason,
         candidate=judged.candidate,
         shift_percent=_percent(judged.shift),
+        loss_percent=_percent(judged.loss) if judged.outcome == "FAIL" else None,
         ci95_percent=[_percent(end) for end in judged.ci95] if judged.ci95 else None,
         margin_percent=_percent(judged.margin),
         indifference_percent=_percent(judged.indifference),

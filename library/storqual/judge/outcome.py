@@ -18,6 +18,7 @@ from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
 from storqual.run.records import TRIALS
+from storqual_core.kit.quantities import is_whole
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
@@ -88,11 +89,8 @@ def apply_waivers(
             doubts.append(WaiverProblem("expired", f"{name} expired on {waiver.expiry.isoformat()}"))
             continue
         for entry in failed:
-            loss = -(entry.shift_percent or 0.0) / 100
-            if waiver.max_loss is not None and loss > waiver.max_loss:
-                point = f"{entry.adapter}/{entry.point}"
-                text = f"{name} accepts a loss of {100 * waiver.max_loss:g} %, {point} lost {100 * loss:.1f} %"
-                doubts.append(WaiverProblem("loss", text))
+            if waiver.max_loss is not None and not _is_within(entry, waiver.max_loss):
+                doubts.append(WaiverProblem("loss", f"{name} {_beyond(entry, waiver.max_loss)}"))
                 continue
             entry.waiver = {
                 "owner": waiver.owner,
@@ -106,6 +104,23 @@ def apply_waivers(
     return doubts
 
 
+def _is_within(entry: Entry, max_loss: float) -> bool:
+    """Whether a failure has a loss, and one that is no larger; to four decimals of a percent, as in verdict.json."""
+    return entry.loss_percent is not None and entry.loss_percent <= round(100 * max_loss, 4)
+
+
+def _beyond(entry: Entry, max_loss: float) -> str:
+    """Why a waiver with `max_loss` does not accept a failure."""
+    place = "/".join(name for name in (entry.adapter, entry.point) if name) or str(entry.bench)
+    accepted = f"accepts a loss of {100 * max_loss:g} %"
+    if entry.loss_percent is not None:
+        return f"{accepted}, {place} lost {entry.loss_percent:.1f} %"
+    return (
+        f"{accepted}, but {entry.id} of {place} has no loss in percent, so max_loss does not cover it; only a waiver "
+        "without max_loss can accept it"
+    )
+
+
 def _of_drop(pattern: str, drop: str) -> bool:
     """Whether a drop is meant: by a pattern, or by a range `28.00..28.09` in which numbers count as numbers."""
     first, dots, last = pattern.partition("..")
@@ -116,8 +131,8 @@ def _of_drop(pattern: str, drop: str) -> bool:
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
     """A key that sorts 9.2 before 9.10."""
-    parts = re.findall(r"\d+|\D+", name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(0, int(part), "") if is_whole(part) else (1, 0, part) for part in parts]
 
 
 def _covers(waiver: Waiver, entry: Entry) -> bool:

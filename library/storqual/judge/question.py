@@ -16,6 +16,8 @@ from storqual.run.measurements import PointKey
 from storqual.run.records import Launch
 from storqual.statistics.scaling import SCALED
 
+LIMITS = ("absolute", "published", "product")
+"""What a criterion is against that has `min` or `max`."""
 _FEWEST_SECONDS = 3
 """Seconds from which a launch is judged by its seconds; in fewer, a dip cannot be told from the level."""
 
@@ -182,6 +184,8 @@ class Judged:
     """Of a percentile, the fewest I/Os that one value of the baseline, and of the candidate, is of."""
     again: Judged | None = None
     """The answer of the launches that measured a fail afresh."""
+    loss: float | None = None
+    """The loss of a fail that neither `shift` nor `candidate` against `reference` tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +265,11 @@ def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
             Unit(session, value.value, "launches of a session merged", ios=value.ios, launches=pool.launches)
         )
     return units
+
+
+def loss_to(value: float, limit: float) -> float | None:
+    """By which fraction of the limit a value is beyond it; None where that is no number (a limit of 0)."""
+    return finite(abs(value - limit) / abs(limit)) if limit else None
 
 
 def finite(number: float) -> float | None:

@@ -102,7 +102,7 @@ def _waiver(run: Run, entry: Mapping[str, Any]) -> Iterator[str]:
     # a reason may quote a device: it stays one line
     yield terminal_text(f"  # {entry['id']}: {entry.get('reason') or 'no reason was recorded'}")
     written = [f"{key}: {json.dumps(value)}" for key, value in scope if value]
-    loss = _largest_loss(entry.get("shift_percent"))
+    loss = _largest_loss(entry.get("loss_percent"))
     if loss is not None:
         written.append(f"max_loss: {loss}  # what was measured, rounded up; a larger loss still fails")
     written += [f"{key}:  # {meaning}" for key, meaning in _OPEN.items()]
@@ -110,8 +110,8 @@ def _waiver(run: Run, entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"{'    ' if number else '  - '}{line}"
 
 
-def _largest_loss(shift: object) -> str | None:
+def _largest_loss(loss: object) -> str | None:
     """The measured loss in tenths of a percent, rounded up; None where no loss was measured."""
-    if not isinstance(shift, (int, float)) or not math.isfinite(shift) or shift >= 0:
+    if not isinstance(loss, (int, float)) or not math.isfinite(loss) or loss <= 0:
         return None
-    return f"{math.ceil(-shift * 10 - 1e-9) / 10:g}%"
+    return f"{math.ceil(loss * 10 - 1e-9) / 10:.1f}".removesuffix(".0") + "%"

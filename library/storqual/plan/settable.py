@@ -7,13 +7,13 @@ its changeable mask when it is to be set, and that ends the session.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from storqual.inputs.inventory import Bench
+from storqual.inputs.json_file import read_json
 from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import read_yaml
 from storqual.plan.checks import DropFile, section_keys
@@ -30,16 +30,14 @@ Facts = Mapping[str, Mapping[str, Any]]
 
 def read_facts(path: Path) -> tuple[Facts, bytes]:
     """The facts of a file, and its bytes. Raises BadInputError for one that is no answer of `storqual facts`."""
+    wanted = "--facts takes the output of `storqual facts --deep --json`"
+    found, data = read_json(path, wanted)
     try:
-        data = path.read_bytes()
-        found = json.loads(data)
         fits = bool(found) and all(isinstance(facts["drives"], list) for facts in found.values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         fits = False
     if not fits:
-        raise BadInputError(
-            [f"{path}: this file holds no facts; --facts takes the output of `storqual facts --deep --json`"]
-        )
+        raise BadInputError([f"{path}: this file holds no facts; {wanted}"])
     return found, data
 
 

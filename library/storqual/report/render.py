@@ -14,18 +14,18 @@ import jinja2
 from markupsafe import Markup
 
 from storqual.base.resources import templates_folder
-from storqual.base.text import page_with_minus, visible_text
+from storqual.base.text import page_with_minus, typeset_text
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 
 def _printed(value: object) -> object:
     """What a template prints: markup made by the chart builder as it is, all else as visible text to be escaped."""
-    return value if isinstance(value, Markup) else visible_text(str(value))
+    return value if isinstance(value, Markup) else typeset_text(str(value))
 
 
 def _breakable(text: str, after: str = "[,/.") -> Markup:
     """A point's name, a dotted name or a version, with leave to break after each of these characters."""
-    parts = re.split(f"(?<=[{re.escape(after)}])", visible_text(text))
+    parts = re.split(f"(?<=[{re.escape(after)}])", typeset_text(text))
     return Markup("<wbr>").join(parts)
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from storqual_core.kit.quantities import is_whole
+
 _MB = 1_000_000
 _LANE = {2.5: 250e6, 5.0: 500e6, 8.0: 984.6e6, 16.0: 1969.2e6, 32.0: 3938.5e6, 64.0: 7562.5e6}
 """Bytes per second of one PCIe lane and direction after its line code, by transfers per second (GT/s)."""
@@ -106,4 +108,4 @@ def _carries(link: Mapping[str, Any] | None) -> float | None:
     speed = re.match(r"([0-9.]+) GT/s", str((link or {}).get("speed") or ""))
     width = str((link or {}).get("width") or "")
     lane = _LANE.get(float(speed.group(1))) if speed else None
-    return lane * int(width) if lane is not None and width.isdigit() and int(width) > 0 else None
+    return lane * int(width) if lane is not None and is_whole(width) and int(width) > 0 else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from storqual.base.factor_names import together
 from storqual.inputs.references import PublishedValue, overlays
 from storqual.study.points import STUDIED, Levels, Line, Point, first_axis, lines_of
-from storqual_core.kit.quantities import format_size, parse_size
+from storqual_core.kit.quantities import format_size, is_whole, parse_size
 
 _WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
 
@@ -106,7 +106,7 @@ def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:
     for word in (value.label or "").lower().split():
         if word in _WORDS:
             yield _WORDS[word]
-        elif word.endswith("kb") and word[:-2].isdigit():
+        elif word.endswith("kb") and is_whole(word[:-2]):
             yield "bs", f"{word[:-2]}k"
 
 

@@ -20,6 +20,7 @@ from ..host.sysfs import Adapter, Drive, read_adapters, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError
 from ..kit.machine import Machine
+from ..kit.quantities import is_whole
 from .vendor_facts import tool_versions
 
 SCHEMA = "storqual.facts/1"
@@ -120,7 +121,7 @@ def _cpu(machine: Machine) -> dict[str, Any]:
         "sockets": len({value for name, value in pairs if name == "physical id"}) or 1,
         "governor": machine.text(f"{place}/cpu0/cpufreq/scaling_governor"),
         "smt": machine.text(f"{place}/smt/control"),
-        "nodes": sum(name.startswith("node") and name[4:].isdigit() for name in machine.names(f"{place}/../node")),
+        "nodes": sum(name.startswith("node") and is_whole(name[4:]) for name in machine.names(f"{place}/../node")),
     }
 
 

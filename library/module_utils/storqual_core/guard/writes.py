@@ -18,6 +18,7 @@ from ..host.error_counters import read_error_counters
 from ..host.in_use import system_disks
 from ..host.sysfs import Drive, read_drives
 from ..kit.machine import Machine, visible
+from ..kit.quantities import is_whole
 
 _DRIVE = re.compile(r"^nvme(\d+)n(\d+)$")
 
@@ -50,7 +51,7 @@ def _paths(machine: Machine, name: str) -> list[str]:
 
 def _columns(machine: Machine, name: str, attribute: str) -> list[int]:
     words = machine.text(f"/sys/class/block/{name}/{attribute}").split()
-    return [int(word) for word in words] if all(word.isdigit() for word in words) else []
+    return [int(word) for word in words] if all(is_whole(word) for word in words) else []
 
 
 SECONDS = 1.0

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
 from ..kit.machine import Machine
+from ..kit.quantities import is_whole
 from .cycles import CycleCounter
 from .error_counters import error_files, hexadecimal
 
@@ -89,12 +90,12 @@ def parse_proc_stat(text: str) -> tuple[int, dict[str, int], int | None, int | N
         if not words:
             continue
         if words[0] == "cpu":
-            ticks = {name: int(word) for name, word in zip(CLASSES, words[1:]) if word.isdigit()}
+            ticks = {name: int(word) for name, word in zip(CLASSES, words[1:]) if is_whole(word)}
         elif _CPU.match(words[0]):
             cpus += 1
-        elif words[0] == "ctxt" and len(words) > 1 and words[1].isdigit():
+        elif words[0] == "ctxt" and len(words) > 1 and is_whole(words[1]):
             context_switches = int(words[1])
-        elif words[0] == "intr" and len(words) > 1 and words[1].isdigit():
+        elif words[0] == "intr" and len(words) > 1 and is_whole(words[1]):
             interrupts = int(words[1])
     return cpus, ticks, context_switches, interrupts
 
@@ -110,20 +111,20 @@ def interrupts_by_cpu(text: str, vectors: Iterable[str]) -> dict[str, dict[int, 
     wanted = set(vectors)
     lines = text.splitlines()
     head = lines[0].split() if lines else []
-    cpus = [int(word[3:]) for word in head if word.startswith("CPU") and word[3:].isdigit()]
+    cpus = [int(word[3:]) for word in head if word.startswith("CPU") and is_whole(word[3:])]
     found: dict[str, dict[int, int]] = {}
     for line in lines[1:]:
         label, colon, counts = line.partition(":")
         if colon and label.strip() in wanted:
             words = counts.split(None, len(cpus))[: len(cpus)]
-            found[label.strip()] = {cpu: int(word) for cpu, word in zip(cpus, words) if word.isdigit()}
+            found[label.strip()] = {cpu: int(word) for cpu, word in zip(cpus, words) if is_whole(word)}
     return found
 
 
 def parse_block_stat(text: str) -> DiskCounters | None:
     """The counters in `/sys/block/*/stat` (kernel Documentation/block/stat.rst); None when not understood."""
     words = text.split()
-    if len(words) < 9 or not all(word.isdigit() for word in words[:9]):
+    if len(words) < 9 or not all(is_whole(word) for word in words[:9]):
         return None
     numbers = [int(word) for word in words[:9]]
     return DiskCounters(numbers[0], numbers[2], numbers[4], numbers[6], numbers[8])
@@ -296,7 +297,7 @@ class Meter:
     def _numbers(self, paths: Sequence[str]) -> list[int]:
         """One number of each file; none of them when any is unreadable."""
         texts = [self._read(path).strip() for path in paths]
-        return [int(text) for text in texts] if all(text.isdigit() for text in texts) else []
+        return [int(text) for text in texts] if all(is_whole(text) for text in texts) else []
 
     def disks(self) -> dict[str, DiskCounters]:
         """The counters of each disk that is still there."""

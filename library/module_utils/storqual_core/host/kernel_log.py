@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Iterable
 
-_HEAD = re.compile(r"(\d+),(\d+),(-?\d+),[^;]*;(.*)\Z", re.DOTALL)
+_HEAD = re.compile(r"([0-9]{1,9}),([0-9]{1,20}),(-?[0-9]{1,20}),[^;]*;(.*)\Z", re.DOTALL)
 _DEVICE = "/dev/kmsg"
 _MOST_RECORDS = 20000
 

@@ -18,6 +18,9 @@ from .log_rule import KINDS, SEVERITIES, Rule, shipped_rules
 
 MARKER = "storqual: "
 _EVIDENCE_LINES = 5
+_LONGEST_END = 1024
+"""Characters. The kernel cuts what it is given to fewer (LOG_LINE_MAX, PRINTKRB_RECORD_MAX in kernel/printk), so a
+line of two such ends is no record; a rule may cost the square of what it looks at."""
 _OF_ANY_DRIVER = ("kernel_bug", "memory_short", "hung_task", "aer")
 _OTHERS = re.compile(
     r"^(?:e100(?:0e?)?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
@@ -116,16 +119,24 @@ def _any(patterns: Iterable[str]) -> Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
+def _ends(text: str) -> str:
+    """The beginning and the end of a line that is longer than any that the kernel writes."""
+    if len(text) <= 2 * _LONGEST_END:
+        return text
+    return f"{text[:_LONGEST_END]} {text[-_LONGEST_END:]}"
+
+
 def classify(text: str, own: tuple[Rule, ...] = ()) -> str | None:
     """The kind of trouble that one line of the log is about; None for an ordinary line or one of our own markers.
 
-    `own` are a bench's rules: they decide before the shipped ones.
+    `own` are a bench's rules: they decide before the shipped ones. Of a line of more than 2 KiB its two ends count.
     """
     found = _kind_and_severity(text, own, shipped_rules())
     return found[0] if found else None
 
 
 def _kind_and_severity(text: str, own: tuple[Rule, ...], shipped: tuple[Rule, ...]) -> tuple[str, str] | None:
+    text = _ends(text)
     text = _STAMP.sub("", text, count=1)
     if text.startswith(MARKER):
         return None

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Iterator, Mapping
 
 from ..kit.machine import Machine, visible
+from ..kit.quantities import is_whole
 from .block_stack import resolve
 
 _RING = "anon_inode:[io_uring]"
@@ -37,7 +38,7 @@ class OpenFiles:
 
 def processes(machine: Machine) -> list[str]:
     """The process numbers of the machine, in order."""
-    return sorted((name for name in machine.names("/proc") if name.isdigit()), key=int)
+    return sorted((name for name in machine.names("/proc") if is_whole(name)), key=int)
 
 
 def read_open_files(machine: Machine) -> OpenFiles:

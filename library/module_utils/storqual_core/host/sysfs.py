@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ..kit.machine import Machine, block_node
+from ..kit.quantities import is_whole
 from .identity import AdapterIdentity, DriveIdentity, pseudo_address, unit_serial, wwn_of_page, wwn_of_wwid
 
 _ROOT = re.compile(r"/pci([0-9a-f]{4,8}:[0-9a-f]{2})/")
@@ -143,7 +144,7 @@ def _drive(machine: Machine, name: str) -> Drive:
 def _channel(hctl: str) -> int:
     """The bus of an adapter with several: the channel of `2:1:4:0`; 0 for anything else."""
     parts = hctl.split(":")
-    return int(parts[1]) if len(parts) == 4 and parts[1].isdigit() else 0
+    return int(parts[1]) if len(parts) == 4 and is_whole(parts[1]) else 0
 
 
 def _size(machine: Machine, name: str) -> int:
@@ -245,7 +246,7 @@ def _adapter(machine: Machine, address: str, device: str, kind: str, cdroms: int
         module = machine.target(f"{device}/{below[0]}/driver/module") or module
     module = module or driver.replace("-", "_")
     hosts = tuple(_hosts(machine, address))
-    irqs = [int(name) for name in machine.names(f"{device}/msi_irqs") if name.isdigit()]
+    irqs = [int(name) for name in machine.names(f"{device}/msi_irqs") if is_whole(name)]
     line = machine.number(f"{device}/irq")
     firmware, serial, board = _firmware(machine, address, hosts)
     root, bridges = _above(machine, device)

@@ -12,14 +12,26 @@ class StorqualError(Exception):
     exit_code = 2
 
 
+_MOST_TOLD = 50
+"""Problems; nobody reads on, and most of them have one cause."""
+_LONGEST = 2000
+"""Characters of one; it may quote what somebody wrote."""
+
+
+def _told(problems: Sequence[str]) -> str:
+    lines = [line if len(line) <= _LONGEST else line[:_LONGEST] + "…" for line in problems[:_MOST_TOLD]]
+    more = len(problems) - len(lines)
+    return "\n".join([*lines, f"and {more} more"] if more else lines)
+
+
 class BadInputError(StorqualError):
-    """A user wrote something that cannot be used; all problems are listed, nothing was touched."""
+    """A user wrote something that cannot be used; nothing was touched. The message has the first `problems`."""
 
     exit_code = 3
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = list(problems)
-        super().__init__("\n".join(self.problems))
+        super().__init__(_told(self.problems))
 
 
 class GuardRefusalError(StorqualError):

@@ -15,6 +15,7 @@ from .errors import ToolError
 
 _OPENING = re.compile(r"^\{", re.MULTILINE)
 _TRIES = 64
+_MOST = 10**40
 _WHOLE = re.compile(r"\s*[-+]?[0-9]{1,40}(?:\.0*)?\s*\Z")
 
 
@@ -88,10 +89,9 @@ def as_int(value: object) -> int | None:
     """A whole number, printed as a number or in a text; None for anything else, a localised number included."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
+    if isinstance(value, (int, float)):
+        # NaN and what is larger than any size or count are none
+        return int(value) if abs(value) < _MOST and value == int(value) else None
     if isinstance(value, str) and _WHOLE.match(value):
         return int(value.strip().partition(".")[0])
     return None

@@ -21,7 +21,7 @@ _SIZE = re.compile(
 )
 _BRACKETS = re.compile(r"\([^()]*\)")
 _UNIT = re.compile(r"\s*\([^()]*\)\s*$")
-_NUMBER = re.compile(r"\s*(-?\d+)\b")
+_NUMBER = re.compile(r"\s*(-?[0-9]{1,19})\b")
 
 
 @dataclass(frozen=True)

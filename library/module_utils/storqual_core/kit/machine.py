@@ -16,6 +16,7 @@ from typing import Iterable, Mapping
 
 from . import kernel
 from .errors import ToolError
+from .quantities import is_whole
 
 # os.path and os.open on purpose: pathlib doubles the time of hundreds of small reads on an emulated bench
 # ruff: noqa: PTH110, PTH116, PTH208
@@ -94,7 +95,7 @@ class Machine:
     def number(self, path: str) -> int | None:
         """A decimal number from a file, None when there is none."""
         text = self.text(path).strip()
-        return int(text) if text.lstrip("-").isdigit() else None
+        return int(text) if is_whole(text.lstrip("-")) else None
 
     def names(self, path: str) -> list[str]:
         """What a folder holds, sorted; nothing when it is not there."""

@@ -5,11 +5,24 @@ from __future__ import annotations
 
 import re
 
-_SIZE = re.compile(r"^\s*(\d+)\s*(?:([kmgtp])?(i?b)?)?\s*$", re.IGNORECASE)
+_SIZE = re.compile(r"^\s*([0-9]{1,30})\s*(?:([kmgtp])?(i?b)?)?\s*$", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)?\s*$", re.IGNORECASE)
+_DURATION = re.compile(r"^\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(ms|s|min|m|h)?\s*$", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_PERCENT = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*%\s*$")
+_MOST = 1e30
+"""Beyond it a whole number may be no float."""
+_PERCENT = re.compile(r"^\s*(-?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s*%\s*$")
+
+
+_WHOLE = re.compile("[0-9]{1,20}")
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text of the kernel's or of a tool's is a whole number that 64 bits hold; else `int` may refuse it.
+
+    `isdigit` takes superscripts for digits, and Python reads no number of more than 4300.
+    """
+    return _WHOLE.fullmatch(text) is not None
 
 
 def parse_size(text: str | int) -> int:
@@ -35,7 +48,7 @@ def format_size(size: int) -> str:
 def parse_duration(text: str | float) -> float:
     """Seconds of `2s`, `500ms`, `1.5m`, `2h` or a plain number. Raises ValueError for anything else."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
-        return float(text)
+        return float(text) if abs(text) < _MOST else float("inf")
     match = _DURATION.match(str(text))
     if match is None:
         raise ValueError(f"{text!r} is not a time such as 2s, 500ms, 5m or 2h")

@@ -8,7 +8,7 @@ from typing import Callable, Collection, Mapping
 
 from .errors import BadInputError
 from .module_options import declared_options
-from .quantities import parse_duration, parse_size
+from .quantities import is_whole, parse_duration, parse_size
 from .settings import SETTINGS, Setting, find
 
 MEMBERS, RAID_LEVEL = "raid.members", "raid.level"
@@ -198,11 +198,7 @@ def check_level(setting: Setting, level: object) -> object:
 
 
 def _count(value: object) -> int:
-    if (
-        isinstance(value, (bool, list, tuple))
-        or not str(value).isdecimal()
-        or not 1 <= int(str(value)) <= _MOST_DRIVES
-    ):
+    if isinstance(value, (bool, list, tuple)) or not is_whole(str(value)) or not 1 <= int(str(value)) <= _MOST_DRIVES:
         raise ValueError(f"{MEMBERS}: {value!r} is not a number of drives from 1 to {_MOST_DRIVES}")
     return int(str(value))
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Callable, Iterator, Mapping, Sequence
 
 from ..host.counters import TICK_NS, DiskCounters, Meter, Snapshot
+from ..kit.quantities import is_whole
 from .copy_result import Copies
 from .derive import arrived_of, counted_of, result_of, series_of
 from .fio_job import FioAsk, FioTarget, build_argv, time_limit_s
@@ -279,7 +280,7 @@ _SPREADS = 3.0
 def arrivals_per_s(ask: FioAsk, drives: int) -> int | None:
     """Arrivals a second of an open-loop launch on so many drives; None for a closed loop."""
     rate = ask.options.get("rate_iops", "")
-    if ask.options.get("rate_process") != "poisson" or not rate.isdigit():
+    if ask.options.get("rate_process") != "poisson" or not is_whole(rate):
         return None
     return int(rate) * ask.numjobs * drives
 

@@ -18,6 +18,7 @@ from typing import Any, Callable, Mapping, Sequence
 from ..host.block_stack import DriveTarget
 from ..kit.errors import ToolError
 from ..kit.machine import read_attribute
+from ..kit.quantities import is_whole
 from .engine import Proof
 from .queue import READ_BYTES, judge_queue_depth, observe_in_flight
 
@@ -40,14 +41,14 @@ class Watched:
     def counters(self) -> list[int]:
         """The numbers of its `stat`. Raises ToolError when there are none."""
         words = (read_attribute(self._block / "stat") or "").split()
-        if len(words) < 11 or not all(word.isdigit() for word in words):
+        if len(words) < 11 or not all(is_whole(word) for word in words):
             raise ToolError(f"{self._block / 'stat'} holds no counters")
         return [int(word) for word in words]
 
     def number(self, name: str) -> int | None:
         """A number of its queue."""
         text = read_attribute(self._block / name) or ""
-        return int(text) if text.isdigit() else None
+        return int(text) if is_whole(text) else None
 
     def names(self, name: str) -> list[str]:
         """What a folder of the drive in sysfs holds."""

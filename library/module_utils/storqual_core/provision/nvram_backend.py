@@ -14,6 +14,7 @@ from ..host.kernel_log import KernelLog, texts
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, read_attribute
+from ..kit.quantities import is_whole
 from ..tools import TOOLS
 from ..tools.capabilities import Spelling, Value, offers
 from .driver import driver_follows, parameter_for
@@ -154,7 +155,7 @@ def _tags(machine: Machine, place: Place, value: object, log: Log) -> tuple[bool
     for drive in behind(machine, [place.pci]):
         device = Path(machine.path(f"/sys/block/{drive.name}/device"))
         depth = read_attribute(device / "queue_depth")
-        if read_attribute(device / "queue_type") == "simple" and depth and depth.isdigit():
+        if read_attribute(device / "queue_type") == "simple" and depth and is_whole(depth):
             depths[drive.id] = int(depth)
     if not depths:
         return None, "no drive behind it takes tagged commands, so nothing could show it"

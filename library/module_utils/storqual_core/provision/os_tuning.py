@@ -21,6 +21,7 @@ from ..host.counters import adapter_vectors, interrupts_by_cpu
 from ..kit.command import Runner, run
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine, write_attribute
+from ..kit.quantities import is_whole
 from ..kit.results import PartialError
 from ..kit.saved_state import read_saved
 from ..kit.setting_values import check_section
@@ -38,7 +39,7 @@ def parse_cpus(text: str) -> list[int]:
     found: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
+        if not is_whole(first) or not is_whole(last or first):
             raise ToolError(f"found {text[:40]!r} where the kernel prints a list of CPUs")
         found += range(int(first), int(last or first) + 1)
     return found
@@ -96,7 +97,7 @@ class Processors(Separate):
         return problems
 
     def _runs_by_hand(self) -> bool:
-        numbers = (name for name in self._machine.names("/proc") if name.isdigit())
+        numbers = (name for name in self._machine.names("/proc") if is_whole(name))
         return any(self._machine.text(f"/proc/{number}/comm") == _SERVICE for number in numbers)
 
     def write(self, target: str, values: Mapping[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from typing import Any, Iterator, Mapping, Sequence
 from ..host.block_stack import DriveTarget
 from ..kit.errors import ToolError
 from ..kit.machine import read_attribute, selected_word, write_attribute
+from ..kit.quantities import is_whole
 
 
 class Queues:
@@ -41,7 +42,7 @@ class Queues:
 
     def _value(self, node: str, name: str) -> int | str | None:
         text = read_attribute(self._path(node, name))
-        if text is None or (name == "queue_depth" and not text.isdigit()):
+        if text is None or (name == "queue_depth" and not is_whole(text)):
             return None
         if name == "scheduler":
             return selected_word(text)
@@ -78,7 +79,7 @@ class Queues:
         for folder in device.parents:
             if folder.name.startswith("host"):
                 text = read_attribute(folder / "scsi_host" / folder.name / "can_queue")
-                return int(text) if text and text.isdigit() else None
+                return int(text) if text and is_whole(text) else None
         return None
 
     def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:

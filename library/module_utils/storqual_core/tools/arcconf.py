@@ -57,7 +57,7 @@ def parse_list(text: str) -> tuple[str, ...]:
 
     Raises ToolError, also when it names another number of them than it says.
     """
-    counted = re.search(rf"^\s*{COUNT}\s*:\s*(\d+)\s*$", text, re.MULTILINE | re.IGNORECASE)
+    counted = re.search(rf"^\s*{COUNT}\s*:\s*([0-9]{{1,9}})\s*$", text, re.MULTILINE | re.IGNORECASE)
     if counted and int(counted.group(1)) == 0:
         return ()
     check_completed(text, "the controllers could not be listed")
@@ -144,7 +144,7 @@ def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, fl
     return parse_tasks(_ask(runner, "GETSTATUS", index).stdout).get(volume.id, {})
 
 
-_PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%?")
+_PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)(?![0-9.])\s*%?")
 _TASKS = (
     ("rebuild", "rebuild"),
     ("build/verify", "initialise"),

@@ -8,6 +8,7 @@ from typing import Iterator
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from ..kit.quantities import is_whole
 
 _NUMBER = re.compile(r"\d+:\d+")
 _CHANGE_S = 60.0
@@ -88,5 +89,5 @@ def _take(words: Iterator[str], count: int) -> list[str]:
 def _count(words: Iterator[str]) -> int:
     """The next word, which says how many follow. Raises ValueError for anything but a small whole number."""
     word = next(words)
-    _expect(word.isdigit() and len(word) < 5)
+    _expect(is_whole(word) and len(word) < 5)
     return int(word)

@@ -40,14 +40,15 @@ _PLACES = {"interrupt_coalescing_timeout": (0x08, 0xFFFFFFFF), "interrupt_coales
 _PORT = re.compile(r"^\s*(\d+)\.\s+(\S+(?: \S+)*)\s{2,}(\S.*?)\s{2,}([0-9a-f]+)\s+([0-9a-f]{8})\s+(\d+)\s*$")
 # releases before 1.63 print each port as a line of its own, with its board below
 _OLD_PORT = re.compile(r"^\s*/proc/mpt/(\S+)\s+(.+?)\s+MPT (\d+)\s+Firmware ([0-9a-f]{8})\s+IOC \d+\s*$")
-_OLD_BOARD = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s{2,}(\S.*?)\s*$")
+_OLD_BOARD = re.compile(r"^\s*([0-9]{1,5})\s+([0-9]{1,5})\s+([0-9]{1,5})\s+([0-9]{1,5})\s{2,}(\S.*?)\s*$")
 _KNOWN = re.compile(r"^\s*(?:LSI Logic MPT Configuration Utility|\d+ MPT Ports? found|Port Name\b|Select a device)")
-_COUNTED = re.compile(r"^\s*(\d+) MPT Ports? found", re.MULTILINE)
+_COUNTED = re.compile(r"^\s*([0-9]{1,9}) MPT Ports? found", re.MULTILINE)
 _WORD = re.compile(r"^\s*([0-9a-fA-F]{4}) : ([0-9a-fA-F]{8})\s*$")
 _COALESCING = re.compile(
-    r"^\s*Interrupt Coalescing:\s+(?:Enabled, timeout is (\d+) us, depth is (\d+)|Disabled)", re.M
+    r"^\s*Interrupt Coalescing:\s+(?:Enabled, timeout is ([0-9]{1,9}) us, depth is ([0-9]{1,9})\b|Disabled)", re.M
 )
-_SATA_DEPTH = re.compile(r"^\s*SATA Maximum Queue Depth:\s+(\d+)", re.MULTILINE)
+_PLACE = re.compile("[0-9]{1,5}")
+_SATA_DEPTH = re.compile(r"^\s*SATA Maximum Queue Depth:\s+([0-9]{1,9})\b", re.MULTILINE)
 _ACTIVE = re.compile(r"active firmware version is ([0-9a-f]{8})")
 _IMAGE = re.compile(r"^\s*(Firmware|x86 BIOS|EFI BIOS|FCode) image's version is (\S+)", re.MULTILINE)
 _FAILED = re.compile(r"^\s*(?:ERROR|Error|Failed|Unable|Couldn't)\b.*$", re.MULTILINE)
@@ -132,7 +133,7 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
         columns = re.split(r"\s{2,}", line.strip())
         if not heading or not line.strip():
             continue
-        if len(columns) < 4 or not all(word.isdecimal() for word in columns[1:4]):
+        if len(columns) < 4 or not all(map(_PLACE.fullmatch, columns[1:4])):
             raise ToolError(f"lsiutil lists a board that is not understood: {line.strip()[:100]!r}")
         segment, bus, device = map(int, columns[1:4])
         tracer = columns[6] if len(columns) > 6 else ""

@@ -19,17 +19,17 @@ _FILE = "/proc/mdstat"
 _FIRST = re.compile(r"^Personalities\s*:", re.MULTILINE)
 _LAST = re.compile(r"^unused devices\s*:", re.MULTILINE)
 _ARRAY = re.compile(r"^(?P<name>md\S*) : (?P<rest>(?:(?:in)?active|broken)\b.*)$")
-_MEMBER = re.compile(r"^(?P<name>[^\s\[\]]+)\[(?P<number>\d+)\](?P<flags>(?:\([A-Z]\))*)$")
+_MEMBER = re.compile(r"^(?P<name>[^\s\[\]]+)\[(?P<number>[0-9]{1,9})\](?P<flags>(?:\([A-Z]\))*)$")
 _REMARK = re.compile(r"^\([a-z-]+\)$")
-_BLOCKS = re.compile(r"^\s+(?P<kib>\d+) blocks\b(?P<rest>.*)$")
-_CHUNK = re.compile(r"\b(?P<size>\d+k) (?:chunks?|rounding)\b", re.IGNORECASE)
-_COUNTS = re.compile(r"\[(?P<wanted>\d+)/(?P<there>\d+)\]\s+\[(?P<letters>[A-Z_]+)\]")
+_BLOCKS = re.compile(r"^\s+(?P<kib>[0-9]{1,19}) blocks\b(?P<rest>.*)$")
+_CHUNK = re.compile(r"\b(?P<size>[0-9]{1,15}k) (?:chunks?|rounding)\b", re.IGNORECASE)
+_COUNTS = re.compile(r"\[(?P<wanted>[0-9]{1,9})/(?P<there>[0-9]{1,9})\]\s+\[(?P<letters>[A-Z_]+)\]")
 # failed, spare, journal, only written, to take a member's place; a NAS's own kernel has others, for drives in error
 _FLAGS = {"", "F", "S", "J", "W", "R"}
 # the array of metadata that hardware made: it holds arrays, and is never started itself
 _CONTAINER = re.compile(r"\bsuper external:(?![/-])")
 _TASK = re.compile(
-    r"\b(?P<task>resync|recovery|reshape|check|repair)\s*=\s*(?:(?P<percent>\d+(?:\.\d+)?)%|(?P<word>[A-Z]+))"
+    r"\b(?P<task>resync|recovery|reshape|check|repair)\s*=\s*(?:(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)%|(?P<word>[A-Z]+))"
 )
 # the kernel calls whatever waits for another array a resync
 _DELAYED = "DELAYED"

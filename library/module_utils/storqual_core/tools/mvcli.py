@@ -36,7 +36,7 @@ _STARTS = ("id", "adapter id", "controller id", "nvme controller id", "vd id", "
 # the first line of a drive of mvcli, in front of its id
 _CARD_OF = "adapter"
 _SIZE = re.compile(r"^(?P<number>\d+)\s*(?P<prefix>[KMGT])$")
-_PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
+_PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
 _VOLUME_LABELS = (
     *("id", "name", "status", "vd status", "bga status", "bga progress", "stripe size", "stripe block size"),
     *("size", "raid mode", "pd raid setup", "pds"),

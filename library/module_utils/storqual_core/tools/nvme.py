@@ -21,7 +21,9 @@ _WRITE_CACHE = 6
 _TIMEOUT = 60.0
 _PATH = re.compile(r"\dc\d+n\d+\Z")
 # nvme-cli 1.x and 2.x: `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001`; digits and blanks vary
-_FEATURE = re.compile(r"get-feature:\s*(0x[0-9a-f]+|\d+).*?value:\s*(0x[0-9a-f]+|[0-9a-f]+)\b", re.IGNORECASE)
+_FEATURE = re.compile(
+    r"get-feature:\s*(0x[0-9a-f]{1,8}|[0-9]{1,9})\b.*?value:\s*(0x[0-9a-f]{1,16}|[0-9a-f]{1,16})\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def parse_feature(text: str, feature: int) -> int:
     """The value that `nvme get-feature` printed for `feature`. Raises ToolError when it did not."""
     for line in text.splitlines():
         match = _FEATURE.search(line)
-        if match and int(match.group(1), 0) == feature:
+        if match and int(match.group(1), 16 if match.group(1)[:2].lower() == "0x" else 10) == feature:
             return int(match.group(2), 16)
     said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
     raise ToolError(f"nvme printed no value of feature {feature}: {said[:200]}")

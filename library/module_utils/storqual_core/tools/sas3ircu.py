@@ -26,7 +26,7 @@ _NONE = ("MPTLib2 Error 1", "No adapters found")
 _NO_VOLUMES = "there are no ir volumes on the controller"
 _LISTED = re.compile(
     r"^\s*(?P<index>\d+)\s+\S+\s+[0-9A-Fa-f]+h\s+[0-9A-Fa-f]+h\s+"
-    r"(?P<domain>[0-9A-Fa-f]+)h:(?P<bus>[0-9A-Fa-f]+)h:(?P<device>[0-9A-Fa-f]+)h:(?P<function>[0-9A-Fa-f]+)h\s"
+    r"(?P<domain>[0-9A-Fa-f]{1,8})h:(?P<bus>[0-9A-Fa-f]{1,4})h:(?P<device>[0-9A-Fa-f]{1,4})h:(?P<function>[0-9A-Fa-f]{1,4})h\s"
 )
 # each controller of a list has a table of its own
 _HEADS = re.compile(r"^\s*(?:Adapter\s+Vendor\b|Index\s+Type\b)", re.IGNORECASE)
@@ -48,7 +48,7 @@ _DRIVE_LABELS = (
     "Drive Type",
 )
 _VOLUME_LABELS = ("Volume ID", "Volume Name", "Volume wwid", "RAID level", "Size (in MB)")
-_PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
+_PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
 _OPERATIONS = {
     "synchronize": "initialise",
     "background init": "initialise",

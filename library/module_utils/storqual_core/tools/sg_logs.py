@@ -36,8 +36,8 @@ _EVENTS = re.compile(r"^\s*Phy event descriptors\s*:", re.IGNORECASE)
 _VALUE = re.compile(r"^(?P<label>(?:[<>]=|[^=:])+?)\s*(?<![<>])[=:]\s*(?P<value>.*)$")
 _PAIR = re.compile(r",\s+(?=[A-Za-z][^,=]*=)")
 _SUPPORTED = re.compile(r"^\s*0x(?P<page>[0-9a-f]{1,2})(?:,0x(?P<subpage>[0-9a-f]{1,2}))?\s+\S", re.IGNORECASE)
-_COUNT = re.compile(r"^\d{1,20}\b(?!\s*[./:])")
-_PHYS = re.compile(r"^\s*number of phys\s*=\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
+_COUNT = re.compile(r"^[0-9]{1,20}\b(?!\s*[./:])")
+_PHYS = re.compile(r"^\s*number of phys\s*=\s*([0-9]{1,9})\s*$", re.IGNORECASE | re.MULTILINE)
 _PHY = re.compile(r"^\s*phy identifier\s*=", re.IGNORECASE | re.MULTILINE)
 _ERROR_PAGES = {0x02: "write", 0x03: "read", 0x04: "read_reverse", 0x05: "verify", 0x06: "non_medium"}
 

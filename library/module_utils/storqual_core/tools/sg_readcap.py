@@ -17,14 +17,18 @@ from .sg3 import status_sentence
 
 _TIMEOUT = 60.0
 _UNIT_ATTENTION = 6
-_LAST = re.compile(r"Last (?:LBA|(?:logical )?block address)\s*=\s*(\d+)(?: \(0x([0-9a-f]+)\))?", re.IGNORECASE)
-_BLOCKS = re.compile(r"Number of (?:logical )?blocks\s*=\s*(\d+)", re.IGNORECASE)
-_LENGTH = re.compile(r"(?:Logical block length|\bBlock size)\s*=\s*(\d+) bytes", re.IGNORECASE)
-_BYTES = re.compile(r"Device size\s*:\s*(\d+) bytes", re.IGNORECASE)
-_EXPONENT = re.compile(r"Logical blocks per physical block exponent\s*=\s*(\d+)", re.IGNORECASE)
-_PHYSICAL = re.compile(r"physical block length\s*=\s*(\d+) bytes", re.IGNORECASE)
-_ALIGNED = re.compile(r"Lowest aligned (?:LBA|logical block address)\s*=\s*(\d+)", re.IGNORECASE)
-_FLAG = re.compile(r"\b(prot_en|p_type|p_i_exponent|lbpme|lbprz|tpe|tprz|rc_basis)\s*=\s*(\d+)", re.IGNORECASE)
+_LAST = re.compile(
+    r"Last (?:LBA|(?:logical )?block address)\s*=\s*([0-9]{1,20})\b(?: \(0x([0-9a-f]{1,16})\))?", re.IGNORECASE
+)
+_BLOCKS = re.compile(r"Number of (?:logical )?blocks\s*=\s*([0-9]{1,20})\b", re.IGNORECASE)
+_LENGTH = re.compile(r"(?:Logical block length|\bBlock size)\s*=\s*([0-9]{1,20}) bytes", re.IGNORECASE)
+_BYTES = re.compile(r"Device size\s*:\s*([0-9]{1,20}) bytes", re.IGNORECASE)
+_EXPONENT = re.compile(r"Logical blocks per physical block exponent\s*=\s*([0-9]{1,2})\b", re.IGNORECASE)
+_PHYSICAL = re.compile(r"physical block length\s*=\s*([0-9]{1,20}) bytes", re.IGNORECASE)
+_ALIGNED = re.compile(r"Lowest aligned (?:LBA|logical block address)\s*=\s*([0-9]{1,20})\b", re.IGNORECASE)
+_FLAG = re.compile(
+    r"\b(prot_en|p_type|p_i_exponent|lbpme|lbprz|tpe|tprz|rc_basis)\s*=\s*([0-9]{1,20})\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,12 @@ def parse_capacity(text: str) -> Capacity:
     ):
         raise ToolError(f"sg_readcap tells sizes that are not one: {blocks} blocks of {block} bytes and another")
     exponent, physical, aligned = (pattern.search(text) for pattern in (_EXPONENT, _PHYSICAL, _ALIGNED))
-    if exponent and physical and block << int(exponent.group(1)[:2]) != int(physical.group(1)):
+    if exponent and physical and block << int(exponent.group(1)) != int(physical.group(1)):
         raise ToolError(f"sg_readcap reports two physical block lengths: {exponent.group(0)}, {physical.group(0)}")
     return Capacity(
         size=blocks * block,
         block=block,
-        physical_block=block << int(exponent.group(1)[:2]) if exponent else None,
+        physical_block=block << int(exponent.group(1)) if exponent else None,
         lowest_aligned=int(aligned.group(1)) if aligned else None,
         flags={name.lower(): int(value) for name, value in _FLAG.findall(text)},
     )

@@ -36,7 +36,7 @@ _BITS = (
 _BEHIND = re.compile(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid|jmb39x(?:-q2?)?|jms56x),")
 
 
-_GIGABYTES = re.compile(r"(\d+)\.(\d{3})\Z")
+_GIGABYTES = re.compile(r"([0-9]{1,17})\.([0-9]{3})\Z")
 
 
 @dataclass(frozen=True)

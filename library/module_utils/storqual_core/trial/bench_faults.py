@@ -19,6 +19,7 @@ from ..host.block_stack import is_multipath
 from ..host.sysfs import Drive, read_adapters, read_drives
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
+from ..kit.quantities import is_whole
 from ..tools.dmsetup import read_paths
 from .abort_storm import abort_many
 from .aim import Aim, Tell
@@ -202,7 +203,7 @@ def _served(machine: Machine, irqs: Collection[int], processor: str) -> int:
     for line in lines:
         number, _, rest = line.partition(":")
         counts = rest.split()
-        if column is not None and number.strip().isdigit() and int(number) in irqs and len(counts) > column:
+        if column is not None and is_whole(number.strip()) and int(number) in irqs and len(counts) > column:
             served += int(counts[column])
     return served
 

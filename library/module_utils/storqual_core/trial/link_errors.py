@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from ..kit.errors import ToolError
+from ..kit.quantities import is_whole
 from .aim import Aim, Tell
 
 INJECTOR = "/dev/aer_inject"
@@ -53,7 +54,7 @@ def counted(aim: Aim, error: LinkError) -> int:
     place = f"/sys/bus/pci/devices/{aim.drive.adapter}/{error.counter}"
     for line in aim.machine.lines(place):
         name, _, number = line.strip().rpartition(" ")
-        if name.startswith("TOTAL_ERR_") and number.isdigit():
+        if name.startswith("TOTAL_ERR_") and is_whole(number):
             return int(number)
     raise ToolError(f"{place} has no line TOTAL_ERR_ with a number: the kernel counts no such errors of the adapter")
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from storqual.base.text import visible_text
+from storqual.base.text import typeset_text
 
 Attribute = str | float | int
 _NAME = re.compile(r"^[a-zA-Z][a-zA-Z0-9-]*$")
@@ -50,7 +50,7 @@ def _tag(name: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    return value if isinstance(value, Markup) else str(escape(visible_text(value)))
+    return value if isinstance(value, Markup) else str(escape(typeset_text(value)))
 
 
 def element(name: str, attributes: Mapping[str, Attribute | None], *children: str) -> Markup:

@@ -99,7 +99,7 @@ def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
         # of a pass against a limit (a suite's, a spec sheet's) the reason has figure and limit, which no column has
         "" if row.outcome == "PASS" and (check or shift is not NONE) else row.text("reason"),
     )
-    return tuple(with_minus(terminal_text(part)) for part in parts)
+    return tuple(with_minus(terminal_text(part.replace(TIED, " "))) for part in parts)
 
 
 def _where(row: Criterion, *, several: bool) -> str:
@@ -116,7 +116,7 @@ def _several(rows: Sequence[Criterion]) -> bool:
 
 def _plain_rows(rows: Sequence[Criterion], *, several: bool) -> list[str]:
     """Aligned columns with two spaces between."""
-    cells = [[text.replace(TIED, " ") for text in _cells(row, several=several)] for row in rows]
+    cells = [_cells(row, several=several) for row in rows]
     widths = [max(len(line[column]) for line in cells) for column in range(6)] if cells else []
     return [
         "  ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[6]]).rstrip()
@@ -144,7 +144,7 @@ def _ending(
     lines.append(f"exit code {code} ({meaning})")
     if report is not None:
         lines.append(f"report: {report}")
-    return [with_minus(terminal_text(line)).replace(TIED, " ") for line in lines]
+    return [with_minus(terminal_text(line.replace(TIED, " "))) for line in lines]
 
 
 def _print_rich(

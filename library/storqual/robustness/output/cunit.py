@@ -12,7 +12,7 @@ from storqual.robustness.output.reading import OneTest, Reading, one, told_count
 _SUITE = re.compile(r"Suite: (.*)\Z")
 _TEST = re.compile(r"  Test: (.*?) ?\.\.\.(.*)\Z")
 _RESULT = re.compile(r"(passed|FAILED)[ \t]*((?:\n[ \t]+[0-9]+\. .*)*)\s*\Z")
-_SUMMARY = re.compile(r"\s*tests\s+([0-9]+)\s+([0-9]+)\s+([0-9]+)\s+([0-9]+)\s+([0-9]+)\s*\Z")
+_SUMMARY = re.compile(r"\s*tests\s+([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s*\Z")
 _HEAD = re.compile(r"\s*(CUnit - A [Uu]nit testing framework.*|https?://cunit\.\S+)\Z")
 _TAIL = re.compile(r"(Run Summary:.*|\s*(suites|asserts)(\s+(n/a|[0-9]+)){5}|Elapsed time = .*)\s*\Z")
 _SKIPPED = "[SKIPPED]"

@@ -14,7 +14,7 @@ from storqual.robustness.output.tap import RESULT, result_of
 _STAMP = re.compile(r"\A\[\s*[0-9]+\.[0-9]+\](?:\[[^]]*\])? ?")
 _LINE = re.compile(r"( *)(.*)\Z")
 _PLAN = re.compile(r"1\.\.([0-9]{1,9})(?:\s*#.*)?\Z")
-_TOTALS = re.compile(r"#\s*Totals:((?:\s+[a-z]+:[0-9]+)+)\s*\Z")
+_TOTALS = re.compile(r"#\s*Totals:((?:\s+[a-z]+:[0-9]{1,9})+)\s*\Z")
 _KINDS = {"pass": "passed", "fail": "failed", "error": "failed", "xfail": "skipped", "skip": "skipped"}
 
 

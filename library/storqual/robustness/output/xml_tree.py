@@ -49,14 +49,14 @@ def read_xml(text: str) -> tuple[Element, str]:
     def data(text: str) -> None:
         open_elements[-1].text += text
 
-    parser = expat.ParserCreate()
+    # the text was decoded already: what its first line says of an encoding is no longer so
+    parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _name: open_elements.pop() and None
     parser.CharacterDataHandler = data
     parser.StartDoctypeDeclHandler = doctype
     try:
-        # the text was decoded already: what its first line says of an encoding is no longer so
         parser.Parse(text.encode("utf-8", "replace"), True)  # noqa: FBT003 - it takes no names
     except (expat.ExpatError, _RefusedError) as problem:
         return root, f"XML: {problem}"

@@ -148,6 +148,21 @@ def test_a_directory_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
         audit([tmp_path])
 
 
+@pytest.mark.parametrize("place", ["exit_code", "shift_percent"])
+@pytest.mark.parametrize("number", ["9" * 5000, "1e400", "-1e-999999999", "NaN", "1e999999999999999999999"])
+def test_a_number_without_an_end_is_bad_input_or_no_figure(folder: Path, place: str, number: str) -> None:
+    text = (folder / "verdict.json").read_text(encoding="utf-8")
+    changed = re.sub(rf'("{place}": )[-0-9.]+', rf"\g<1>{number}", text)
+    assert changed != text
+    (folder / "verdict.json").write_text(changed, encoding="utf-8")
+    if number == "NaN":
+        audit([folder])
+        return
+    with pytest.raises(BadInputError) as refused:
+        audit([folder])
+    assert str(refused.value).startswith(str(folder / "verdict.json"))
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": "other"}', "\x00"])
 def test_what_is_no_verdict_is_bad_input(folder: Path, text: str) -> None:
     (folder / "verdict.json").write_text(text, encoding="utf-8")

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storqual.inputs.policy import Waiver
 from storqual.judge.entry import Entry
@@ -81,3 +84,53 @@ def test_a_waiver_counts_through_its_last_day(day: int, counts: bool) -> None:
     problems = apply_waivers(failed, [waiver], drop="new", suite="adapter", today=date(2026, 12, day))
     assert bool(failed[0].waiver) is counts
     assert [problem.kind for problem in problems] == ([] if counts else ["expired"])
+
+
+def accepts(max_loss: float | None, **fields: Any) -> bool:
+    """Whether a waiver with `max_loss` accepts this failure; what it does not accept, it must say."""
+    told: dict[str, Any] = {"against": "absolute", "source": "", "reason": "", **fields}
+    failed = Entry(id="x", bench="b", adapter="a", point="p", required=True, outcome="FAIL", **told)
+    most = None if max_loss is None else f"{100 * max_loss:.6f}%"
+    waiver = Waiver(
+        criterion="x", owner="qa", reason="known", reference="HBA-1", expiry=date(2026, 12, 30), max_loss=most
+    )
+    problems = apply_waivers([failed], [waiver], drop="new", suite="s", today=date(2026, 12, 1))
+    assert [problem.kind for problem in problems] == ([] if failed.waiver else ["loss"])
+    passes = run_outcome([failed], [], holes=0, marginal_passes=True)[0] in ("PASS", "ERROR")
+    assert passes is (failed.waiver is not None)
+    return failed.waiver is not None
+
+
+@pytest.mark.parametrize("against", ["absolute", "published", "product"])
+@given(loss=st.floats(0.0001, 1000), most=st.floats(0, 1000), limit=st.floats(1e-3, 1e9), floor=st.booleans())
+def test_a_loss_beyond_a_limit_is_held_to_max_loss(
+    against: str, loss: float, most: float, limit: float, floor: bool
+) -> None:
+    value = limit * (1 - loss) if floor else limit * (1 + loss)
+    if abs(loss - most) > 1e-5:
+        fields: dict[str, Any] = {"against": against, "candidate": value, "reference": limit}
+        assert accepts(most, better="higher" if floor else "lower", **fields) is (loss <= most)
+
+
+@pytest.mark.parametrize("against", ["baseline", "peers", "scaling"])
+@given(loss=st.floats(0, 1000), most=st.floats(0, 1000))
+def test_a_loss_between_arms_or_adapters_is_held_to_max_loss(against: str, loss: float, most: float) -> None:
+    if abs(loss - most) > 1e-5:
+        assert accepts(most, against=against, shift_percent=-100 * loss) is (loss <= most)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"candidate": 3.0, "reference": 0.0},
+        {"candidate": None, "reference": 5.0},
+        {"candidate": 5.0, "reference": None},
+        {"against": "check"},
+        {"against": "check", "source": TRIALS},
+        {"against": "baseline", "candidate": 3.0, "reference": 0.0, "unit": "1/TB"},
+        {"against": "peers", "candidate": 3.0, "reference": 5.0},
+    ],
+)
+def test_max_loss_covers_nothing_that_has_no_loss_in_percent(fields: dict[str, Any]) -> None:
+    assert not accepts(1000.0, **fields)
+    assert accepts(None, **fields)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,3 +85,26 @@ def test_a_log_info_word_is_decoded() -> None:
     )
     assert decode_log_info("log_info(0x41110d00)") == ""
     assert find_all([line])[0].sentence().endswith("[originator PL, code 0x11 (reset), sub-code 0x0d00]")
+
+
+def _spent(line: str) -> float:
+    start = time.process_time()
+    classify(line)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("word", ["lpfc ", "hpsa ", "sd ", "1", " ", "[", "a.", "mpt3sas "])
+def test_a_line_of_twice_the_length_does_not_take_four_times_as_long(word: str) -> None:
+    """What a rule looks at is bounded: the kernel's own lines are, and what else is in a log may have any length."""
+    classify("the rules are compiled when they are first needed")
+    lines = [(word * length)[:length] for length in (50_000, 100_000)]
+    assert min(_spent(lines[1]) / max(_spent(lines[0]), 1e-6) for _ in range(3)) < 3
+
+
+@pytest.mark.parametrize("length", [0, 900, 2000, 5000, 1_000_000])
+def test_trouble_at_either_end_of_a_long_line_is_found(length: int) -> None:
+    trouble = "sd 0:0:0:0: [sda] tag#1 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK"
+    kind = classify(trouble)
+    assert kind is not None
+    assert classify(f"{trouble} {'x' * length}") == kind
+    assert classify(f"{'x' * length} {trouble}") == kind

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import pkgutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +26,7 @@ from storqual_core import tools
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import shapes
 from storqual_core.tools.capabilities import offers
-from tests.support.mangle import mangled
+from tests.support.mangle import ODD_NUMBERS, mangled, with_odd_number
 from tests.support.tool_fixtures import fixture_texts
 
 if TYPE_CHECKING:
@@ -106,6 +109,33 @@ def test_outputs_are_read_or_refused_with_a_sentence(name: str) -> None:
             else:
                 read += 1
     assert read
+
+
+def _finite(value: object) -> bool:
+    """Whether every number in what a parser gives can be written as JSON by anybody."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return abs(value) < 10**50
+    if is_dataclass(value) and not isinstance(value, type):
+        return all(_finite(getattr(value, each.name)) for each in fields(value))
+    if isinstance(value, Mapping):
+        return all(_finite(each) for pair in value.items() for each in pair)
+    return not isinstance(value, list | tuple | set | frozenset) or all(map(_finite, value))
+
+
+@pytest.mark.parametrize("name", WITH_OUTPUTS)
+@pytest.mark.parametrize("odd", ODD_NUMBERS, ids=lambda odd: f"{odd[:8]} of {len(odd)}")
+def test_a_number_that_is_none_is_read_kept_or_refused(name: str, odd: str) -> None:
+    """Each number of each output, and all of them."""
+    for text in fixture_texts(name):
+        for changed in with_odd_number(text, odd):
+            for parse in parsers(tools.TOOLS[name]()):
+                try:
+                    given = parse(changed)
+                except ToolError:
+                    continue
+                assert _finite(given)
 
 
 @pytest.mark.parametrize("name", WITH_OUTPUTS)

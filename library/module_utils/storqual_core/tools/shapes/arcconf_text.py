@@ -49,7 +49,7 @@ _AT = re.compile(r"\bChannel[: ](?P<channel>\d+)\s*,\s*Device[: ](?P<device>\d+)
 _PAIRS = re.compile(r"(?P<channel>\d+)\s*,\s*(?P<device>\d+)")
 _CHANNEL = re.compile(r"^\s*(?P<channel>\d+)\s*,\s*(?P<device>\d+)\s*(?:\(|$)")
 _LEVEL = re.compile(r"^(?:RAID[ -]*)?(?P<level>\d+[A-Z]*)\b", re.IGNORECASE)
-_PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%?")
+_PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)(?![0-9.])\s*%?")
 # what a drive's phy is plugged into
 _ATTACHED = re.compile(r": Attached SAS Address", re.IGNORECASE)
 _SHARES = ("Configured Write Cache Ratio", "Write Cache Ratio", "Current Write Cache Ratio")
@@ -114,7 +114,7 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     drives = [part for part in devices if _is_drive(part)]
     enclosures = [part for part in devices if "enclosure" in part.fields.get("Device").lower()]
     volumes = [part for part in parts if part.kind == "volume"]
-    counted = re.match(r"(\d+)\s*/", own.fields.get(*COUNTED))
+    counted = re.match(r"([0-9]{1,9})\s*/", own.fields.get(*COUNTED))
     if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
         raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
     below = own.below.printed().items()

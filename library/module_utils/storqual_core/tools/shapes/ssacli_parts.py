@@ -16,7 +16,7 @@ from ...kit.errors import ToolError
 from ...kit.labelled_text import Fields, plain_label, printed_size, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, Value, VolumeFacts
 
-_PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
+_PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
 _TASKS = (("recovering", "rebuild"), ("rebuilding", "rebuild"), ("expan", "reshape"), ("transform", "reshape"))
 _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
 # a controller without volumes, and one in HBA mode, have no cache to configure
@@ -34,6 +34,7 @@ _UNSOUND = re.compile(
     r"(?:initialization (?:failed|not)|in progress|queued|failed|degraded|rebuild|recover|pending)", re.IGNORECASE
 )
 _MODE = re.compile(r"^(?P<name>\S+) \((?P<mode>[^()]*)\)$")
+_BAYS = re.compile("[0-9]{1,9}")
 _OF_HPE = re.compile(r"(?:HPE?|Dynamic|Smart|MSA|RAID|RA|P|E)\b|MSA|RA\d", re.IGNORECASE)
 
 
@@ -282,6 +283,6 @@ def _enclosure(part: Part) -> EnclosureFacts:
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,
         vendor=part.fields.get("Vendor ID") or (make.group("vendor") if make else ""),
         model=part.fields.get("Model") or (make.group("model") if make else part.name),
-        slots=int(bays) if bays.isascii() and bays.isdigit() else None,
+        slots=int(bays) if _BAYS.fullmatch(bays) else None,
         state=told[2] if told[1] and not set(told[2]) & set("()") else "",
     )

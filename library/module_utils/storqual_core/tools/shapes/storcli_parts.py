@@ -29,7 +29,7 @@ _SECTIONS = ("BBU_Info", "Cachevault_Info")
 # a spare that is shielded, sanitised or degraded is still one: `HSPShld`, `DHSDgrd`
 _SPARES = ("DHS", "GHS", "HSP")
 # `Background Initialization (3%), Consistency Check (36%)`; of some only the name is told
-_OPERATION = re.compile(r"([a-z][a-z /-]*[a-z])\s*(?:\(\s*(\d+(?:\.\d+)?)\s*%\s*\))?", re.IGNORECASE)
+_OPERATION = re.compile(r"([a-z][a-z /-]*[a-z])\s*(?:\(\s*([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%\s*\))?", re.IGNORECASE)
 _TASKS = {
     "init": "initialise",
     "background": "initialise",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from storqual.robustness.output.formats import FORMATS, PROGRAM, read_output
 from storqual.robustness.output.reading import OneTest, with_own_names
+from tests.support.mangle import ODD_NUMBERS, with_odd_number
 
 pytestmark = pytest.mark.slow
 
@@ -205,6 +206,13 @@ CONTRADICTIONS = [
 @pytest.mark.parametrize(("form", "text", "told"), CONTRADICTIONS, ids=[told for _, _, told in CONTRADICTIONS])
 def test_a_text_that_contradicts_itself_is_told(form: str, text: str, told: str) -> None:
     assert told in " | ".join(read_output(form, text, status=0, hung=False).problems)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("odd", ODD_NUMBERS, ids=lambda odd: f"{odd[:8]} of {len(odd)}")
+def test_a_number_that_is_none_is_read_or_kept(form: str, odd: str) -> None:
+    for changed in with_odd_number(READ[form][0], odd):
+        read_output(form, changed, status=0, hung=False)
 
 
 @pytest.mark.parametrize("form", ["cunit", "tap", "ktap", "ocptv", "blktests"])
