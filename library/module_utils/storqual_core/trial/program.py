@@ -20,6 +20,7 @@ from ..guard.claims import Claim, read_claims
 from ..guard.hold import hold
 from ..guard.writes import end_line, read_disks
 from ..host.kernel_log import KernelLog
+from ..host.reach import SCOPES
 from ..host.sysfs import Drive, read_drives
 from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
@@ -30,7 +31,7 @@ from .bench_faults import ACTS, AFTER, missing
 from .device import HeldDevice
 from .layer import layered
 from .load import Load, LoadAsk, read_load
-from .reach import SCOPES, aimed_at, refuse_beyond
+from .reach import aimed_at, refuse_beyond
 from .sectors import MOST_SECTORS, TAG_BYTES, read_region
 from .state import read_state
 from .stream import Stream, run_file

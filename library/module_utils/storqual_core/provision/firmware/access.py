@@ -17,7 +17,7 @@ from typing import Any, Collection, Iterator, Mapping, Sequence
 from ...guard import hold as guard
 from ...guard.claims import Claim, claims_of_adapters
 from ...guard.rules import CONSENT_DIGITS, missing_consent
-from ...guard.snapshot import matching
+from ...guard.reach import matching
 from ...host.block_stack import target_of
 from ...host.identity import same_text
 from ...host.sysfs import Drive, read_adapters, read_drives
