@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
-from ..guard import hold
+from ..guard import hold, reach
 from ..guard.claims import Claim, claims_of_adapters
 from ..guard.files import look_at_file, make_file
+from ..guard.rules import Refusal
 from ..guard.stamps import own_volumes
 from ..host.identity import declared_address, normalise_wwn, same_text
 from ..kit.command import Runner, run
@@ -182,6 +183,7 @@ def claimed_drives(facts: _Facts, adapters: Mapping[str, _Facts]) -> list[_Facts
 class Request:
     """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now.
 
+    For purpose `firmware` the adapters are those that are flashed, and `beside` are the others of the bench.
     `logs`: claimed drives are asked for what they have on record, a command or two each.
     """
 
@@ -190,6 +192,7 @@ class Request:
     state_dir: str = hold.STATE_DIR
     purpose: str = "write"
     consent: Sequence[str] = ()
+    beside: Mapping[str, Any] = field(default_factory=dict)
     stamp: bool = False
     check: bool = False
     run: str = "preflight"
@@ -224,8 +227,13 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     problems = compare(facts, request.adapters, kind=request.kind)
     try:
         claims = claims_of_adapters(request.adapters, kind=request.kind)
+        beside = claims_of_adapters(request.beside, kind=request.kind)
     except BadInputError as problem:
         return Result(facts, environment, [*problems, *problem.problems])
+    strange: list[reach.Reached] = []
+    if request.purpose == "firmware":
+        places = map(declared_address, request.adapters.values())
+        claims, strange = reach.with_card(machine, places, claims, beside)
     made = [] if problems else _make_files(claims, request)
     looked_at = [claim for claim in claims if claim.id not in made or not request.check]
     # a bench may be set up to keep volumes that storqual made: they are its own, not somebody's data
@@ -236,11 +244,14 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
         volumes=volumes,
         purpose=request.purpose,
         consent=request.consent,
+        beside=beside,
         state_dir=request.state_dir,
         machine=machine,
         runner=runner,
     )
     refusals = [str(refusal) for refusal in found.refusals]
+    refusals += [str(Refusal(*reach.objection(each, reach.STEPS["firmware"]))) for each in strange]
+    refusals = list(dict.fromkeys(refusals))
     stamped = made
     if request.stamp and request.purpose == "write" and not problems and not refusals:
         bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]

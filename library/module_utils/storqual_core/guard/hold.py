@@ -381,7 +381,8 @@ def hold(
 ) -> Iterator[Hold]:
     """Layers 1 to 6, then the drives held exclusively while the block runs.
 
-    `beside` are further claims of the bench: those whose drives the step reaches are held like `claims`. Raises GuardRefusalError with every refusal; then nothing was written and nothing is held.
+    `beside` are further claims of the bench: those whose drives the step reaches are held like `claims`. Raises
+    GuardRefusalError with every refusal; then nothing was written and nothing is held.
     """
     machine, runner = machine or Machine(), runner or command.run
     held = Hold(

@@ -7,18 +7,22 @@ that of one namespace only where the controller says so.
 
 from __future__ import annotations
 
-from typing import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from ..host.block_stack import target_of
 from ..host.reach import Reached, behind, reached
-from ..host.sysfs import Drive
+from ..host.sysfs import Drive, read_drives
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, visible
 from ..tools import nvme
 from .claims import Claim
 
-STEPS: Mapping[str, str] = {"firmware": "a firmware image or the reset that starts it", "format": "a format"}
+STEPS: Mapping[str, str] = {
+    "firmware": "a firmware image or the reset that starts it",
+    "format": "a format",
+    "reset": "a reset",
+}
 """The purposes that reach further than the drive, and what reaches it, as the beginning of a sentence."""
 
 
@@ -76,11 +80,18 @@ def strangers(found: Iterable[Reached], claims: Sequence[Claim]) -> Iterator[Rea
             yield each
 
 
-def strangers_behind(
-    machine: Machine, drives: Sequence[Drive], functions: Collection[str], claims: Sequence[Claim]
-) -> list[Reached]:
-    """The drives that no claim means, and that firmware or a reset of these adapters takes away for a moment."""
-    return list(strangers(behind(machine, drives, [pci for pci in functions if pci], "adapter"), claims))
+def with_card(
+    machine: Machine, functions: Iterable[str], claims: Sequence[Claim], beside: Iterable[Claim]
+) -> tuple[tuple[Claim, ...], list[Reached]]:
+    """The claims with those of `beside` behind the same cards, and the drives there that no claim means.
+
+    An adapter's image and its reset are the whole card's, whichever of its functions they are sent to.
+    """
+    drives = read_drives(machine)
+    found = behind(machine, drives, [pci for pci in functions if pci], "adapter")
+    near, known = [each.drive for each in found], {claim.id for claim in claims}
+    every = (*claims, *(claim for claim in beside if claim.id not in known and matching(claim, near)))
+    return every, list(strangers(found, every))
 
 
 def objection(stranger: Reached, step: str, carries: str = "") -> tuple[str, str, str]:

@@ -37,6 +37,7 @@ class Rule:
 PURPOSES = {
     "read": Rule(writes=False, contents=False, consent=False),
     "settings": Rule(writes=False, contents=False, consent=False, any_volume=True),
+    "reset": Rule(writes=False, contents=False, consent=False, any_volume=True),
     "write": Rule(writes=True, contents=True, consent=False),
     "firmware": Rule(writes=True, contents=True, consent=True),
     "format": Rule(writes=True, contents=True, consent=True),

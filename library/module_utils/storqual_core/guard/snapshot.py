@@ -61,9 +61,9 @@ class Snapshot:
     """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
 
     `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
-    with open files that may be any device; `zoned` of disks with zones, by their kind; `strangers` are drives without a
-    claim that the step would reach; `problem` tells of a machine about which nothing can be known, so that everything
-    is refused.
+    with open files that may be any device; `zoned` of disks with zones, by their kind. `strangers` are drives without
+    a claim that the step would reach; `problem` tells of a machine about which nothing can be known, so that
+    everything is refused.
     """
 
     drives: tuple[Drive, ...] = ()
@@ -102,7 +102,8 @@ def look(
 ) -> Snapshot:
     """Read all that a decision about `claims` needs.
 
-    `purpose` says how far the step reaches. `held` are devices that this process holds exclusively itself, by kernel name, with paths that lead to them.
+    `purpose` says how far the step reaches. `held` are devices that this process holds exclusively itself, by kernel
+    name, with paths that lead to them.
 
     Never raises for what it finds: a machine that cannot be read gives a snapshot with a problem.
     """

@@ -78,9 +78,7 @@ def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str)
 def behind(machine: Machine, drives: Sequence[Drive], functions: Iterable[str], scope: str) -> list[Reached]:
     """The drives that a step of that scope touches when it is aimed at PCI functions: adapter, driver, link, slot."""
     touched = {other for function in functions for other in functions_reached(machine, function, scope)}
-    return [
-        Reached(drive, SCOPES[scope]) for drive in drives if touched.intersection(functions_of(machine, drive))
-    ]
+    return [Reached(drive, SCOPES[scope]) for drive in drives if touched.intersection(functions_of(machine, drive))]
 
 
 def functions_reached(machine: Machine, pci: str, scope: str) -> list[str]:
@@ -106,7 +104,8 @@ def functions_of(machine: Machine, drive: Drive) -> tuple[str, ...]:
 def driven_alike(machine: Machine, pci: str) -> list[str]:
     """The PCI functions whose driver is of the same module as that of `pci`, itself included."""
     modules = {adapter.identity.pci: adapter.module for adapter in read_adapters(machine)}
-    return [name for name, module in modules.items() if name == pci or (module and module == modules.get(pci))]
+    alike = [name for name, module in modules.items() if module and module == modules.get(pci)]
+    return alike if pci in alike else [pci, *alike]
 
 
 def beside_on_link(machine: Machine, pci: str) -> list[str]:
@@ -159,7 +158,7 @@ def _device(machine: Machine, drive: Drive) -> set[str]:
 
 
 def _controllers(machine: Machine, drive: Drive) -> tuple[str, ...]:
-    """Where the controllers of an NVMe drive's subsystem are in sysfs: all of it, whichever the namespace is below."""
+    """Where the controllers of an NVMe drive's subsystem are in sysfs, whichever of them the namespace is below."""
     device = machine.real(f"/sys/block/{drive.name}/device")
     name = device.rpartition("/")[2]
     own = _CONTROLLER.match(name)

@@ -76,10 +76,11 @@ def refuse_beyond(
             refusals.append(f"drive {one.id}: it {system[one.name]}, and a fault of the {scope} would reach it")
         if one.id not in claimed:
             refusals.append(f"drive {one.id}: it is not claimed, and a fault of the {scope} would reach it")
-    wanted = [claimed[one.id] for one in touched if one.id in claimed]
+    ids = list(dict.fromkeys(one.id for one in touched))
+    wanted = [claimed[name] for name in ids if name in claimed]
     refusals += [
         str(one) for one in check(wanted, purpose="settings", state_dir=state_dir, machine=machine, runner=runner)
     ]
     if refusals:
         raise GuardRefusalError(list(dict.fromkeys(refusals)))
-    return [one.id for one in touched]
+    return ids
