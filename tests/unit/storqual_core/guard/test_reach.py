@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard import hold
+from storqual_core.host.adapters import refuse_when_used
 from storqual_core.host.reach import SCOPES, reached
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
@@ -427,6 +428,20 @@ def test_native_multipath_hides_no_controller(tmp_path: Path) -> None:
     drives = read_drives(tree.machine)
     (other,) = (one for one in drives if one.name == "sda")
     assert {each.drive.name for each in reached(tree.machine, drives, other, "adapter")} == {"sda", "nvme0n1"}
+
+
+@pytest.mark.parametrize("state", ["carries /", "carries /srv", "swap", "md member", "LVM member", "open"])
+@pytest.mark.parametrize("scope", ["adapter", "driver"])
+def test_a_driver_that_starts_again_takes_no_used_drive_away(tmp_path: Path, scope: str, state: str) -> None:
+    """NVRAM is read when the driver of a card starts, options and builds when its module is loaded again."""
+    tree = functions(BenchTree(tmp_path))
+    for pci in (PCI, SECOND):
+        tree.link(f"/sys/devices/pci0000:00/{PORT}/{pci}/driver", "/sys/bus/pci/drivers/mpt3sas")
+    tree.link("/sys/bus/pci/drivers/mpt3sas/module", "/sys/module/mpt3sas")
+    assert len(refuse_when_used(tree.machine, [PCI], STATE, "it starts again", scope=scope)) == 2
+    STATES[state](tree, "sdb", tree.machine.text("/sys/class/block/sdb/dev"))
+    with pytest.raises(GuardRefusalError, match=f"drive {B}"):
+        refuse_when_used(tree.machine, [PCI], STATE, "it starts again", scope=scope)
 
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
