@@ -56,7 +56,9 @@ class FixtureMachine(Machine):
         if place in self.nodes:
             return self.nodes[place]
         found = super().node(place)
-        return None if found is None else Node(found.kind, self.file_device.major, self.file_device.minor)
+        return (
+            None if found is None else Node(found.kind, self.file_device.major, self.file_device.minor, found.inode)
+        )
 
     def loop_source(self, path: str) -> Node | None:
         """As the table says; without an entry the kernel does not tell."""

@@ -20,7 +20,7 @@ from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError, StorqualError
 from ..kit.machine import Machine
 from .claims import Claim, VolumeClaim
-from .files import FileState, open_file
+from .files import FileState, lend_files, open_file, take_back_files
 from .reach import STEPS, matching, with_reached
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
 from .snapshot import Snapshot, look
@@ -136,6 +136,7 @@ class Hold(Mapping[str, str]):
         self._members: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
         self._open: dict[str, int] = {}
+        self._lent = False
         self.stamped: tuple[str, ...] = ()
 
     def __getitem__(self, drive: str) -> str:
@@ -246,7 +247,7 @@ class Hold(Mapping[str, str]):
             purpose=self._purpose,
             volumes=self._volumes,
             contents=contents,
-            held={self._names[drive]: self.opened(drive) for drive in self._open if drive in self._names},
+            held={self._names.get(drive, drive): self.opened(drive) for drive in self._open},
             runner=self._runner,
         )
 
@@ -281,6 +282,9 @@ class Hold(Mapping[str, str]):
         second = self._look(contents=self._contents)
         disturbed = quiet.end()
         refuse([*self._decide(second), *self._disturbed(first, disturbed)])
+        if PURPOSES[self._purpose].writes and self._files:
+            lend_files(list(self._files.values()), self._state_dir)
+            self._lent = True
         if self._purpose == "write":
             bare = [name for name, content in second.contents.items() if not content.stamped and name in self._open]
             members = {member for volume in self._volumes for member in volume.members}
@@ -361,9 +365,14 @@ class Hold(Mapping[str, str]):
 
     def close(self) -> None:
         """Let go of everything."""
-        for descriptor in self._open.values():
-            os.close(descriptor)
-        self._open.clear()
+        try:
+            if self._lent:
+                held = {state.path: self._open[drive] for drive, state in self._files.items() if drive in self._open}
+                take_back_files(held, self._state_dir)
+        finally:
+            for descriptor in self._open.values():
+                os.close(descriptor)
+            self._open.clear()
 
 
 @contextmanager

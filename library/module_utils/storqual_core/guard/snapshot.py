@@ -18,7 +18,7 @@ from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine
 from ..tools.dmsetup import read_paths
 from .claims import Claim, VolumeClaim
-from .files import FileState, look_at_file
+from .files import FileState, look_at_files
 from .reach import matching, strangers, touched
 from .signatures import Content, read_content
 from .stamps import Ledger
@@ -102,13 +102,13 @@ def look(
 ) -> Snapshot:
     """Read all that a decision about `claims` needs.
 
-    `purpose` says how far the step reaches. `held` are devices that this process holds exclusively itself, by kernel
-    name, with paths that lead to them.
+    `purpose` says how far the step reaches. `held` are devices and files that this process holds itself,
+    by kernel name or id, with paths that lead to them.
 
     Never raises for what it finds: a machine that cannot be read gives a snapshot with a problem.
     """
     try:
-        files = {claim.id: look_at_file(claim, state_dir) for claim in claims if claim.file}
+        files = look_at_files(machine, claims, state_dir, contents=contents, held=held, runner=runner)
         if len(files) == len(claims) and not volumes:
             return Snapshot(files=files)
         return _look(
