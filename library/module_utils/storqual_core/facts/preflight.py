@@ -13,7 +13,7 @@ from ..guard.claims import Claim, claims_of_adapters
 from ..guard.files import look_at_file, make_file
 from ..guard.rules import Refusal
 from ..guard.stamps import own_volumes
-from ..host.identity import declared_address, normalise_wwn, same_text
+from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
 from ..kit.command import Runner, run
 from ..kit.errors import BadInputError
 from ..kit.lock import hold_lock
@@ -140,12 +140,16 @@ def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
     for alias, declared in adapters.items():
         if declared_address(declared):
             places["address", declared_address(declared)].append(f"adapter {alias}")
+        controllers: set[str] = set()
         for place, drive in enumerate(declared.get("drives") or ()):
             where = f"adapter {alias}, drive {place + 1}"
             if _wwn(drive):
                 places["WWN", _wwn(drive)].append(where)
-            if _text(drive, "serial"):
+            serial = _text(drive, "serial")
+            # namespaces tell themselves apart by WWN, and have the serial of their controller
+            if serial and not (serial in controllers and names_namespace(_wwn(drive))):
                 places["serial", f"{_text(drive, 'vendor')} {_text(drive, 'serial')}".strip()].append(where)
+            controllers.update([serial] if names_namespace(_wwn(drive)) else [])
     for (what, name), found in places.items():
         if len(found) > 1:
             yield f"{what} {visible(name)} stands twice in the inventory: {'; '.join(found)}"
