@@ -14,6 +14,7 @@ from ..guard.files import look_at_file, make_file
 from ..guard.rules import Refusal
 from ..guard.stamps import own_volumes
 from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
+from ..host.reach import Reached
 from ..kit.command import Runner, run
 from ..kit.errors import BadInputError
 from ..kit.lock import hold_lock
@@ -234,7 +235,7 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
         beside = claims_of_adapters(request.beside, kind=request.kind)
     except BadInputError as problem:
         return Result(facts, environment, [*problems, *problem.problems])
-    strange: list[reach.Reached] = []
+    strange: list[Reached] = []
     if request.purpose == "firmware":
         places = map(declared_address, request.adapters.values())
         claims, strange = reach.with_card(machine, places, claims, beside)
