@@ -91,7 +91,7 @@ def decide(
             for claim in claims
         ]
     refusals = list(_twice(claims, snapshot))
-    refusals.extend(_reached(snapshot, purpose))
+    refusals.extend(_reached(snapshot))
     if rule.writes:
         refusals.extend(_unnamed(claims, snapshot))
     for claim in claims:
@@ -202,12 +202,12 @@ def _said(text: str) -> str:
     return f"'{visible(text)}'" if text else "nothing"
 
 
-def _reached(snapshot: Snapshot, purpose: str) -> Iterator[Refusal]:
+def _reached(snapshot: Snapshot) -> Iterator[Refusal]:
     """Drives that nobody claimed, and that the step would erase or take away all the same."""
     for stranger in snapshot.strangers:
         name = stranger.drive.name
         carries = snapshot.system.get(name) or "; it ".join(snapshot.uses.get(name, ()))
-        yield Refusal(*reach.objection(stranger, reach.STEPS.get(purpose, "this step"), carries))
+        yield Refusal(*reach.objection(stranger, snapshot.step, carries))
 
 
 # layers 2 and 3: what it is part of, who uses it

@@ -19,7 +19,7 @@ from ..kit.machine import Machine
 from ..tools.dmsetup import read_paths
 from .claims import Claim, VolumeClaim
 from .files import FileState, look_at_files
-from .reach import matching, strangers, touched
+from .reach import STEPS, matching, strangers, touched
 from .signatures import Content, read_content
 from .stamps import Ledger
 
@@ -62,7 +62,7 @@ class Snapshot:
 
     `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
     with open files that may be any device; `zoned` of disks with zones, by their kind. `strangers` are drives without
-    a claim that the step would reach; `problem` tells of a machine about which nothing can be known, so that
+    a claim that the step would reach, `step` its name; `problem` tells of a machine about which nothing can be known, so that
     everything is refused.
     """
 
@@ -82,6 +82,7 @@ class Snapshot:
     unnamed: tuple[str, ...] = ()
     zoned: Mapping[str, str] = field(default_factory=dict)
     strangers: tuple[Reached, ...] = ()
+    step: str = "this step"
     problem: str = ""
 
     def is_own(self, volume: VolumeClaim) -> bool:
@@ -168,6 +169,7 @@ def _look(
         pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
         unnamed=(*_lasting(machine, open_files.unnamed), *lost_exports(machine)),
         zoned={name: machine.text(f"/sys/block/{name}/queue/zoned") for name in wanted},
+        step=STEPS.get(purpose, "this step"),
         strangers=tuple(strangers(touched(machine, drives, claims, purpose, runner), claims)),
     )
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard import hold
+from storqual_core.guard.reach import STEPS as STEP_NAMES
 from storqual_core.host.adapters import refuse_when_used
 from storqual_core.host.reach import SCOPES, reached
 from storqual_core.host.sysfs import read_drives
@@ -378,6 +379,7 @@ def test_a_format_is_of_one_namespace_only_where_the_controller_says_so(
         if not allowed:
             assert "drive eui.0011223344556602 (nvme0n2): it is not claimed" in refused
             assert "is mounted on /srv" in refused
+            assert f"{STEP_NAMES[purpose]} would reach it" in refused
 
 
 def test_a_namespace_that_appears_while_the_drives_are_taken_is_refused(
