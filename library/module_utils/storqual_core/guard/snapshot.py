@@ -62,8 +62,8 @@ class Snapshot:
 
     `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
     with open files that may be any device; `zoned` of disks with zones, by their kind. `strangers` are drives without
-    a claim that the step would reach, `step` its name; `problem` tells of a machine about which nothing can be known, so that
-    everything is refused.
+    a claim that the step would reach, `step` its name; `problem` tells of a machine about which nothing can be known,
+    so that everything is refused.
     """
 
     drives: tuple[Drive, ...] = ()

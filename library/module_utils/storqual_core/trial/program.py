@@ -52,7 +52,7 @@ class TrialFile:
     """A trial as the control node sends it. `parts` is `all`, or `verify` after the bench itself was down.
 
     `way` is one of ACTS, or empty when the control node brings the fault about or there is none; `scope` is how
-    far the fault reaches. `claims` are those behind the adapter, `claimed` the ids of all that the bench has.
+    far the fault reaches. `claims` are all of the bench, `claimed` their ids.
     Times in seconds from the start of the load.
     """
 
