@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storqual_core.data.faults import WAYS
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard import hold
 from storqual_core.guard.reach import STEPS as STEP_NAMES
@@ -27,7 +28,6 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.provision.firmware.access import Access, Adapters, Drives
 from storqual_core.tools import nvme
-from storqual_core.trial.bench_faults import BENCH_WAYS
 from storqual_core.trial.reach import refuse_beyond
 from tests.support.bad_states import written
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
@@ -281,20 +281,20 @@ STEPS: dict[str, tuple[Callable[..., str], list[str]]] = {
     "reset": (by_guard("reset"), DEVICES),
     "flash of a drive, planned": (by_flash(write=False), DEVICES),
     "flash of a drive": (by_flash(write=True), DEVICES),
-    "power of a bay": (by_fault(BENCH_WAYS["bay_power_off"].scope), DEVICES),
-    "link of a drive": (by_fault(BENCH_WAYS["sas_phy_off"].scope), ["LUNs of a target"]),
+    "power of a bay": (by_fault(WAYS["bay_power_off"][1].scope), DEVICES),
+    "link of a drive": (by_fault(WAYS["sas_phy_off"][1].scope), ["LUNs of a target"]),
     "reset of the target": (by_fault("target"), ["LUNs of a target"]),
     "reset of the bus": (by_fault("bus"), ["LUNs of a target"]),
     "reset of the adapter": (by_fault("adapter"), ["LUNs of a target", "functions of a card"]),
     "reset of an NVMe controller": (by_fault("adapter"), ["namespaces of a controller"]),
-    "driver let go": (by_fault(BENCH_WAYS["driver_rebind"].scope), ["LUNs of a target", "functions of a card"]),
+    "driver let go": (by_fault(WAYS["driver_rebind"][1].scope), ["LUNs of a target", "functions of a card"]),
     "adapter removed": (
-        by_fault(BENCH_WAYS["pci_remove"].scope),
+        by_fault(WAYS["pci_remove"][1].scope),
         ["namespaces of a controller", "functions of a card"],
     ),
     "link reset": (by_fault("link"), ["functions of a card"]),
     "power of a slot": (
-        by_fault(BENCH_WAYS["slot_power_off"].scope),
+        by_fault(WAYS["slot_power_off"][1].scope),
         ["functions of a card", "adapters below a switch"],
     ),
     "flash of an adapter": (by_adapter_flash, ["functions of a card"]),
