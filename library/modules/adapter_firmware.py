@@ -26,6 +26,11 @@ options:
     description: The adapters to flash by alias, as the bench's inventory declares them.
     type: dict
     required: true
+  beside:
+    description: The bench's other adapters, as its inventory declares them. A flash reaches every function of a card,
+      so the drives behind the others must be claimed, unused and named by O(consent) as well.
+    type: dict
+    default: {}
   boards:
     description: PCI subsystem ids that the image is for, such as V(1000:3010); any when empty.
     type: list
@@ -89,6 +94,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "boards": WORDS,
+            "beside": {"type": "dict", "default": {}},
             **ADAPTERS,
             **FIRMWARE,
             **STEP,
@@ -98,7 +104,9 @@ def main() -> None:
     given = module.params
     finish(
         module,
-        lambda: flash_as_given(given, lambda access: Adapters(access, given["adapters"]), check=module.check_mode),
+        lambda: flash_as_given(
+            given, lambda access: Adapters(access, given["adapters"], given["beside"]), check=module.check_mode
+        ),
     )
 
 

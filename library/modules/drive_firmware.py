@@ -72,6 +72,7 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.guard.claims import claims_of_adapters
 from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, FIRMWARE, STEP
 from ansible.module_utils.storqual_core.kit.results import finish
 from ansible.module_utils.storqual_core.provision.drives import claims_for
@@ -93,7 +94,8 @@ def main() -> None:
     given = module.params
 
     def drives(access: Access) -> Drives:
-        return Drives(access, claims_for(given["adapters"], given["drives"]))
+        wanted = claims_for(given["adapters"], given["drives"])
+        return Drives(access, wanted, claims_of_adapters(given["adapters"]))
 
     finish(module, lambda: flash_as_given(given, drives, check=module.check_mode))
 

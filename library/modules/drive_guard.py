@@ -34,6 +34,11 @@ options:
     type: list
     elements: str
     default: []
+  beside:
+    description: The bench's other adapters, where O(adapters) are only those whose firmware is written - what that
+      reaches behind the same card must be claimed, unused and named by O(consent) too.
+    type: dict
+    default: {}
   stamp:
     description: Stamp claimed empty drives, and make claimed files.
     type: bool
@@ -147,6 +152,7 @@ def main() -> None:
                 "default": "write",
             },
             "consent": WORDS,
+            "beside": {"type": "dict", "default": {}},
             "stamp": {"type": "bool", "default": False},
             "logs": {"type": "bool", "default": False},
             "with_facts": {"type": "bool", "default": True},

@@ -56,7 +56,9 @@ class FixtureMachine(Machine):
         if place in self.nodes:
             return self.nodes[place]
         found = super().node(place)
-        return None if found is None else Node(found.kind, self.file_device.major, self.file_device.minor)
+        return (
+            None if found is None else Node(found.kind, self.file_device.major, self.file_device.minor, found.inode)
+        )
 
     def loop_source(self, path: str) -> Node | None:
         """As the table says; without an entry the kernel does not tell."""
@@ -90,6 +92,7 @@ class BenchTree:
     machine: FixtureMachine = field(init=False)
     _minor: int = 0
     _process: int = 100
+    _spaces: int = 0
 
     def __post_init__(self) -> None:
         self.machine = FixtureMachine(self.root)
@@ -185,13 +188,17 @@ class BenchTree:
         pci: str = "0000:00:05.0",
         above: str = "",
         hctl: str = "",
+        device_name: str = "",
         wwn: str = "0x5000c50000000001",
         serial: str = "SER1",
         vendor: str = "SEAGATE",
         model: str = "ST336607LW",
         size: int = SIZE,
     ) -> BenchTree:
-        """A SCSI disk with its sg and bsg nodes; `above` is what it hangs on in place of a PCI function."""
+        """A SCSI disk with its sg and bsg nodes; `above` is what it hangs on in place of a PCI function.
+
+        `device_name` is the WWN of the target device, which all LUNs of one device tell.
+        """
         hctl = hctl or f"2:0:{self._minor // 16}:0"
         above = above or f"pci0000:00/{pci}"
         device = f"/sys/devices/{above}/host{hctl.split(':')[0]}/target{hctl.rsplit(':', 1)[0]}/{hctl}"
@@ -205,7 +212,9 @@ class BenchTree:
         for attribute, text in texts.items():
             self.write(f"{device}/{attribute}", text + "\n")
         if wwn:
-            self.write(f"{device}/vpd_pg83", vpd_page(0x83, designator(3, bytes.fromhex(wwn[2:]))))
+            names = designator(3, bytes.fromhex(wwn[2:]))
+            names += designator(3, bytes.fromhex(device_name[2:]), association=2) if device_name else b""
+            self.write(f"{device}/vpd_pg83", vpd_page(0x83, names))
             self.write(f"{device}/wwid", f"naa.{wwn[2:]}\n")
         if serial:
             self.write(f"{device}/vpd_pg80", vpd_page(0x80, serial.encode("latin-1")))
@@ -220,24 +229,31 @@ class BenchTree:
     def nvme(
         self, name: str = "nvme0n1", *, pci: str = "0000:00:09.0", wwid: str = "eui.0011223344556677"
     ) -> BenchTree:
-        """An NVMe namespace with its controller and generic node."""
-        controller = name.split("n", 2)[0] + "n" + name.split("n", 2)[1]
+        """An NVMe namespace with its generic node, and its controller where that is not there yet."""
+        controller, minor = name.rpartition("n")[0], self._spaces
+        self._spaces += 1
         device = f"/sys/devices/pci0000:00/{pci}/nvme/{controller}"
         for attribute, text in {"serial": "NVME1", "model": "QEMU NVMe Ctrl", "firmware_rev": "7.2"}.items():
             self.write(f"{device}/{attribute}", f"{text:20}\n")
-        place = self.disk(name, device, number="259:0")
+        place = self.disk(name, device, number=f"259:{minor}")
         # a namespace lies beside its controller's attributes, not in a folder named block
         shutil.move(self.root / place.lstrip("/"), self.root / device.lstrip("/") / name)
         (self.root / device.lstrip("/") / "block").rmdir()
         moved = f"{device}/{name}"
-        for link in (f"/sys/block/{name}", f"/sys/class/block/{name}", "/sys/dev/block/259:0", f"{moved}/device"):
+        for link in (
+            f"/sys/block/{name}",
+            f"/sys/class/block/{name}",
+            f"/sys/dev/block/259:{minor}",
+            f"{moved}/device",
+        ):
             (self.root / link.lstrip("/")).unlink()
             self.link(link, device if link.endswith("/device") else moved)
         self.write(f"{moved}/wwid", wwid + "\n")
         generic = "ng" + name.removeprefix("nvme")
         (self.root / device.lstrip("/") / generic).mkdir()
-        self.node(generic, "char", "241:0", f"{device}/{generic}")
-        self.node(controller, "char", "242:0", device)
+        self.node(generic, "char", f"241:{minor}", f"{device}/{generic}")
+        if f"/dev/{controller}" not in self.machine.nodes:
+            self.node(controller, "char", f"242:{minor}", device)
         return self
 
     def partition(self, disk: str, number: int, *, size: int = MIB, device: str = "", start: int = 0) -> BenchTree:

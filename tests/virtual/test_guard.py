@@ -51,6 +51,18 @@ ELSEWHERE = (
 )
 
 
+# Since 5.19 Linux takes no identifiers from the namespaces that QEMU emulates (NVME_QUIRK_BOGUS_NID), and without any
+# nobody can tell two apart. An id that is added at run time is found before the driver's own table with its quirks.
+IDENTIFIERS = """
+cd /sys/bus/pci/drivers/nvme
+echo 1b36 0010 ffffffff ffffffff 010802 ffffff 0 > new_id
+echo 0000:00:09.0 > unbind
+echo 0000:00:09.0 > bind
+for try in $(seq 100); do grep -qs eui. /sys/block/nvme*n2/wwid && break; sleep 0.2; done
+grep -q eui. /sys/block/nvme*n1/wwid /sys/block/nvme*n2/wwid && udevadm settle
+"""
+
+
 def playbook(name: str, *words: str) -> tuple[int, str]:
     """Run a playbook on the guard bench, its output to a file: an SSH master that stays behind would hold a pipe."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
@@ -104,6 +116,7 @@ def bench() -> Iterator[None]:
                 place = path.relative_to(folder.parent if folder.name == "storqual_core" else folder)
                 archive.add(path, arcname=str(place))
         archive.add(REPOSITORY / "tests" / "support" / "hidden_writers.py", arcname="hidden_writers.py")
+    on_bench(IDENTIFIERS)
     on_bench("rm -rf /root/trial && mkdir /root/trial && tar -C /root/trial -xf -", data=packed.getvalue())
     yield
     code, said = playbook("bench_down.yml")
@@ -301,7 +314,7 @@ def test_facts_are_read_quickly(capsys: pytest.CaptureFixture[str]) -> None:
     runs = [on_bench(f'cd /root/trial && python3 -c "{code}"').split() for _ in range(3)]
     with capsys.disabled():
         print(f"\nbench_facts in the guest: {runs[0][0]} drives; seconds (import, read) {[run[1:] for run in runs]}")
-    assert int(runs[0][0]) == 12
+    assert int(runs[0][0]) == 13
     assert min(float(run[2]) for run in runs) < 10
 
 

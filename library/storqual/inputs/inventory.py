@@ -16,7 +16,7 @@ from storqual.inputs.fields import Duration, Marking, Name, Pci, Percent, Pseudo
 from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, witness_key_problem, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
-from storqual_core.host.identity import declared_address
+from storqual_core.host.identity import declared_address, names_namespace
 from storqual_core.host.log_rule import read_rules
 from storqual_core.tools import TOOLS
 from storqual_core.tools.capabilities import offers
@@ -375,12 +375,16 @@ def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document
             if adapter.address:
                 what = "pseudo" if adapter.pseudo else "pci"
                 seen[("address", name, adapter.address)].append((name, (*keys, what)))
+            controllers: set[str] = set()
             for number, drive in enumerate(adapter.drives):
                 at: Keys = (*keys, "drives", number)
                 if drive.wwn:
                     seen[("WWN", drive.wwn)].append((name, (*at, "wwn")))
-                if drive.serial:
+                # namespaces tell themselves apart by WWN, and have the serial of their controller
+                namespace = names_namespace(drive.wwn or "")
+                if drive.serial and not (namespace and drive.serial in controllers):
                     # a serial is unique for its maker only; a WWN and a file are unique everywhere
+                    controllers.update([drive.serial] if namespace else [])
                     seen[("serial", (drive.vendor or "").lower(), drive.serial)].append((name, (*at, "serial")))
                 if drive.file:
                     seen[("file", drive.file)].append((name, (*at, "file")))

@@ -74,6 +74,9 @@ def with_precondition(
     """The batches of a bench's first session; the first one brings every target of the session to a known state."""
     targets = {name: target for batch in batches for name, target in batch["targets"].items()}
     wanted = ask.to_batch(consent, LOCAL_FALLBACK if bench.kind == "local" else ())
+    if ask.purge == "format":
+        claimed = [drive for adapter in bench.adapters.values() for drive in adapter.claimed]
+        wanted["beside"] = {drive.id: {"claim": claim(drive)} for drive in claimed if drive.id not in targets}
     return [{**batches[0], "targets": dict(sorted(targets.items())), "precondition": wanted}, *batches[1:]]
 
 

@@ -200,7 +200,10 @@ class LiveTrial:
             "state_dir": self._bench.state_dir,
             "drive": planned.drive,
             "adapter": self._bench.adapters[planned.adapter],
-            "claims": {name: {"claim": claim} for name, claim in self._claims().items()},
+            # how far the fault reaches is found on the bench, and may be behind other adapters
+            "claims": {
+                name: {"claim": claim} for claims in self._bench.claims.values() for name, claim in claims.items()
+            },
             "claimed": [name for claims in self._bench.claims.values() for name in claims],
             "tag": self._tag,
             "load": {
@@ -224,13 +227,6 @@ class LiveTrial:
             "stream": stream,
         }
         return json.dumps(body).encode()
-
-    def _claims(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the fault may reach: the drives behind the adapter, or all that are claimed when it goes further."""
-        claims = self._bench.claims
-        if self._way.scope in ("driver", "link"):
-            return {name: claim for behind in claims.values() for name, claim in behind.items()}
-        return claims[self._planned.adapter]
 
     def _follow(self, parts: str) -> None:
         """Start the program for these parts and take its stream to the end."""

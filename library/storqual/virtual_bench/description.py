@@ -49,7 +49,7 @@ DEVICES = {
     # its driver can be told how many commands it holds
     "pvscsi": DeviceKind(16),
     # a namespace has no serial of its own: it is its controller's
-    "nvme": DeviceKind(1, namespaces=True),
+    "nvme": DeviceKind(16, namespaces=True),
 }
 
 
@@ -285,6 +285,16 @@ def _refuse_beyond_room(read: _Reader, adapter: VirtualAdapter) -> None:
             read.complain(where, f"{adapter.device} has room for {most} drives{on}, found {count}")
 
 
+def _refuse_unlike_namespaces(read: _Reader, adapter: VirtualAdapter) -> None:
+    """Namespaces of one controller have its serial, and tell themselves apart by WWN."""
+    if DEVICES[adapter.device].namespaces and len(adapter.drives) > 1:
+        where = f"storqual_adapters.{adapter.alias}.drives"
+        if len({drive.serial for drive in adapter.drives}) > 1:
+            read.complain(where, "namespaces of one controller have one serial, that of the controller")
+        if not all(drive.wwn for drive in adapter.drives):
+            read.complain(where, "each of several namespaces needs a WWN: they share the serial of their controller")
+
+
 def _with_paths(
     read: _Reader, built: Sequence[VirtualAdapter], entries: Mapping[str, Any]
 ) -> tuple[VirtualAdapter, ...]:
@@ -326,6 +336,15 @@ def _wired(
     return tuple(found)
 
 
+def _serials(description: BenchDescription) -> list[str]:
+    """The serials that must differ: one of each NVMe controller, one of each other drive."""
+    found: list[str] = []
+    for adapter in description.adapters:
+        serials = [drive.serial for drive in adapter.drives if drive.serial and not drive.first]
+        found += dict.fromkeys(serials) if DEVICES[adapter.device].namespaces else serials
+    return found
+
+
 def _counts_instructions(read: _Reader, virtual: Mapping[str, Any]) -> bool:
     """Whether time passes on the bench with the instructions of its one processor, whatever else the host does."""
     clock = virtual.get("clock", "host")
@@ -365,6 +384,7 @@ def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any])
     built = _with_paths(read, built, adapters)
     for adapter in built:
         _refuse_beyond_room(read, adapter)
+        _refuse_unlike_namespaces(read, adapter)
     description = BenchDescription(
         name=name,
         cpus=read.number(virtual.get("cpus", 1), "storqual_virtual.cpus", 1),
@@ -384,7 +404,7 @@ def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any])
             ],
         ),
         ("WWN", [drive.wwn for drive in description.drives if drive.wwn]),
-        ("serial", [drive.serial for drive in description.drives if drive.serial]),
+        ("serial", _serials(description)),
     ):
         for value in sorted({value for value in values if values.count(value) > 1}):
             read.complain(what, f"{value} is used {values.count(value)} times")

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storqual_core.kit.command import Runner, run
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -24,7 +26,8 @@ class State:
     """One target with something to lose. `arrange` returns the path that bare fio is pointed at, if not the drive.
 
     `claims` are what the guard is asked for; `says` must be in one of its refusals. With `machine` the guard looks at
-    a machine on which something happens meanwhile.
+    a machine on which something happens meanwhile; `purpose` is what the drives are asked for, with full consent, and
+    `runner` runs the guard's tools.
     """
 
     name: str
@@ -33,6 +36,8 @@ class State:
     claims: Callable[[Bench], Sequence[Claim]] = lambda bench: [bench.claim()]
     engine: str = "psync"
     machine: Callable[[Bench], Machine] | None = None
+    purpose: str = "write"
+    runner: Runner = run
 
 
 def BOTH(bench: Bench) -> list[Claim]:  # noqa: N802 - a word for a column of the tables

@@ -151,7 +151,7 @@ class Bench:
     touched: set[str] = field(default_factory=set)
 
     def node(self, letter: str = "a") -> str:
-        """The node of a drive by its letter in the test (`a`, `b`, `c`, `n`)."""
+        """The node of a drive by its letter in the test (`a`, `b`, `c`, `n`, `s`)."""
         return self.drives[letter].node
 
     def name(self, letter: str = "a") -> str:
@@ -208,7 +208,7 @@ class Bench:
 
 
 def bench_of(claims: Sequence[Claim], nvme: Sequence[Claim]) -> Bench:
-    """The first three claims of an adapter, and the first NVMe claim."""
+    """The first three claims of an adapter, the first NVMe claim, and as `s` its sibling, which nobody claims."""
     chosen = dict(zip("abc", claims, strict=False))
     if nvme:
         chosen["n"] = nvme[0]
@@ -217,6 +217,9 @@ def bench_of(claims: Sequence[Claim], nvme: Sequence[Claim]) -> Bench:
     for letter, claim in chosen.items():
         key = claim.wwn or claim.serial
         found[letter] = next(drive for drive in here if key in (drive.identity.wwn, drive.identity.serial))
+    for drive in here if nvme else ():
+        if drive.adapter == found["n"].adapter and drive != found["n"]:
+            found["s"] = drive
     return Bench(chosen, found)
 
 

@@ -42,8 +42,15 @@ def ask_guard(state: State, bench: Bench) -> dict[str, Any]:
     before, began = bench.sectors(), time.monotonic()
     try:
         machine = state.machine(bench) if state.machine else None
+        claims = state.claims(bench)
         with hold.hold(
-            state.claims(bench), purpose="write", state_dir=STATE_DIR, run="guard-trial", machine=machine
+            claims,
+            purpose=state.purpose,
+            consent=[claim.id for claim in claims],
+            state_dir=STATE_DIR,
+            run="guard-trial",
+            machine=machine,
+            runner=state.runner,
         ) as held:
             said = [f"GIVEN OUT: {dict(held)}"]
     except GuardRefusalError as refusal:

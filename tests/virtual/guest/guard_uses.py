@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from guard_state import BOTH, EXT4, NVME, State
 from guard_tools import (
     MOUNT,
     Bench,
+    CannotMakeError,
     array,
     in_another_namespace,
     kept_open,
@@ -20,6 +22,14 @@ from guard_tools import (
     volume_group,
     with_partition,
 )
+
+from storqual_core.host.block_stack import target_of
+from storqual_core.kit import command
+from storqual_core.kit.errors import ToolError
+from storqual_core.tools.nvme import formats_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def _mounted(bench: Bench) -> None:
@@ -173,6 +183,29 @@ def _sg(bench: Bench) -> str:
     return bench.drives["a"].sg
 
 
+_REACHED = f"would reach it, because it is a namespace, LUN or path of the same device, and it is mounted on {MOUNT}"
+
+
+def _sibling_mounted(bench: Bench) -> str:
+    """The namespace beside the claimed one carries a file system that is in use; fio has nothing to do with it."""
+    bench.made(*EXT4, bench.node("s"), "65536k", letter="s")
+    bench.mount(bench.node("s"), "-o", "noinit_itable")
+    return "/dev/zero"
+
+
+def _formats_all(bench: Bench) -> str:
+    if formats_alone(command.run, target_of("n", bench.name("n")).device):
+        raise CannotMakeError("the controller says that a format is of one namespace (FNA)")
+    return _sibling_mounted(bench)
+
+
+def _without_nvme(argv: Sequence[str], **more: Any) -> command.Completed:
+    """The guard's tools, less nvme: then nobody says how far a format reaches."""
+    if argv[0] == "nvme":
+        raise ToolError("nvme is not installed")
+    return command.run(argv, **more)
+
+
 def _nvme_generic(bench: Bench) -> str:
     bench.made(*EXT4, bench.node("n"), "65536k", letter="n")
     bench.mount(bench.node("n"), "-o", "noinit_itable")
@@ -227,5 +260,17 @@ USES = [
         "it is open for writing in python3",
         lambda b: kept_open(b.drives["a"].sg, os.O_RDWR, b),
     ),
+    State("sibling namespace mounted, firmware", _REACHED, _sibling_mounted, NVME, purpose="firmware"),
+    State("sibling namespace mounted, reset", _REACHED, _sibling_mounted, NVME, purpose="reset"),
+    State("sibling namespace mounted, format of all", _REACHED, _formats_all, NVME, purpose="format"),
+    State(
+        "sibling namespace mounted, format of unknown reach",
+        _REACHED,
+        _sibling_mounted,
+        NVME,
+        purpose="format",
+        runner=_without_nvme,
+    ),
+    State("sibling namespace unused, firmware", "it is not claimed", lambda _: "/dev/zero", NVME, purpose="firmware"),
     State("NVMe drive mounted", f"it is mounted on {MOUNT} (ext4)", _nvme_generic, NVME),
 ]

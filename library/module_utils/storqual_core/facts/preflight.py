@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
-from ..guard import hold
+from ..guard import hold, reach
 from ..guard.claims import Claim, claims_of_adapters
 from ..guard.files import look_at_file, make_file
+from ..guard.rules import Refusal
 from ..guard.stamps import own_volumes
-from ..host.identity import declared_address, normalise_wwn, same_text
+from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
+from ..host.reach import Reached
 from ..kit.command import Runner, run
 from ..kit.errors import BadInputError
 from ..kit.lock import hold_lock
@@ -139,12 +141,16 @@ def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
     for alias, declared in adapters.items():
         if declared_address(declared):
             places["address", declared_address(declared)].append(f"adapter {alias}")
+        controllers: set[str] = set()
         for place, drive in enumerate(declared.get("drives") or ()):
             where = f"adapter {alias}, drive {place + 1}"
             if _wwn(drive):
                 places["WWN", _wwn(drive)].append(where)
-            if _text(drive, "serial"):
+            serial = _text(drive, "serial")
+            # namespaces tell themselves apart by WWN, and have the serial of their controller
+            if serial and not (serial in controllers and names_namespace(_wwn(drive))):
                 places["serial", f"{_text(drive, 'vendor')} {_text(drive, 'serial')}".strip()].append(where)
+            controllers.update([serial] if names_namespace(_wwn(drive)) else [])
     for (what, name), found in places.items():
         if len(found) > 1:
             yield f"{what} {visible(name)} stands twice in the inventory: {'; '.join(found)}"
@@ -182,6 +188,7 @@ def claimed_drives(facts: _Facts, adapters: Mapping[str, _Facts]) -> list[_Facts
 class Request:
     """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now.
 
+    For purpose `firmware` the adapters are those that are flashed, and `beside` are the others of the bench.
     `logs`: claimed drives are asked for what they have on record, a command or two each.
     """
 
@@ -190,6 +197,7 @@ class Request:
     state_dir: str = hold.STATE_DIR
     purpose: str = "write"
     consent: Sequence[str] = ()
+    beside: Mapping[str, Any] = field(default_factory=dict)
     stamp: bool = False
     check: bool = False
     run: str = "preflight"
@@ -224,8 +232,13 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     problems = compare(facts, request.adapters, kind=request.kind)
     try:
         claims = claims_of_adapters(request.adapters, kind=request.kind)
+        beside = claims_of_adapters(request.beside, kind=request.kind)
     except BadInputError as problem:
         return Result(facts, environment, [*problems, *problem.problems])
+    strange: list[Reached] = []
+    if request.purpose == "firmware":
+        places = map(declared_address, request.adapters.values())
+        claims, strange = reach.with_card(machine, places, claims, beside)
     made = [] if problems else _make_files(claims, request)
     looked_at = [claim for claim in claims if claim.id not in made or not request.check]
     # a bench may be set up to keep volumes that storqual made: they are its own, not somebody's data
@@ -236,11 +249,14 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
         volumes=volumes,
         purpose=request.purpose,
         consent=request.consent,
+        beside=beside,
         state_dir=request.state_dir,
         machine=machine,
         runner=runner,
     )
     refusals = [str(refusal) for refusal in found.refusals]
+    refusals += [str(Refusal(*reach.objection(each, reach.STEPS["firmware"]))) for each in strange]
+    refusals = list(dict.fromkeys(refusals))
     stamped = made
     if request.stamp and request.purpose == "write" and not problems and not refusals:
         bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]

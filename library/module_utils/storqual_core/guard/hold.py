@@ -14,14 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Collection, Iterator, Mapping, Sequence
 
+from ..host.sysfs import read_drives
 from ..kit import command
 from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError, StorqualError
 from ..kit.machine import Machine
 from .claims import Claim, VolumeClaim
-from .files import FileState, open_file
+from .files import FileState, lend_files, open_file, take_back_files
+from .reach import STEPS, matching, with_reached
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
-from .snapshot import Snapshot, look, matching
+from .snapshot import Snapshot, look
 from .stamps import Ledger, Window, window, write_stamps
 from .writes import Quiet
 
@@ -43,20 +45,36 @@ def survey(
     consent: Collection[str] = (),
     state_dir: str | os.PathLike[str] = STATE_DIR,
     volumes: Sequence[VolumeClaim] = (),
+    beside: Sequence[Claim] = (),
     machine: Machine | None = None,
     runner: Runner | None = None,
 ) -> Survey:
-    """Layers 1 to 4 and 6 over one reading of the machine."""
+    """Layers 1 to 4 and 6 over one reading of the machine.
+
+    `beside` are further claims of the bench: those whose drives the step reaches are decided about as well.
+    """
+    machine, runner = machine or Machine(), runner or command.run
+    claims = _widened(claims, beside, purpose, machine, runner)
     snapshot = look(
-        machine or Machine(),
+        machine,
         claims,
         state_dir=os.fspath(state_dir),
+        purpose=purpose,
         volumes=volumes,
         contents=PURPOSES[purpose].contents,
-        runner=runner or command.run,
+        runner=runner,
     )
     refusals = decide(claims, snapshot, purpose=purpose, consent=consent, volumes=volumes)
     return Survey(tuple(refusals), tuple(name for name, content in snapshot.contents.items() if not content.stamped))
+
+
+def _widened(
+    claims: Sequence[Claim], beside: Sequence[Claim], purpose: str, machine: Machine, runner: Runner
+) -> Sequence[Claim]:
+    """The claims, and those of `beside` whose drives are reached; without `beside`, nothing is read."""
+    if purpose not in STEPS or not beside:
+        return claims
+    return with_reached(machine, read_drives(machine), claims, beside, purpose, runner)
 
 
 def check(
@@ -66,6 +84,7 @@ def check(
     consent: Collection[str] = (),
     state_dir: str | os.PathLike[str] = STATE_DIR,
     volumes: Sequence[VolumeClaim] = (),
+    beside: Sequence[Claim] = (),
     machine: Machine | None = None,
     runner: Runner | None = None,
 ) -> list[Refusal]:
@@ -76,6 +95,7 @@ def check(
         consent=consent,
         state_dir=state_dir,
         volumes=volumes,
+        beside=beside,
         machine=machine,
         runner=runner,
     )
@@ -116,6 +136,7 @@ class Hold(Mapping[str, str]):
         self._members: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
         self._open: dict[str, int] = {}
+        self._lent = False
         self.stamped: tuple[str, ...] = ()
 
     def __getitem__(self, drive: str) -> str:
@@ -223,9 +244,10 @@ class Hold(Mapping[str, str]):
             self._machine,
             self._claims,
             state_dir=self._state_dir,
+            purpose=self._purpose,
             volumes=self._volumes,
             contents=contents,
-            held={self._names[drive]: self.opened(drive) for drive in self._open if drive in self._names},
+            held={self._names.get(drive, drive): self.opened(drive) for drive in self._open},
             runner=self._runner,
         )
 
@@ -260,6 +282,9 @@ class Hold(Mapping[str, str]):
         second = self._look(contents=self._contents)
         disturbed = quiet.end()
         refuse([*self._decide(second), *self._disturbed(first, disturbed)])
+        if PURPOSES[self._purpose].writes and self._files:
+            lend_files(list(self._files.values()), self._state_dir)
+            self._lent = True
         if self._purpose == "write":
             bare = [name for name, content in second.contents.items() if not content.stamped and name in self._open]
             members = {member for volume in self._volumes for member in volume.members}
@@ -340,9 +365,14 @@ class Hold(Mapping[str, str]):
 
     def close(self) -> None:
         """Let go of everything."""
-        for descriptor in self._open.values():
-            os.close(descriptor)
-        self._open.clear()
+        try:
+            if self._lent:
+                held = {state.path: self._open[drive] for drive, state in self._files.items() if drive in self._open}
+                take_back_files(held, self._state_dir)
+        finally:
+            for descriptor in self._open.values():
+                os.close(descriptor)
+            self._open.clear()
 
 
 @contextmanager
@@ -354,22 +384,25 @@ def hold(
     state_dir: str | os.PathLike[str] = STATE_DIR,
     run: str = "",
     volumes: Sequence[VolumeClaim] = (),
+    beside: Sequence[Claim] = (),
     machine: Machine | None = None,
     runner: Runner | None = None,
 ) -> Iterator[Hold]:
     """Layers 1 to 6, then the drives held exclusively while the block runs.
 
-    Raises GuardRefusalError with every refusal; then nothing was written and nothing is held.
+    `beside` are further claims of the bench: those whose drives the step reaches are held like `claims`. Raises
+    GuardRefusalError with every refusal; then nothing was written and nothing is held.
     """
+    machine, runner = machine or Machine(), runner or command.run
     held = Hold(
-        claims,
+        _widened(claims, beside, purpose, machine, runner),
         purpose=purpose,
         consent=consent,
         state_dir=os.fspath(state_dir),
         run_id=run,
         volumes=volumes,
-        machine=machine or Machine(),
-        runner=runner or command.run,
+        machine=machine,
+        runner=runner,
     )
     try:
         held.enter()

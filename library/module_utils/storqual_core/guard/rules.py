@@ -12,9 +12,11 @@ from typing import Collection, Iterable, Iterator, Sequence
 from ..host.identity import same_text
 from ..host.sysfs import Drive
 from ..kit.machine import visible
+from . import reach
 from .claims import Claim, VolumeClaim
+from .reach import matching
 from .signatures import objection
-from .snapshot import Snapshot, matching
+from .snapshot import Snapshot
 from .stamps import AREA
 
 CONSENT_DIGITS = 6
@@ -35,6 +37,7 @@ class Rule:
 PURPOSES = {
     "read": Rule(writes=False, contents=False, consent=False),
     "settings": Rule(writes=False, contents=False, consent=False, any_volume=True),
+    "reset": Rule(writes=False, contents=False, consent=False, any_volume=True),
     "write": Rule(writes=True, contents=True, consent=False),
     "firmware": Rule(writes=True, contents=True, consent=True),
     "format": Rule(writes=True, contents=True, consent=True),
@@ -88,6 +91,7 @@ def decide(
             for claim in claims
         ]
     refusals = list(_twice(claims, snapshot))
+    refusals.extend(_reached(snapshot))
     if rule.writes:
         refusals.extend(_unnamed(claims, snapshot))
     for claim in claims:
@@ -196,6 +200,14 @@ def _identity(claim: Claim, drive: Drive) -> Iterator[Refusal]:
 
 def _said(text: str) -> str:
     return f"'{visible(text)}'" if text else "nothing"
+
+
+def _reached(snapshot: Snapshot) -> Iterator[Refusal]:
+    """Drives that nobody claimed, and that the step would erase or take away all the same."""
+    for stranger in snapshot.strangers:
+        name = stranger.drive.name
+        carries = snapshot.system.get(name) or "; it ".join(snapshot.uses.get(name, ()))
+        yield Refusal(*reach.objection(stranger, snapshot.step, carries))
 
 
 # layers 2 and 3: what it is part of, who uses it

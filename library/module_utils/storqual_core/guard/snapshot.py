@@ -11,13 +11,15 @@ from typing import Collection, Mapping, Sequence
 from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve, whole_disk
 from ..host.in_use import find_uses, lost_exports, read_mounts, system_disks
 from ..host.open_files import read_open_files
+from ..host.reach import Reached
 from ..host.sysfs import Drive, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine
 from ..tools.dmsetup import read_paths
 from .claims import Claim, VolumeClaim
-from .files import FileState, look_at_file
+from .files import FileState, look_at_files
+from .reach import STEPS, matching, strangers, touched
 from .signatures import Content, read_content
 from .stamps import Ledger
 
@@ -59,8 +61,9 @@ class Snapshot:
     """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
 
     `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
-    with open files that may be any device; `zoned` of disks with zones, by their kind; `problem` of a machine about
-    which nothing can be known, so that everything is refused.
+    with open files that may be any device; `zoned` of disks with zones, by their kind. `strangers` are drives without
+    a claim that the step would reach, `step` its name; `problem` tells of a machine about which nothing can be known,
+    so that everything is refused.
     """
 
     drives: tuple[Drive, ...] = ()
@@ -78,6 +81,8 @@ class Snapshot:
     pools: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
     zoned: Mapping[str, str] = field(default_factory=dict)
+    strangers: tuple[Reached, ...] = ()
+    step: str = "this step"
     problem: str = ""
 
     def is_own(self, volume: VolumeClaim) -> bool:
@@ -85,18 +90,12 @@ class Snapshot:
         return all(volume.uuid in self.made.get(member, ()) for member in volume.members)
 
 
-def matching(claim: Claim, drives: Sequence[Drive]) -> list[Drive]:
-    """The drives that a claim may mean: those with its WWN, or with its serial when it states no WWN."""
-    if claim.wwn:
-        return [drive for drive in drives if drive.identity.wwn == claim.wwn]
-    return [drive for drive in drives if claim.serial and drive.identity.serial == claim.serial]
-
-
 def look(
     machine: Machine,
     claims: Sequence[Claim],
     *,
     state_dir: str,
+    purpose: str = "write",
     volumes: Sequence[VolumeClaim] = (),
     contents: bool = True,
     held: Mapping[str, str] = MappingProxyType({}),
@@ -104,15 +103,18 @@ def look(
 ) -> Snapshot:
     """Read all that a decision about `claims` needs.
 
-    `held` are devices that this process holds exclusively itself, by kernel name, with paths that lead to them.
+    `purpose` says how far the step reaches. `held` are devices and files that this process holds itself,
+    by kernel name or id, with paths that lead to them.
 
     Never raises for what it finds: a machine that cannot be read gives a snapshot with a problem.
     """
     try:
-        files = {claim.id: look_at_file(claim, state_dir) for claim in claims if claim.file}
+        files = look_at_files(machine, claims, state_dir, contents=contents, held=held, runner=runner)
         if len(files) == len(claims) and not volumes:
             return Snapshot(files=files)
-        return _look(machine, claims, state_dir, volumes, files, contents=contents, held=held, runner=runner)
+        return _look(
+            machine, claims, state_dir, volumes, files, purpose=purpose, contents=contents, held=held, runner=runner
+        )
     except StorqualError as problem:
         return Snapshot(problem=str(problem))
 
@@ -124,6 +126,7 @@ def _look(
     volumes: Sequence[VolumeClaim],
     files: Mapping[str, FileState],
     *,
+    purpose: str,
     contents: bool,
     held: Mapping[str, str],
     runner: Runner,
@@ -166,6 +169,8 @@ def _look(
         pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
         unnamed=(*_lasting(machine, open_files.unnamed), *lost_exports(machine)),
         zoned={name: machine.text(f"/sys/block/{name}/queue/zoned") for name in wanted},
+        step=STEPS.get(purpose, "this step"),
+        strangers=tuple(strangers(touched(machine, drives, claims, purpose, runner), claims)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Collection, Iterable, Mapping, Sequence
 
 from ..kit.errors import BadInputError, GuardRefusalError, ToolError
 from ..kit.machine import Machine, visible
+from . import reach
 from .block_stack import above, describe, is_partition, node_of
 from .identity import declared_address
 from .in_use import find_uses, read_mounts, system_disks
@@ -60,7 +61,7 @@ _POLL_S = 0.1
 
 def behind(machine: Machine, adapters: Collection[str]) -> list[Drive]:
     """The drives behind adapters, which are given by PCI address."""
-    return [drive for drive in read_drives(machine) if drive.adapter in adapters]
+    return [drive for drive in read_drives(machine) if set(adapters).intersection(reach.functions_of(machine, drive))]
 
 
 def uses_of(machine: Machine, drives: Sequence[Drive], state_dir: str) -> list[str]:
@@ -87,12 +88,14 @@ def uses_of(machine: Machine, drives: Sequence[Drive], state_dir: str) -> list[s
     return found
 
 
-def refuse_when_used(machine: Machine, adapters: Collection[str], state_dir: str, what: str) -> list[Drive]:
-    """The drives behind adapters whose driver is about to be loaded again. Raises GuardRefusalError when one is used.
+def refuse_when_used(
+    machine: Machine, adapters: Collection[str], state_dir: str, what: str, *, scope: str = "driver"
+) -> list[Drive]:
+    """The drives that go away when the driver of adapters starts again. Raises GuardRefusalError when one is used.
 
-    `what` says for the sentence what would happen to them.
+    `what` says for the sentence what would happen to them, `scope` how far that reaches beyond these adapters.
     """
-    drives = behind(machine, adapters)
+    drives = [each.drive for each in reach.behind(machine, read_drives(machine), adapters, scope)]
     used = uses_of(machine, drives, state_dir)
     if used:
         raise GuardRefusalError([f"{line}; {what}, so end that first" for line in used])

@@ -117,6 +117,11 @@ def printed_wwn(text: str) -> str:
     return "" if _NOTHING.match(name) else name
 
 
+def names_namespace(name: str) -> bool:
+    """Whether a normalised WWN is of the kind that NVMe namespaces have; several of a controller share its serial."""
+    return name.startswith(("eui.", "uuid."))
+
+
 def same_maker(name: str, other: str) -> bool:
     """Whether two normalised WWNs (NAA 5 or 6) were given by one maker: a controller's names are no drive's."""
     made = [_MAKER.match(each) for each in (name, other)]

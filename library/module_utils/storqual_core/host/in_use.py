@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Iterable, Iterator, Mapping
 
 from ..kit.errors import ToolError
-from ..kit.machine import Machine, visible
+from ..kit.machine import Machine, Node, block_node, visible
 from .block_stack import loop_source, physical, resolve
 from .open_files import OpenFiles, processes, read_open_files
 
+_DELETED = " (deleted)"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _SYSTEM_MOUNTS = re.compile(r"/\Z|/boot(?:/.*)?\Z|/usr\Z")
 
@@ -117,6 +118,42 @@ def find_uses(
     _add_shared(machine, uses)
     for name, programs in (open_files or read_open_files(machine)).writers.items():
         uses[name].extend(programs)
+    return uses
+
+
+def file_uses(machine: Machine, paths: Mapping[str, str]) -> Mapping[str, list[str]]:
+    """Every use of regular files: as loop device, mount, swap or export, or open for writing in another program.
+
+    `paths` are where they lie, by what names each (`Node.file`); a path alone would miss what was opened by another.
+    Raises ToolError when the mount table cannot be read.
+    """
+    uses: dict[str, list[str]] = {name: [] for name in paths}
+    by_path = {path: name for name, path in paths.items()}
+
+    def add(path: str, use: str, node: Node | None = None) -> None:
+        names = {found.file for found in (node, machine.node(path) if path else None) if found is not None}
+        names.add(by_path.get(path[: -len(_DELETED)] if path.endswith(_DELETED) else path, ""))
+        for name in names & set(uses):
+            if use not in uses[name]:
+                uses[name].append(use)
+
+    for loop in machine.names("/sys/block"):
+        path = machine.text(f"/sys/block/{loop}/loop/backing_file") if loop.startswith("loop") else ""
+        if path:
+            add(path, f"backs loop device {loop}", machine.loop_source(block_node(loop)))
+    numbers = {name.partition("/")[0] for name in paths}
+    for mount in read_mounts(machine):
+        # a file that is mounted shows its own file system; btrfs has numbers of its own for what it holds. Mounts of
+        # other file systems are left alone: looking at one whose server is gone never ends
+        if mount.number in numbers or mount.kind == "btrfs":
+            place = f"/proc/{mount.process}/root{mount.point}" if mount.process else mount.point
+            add("", f"is mounted on {visible(mount.point)}", machine.node(place))
+    for path in parse_swaps(machine.lines("/proc/swaps")):
+        add(path, "is active swap space")
+    for title, path, _ in _paths(machine):
+        add(path, f"is served to other machines by {title}")
+    for name, programs in read_open_files(machine, paths).writers.items():
+        uses.get(name, []).extend(programs)
     return uses
 
 

@@ -13,7 +13,7 @@ import os
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Iterator, Mapping
+from typing import Collection, Iterator, Mapping
 
 from ..kit.machine import Machine, visible
 from ..kit.quantities import is_whole
@@ -28,8 +28,8 @@ _MAPPING = re.compile(rb"([0-9a-f]+-[0-9a-f]+) ..[-x]s [0-9a-f]+ \S+ [1-9]\d* +(
 class OpenFiles:
     """Who has which device open for writing, and who has files open that the kernel does not name.
 
-    `writers` is by kernel name (`fio (process 612)`); `unnamed` are sentences without their end, each about a
-    program whose open files may be any device.
+    `writers` is by kernel name, or by what names a file (`fio (process 612)`); `unnamed` are sentences without their
+    end, each about a program whose open files may be any device.
     """
 
     writers: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -41,8 +41,8 @@ def processes(machine: Machine) -> list[str]:
     return sorted((name for name in machine.names("/proc") if is_whole(name)), key=int)
 
 
-def read_open_files(machine: Machine) -> OpenFiles:
-    """Every program that has a disk open for writing, by its block, sg, bsg or NVMe node.
+def read_open_files(machine: Machine, files: Collection[str] = ()) -> OpenFiles:
+    """Every program that has a disk open for writing, by its block, sg, bsg or NVMe node, or one of these `files`.
 
     This process is left out. Programs that only read a block device do no harm, and there is always one (udev). A
     node of sg, bsg or NVMe takes any command of root, whatever it was opened for.
@@ -51,8 +51,10 @@ def read_open_files(machine: Machine) -> OpenFiles:
     known: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def behind(path: str) -> tuple[str, ...]:
-        """The block devices that an open file writes to."""
+        """The block devices that an open file writes to, or the file that it is."""
         node = machine.node(path)
+        if node is not None and node.file in files:
+            return (node.file,)
         if node is None or node.kind not in ("block", "char"):
             return ()
         key = (node.kind, node.number)

@@ -39,8 +39,8 @@ def share_open_files(one: int, other: int) -> bool:
     return bool(_LIBC.syscall(number, one, other, _KCMP_FILES, 0, 0) == 0)
 
 
-def loop_source(path: str) -> tuple[int, int]:
-    """What a loop device was given: the number of a block device, else 0 and that of the file system of its file.
+def loop_source(path: str) -> tuple[int, int, int]:
+    """What a loop device was given: the number of a block device, else 0, the file system of its file, and the inode.
 
     Its path in sysfs may lead to something else by now, or to nothing. Raises OSError where nothing was given to it.
     """
@@ -50,8 +50,8 @@ def loop_source(path: str) -> tuple[int, int]:
         fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, answer)
     finally:
         os.close(descriptor)
-    file_system, _, device = _LOOP_INFO64.unpack(answer)
-    return device, file_system
+    file_system, inode, device = _LOOP_INFO64.unpack(answer)
+    return device, file_system, inode
 
 
 def lists_registered_files() -> bool:

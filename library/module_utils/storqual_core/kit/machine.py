@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterable, Mapping
 
@@ -28,16 +28,25 @@ _ENDINGS = b"\0 "
 
 @dataclass(frozen=True)
 class Node:
-    """What a path leads to: `block`, `char`, `file` or `other`; for a node its number, for a file where it lies."""
+    """What a path leads to: `block`, `char`, `file` or `other`; for a node its number, for a file where it lies.
+
+    `inode` is that of a file, 0 for anything else.
+    """
 
     kind: str
     major: int
     minor: int
+    inode: int = field(default=0, compare=False)
 
     @property
     def number(self) -> str:
         """`8:0`, as sysfs names devices."""
         return f"{self.major}:{self.minor}"
+
+    @property
+    def file(self) -> str:
+        """What names a file whatever its path: its file system and its inode; `` for anything else."""
+        return f"{self.number}/{self.inode}" if self.inode else ""
 
 
 def visible(text: str) -> str:
@@ -138,7 +147,8 @@ class Machine:
         if stat.S_ISCHR(found.st_mode):
             return Node("char", os.major(found.st_rdev), os.minor(found.st_rdev))
         kind = "file" if stat.S_ISREG(found.st_mode) else "other"
-        return Node(kind, os.major(found.st_dev), os.minor(found.st_dev))
+        inode = found.st_ino if kind == "file" else 0
+        return Node(kind, os.major(found.st_dev), os.minor(found.st_dev), inode)
 
     def busy(self, path: str) -> str:
         """Why a device node cannot be opened exclusively, as part of a sentence; `` when it can be."""
@@ -160,11 +170,11 @@ class Machine:
         if self.root:
             return None
         try:
-            device, file_system = kernel.loop_source(path)
+            device, file_system, inode = kernel.loop_source(path)
         except OSError:
             return None
         number = device or file_system
-        return Node("block" if device else "file", os.major(number), os.minor(number))
+        return Node("block" if device else "file", os.major(number), os.minor(number), 0 if device else inode)
 
     def share_open_files(self, process: str, task: str) -> bool:
         """Whether a thread has the open files of its process; False where that is not known."""

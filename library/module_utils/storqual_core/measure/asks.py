@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, Mapping
 
 from .fio_job import FioAsk, read_ask
 
@@ -117,7 +118,7 @@ def read_load(entry: object, where: str, problems: list[str]) -> LoadAsk | None:
 
 PURGES = ("none", "discard", "format")
 MEDIA = ("all", "flash")
-_PRECONDITION_KEYS = frozenset({"purge", "consent", "fill", "steady", "media"})
+_PRECONDITION_KEYS = frozenset({"purge", "consent", "beside", "fill", "steady", "media"})
 _STEADY = frozenset({"fio", "volume", "rounds"})
 
 
@@ -145,7 +146,8 @@ class SteadyAsk:
 class PreconditionAsk:
     """Purge (none, discard, or format, which needs a consent that names the drives), fill, then steady state.
 
-    `media`: of all drives, or only of those whose medium does not turn (`flash`).
+    `media`: of all drives, or only of those whose medium does not turn (`flash`). `beside` are the claims on the
+    bench's other drives, by id: a format may reach them as well.
     """
 
     purge: str
@@ -153,6 +155,7 @@ class PreconditionAsk:
     fill: FillAsk | None
     steady: SteadyAsk | None
     media: str = "all"
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def read_precondition(entry: object, where: str, problems: list[str]) -> PreconditionAsk | None:
@@ -174,11 +177,14 @@ def read_precondition(entry: object, where: str, problems: list[str]) -> Precond
     if not isinstance(consent, list) or not all(isinstance(word, str) for word in consent):
         problems.append(f"{where}: consent: found {str(consent)[:80]!r}, expected a list of texts")
         consent = []
+    beside = entry.get("beside") or {}
+    if not isinstance(beside, dict) or not all(isinstance(target, dict) for target in beside.values()):
+        problems.append(f"{where}: beside: found {str(beside)[:80]!r}, expected a mapping of drive ids to claims")
     fill = _fill(entry.get("fill"), f"{where}: fill", problems)
     steady = _steady(entry.get("steady"), f"{where}: steady", problems)
     if len(problems) > before:
         return None
-    return PreconditionAsk(str(purge), tuple(consent), fill, steady, str(media))
+    return PreconditionAsk(str(purge), tuple(consent), fill, steady, str(media), beside)
 
 
 def _fill(entry: object, where: str, problems: list[str]) -> FillAsk | None:

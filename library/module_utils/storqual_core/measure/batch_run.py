@@ -197,7 +197,7 @@ class BlockRunner:
             lost_drives=self._gone,
             overhead_s=(time.monotonic_ns() - self._accounted_ns) / 1e9,
             disks=None if before is None or after is None else (before, after),
-            claimed=set(self._targets),
+            claimed={*self._targets, *(self._block.precondition.beside if self._block.precondition else ())},
         )
         spool.append_all([*report_log(self._log, None, now(), self._block.kernel_rules).lines, last])
 

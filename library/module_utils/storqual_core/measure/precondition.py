@@ -220,10 +220,13 @@ class Preconditioner:
             done = {}
             for drive, node in held.items():
                 flash = is_flash(place_of(FioTarget(drive, node, 0, 0)))
-                if ask.media == "flash" and not flash:
+                if drive in ask.beside or (ask.media == "flash" and not flash):
                     continue
                 done[drive] = format_drive(node, self._runner, flash=flash)
-                held.stamp(drive)
+            # only now: the format of a namespace may have erased its siblings, their stamps included
+            for drive in held:
+                if drive in done or (done and drive in ask.beside):
+                    held.stamp(drive)
         if done:
             spool.append({"kind": "precondition", "stage": "purge", "report": done})
 

@@ -108,13 +108,20 @@ def hold_targets(block: Block) -> Iterator[HeldTargets]:
 
 @contextmanager
 def hold_for_format(block: Block) -> Iterator[guard.Hold]:
-    """The guard's hold over the block's drives for a format, with the consent of the batch file.
+    """The guard's hold over the block's drives for a format, and over what that reaches; consent by the batch file.
 
     Raises GuardRefusalError, BadInputError.
     """
-    consent = () if block.precondition is None else block.precondition.consent
-    claims = read_claims(block.targets)
-    with guard.hold(claims, purpose="format", consent=consent, state_dir=block.state_dir, run=block.run) as held:
+    ask = block.precondition
+    consent, beside = ((), {}) if ask is None else (ask.consent, ask.beside)
+    with guard.hold(
+        read_claims(block.targets),
+        purpose="format",
+        beside=read_claims(beside),
+        consent=consent,
+        state_dir=block.state_dir,
+        run=block.run,
+    ) as held:
         yield held
 
 

@@ -219,7 +219,8 @@ def _set(
     """Save, write, start drivers, read back, look at the effect; without `save` only say what would be done."""
     if starting:
         what = "its adapter's driver must start again to read the NVRAM"
-        refuse_when_used(bench.machine, [place.pci for place in starting], state_dir, what)
+        places = [place.pci for place in starting]
+        refuse_when_used(bench.machine, places, state_dir, what, scope="adapter")
     if save is None:
         outcome = apply(nvram, plans, save=None)
         return replace(

@@ -266,6 +266,20 @@ def parse_controller(text: str) -> Controller:
     )
 
 
+_FORMATS_ALL, _ERASES_ALL = 1 << 0, 1 << 1
+
+
+def formats_alone(runner: Runner, index: str) -> bool:
+    """Whether a format with secure erase is of the named namespace only, by FNA of Identify Controller.
+
+    Either bit makes it one of every namespace of the subsystem. Raises ToolError when the controller does not say.
+    """
+    attributes = as_int(the_object(_ask(runner, "id-ctrl", index, "the abilities"), "nvme", "fna").get("fna"))
+    if attributes is None:
+        raise ToolError(f"nvme printed no format attributes (fna) of {index}")
+    return not attributes & (_FORMATS_ALL | _ERASES_ALL)
+
+
 def parse_slots(text: str) -> Slots:
     """`nvme fw-log -o json`, whose object stands below the device's name. Raises ToolError."""
     outer = the_object(text, "nvme")

@@ -16,6 +16,7 @@ from typing import Callable, Collection, Mapping
 
 from ..data.faults import Way
 from ..host.block_stack import is_multipath
+from ..host.reach import driven_alike
 from ..host.sysfs import Drive, read_adapters, read_drives
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
@@ -28,7 +29,6 @@ from .crash_dump import find_dump, panic_with_dump
 from .debug_rules import RULE_ACTS
 from .layer import fail_writes
 from .link_errors import CORRECTED, FATAL, NOT_FATAL, inject
-from .reach import driven_alike
 from .switch_off import bay_of, phys_of, slot_of, switch_off
 
 OTHER_VALUE = "other_value"

@@ -20,6 +20,7 @@ from ..guard.claims import Claim, read_claims
 from ..guard.hold import hold
 from ..guard.writes import end_line, read_disks
 from ..host.kernel_log import KernelLog
+from ..host.reach import SCOPES
 from ..host.sysfs import Drive, read_drives
 from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
@@ -30,7 +31,7 @@ from .bench_faults import ACTS, AFTER, missing
 from .device import HeldDevice
 from .layer import layered
 from .load import Load, LoadAsk, read_load
-from .reach import SCOPES, aimed_at, refuse_beyond
+from .reach import aimed_at, refuse_beyond
 from .sectors import MOST_SECTORS, TAG_BYTES, read_region
 from .state import read_state
 from .stream import Stream, run_file
@@ -51,7 +52,7 @@ class TrialFile:
     """A trial as the control node sends it. `parts` is `all`, or `verify` after the bench itself was down.
 
     `way` is one of ACTS, or empty when the control node brings the fault about or there is none; `scope` is how
-    far the fault reaches. `claims` are those behind the adapter, `claimed` the ids of all that the bench has.
+    far the fault reaches. `claims` are all of the bench, `claimed` their ids.
     Times in seconds from the start of the load.
     """
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Callable, Iterator, Sequence
 
 from ..host.error_counters import read_phys
+from ..host.reach import functions_in_slot
 from ..host.sysfs import read_drives
 from ..kit.durable import replace_file
 from ..kit.errors import ToolError
 from ..kit.machine import write_attribute
 from .aim import Aim, Tell
-from .reach import beside_on_link
 
 MEMORY = "switched_off"
 """The file in the state folder that names what is off: a line each, the value for on and the attribute."""
@@ -36,17 +36,10 @@ class Switch:
 
 
 def phys_of(aim: Aim) -> list[Switch]:
-    """The phys that the drive is linked through. Raises ToolError without any, or when others are linked so too."""
+    """The phys that the drive is linked through. Raises ToolError without any."""
     phys = read_phys(aim.machine, aim.drive.name)
     if not phys:
         raise ToolError(f"drive {aim.drive.id} is on no SAS link")
-    linked = [
-        one.id
-        for one in read_drives(aim.machine)
-        if one.name != aim.drive.name and set(read_phys(aim.machine, one.name)) & set(phys)
-    ]
-    if linked:
-        raise ToolError(f"the link of drive {aim.drive.id} also carries {', '.join(linked)}")
     return [Switch(f"{phy}/enable", "0", "1") for phy in phys]
 
 
@@ -66,22 +59,9 @@ def slot_of(aim: Aim) -> list[Switch]:
     machine, pci = aim.machine, aim.drive.adapter
     for slot in machine.names("/sys/bus/pci/slots"):
         place = f"/sys/bus/pci/slots/{slot}"
-        inside = _in_slot(aim, machine.text(f"{place}/address"))
-        if pci not in inside or not machine.exists(f"{place}/power"):
-            continue
-        unasked = sorted(inside - set(beside_on_link(machine, pci)))
-        if unasked:
-            raise ToolError(f"slot {slot} also holds {', '.join(unasked)}, of which the guard was not asked")
-        return [Switch(f"{place}/power", "0", "1")]
+        if pci in functions_in_slot(machine, slot) and machine.exists(f"{place}/power"):
+            return [Switch(f"{place}/power", "0", "1")]
     raise ToolError(f"the kernel has no power switch for the slot of the adapter at {pci}")
-
-
-def _in_slot(aim: Aim, address: str) -> set[str]:
-    """The PCI functions of a slot, by its address (`0000:3b:00`): its own and those behind a bridge in it."""
-    devices = "/sys/bus/pci/devices"
-    places = {name: aim.machine.real(f"{devices}/{name}").split("/") for name in aim.machine.names(devices)}
-    own = {name for name, parts in places.items() for part in parts if part.rpartition(".")[0] == address}
-    return own if address else set()
 
 
 def switch_off(find: Callable[[Aim], Sequence[Switch]], gone: str) -> Callable[[Aim, Tell], None]:

@@ -172,6 +172,24 @@ def test_drives_are_preconditioned_once_before_the_first_launch(tmp_path: Path) 
     assert seconds == pytest.approx(600 + 3 * 2**30 / 200e6, rel=0.01)
 
 
+def test_a_format_brings_the_claims_on_all_other_drives_of_the_bench(tmp_path: Path) -> None:
+    """It may reach them: which, is found on the bench."""
+    suite = SUITE.replace("pairs: 3,", "pairs: 3, precondition: {purge: format},")
+    found = campaign(tmp_path, suite=suite, consent=("ec0000",))
+    read = parse_block(json.dumps(found.batches[0]))
+    assert read.precondition is not None
+    claimed = {
+        drive["wwn"]
+        for adapter in found.document["benches"]["b1"]["adapters"].values()
+        for drive in adapter["drives"]
+        if drive.get("claim")
+    }
+    assert claimed
+    assert {*read.targets, *read.precondition.beside} == claimed
+    assert read.precondition.beside
+    assert not set(read.targets) & set(read.precondition.beside)
+
+
 def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_path: Path) -> None:
     load = "rw: randread, iodepth: 2, load: {to: 100ms, of: p99, by: iodepth, most: 512}"
     suite = SUITE.replace("rand_read: {rw: randread", f"rand_read: {{{load}")

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from storqual.virtual_bench.description import describe, from_plain
+from storqual.virtual_bench.qemu import device_arguments
 from storqual_core.kit.errors import BadInputError
 
 
@@ -206,3 +207,23 @@ def test_the_bench_for_the_cost_of_a_driver_counts_instructions() -> None:
     inventory = Path(__file__).resolve().parents[4] / "inventories" / "virtual_rate" / "hosts.yml"
     entry = yaml.safe_load(inventory.read_text(encoding="utf-8"))["benches"]["hosts"]["vrate"]
     assert describe("vrate", entry["storqual_adapters"], entry["storqual_virtual"]).counts_instructions
+
+
+def _namespaces(*drives: dict[str, Any]) -> tuple[Any, Any]:
+    entries = [{"serial": "N1", "size": 2**20, **drive} for drive in drives]
+    return {"nvme": {"pci": "0000:00:0a.0", "drives": entries}}, {"adapters": {"nvme": {"device": "nvme"}}}
+
+
+def test_namespaces_of_one_controller_share_its_serial_and_differ_by_wwn() -> None:
+    one, other = {"wwn": "eui.0011223344556601"}, {"wwn": "eui.0011223344556602"}
+    bench = describe("vbench", *_namespaces(one, other))
+    assert [drive.identity for drive in bench.drives] == [one["wwn"], other["wwn"]]
+    (adapter,) = bench.adapters
+    made = [device_arguments(adapter, drive) for drive in adapter.drives]
+    assert [(each["driver"], each["bus"], each["nsid"]) for each in made] == [
+        ("nvme-ns", "nvme", 1),
+        ("nvme-ns", "nvme", 2),
+    ]
+    assert "one serial" in _problems(*_namespaces(one, {**other, "serial": "N2"}))[0]
+    assert "needs a WWN" in _problems(*_namespaces(one, {}))[0]
+    assert "used 2 times" in _problems(*_namespaces(one, one))[0]

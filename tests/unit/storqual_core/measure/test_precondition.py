@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from storqual_core.guard.claims import read_claims
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.measure.asks import FillAsk, SteadyAsk
@@ -20,7 +21,7 @@ from storqual_core.measure.batch_file import parse_block
 from storqual_core.measure.fio_job import FioTarget, read_ask
 from storqual_core.measure.launch import StopRequestedError
 from storqual_core.measure.precondition import discard, fill, format_drive, steady
-from storqual_core.measure.targets import Place
+from storqual_core.measure.targets import Place, hold_for_format
 from tests.support.fake_fio import block_text, fake_fio, job, launch, result
 from tests.unit.storqual_core.measure.test_batch_run import Bench
 
@@ -349,6 +350,61 @@ def test_flash_behind_scsi_is_sanitized_where_it_knows_that() -> None:
     assert format_drive("/dev/sdz", without, flash=True) == "formatted by sg_format"
     with pytest.raises(ToolError, match="sg_sanitize"):
         format_drive("/dev/sdz", Tools(sg_sanitize=(3, "", "medium error")), flash=True)
+
+
+BESIDE = {"0x6": {"claim": {"wwn": "eui.0011223344556677", "serial": "N1", "model": "M", "size": 1 << 30}}}
+
+
+def test_drives_that_a_format_reaches_are_not_formatted_and_are_scratch_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The format of a namespace may erase its siblings: all are stamped after the last format."""
+    done: list[str] = []
+
+    class Held(dict[str, str]):
+        def stamp(self, drive: str) -> None:
+            done.append(f"stamp {drive}")
+
+    @contextmanager
+    def hold(_block: object) -> Iterator[Held]:
+        yield Held({"0x4": "/dev/nvme0n1", "0x5": "/dev/nvme0n2", "0x6": "/dev/nvme0n3"})
+
+    def form(node: str, *_: object, **__: object) -> str:
+        done.append(f"format {node}")
+        return "formatted"
+
+    monkeypatch.setattr("storqual_core.measure.precondition.hold_for_format", hold)
+    monkeypatch.setattr("storqual_core.measure.precondition.format_drive", form)
+    bench.run(bench.block(launch(0), precondition={"purge": "format", "consent": ["x"], "beside": BESIDE}))
+    assert done == ["format /dev/nvme0n1", "format /dev/nvme0n2", "stamp 0x4", "stamp 0x5", "stamp 0x6"]
+
+
+def test_a_format_asks_the_guard_with_all_claims_of_the_bench(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    @contextmanager
+    def hold(_claims: object, **options: Any) -> Iterator[None]:
+        asked.update(options)
+        yield
+
+    monkeypatch.setattr("storqual_core.measure.targets.guard.hold", hold)
+    monkeypatch.setattr(
+        "storqual_core.measure.targets.read_claims", lambda targets: read_claims(targets) if "0x6" in targets else ()
+    )
+    block = bench.block(launch(0), precondition={"purge": "format", "consent": ["x"], "beside": BESIDE})
+    with hold_for_format(block):
+        pass
+    assert (asked["purpose"], asked["consent"], [claim.id for claim in asked["beside"]]) == (
+        "format",
+        ("x",),
+        ["0x6"],
+    )
+
+
+@pytest.mark.parametrize("beside", [["0x6"], {"0x6": "claimed"}])
+def test_claims_beside_a_format_that_are_none_are_told(bench: Bench, beside: object) -> None:
+    with pytest.raises(BadInputError, match="beside: found"):
+        bench.block(launch(0), precondition={"purge": "format", "consent": ["x"], "beside": beside})
 
 
 @pytest.mark.parametrize(("rotational", "stages_done"), [("1", ["as_found"]), ("0", ["purge"])])

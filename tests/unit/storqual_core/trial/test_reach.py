@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual_core.host.reach import beside_on_link
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.trial.reach import aimed_at, beside_on_link, refuse_beyond
+from storqual_core.trial.reach import aimed_at, refuse_beyond
 from tests.support.bench_tree import BenchTree, claim
 from tests.support.paths import Paths, two_paths
 

@@ -15,7 +15,7 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.trial import switch_off as module
 from storqual_core.trial.aim import Aim
 from storqual_core.trial.bench_faults import ACTS
-from storqual_core.trial.switch_off import MEMORY, phys_of, slot_of
+from storqual_core.trial.switch_off import MEMORY
 from tests.support.bench_tree import STATE, BenchTree
 
 if TYPE_CHECKING:
@@ -147,20 +147,3 @@ def test_a_bench_without_the_switch_is_told(
     with pytest.raises(ToolError, match=why):
         ACTS[way](aim_at(tree), lambda *_: None)
     assert not written
-
-
-def test_phys_that_carry_another_drive_too_are_not_switched_off(
-    tree: BenchTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "read_phys", lambda _machine, _name: ["/sys/phy"])
-    with pytest.raises(ToolError, match=f"also carries {B}"):
-        phys_of(aim_at(tree))
-
-
-def test_a_slot_that_holds_what_the_guard_was_not_asked_of_is_not_switched_off(tree: BenchTree) -> None:
-    """On the root bus the guard knows of no port above the card: its other functions would lose power unasked."""
-    other = PCI.replace(".0", ".1")
-    tree.write(f"/sys/devices/pci0000:00/{other}/class", "0x020000\n")
-    tree.link(f"/sys/bus/pci/devices/{other}", f"/sys/devices/pci0000:00/{other}")
-    with pytest.raises(ToolError, match=f"slot 3 also holds {other}"):
-        slot_of(aim_at(tree))

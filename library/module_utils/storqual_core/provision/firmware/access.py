@@ -9,18 +9,19 @@ An adapter with nothing behind it is consented to by its serial number or its PC
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from ...guard import hold as guard
 from ...guard.claims import Claim, claims_of_adapters
+from ...guard.reach import matching, with_card
 from ...guard.rules import CONSENT_DIGITS, missing_consent
-from ...guard.snapshot import matching
 from ...host.block_stack import target_of
 from ...host.identity import same_text
-from ...host.sysfs import Drive, read_adapters, read_drives
+from ...host.reach import Reached
+from ...host.sysfs import read_adapters, read_drives
 from ...kit.command import Runner
 from ...kit.errors import GuardRefusalError, ToolError
 from ...kit.machine import Machine, visible
@@ -101,11 +102,14 @@ class Access:
     machine: Machine
 
     @contextmanager
-    def hold(self, claims: Sequence[Claim], *, write: bool) -> Iterator[Mapping[str, str]]:
-        """The drives held: for settings, or with `write` for firmware. Raises GuardRefusalError."""
+    def hold(
+        self, claims: Sequence[Claim], purpose: str, beside: Sequence[Claim] = ()
+    ) -> Iterator[Mapping[str, str]]:
+        """The drives held, and those of `beside` that this reaches. Raises GuardRefusalError."""
         with guard.hold(
             claims,
-            purpose="firmware" if write else "settings",
+            purpose=purpose,
+            beside=beside,
             consent=self.consent,
             state_dir=Path(self.state_dir),
             run=self.run,
@@ -117,28 +121,35 @@ class Access:
 
 @dataclass(frozen=True)
 class Drives:
-    """Drives to be flashed, by claim."""
+    """Drives to be flashed, by claim; `beside` are the other claims of the bench, which a flash may reach as well."""
 
     access: Access
     claims: tuple[Claim, ...]
+    beside: tuple[Claim, ...] = ()
 
     def memory(self, owner: str) -> dict[str, Any]:
         """What a restore needs to find and to be let at the drive again."""
         claim = next(claim for claim in self.claims if claim.id == owner)
-        return {"kind": "drive", "claim": claim_record(claim), "consent": list(self.access.consent)}
+        others = {other.id: claim_record(other) for other in (*self.claims, *self.beside) if other.id != owner}
+        return {
+            "kind": "drive",
+            "claim": claim_record(claim),
+            "beside": others,
+            "consent": list(self.access.consent),
+        }
 
     @contextmanager
     def hold(self, tool: ModuleType, *, write: bool) -> Iterator[None]:
         """The guard over them. Raises GuardRefusalError."""
         del tool  # the kernel shows every drive that is flashed by itself
-        with self.access.hold(self.claims, write=write):
+        with self.access.hold(self.claims, "firmware" if write else "reset", self.beside):
             yield
 
     def subjects(self, tool: ModuleType, boards: Sequence[str]) -> list[Subject]:
         """Each drive with the name its tool has for it. Raises ToolError, GuardRefusalError."""
         del boards  # a drive has no PCI board; its model was compared by the guard
         found = []
-        with self.access.hold(self.claims, write=False) as held:
+        with self.access.hold(self.claims, "settings") as held:
             for claim in self.claims:
                 target = target_of(claim.id, held[claim.id], self.access.machine.path("/sys"))
                 index = target.device
@@ -150,32 +161,44 @@ class Drives:
 
 @dataclass(frozen=True)
 class Adapters:
-    """Adapters to be flashed, by alias, as the inventory declares them."""
+    """Adapters to be flashed, by alias, as the inventory declares them.
+
+    `beside` are the bench's other adapters: a flash may reach claimed drives at other functions of a card.
+    """
 
     access: Access
     adapters: Mapping[str, Mapping[str, Any]]
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def memory(self, owner: str) -> dict[str, Any]:
         """What a restore needs to find and to be let at the adapter again."""
         declared = self.adapters[owner]
         kept = {name: declared[name] for name in ("pci", "serial", "drives") if declared.get(name)}
-        return {"kind": "adapter", "adapter": kept, "consent": list(self.access.consent)}
+        others = {
+            alias: {"drives": other["drives"]}
+            for alias, other in {**self.adapters, **self.beside}.items()
+            if alias != owner and other.get("drives")
+        }
+        return {"kind": "adapter", "adapter": kept, "beside": others, "consent": list(self.access.consent)}
 
     @contextmanager
     def hold(self, tool: ModuleType, *, write: bool) -> Iterator[None]:
         """The guard over everything behind them. Raises GuardRefusalError with every refusal."""
         drives = read_drives(self.access.machine)
         claims = claims_of_adapters(self.adapters)
-        shown = [claim for claim in claims if matching(claim, drives)]
-        hidden = [claim for claim in claims if claim not in shown]
-        refusals = [text for alias in self.adapters for text in self._refusals(alias, drives, tool, write=write)]
+        places = [str(declared.get("pci") or "").lower() for declared in self.adapters.values()]
+        every, strange = with_card(self.access.machine, places, claims, claims_of_adapters(self.beside))
+        shown = [claim for claim in every if matching(claim, drives)]
+        hidden = [claim for claim in every if claim not in shown]
+        refusals = list(self._strangers(strange, every, tool))
+        refusals += [text for alias in self.adapters for text in self._unnamed(alias, write=write)]
         refusals += _hidden(hidden, claims, tool, self.access, write=write)
         if not shown:
             _refuse(refusals)
             yield
             return
         try:
-            with self.access.hold(shown, write=write):
+            with self.access.hold(shown, "firmware" if write else "settings"):
                 _refuse(refusals)
                 yield
         except GuardRefusalError as problem:
@@ -202,23 +225,24 @@ class Adapters:
             raise ToolError("\n".join(problems))
         return found
 
-    def _refusals(self, alias: str, drives: Sequence[Drive], tool: ModuleType, *, write: bool) -> Iterator[str]:
-        """Devices behind an adapter that nobody claimed, volumes in use; a consent that names nothing of it."""
-        declared = self.adapters[alias]
-        pci = str(declared.get("pci") or "").lower()
-        claims = claims_of_adapters({alias: declared})
-        behind = [drive for drive in drives if pci and drive.adapter == pci]
-        strangers = [drive for drive in behind if not any(matching(claim, [drive]) for claim in claims)]
-        volumes = _volumes(tool, self.access.runner, claims) if strangers else {}
-        for drive in strangers:
+    def _strangers(self, found: Sequence[Reached], claims: Sequence[Claim], tool: ModuleType) -> Iterator[str]:
+        """Devices that a flash takes away and that nobody claimed, volumes in use."""
+        volumes = _volumes(tool, self.access.runner, claims) if found else {}
+        for stranger in found:
+            drive = stranger.drive
             if drive.node in volumes:
                 yield from map(str, volume_uses(self.access.machine, volumes[drive.node]))
             else:
                 yield (
-                    f"drive {visible(drive.id)} ({drive.name}): it is behind adapter {alias} and is not claimed, "
-                    "and a flash interrupts access to it; claim it, or move it to another adapter"
+                    f"drive {visible(drive.id)} ({drive.name}): it is not claimed, and a flash interrupts access to "
+                    f"it, because it {stranger.why}; claim it, or move it to another adapter"
                 )
-        if write and not claims and not _consents(self.access.consent, declared, pci):
+
+    def _unnamed(self, alias: str, *, write: bool) -> Iterator[str]:
+        """A consent that names nothing of an adapter without drives."""
+        declared = self.adapters[alias]
+        pci = str(declared.get("pci") or "").lower()
+        if write and not claims_of_adapters({alias: declared}) and not _consents(self.access.consent, declared, pci):
             name = str(declared.get("serial") or "")[-8:] or pci
             yield (
                 f"adapter {alias}: its firmware is not covered by a claim, and there is no consent to it; "

@@ -267,5 +267,6 @@ def _read(
     image = read_image(value["image"], "remembered image")
     request = FirmwareRequest(image, str(value["tool"]), str(value["activation"]))
     if value["kind"] == "drive":
-        return request, Drives(access, read_claims({owner: value["claim"]}))
-    return request, Adapters(access, {owner: value["adapter"]})
+        beside = read_claims(value.get("beside") or {})
+        return request, Drives(access, read_claims({owner: value["claim"]}), beside)
+    return request, Adapters(access, {owner: value["adapter"]}, value.get("beside") or {})

@@ -59,9 +59,9 @@ class Outcome:
 class Flash:
     """What a flash works with: the bench's lock, its boot, what is remembered of an owner, the guard, how to rebind.
 
-    `hold` is the guard over everything that is touched, entered while an image is written; `rebind` has the kernel's
-    driver let go of an adapter and take it again. `soak` reads what is behind a subject for a while and says what was
-    seen, empty when nothing was asked; it raises ToolError.
+    `hold` is the guard over everything that is reached, entered to write an image and to start it; `rebind` has the
+    kernel's driver let go of an adapter and take it again. `soak` reads what is behind a subject for a while and says
+    what was seen, empty when nothing was asked; it raises ToolError.
     """
 
     lock: BenchLock
@@ -192,8 +192,12 @@ def _start(plan: Plan, flash: Flash, outcome: Outcome) -> str:
     if needs != "reset":
         return "" if needs == "none" else needs
     if subject.starts_images:
-        subject.tool.activate(subject.runner, subject.index, image)
+        with flash.hold():
+            subject.tool.activate(subject.runner, subject.index, image)
     elif subject.pci:
+        with flash.hold():
+            # nobody has the drives; held over it, they would come back under other names
+            pass
         flash.rebind(subject.pci)
     else:
         return "reboot"

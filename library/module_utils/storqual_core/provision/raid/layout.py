@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, Collection, Iterator, Mapping, Sequence
 
 from ...guard.claims import Claim, claims_of_adapters, read_claims
-from ...guard.snapshot import matching
+from ...guard.reach import matching
 from ...host.sysfs import read_drives
 from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, GuardRefusalError, StorqualError

@@ -25,7 +25,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def put_back(bench: Bench, monkeypatch: pytest.MonkeyPatch, *, check: bool = False) -> Any:
     """What a restore does with what is remembered."""
-    monkeypatch.setattr(apply, "Adapters", lambda _access, _adapters: Owners(bench.card))
+    monkeypatch.setattr(apply, "Adapters", lambda *_: Owners(bench.card))
     memory = bench.saved.values
     step = bench.step(check=check)
     if check:
