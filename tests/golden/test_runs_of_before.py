@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of an earlier version: judged, reported, verified and resumed by this one with the same verdict."""
+"""Runs of an earlier version: judged, reported and resumed by this one with the same verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden.earlier_runs import INTERRUPTED, KEYS, expected, move_lab, unpack
+from tests.golden.earlier_runs import INTERRUPTED, expected, move_lab, unpack
 
 pytestmark = pytest.mark.slow
 
@@ -63,28 +63,6 @@ def test_it_is_judged_and_reported_as_it_was(name: str, tmp_path: Path) -> None:
     assert outcome in (run / "report.html").read_text(encoding="utf-8")
     audited = storqual("audit", run)
     assert audited.returncode == 0, audited.stdout + audited.stderr
-
-
-def test_its_signature_holds_until_a_byte_changes(tmp_path: Path) -> None:
-    """The key that made it is trusted by a file beside the archive."""
-    run = unpack("local-pass", tmp_path)
-    words = ("verify", run, "--keys", KEYS, "--require-role", "release-manager", "--allow-virtual")
-    verified = storqual(*words)
-    assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert "VALID, RELEASED" in verified.stdout
-    assert "storqual.manifest/1" in verified.stdout
-    # by which rules, in text and for machines
-    said = json.loads(storqual(*words, "--json").stdout)
-    assert said["statements"] == ["the first schema of a statement, which has no name: all but what the benches were"]
-    assert said["rules"].startswith("storqual.manifest/1: ")
-    assert said["evidence"].startswith("by the rules of storqual.run/1: ")
-    assert "are not derived again" in said["evidence"]
-    told = " ".join(verified.stdout.split())
-    assert said["statements"][0] in told
-    assert said["evidence"] in told
-    samples = run / "samples.jsonl"
-    samples.write_bytes(samples.read_bytes().replace(b"1", b"2", 1))
-    assert storqual(*words).returncode == 1
 
 
 def kernels_of(run: Path) -> set[str]:

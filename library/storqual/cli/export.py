@@ -45,10 +45,13 @@ def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> 
     from storqual.report.export import write_parquet
     from storqual.report.material import read_material
     from storqual.run import write_bytes
+    from storqual.run.layout import refuse_inside_run
 
     if output is None and (form == _PARQUET or as_json):
         with_what = "--json" if as_json else f"--format {form}"
         raise BadInputError([f"--output is needed with {with_what}: name the file to write"])
+    if output is not None:
+        refuse_inside_run(output)
     material = read_material(run)
     if output is None:
         click.echo(_text(form, material), nl=False)

@@ -36,7 +36,10 @@ def history_command(runs: Path, bench: str | None, extract: Path | None, as_json
     """
     from storqual.history.index import extract_of, history_of
     from storqual.run import write_bytes
+    from storqual.run.layout import refuse_inside_run
 
+    if extract is not None:
+        refuse_inside_run(extract)
     answer = history_of(runs.resolve())
     if extract is not None:
         write_bytes(extract.resolve(), extract_of(runs.resolve(), None if bench is None else [bench]))

@@ -110,7 +110,9 @@ def waive_command(run: Path, output: Path, as_json: bool) -> None:
       storqual waive runs/20261121T101500Z-adapter-4f2a --output accepted.yml --json
     """
     from storqual.judge.waiver_draft import draft_waivers, write_draft
+    from storqual.run.layout import refuse_inside_run
 
+    refuse_inside_run(output)
     draft = draft_waivers(run)
     write_draft(draft, output)
     then = f"storqual judge {run} --waivers {output}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from storqual.cli.options import Moment, as_json, print_json
+from storqual.run.layout import refuse_inside_run
 from storqual_core.kit.errors import BadInputError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -69,6 +70,9 @@ def report_command(
     asked = [f"--{name}" for name, target in {**of_many, **of_one}.items() if target is not None]
     if (any(target is not None for target in of_many.values()) or test_plan is not None) and len(asked) > 1:
         raise BadInputError([f"storqual report: {' and '.join(asked)} cannot be combined; give one of them"])
+    for target in (*of_many.values(), *of_one.values()):
+        if target is not None:
+            refuse_inside_run(target)
     if trend is not None:
         from storqual.report.trend import build_trend
 
@@ -93,16 +97,6 @@ def report_command(
 
 def _of_one(run: Path, targets: dict[str, Path]) -> dict[str, Path]:
     """The report and the documents of one run that were asked for; of a plan nothing else."""
-    for target in targets.values():
-        if target.is_relative_to(run):
-            raise BadInputError(
-                [
-                    (
-                        f"{target}: this file would be inside the run directory, whose files are evidence; choose a "
-                        "path outside"
-                    )
-                ]
-            )
     pdf = targets.get("pdf")
     if pdf is not None and not pdf.parent.is_dir():
         raise BadInputError([f"--pdf {pdf}: the folder {pdf.parent} does not exist; create it, or name another"])
@@ -125,21 +119,24 @@ def _page(run: Path) -> Path:
     from storqual.report import build_report
     from storqual.run import is_signed
     from storqual.run.closing import is_closed
+    from storqual.run.layout import locked
     from storqual.run.published import record_published
 
-    signed = run / "report.html"
-    if is_signed(run) and signed.is_file():
-        return signed
-    report = build_report(run)
-    if is_closed(run) and not is_signed(run):
-        record_published(run)
+    with locked(run, signed=True):
+        signed = run / "report.html"
+        if is_signed(run) and signed.is_file():
+            return signed
+        report = build_report(run)
+        if is_closed(run):
+            record_published(run)
     return report
 
 
 def _pdf(run: Path, report: Path, target: Path) -> Path:
     from storqual.report.render import write_pdf
     from storqual.run import is_signed, read_run, sha256_of
-    from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
+    from storqual.run.layout import MANIFEST
+    from storqual.signoff.manifest import dump_manifest, list_files
     from storqual.signoff.signature import signatures_told
 
     if is_signed(run) and (run / MANIFEST).is_file():

@@ -63,7 +63,9 @@ def sheet_command(
     from storqual.inputs import load_drop, load_inventory
     from storqual.inputs.find import find_drop
     from storqual.report.sheet import make_sheet, render_sheet
+    from storqual.run.layout import refuse_inside_run
 
+    refuse_inside_run(output / "sheet.html")
     sources = [Path(source) for source in inventories]
     benches = load_inventory(sources, limit=limit).benches
     if drop:

@@ -166,7 +166,6 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
         ("must sign", f"{' and '.join(found.required)} ({found.policy})" if found.required else ""),
         ("checked by", found.rules),
-        *(("signed by", told) for told in found.statements),
         ("evidence", found.evidence),
         ("witness", found.witness or "not checked (--witness): only the run itself vouches for when it was measured"),
         *(("waived", told) for told in found.waivers),
@@ -248,31 +247,34 @@ def note_command(
     from storqual.report.documents import annex_page, write_document
     from storqual.run import is_signed, read_run
     from storqual.run.closing import is_closed
+    from storqual.run.layout import locked
     from storqual.run.notes import add_note
     from storqual.run.published import record_published
     from storqual.signoff.annex import NoteRequest, add_to_annex, annex_notes
 
     run = run.resolve()
-    if is_signed(run):
-        if key is None or trusted is None:
-            raise BadInputError(
-                [f"{run}: this run is signed, so its notes must be signed too; give --key and --keys"]
-            )
-        request = NoteRequest(
-            run=run, text=text, links=links, attached=attached, key=key, trusted=trusted,
-            passphrase=lambda: _passphrase(key),
-        )  # fmt: skip
-        added = add_to_annex(request)
-        trust = {one.id: one for one in load_trust(trusted).keys}
-        notes = [one.note for one in annex_notes(run, trust, datetime.now(UTC)) if not one.problem]
-        page = write_document(annex_page(read_run(run), notes), run / "annex" / "index.html")
-        answer: dict[str, Any] = {**added.to_json(), "page": str(page)}
-    else:
-        note = add_note(run, text, by or getpass.getuser(), links, attached)
-        answer = {"at": note.at, **note.to_fields()}
-        if is_closed(run) and (run / "verdict.json").is_file():
-            answer["page"] = str(build_report(run))
-            record_published(run)
+    # whether the run is signed must stay so until the note is there
+    with locked(run, signed=True):
+        if is_signed(run):
+            if key is None or trusted is None:
+                raise BadInputError(
+                    [f"{run}: this run is signed, so its notes must be signed too; give --key and --keys"]
+                )
+            request = NoteRequest(
+                run=run, text=text, links=links, attached=attached, key=key, trusted=trusted,
+                passphrase=lambda: _passphrase(key),
+            )  # fmt: skip
+            added = add_to_annex(request)
+            trust = {one.id: one for one in load_trust(trusted).keys}
+            notes = [one.note for one in annex_notes(run, trust, datetime.now(UTC)) if not one.problem]
+            page = write_document(annex_page(read_run(run), notes), run / "annex" / "index.html")
+            answer: dict[str, Any] = {**added.to_json(), "page": str(page)}
+        else:
+            note = add_note(run, text, by or getpass.getuser(), links, attached)
+            answer = {"at": note.at, **note.to_fields()}
+            if is_closed(run) and (run / "verdict.json").is_file():
+                answer["page"] = str(build_report(run))
+                record_published(run)
     if as_json:
         print_json(answer)
     else:

@@ -19,6 +19,7 @@ from storqual.history.noise import Noise, control_chart, limits_after, noise_of,
 from storqual.judge.earlier import SCHEMA, ReferenceReading, read_histories, readings_of
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.run import read_run, sha256_of
+from storqual.run.layout import is_inside_run
 from storqual.run.measurements import reference_launches
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -137,6 +138,9 @@ class open_history:  # noqa: N801 - used as a function: `with open_history(runs)
     def __init__(self, runs: Path) -> None:
         if not runs.is_dir():
             raise BadInputError([f"{runs}: found no folder, expected one that holds run directories"])
+        if is_inside_run(runs / INDEX):
+            # the index is a file in that folder, and every file in a run is evidence
+            raise BadInputError([f"{runs}: found a run directory, expected the folder that holds run directories"])
         self._path = runs / INDEX
         self._connection: sqlite3.Connection | None = None
 

@@ -41,7 +41,7 @@ from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, wri
 from storqual.run.closing import chain_digest, is_closed
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
-from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest
+from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest, locked
 from storqual.run.measurements import Measurements, measurements
 
 SCHEMA = "storqual.verdict/1"
@@ -69,10 +69,14 @@ def judge_run(
     one before goes to its judgements. Raises BadInputError for inputs that cannot be used, StorqualError for a
     damaged run directory.
     """
-    waivers = waivers or kept_waivers(path)
-    verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured, checks=checks)
     other_rules = suite is not None or gate is not None or as_of is not None or bool(checks)
-    write_verdict(path, verdict, other_rules=other_rules, waivers=waivers, checks=checks, publish=publish)
+    # held from the first look: whoever signs, or publishes, does so before or after, and is seen
+    with locked(path, signed=True) as folder:
+        waivers = waivers or kept_waivers(folder)
+        verdict = verdict_of(
+            folder, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured, checks=checks
+        )
+        write_verdict(folder, verdict, other_rules=other_rules, waivers=waivers, checks=checks, publish=publish)
     return verdict
 
 
@@ -228,7 +232,7 @@ def write_verdict(
     With `publish` one by other waivers takes its place as well, and the one before is kept among the judgements.
     Everything else goes to `judgements/<digest of its inputs>/`; once somebody has signed, to the same place in
     `annex/`, where nothing is written a second time: a further signature may be about it. What is written is recorded
-    as the event `judged` while nobody has signed.
+    as the event `judged` while nobody has signed. The caller holds `locked`.
     """
     first = run / "verdict.json"
     path = first
@@ -311,13 +315,27 @@ def _record(run: Path, path: Path, verdict: Mapping[str, Any]) -> None:
 
 
 def kept_waivers(run: Path) -> Path | None:
-    """The copy of the waivers that the verdict of `run` was made with; None without a verdict, or without waivers."""
+    """The copy of the waivers that the verdict of `run` was made with; None without a verdict, or without waivers.
+
+    The verdict must be the one that the run's events tell of: whoever puts a file of waivers there, and its digest
+    into verdict.json, has accepted nothing.
+    """
     kept = run / WAIVERS
     try:
         inputs = json.loads((run / "verdict.json").read_text(encoding="utf-8"))["inputs"]
-        return kept if inputs.get("waivers") == hashlib.sha256(kept.read_bytes()).hexdigest() else None
+        same = inputs.get("waivers") == hashlib.sha256(kept.read_bytes()).hexdigest()
+        return kept if same and is_recorded(run) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def is_recorded(run: Path) -> bool:
+    """Whether the run has a verdict, and it is the one that its events tell of last."""
+    file = run / "verdict.json"
+    if not file.is_file():
+        return False
+    told = [event for event in iter_events(run) if event.kind == "judged" and event.text("path") == file.name]
+    return bool(told) and told[-1].text("sha256") == file_digest(file)
 
 
 def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any], *, publish: bool) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from storqual import __version__
 from storqual.inputs.drop import Drop
+from storqual.inputs.find import lab_folders
 from storqual.inputs.product import product_files
 from storqual.inputs.suite import Profile, Suite
 from storqual.plan.bench_plan import BenchPlan
@@ -74,6 +75,7 @@ def run_document(
     loss = math.inf if single else max(plan.detectable for plan in plans)
     return {
         "inventories": [str(source) for source in request.inventories],
+        "lab": lab_folders(request.inventories),
         "suite": {
             "name": read.suite.name,
             "profile": profile_name,

@@ -49,6 +49,7 @@ from storqual.report.render import render_template
 from storqual.report.view import Chart
 from storqual.robustness.external_results import is_test_of_program
 from storqual.run import is_signed, write_bytes
+from storqual.run.layout import locked
 from storqual.run.notes import read_notes
 from storqual_core.kit.errors import BadInputError
 
@@ -114,12 +115,13 @@ def build_report(run_dir: Path, material: Material | None = None) -> Path:
     run_dir = Path(run_dir)
     if is_signed(run_dir):
         raise BadInputError([f"{run_dir}: this run is signed, and its report with it; it is not written again"])
-    material = material or read_material(run_dir)
-    folder = run_dir / "report"
-    if folder.is_dir():
-        shutil.rmtree(folder)
-    for file, page in pages_of(material):
-        write_bytes(run_dir / file, render(page).encode())
+    with locked(run_dir):
+        material = material or read_material(run_dir)
+        folder = run_dir / "report"
+        if folder.is_dir():
+            shutil.rmtree(folder)
+        for file, page in pages_of(material):
+            write_bytes(run_dir / file, render(page).encode())
     return run_dir / REPORT
 
 

@@ -18,7 +18,9 @@ from storqual.robustness.external_suite import External
 from storqual.robustness.output.formats import read_output
 from storqual.robustness.plan import Seat
 from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, load_robustness
-from storqual.run import Run, append_event, sha256_of, write_json
+from storqual.run import Run, sha256_of, write_json
+from storqual.run.events import append_event_locked
+from storqual.run.layout import locked
 from storqual_core.kit.errors import StorqualError
 
 
@@ -107,10 +109,11 @@ def read_external(run: Run) -> ExternalFiles:
 def keep_external(run: Path, record: Mapping[str, Any]) -> None:
     """Write the record of one run of a program, then the event that makes it count."""
     path = run / FOLDER / f"{record['id']}.json"
-    write_json(path, record)
-    told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
-    told |= {"end": {"disks": record["disks"]}, "program": record["id"]}
-    append_event(run, "external_finished", {**told, "sha256": sha256_of(path.read_bytes())})
+    with locked(run):
+        write_json(path, record)
+        told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
+        told |= {"end": {"disks": record["disks"]}, "program": record["id"]}
+        append_event_locked(run, "external_finished", {**told, "sha256": sha256_of(path.read_bytes())})
 
 
 _MOST_UNREAD = 100

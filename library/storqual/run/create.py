@@ -22,6 +22,7 @@ from storqual.run.layout import (
     RUN_SCHEMA,
     NoSpaceError,
     dump_json,
+    locked,
     now,
     room_for,
     sha256_of,
@@ -122,6 +123,7 @@ def _fill(
 def write_block(run: Path, block: Mapping[str, Any]) -> Path:
     """Write a batch file unless it is there: what a bench may be running is never changed."""
     path = run / BLOCKS / f"{checked_name(block['block'], 'block', most=2 * MOST)}.json"
-    if not path.exists():
-        write_json(path, block)
+    with locked(run):
+        if not path.exists():
+            write_json(path, block)
     return path

@@ -8,7 +8,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,6 +33,10 @@ EVENTS = "events.jsonl"
 INPUTS = "inputs"
 BLOCKS = "blocks"
 RAW = "raw"
+MANIFEST = "signoff.manifest.json"
+ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+SIGNATURE = re.compile(rf"signoff\.(?!manifest\.json\Z)(?P<role>{ROLE})(?P<detached>\.statement)?\.json\Z")
+"""The name of a signature: an envelope, or a statement with a signature beside it."""
 ANNEX = "annex"
 """What is added to a run after it was signed: judgements by other rules, notes. No sign-off is about it."""
 
@@ -151,29 +157,99 @@ def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def is_signed(run: Path) -> bool:
-    """Whether somebody has signed this run: it is not changed any more, or the signature would be worth nothing."""
-    return any(path.name != "signoff.manifest.json" for path in run.glob("signoff*.json"))
+    """Whether somebody has signed this run: it is not changed any more, or the signature would be worth nothing.
+
+    A folder, a link or a special file that is called like a signature is none.
+    """
+    try:
+        with os.scandir(run) as entries:
+            return any(SIGNATURE.match(one.name) and one.is_file(follow_symlinks=False) for one in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def is_inside_run(path: Path) -> bool:
+    """Whether `path` is, or would be, a file or folder of a run directory."""
+    return any((folder / RUN_FILE).is_file() for folder in path.resolve().parents)
+
+
+def refuse_inside_run(path: Path) -> Path:
+    """`path`, for a command that only reads runs and writes its answer there.
+
+    Raises BadInputError for a place in a run directory: every file in one is evidence.
+    """
+    if is_inside_run(path):
+        told = "this file would be inside the run directory, whose files are evidence; choose a path outside"
+        raise BadInputError([f"{path}: {told}"])
+    return path
+
+
+_held = threading.local()
+"""The run directories that a thread has locked: `(process, device, inode)`."""
 
 
 @contextmanager
-def locked(run: Path) -> Iterator[None]:
-    """Hold the run directory against other writers on this machine; waits.
+def opened(run: Path) -> Iterator[Path]:
+    """The folder that `run` is now, by a path that leads to it whatever takes its name in the meantime.
 
-    Raises BadInputError when it is none, or is signed: what people signed takes no more writers.
+    Messages of errors that leave name it as `run`. Raises BadInputError when there is none.
     """
-    if is_signed(run):
-        raise BadInputError(
-            [f"{run}: this run is signed, so nothing is written to it; only `storqual judge` works on it"]
-        )
     try:
         handle = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as problem:
         raise BadInputError([f"{run}: no run directory ({problem.strerror})"]) from None
+    # by the number of this process: the processes that derive samples beside it have other descriptors
+    folder = Path(f"/proc/{os.getpid()}/fd/{handle}")
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield folder
+    except StorqualError as problem:
+
+        def named(text: object) -> str:
+            return str(text).replace(f"{folder}/", f"{run / 'x'}"[:-1]).replace(str(folder), str(run))
+
+        problem.args = tuple(map(named, problem.args))
+        if isinstance(problem, BadInputError):
+            problem.problems = list(map(named, problem.problems))
+        raise
     finally:
         os.close(handle)
+
+
+@contextmanager
+def locked(run: Path, *, signed: bool = False) -> Iterator[Path]:
+    """Hold the run directory against other writers on this machine; waits. Yields it as `opened` does.
+
+    A thread that holds it may take it again; whoever looks and then writes holds it from the first look on.
+    Raises BadInputError when there is no such directory, or when it is signed: what people signed takes no more
+    writers. With `signed` it may be: for signatures, and for what is added in `annex/`.
+    """
+    with opened(run) as folder:
+        handle = int(folder.name)
+        status = os.fstat(handle)
+        key = (os.getpid(), status.st_dev, status.st_ino)
+        held: set[tuple[int, int, int]] = _held.__dict__.setdefault("runs", set())
+        again = key in held
+        if not again:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            held.add(key)
+        try:
+            # looked at under the lock: somebody may have signed, or put another run here, while this one waited
+            if not _leads_to(run, status):
+                raise BadInputError([f"{run}: another folder took the place of this run; repeat the command"])
+            if not signed and is_signed(folder):
+                told = "this run is signed, so nothing is written to it; only `storqual judge` works on it"
+                raise BadInputError([f"{run}: {told}"])
+            yield folder
+        finally:
+            if not again:
+                held.discard(key)
+
+
+def _leads_to(path: Path, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), status)
+    except OSError:
+        return False
 
 
 def read_run_json(run: Path) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.text import visible_text
-from storqual.run.events import append_event, iter_events
-from storqual.run.layout import file_digest, sha256_of, write_bytes
+from storqual.run.events import append_event_locked, iter_events
+from storqual.run.layout import ANNEX, EVENTS, file_digest, locked, sha256_of, write_bytes
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import is_name
 
@@ -103,10 +103,11 @@ def add_note(run: Path, text: str, by: str, links: Sequence[str], attached: Sequ
 
     Raises BadInputError for a note that is none, and for a signed run.
     """
-    note, files = make_note(text, by, links, attached, folder=NOTES, number=len(read_notes(run)) + 1)
-    for place, data in files.items():
-        write_bytes(run / place, data)
-    event = append_event(run, "noted", note.to_fields())
+    with locked(run) as folder:
+        note, files = make_note(text, by, links, attached, folder=NOTES, number=len(read_notes(folder)) + 1)
+        for place, data in files.items():
+            write_bytes(folder / place, data)
+        event = append_event_locked(folder, "noted", note.to_fields())
     return Note.from_fields(event.fields, event.time)
 
 
@@ -120,7 +121,9 @@ def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
     problems = []
     for one in (file for note in notes for file in note.files):
         path = run / one.path
-        if not path.is_file():
+        if not is_name(one.path.rpartition("/")[2]) or one.path.rpartition("/")[0] not in (NOTES, f"{ANNEX}/{NOTES}"):
+            problems.append(f"{EVENTS}: a note has an attachment that lies in no folder of notes")
+        elif not path.is_file():
             problems.append(f"{one.path}: is missing, although a note says that it was attached")
         elif file_digest(path) != one.sha256:
             problems.append(f"{one.path}: is not what was attached")

@@ -10,6 +10,7 @@ from storqual.run.events import append_event_locked, iter_events
 from storqual.run.evidence import evidence_findings
 from storqual.run.layout import EVENTS, file_digest, locked
 from storqual.run.notes import changed_attachments, read_notes
+from storqual.run.recompute import SampleCheck
 from storqual.run.run import Run, read_run
 from storqual_core.kit.errors import StorqualError
 
@@ -25,14 +26,19 @@ def record_published(run: Path) -> None:
             append_event_locked(run, "published", {"files": files})
 
 
-def run_findings(path: Path) -> list[str]:
+def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
     """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
 
-    What cannot be read as what it is speaks against it as well. Raises nothing of the run's own.
+    `samples` is what was found when they were read; without it they are read now. What cannot be read as what it is
+    speaks against it as well. Raises nothing of the run's own.
     """
     try:
         run = read_run(path)
-        return [*evidence_findings(run), *published_findings(run), *changed_attachments(path, read_notes(path))]
+        return [
+            *evidence_findings(run, samples),
+            *published_findings(run),
+            *changed_attachments(path, read_notes(path)),
+        ]
     except (StorqualError, OSError, KeyError, TypeError, ValueError, AttributeError) as problem:
         return [line.removeprefix(f"{path}/") for line in str(problem).splitlines()]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from storqual.run.events import iter_checks, iter_events
-from storqual.run.layout import read_run_json, sha256_of
+from storqual.run.layout import INPUTS, RUN_FILE, read_run_json, sha256_of
 from storqual.run.records import (
     Arm,
     Check,
@@ -29,7 +29,8 @@ class Run:
     """One campaign's files. `document` is run.json; samples, checks and events are read when first asked for."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.resolve()
+        # not resolved: whoever holds the folder open reads it by a path that no name can be exchanged under
+        self.path = path.absolute()
         self.document: Mapping[str, Any] = read_run_json(path)
         try:
             self.name = str(self.document["run"])
@@ -98,18 +99,29 @@ class Run:
     def input_file(self, name: str) -> Path:
         """The copy of an input in this directory: suite, gate, baseline, candidate, inventory, history.
 
-        Raises BadInputError when the run was planned without it.
+        Raises BadInputError when the run was planned without it, or names a place outside of `inputs/`.
         """
         entry = (self.document.get("inputs") or {}).get(name)
         if entry is None:
             raise BadInputError([f"{self.path}: this run has no input {name!r} in this run"])
-        return self.path / str(entry["file"])
+        file = PurePosixPath(str(entry["file"]))
+        path = self.path / file
+        # never opened: what it holds would be quoted in the message about its first mistake
+        outside = file.parts[:1] != (INPUTS,) or len(file.parts) < 2 or ".." in file.parts
+        if outside or path.is_symlink() or path.parent.is_symlink():
+            told = f"inputs.{name}.file is no file in {INPUTS}/ of this run, so it is not read"
+            raise BadInputError([f"{self.path / RUN_FILE}: {told}"])
+        return path
 
     def verify_inputs(self) -> list[str]:
         """Problems with the copies in inputs/: each is missing or has another digest than at plan time."""
         problems = []
         for name, entry in (self.document.get("inputs") or {}).items():
-            path = self.path / str(entry["file"])
+            try:
+                path = self.input_file(name)
+            except BadInputError as problem:
+                problems += problem.problems
+                continue
             found = sha256_of(path.read_bytes()) if path.is_file() else "no file"
             if found != entry["sha256"]:
                 problems.append(f"{path}: found {found}, expected the {name} as planned ({entry['sha256']})")

@@ -16,10 +16,9 @@ from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.run import is_signed, read_run, sha256_of, write_bytes
-from storqual.run.layout import ANNEX, dump_json
+from storqual.run.layout import ANNEX, MANIFEST, dump_json, locked
 from storqual.run.notes import Note, changed_attachments, make_note
 from storqual.signoff.envelope import load_private_key, open_envelope, public_line, read_payload, seal
-from storqual.signoff.manifest import MANIFEST
 from storqual.signoff.signature import validity_problem
 from storqual.signoff.statement import STATEMENT_TYPE
 from storqual_core.kit.errors import BadInputError
@@ -60,6 +59,11 @@ def add_to_annex(request: NoteRequest) -> AnnexNote:
 
     Raises BadInputError for a run that nobody has signed, a note that is none, a key that is not trusted today.
     """
+    with locked(request.run, signed=True):
+        return _add(request)
+
+
+def _add(request: NoteRequest) -> AnnexNote:
     run = read_run(request.run)
     if not is_signed(run.path):
         told = "this run is not signed; notes on it are part of what will be signed"
@@ -75,21 +79,25 @@ def add_to_annex(request: NoteRequest) -> AnnexNote:
     number = len(list((run.path / NOTES).glob("*.json"))) + 1
     note, files = make_note(request.text, who.name, request.links, request.attached, folder=NOTES, number=number)
     note = replace(note, at=now.isoformat(timespec="seconds").replace("+00:00", "Z"))
-    statement = {
-        "_type": STATEMENT_TYPE,
-        "subject": [
-            {"name": MANIFEST, "digest": {"sha256": sha256_of((run.path / MANIFEST).read_bytes())}},
-            *({"name": one.path, "digest": {"sha256": one.sha256}} for one in note.files),
-        ],
-        "predicateType": PREDICATE_TYPE,
-        "predicate": {"run": run.name, "key": who.id, "at": note.at, **note.to_fields()},
-    }
+    statement = _statement(run.name, who.id, note, manifest=sha256_of((run.path / MANIFEST).read_bytes()))
     for place, data in files.items():
         write_bytes(run.path / place, data)
     file = f"{NOTES}/{number:04d}.json"
     # the signature last: with it the note counts
-    write_bytes(run.path / file, seal(dump_json(statement, ascii_only=True), private))
+    write_bytes(run.path / file, seal(statement, private))
     return AnnexNote(file, note, "")
+
+
+def _statement(run: str, key: str, note: Note, *, manifest: str) -> bytes:
+    """What is signed of a note: all of it, its attachments, and the manifest of the run that it is about."""
+    subjects = {MANIFEST: manifest, **{one.path: one.sha256 for one in note.files}}
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in subjects.items()],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {"run": run, "key": key, "at": note.at, **note.to_fields()},
+    }
+    return dump_json(statement, ascii_only=True)
 
 
 def annex_notes(path: Path, keys: Mapping[str, TrustedKey], moment: datetime) -> tuple[AnnexNote, ...]:
@@ -98,12 +106,12 @@ def annex_notes(path: Path, keys: Mapping[str, TrustedKey], moment: datetime) ->
     `keys` are trusted, by fingerprint. Raises OSError.
     """
     manifest = path / MANIFEST
-    digest = sha256_of(manifest.read_bytes()) if manifest.is_file() else ""
+    data = manifest.read_bytes() if manifest.is_file() else b""
     files = sorted((path / NOTES).glob("*.json"))
-    return tuple(_checked(path, file, digest, keys, moment) for file in files)
+    return tuple(_checked(path, file, data, keys, moment) for file in files)
 
 
-def _checked(path: Path, file: Path, manifest: str, keys: Mapping[str, TrustedKey], moment: datetime) -> AnnexNote:
+def _checked(path: Path, file: Path, manifest: bytes, keys: Mapping[str, TrustedKey], moment: datetime) -> AnnexNote:
     name = file.relative_to(path).as_posix()
     note = Note("", "", "", (), ())
     try:
@@ -114,13 +122,12 @@ def _checked(path: Path, file: Path, manifest: str, keys: Mapping[str, TrustedKe
         key = keys.get(str(predicate["key"]))
         if key is None:
             return AnnexNote(name, note, f"it is signed with the key {predicate['key']}, which is not trusted")
-        open_envelope(data, key)
-        subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+        payload = open_envelope(data, key)
         problem = _problem(statement, note, key, moment)
-        if subjects != {MANIFEST: manifest, **{one.path: one.sha256 for one in note.files}}:
-            problem = problem or "it is about another manifest, or other attachments"
-        changed = changed_attachments(path, [note])
-        return AnnexNote(name, note, problem or "; ".join(changed))
+        run = str(json.loads(manifest)["run"]) if manifest else ""
+        if payload != _statement(run, key.id, note, manifest=sha256_of(manifest)):
+            problem = problem or "it is about another manifest or other attachments, or has a field that no note has"
+        return AnnexNote(name, note, problem or "; ".join(changed_attachments(path, [note])))
     except (KeyError, TypeError, ValueError, AttributeError) as broken:
         return AnnexNote(name, note, f"it is not a signed note ({broken})")
 

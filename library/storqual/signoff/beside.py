@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies beside what was signed: signatures by the names of their files, the annex, leftovers of a sign-off."""
+"""What lies beside what was signed: signatures by the names of their files, and leftovers of a sign-off."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from storqual.run.layout import ANNEX
-from storqual.signoff.manifest import MANIFEST, Entry, Manifest, oddity
-
-_ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
-_ENVELOPE = re.compile(rf"signoff\.({_ROLE})\.json\Z")
-_STATEMENT = re.compile(rf"signoff\.({_ROLE})\.statement\.json\Z")
+from storqual.run.layout import MANIFEST, SIGNATURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +30,9 @@ def statement_name(role: str) -> str:
     return f"signoff.{role}.statement.json"
 
 
-def signature_files(run: Path) -> list[str]:
-    """The names of what lies beside the run's own files and calls itself part of a sign-off. Raises OSError."""
-    names = (entry.name for entry in run.iterdir() if entry.name.startswith("signoff"))
-    return sorted(name for name in names if (run / name).is_symlink() or not (run / name).is_dir())
+def signature_names(run: Path) -> list[str]:
+    """The names of the files at the top of a run directory that call themselves part of a sign-off."""
+    return sorted(path.name for path in run.glob("signoff*") if path.is_file() and not path.is_symlink())
 
 
 def named_signatures(names: Iterable[str]) -> tuple[list[Named], list[str]]:
@@ -46,52 +40,21 @@ def named_signatures(names: Iterable[str]) -> tuple[list[Named], list[str]]:
     left = set(names) - {MANIFEST}
     found, problems = [], []
     for name in sorted(left):
-        envelope, statement = _ENVELOPE.match(name), _STATEMENT.match(name)
-        if envelope:
-            found.append(Named(envelope.group(1), name))
-        elif statement and f"{name}.sig" in left:
-            found.append(Named(statement.group(1), name, f"{name}.sig"))
-        elif statement:
+        match = SIGNATURE.match(name)
+        if match and not match["detached"]:
+            found.append(Named(match["role"], name))
+        elif match and f"{name}.sig" in left:
+            found.append(Named(match["role"], name, f"{name}.sig"))
+        elif match:
             problems.append(f"{name}: is not signed, {name}.sig is missing")
-        elif not (name.endswith(".sig") and _STATEMENT.match(name.removesuffix(".sig")) and name[:-4] in left):
+        elif not (name.endswith(".sig") and name[:-4] in left and _is_statement(name[:-4])):
             problems.append(f"{name}: was added and is not part of a sign-off")
     return found, problems
 
 
-def odd_files(run: Path, names: Iterable[str]) -> list[str]:
-    """Files of a sign-off that somebody else could change unseen, or that are none."""
-    problems = []
-    for name in names:
-        odd = oddity(run / name)
-        if not odd and (run / name).lstat().st_mode & 0o111:
-            odd = "is executable"
-        problems += [f"{name}: {odd}"] if odd else []
-    return problems
-
-
-def added_since(run: Path, signed: Manifest | None) -> tuple[list[Entry], list[str]]:
-    """What was added after signing, with its digests, and what of that is no plain file.
-
-    It lies in `annex/`; runs that were signed by the first rules have it in `judgements/` too.
-    """
-    entries: list[Entry] = []
-    problems: list[str] = []
-    for place in (ANNEX, "judgements") if signed is not None and signed.first_rules else (ANNEX,):
-        top = run / place
-        if not top.is_symlink() and not top.exists():
-            continue
-        for path in (top, *sorted(top.rglob("*"))):
-            name = path.relative_to(run).as_posix()
-            try:
-                odd = oddity(path)
-                if not odd and path.is_file():
-                    entries.append(Entry.of(run, name))
-                elif not odd and path == top and not path.is_dir():
-                    odd = "is not a folder"
-            except OSError as problem:
-                odd = f"cannot be read ({problem.strerror})"
-            problems += [f"{name}: {odd}"] if odd else []
-    return entries, problems
+def _is_statement(name: str) -> bool:
+    match = SIGNATURE.match(name)
+    return match is not None and match["detached"] is not None
 
 
 _HALF = re.compile(r"\.(signoff\.[A-Za-z0-9_.-]+|verdict\.json|waivers\.yml)\.[a-z0-9_]{8}\Z")
@@ -101,13 +64,12 @@ _HALF = re.compile(r"\.(signoff\.[A-Za-z0-9_.-]+|verdict\.json|waivers\.yml)\.[a
 def clear_leftovers(run: Path) -> None:
     """Remove them, so that signing again writes what it would have written. A whole signature stays."""
     for folder in (run, *run.glob("judgements/*"), *run.glob("annex/judgements/*")):
-        for file in folder.glob(".*") if folder.is_dir() and not folder.is_symlink() else ():
+        # the path of the open run directory is a link itself
+        for file in folder.glob(".*") if folder == run or not folder.is_symlink() else ():
             if _HALF.match(file.name) and file.is_file() and not file.is_symlink():
                 file.unlink()
-    names = signature_files(run)
-    signed, _ = named_signatures(names)
+    names = signature_names(run)
     for name in names:
-        statement = name.removesuffix(".sig")
-        alone = name.endswith(".statement.json.sig") and statement not in names
-        if alone or (name == MANIFEST and not signed):
+        alone = name.endswith(".sig") and _is_statement(name[:-4]) and name[:-4] not in names
+        if alone or (name == MANIFEST and not any(map(SIGNATURE.match, names))):
             (run / name).unlink()

@@ -23,7 +23,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import FormatError, VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
-from storqual.inputs.policy import KEY_TYPES, TrustedKey, fingerprint
+from storqual.inputs.policy import KEY_TYPES, TrustedKey, fingerprint, key_blob
 from storqual.run.layout import dump_json
 from storqual.signoff.statement import PAYLOAD_TYPE
 from storqual_core.kit.command import run
@@ -78,15 +78,16 @@ def seal(statement: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def read_payload(data: bytes) -> bytes:
-    """The statement in an envelope, not yet believed. Raises ValueError for bytes that are no envelope of ours.
-
-    Bytes that storqual would write otherwise are refused too: the spare bits of base64 must not carry anything.
-    """
+    """The statement in an envelope, not yet believed. Raises ValueError for bytes that are no envelope of ours."""
     return _parse(data).payload
 
 
 def open_envelope(data: bytes, key: TrustedKey) -> bytes:
-    """The statement in an envelope that `key` signed. Raises ValueError when it did not."""
+    """The statement in an envelope that `key` signed.
+
+    Raises ValueError when it did not, and for any byte that storqual would write otherwise: another field, a further
+    signature, the spare bits of base64 are what nobody signed.
+    """
     envelope = _parse(data)
     public = load_ssh_public_key(key.public.encode())
     try:
@@ -101,6 +102,8 @@ def _parse(data: bytes) -> Envelope:
         envelope = Envelope.from_dict(json.loads(data))
         if envelope.payload_type != PAYLOAD_TYPE or _dump(envelope) != data:
             raise ValueError("it was changed since it was written")
+        if len(envelope.signatures) != 1 or any(one.unrecognized_fields for one in envelope.signatures.values()):
+            raise ValueError("its envelope holds more than one signature, or a field that nobody signed")
     except (FormatError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f"it is not a signed envelope ({problem!r})") from None
     return envelope
@@ -115,6 +118,8 @@ NAMESPACE = "storqual-signoff"
 
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 _WIDTH = 70
+_SSHSIG = b"SSHSIG" + (1).to_bytes(4, "big")
+"""How a signature begins: its magic and its version."""
 _PATIENCE_S = 120.0
 """Somebody may have to touch a token."""
 
@@ -147,7 +152,7 @@ def sign_with_ssh(statement: bytes, key: Path) -> bytes:
 
 def check_ssh_signature(statement: bytes, signature: bytes, key: TrustedKey) -> None:
     """Raise ValueError unless `signature` is one of `key` over `statement` and as ssh-keygen writes it."""
-    if not _canonical(signature):
+    if not _is_as_written(signature, key):
         raise ValueError("it was changed since ssh-keygen wrote it")
     with tempfile.TemporaryDirectory(prefix="storqual-verify-") as folder:
         signers, detached = Path(folder) / "signers", Path(folder) / "signature"
@@ -159,8 +164,11 @@ def check_ssh_signature(statement: bytes, signature: bytes, key: TrustedKey) -> 
         raise ValueError(f"it was not signed with the key of {key.name}, or was changed since")
 
 
-def _canonical(signature: bytes) -> bool:
-    """Whether the armour holds nothing but the signature: spare bits and white space must not carry anything."""
+def _is_as_written(signature: bytes, key: TrustedKey) -> bool:
+    """Whether a signature holds what ssh-keygen writes for that key, and no byte more (OpenSSH, PROTOCOL.sshsig).
+
+    ssh-keygen itself passes over the reserved field, and over bits and spaces that the armour can carry.
+    """
     try:
         lines = signature.decode("ascii").split("\n")
         blob = base64.b64decode("".join(lines[1:-2]), validate=True)
@@ -168,4 +176,15 @@ def _canonical(signature: bytes) -> bool:
         return False
     text = base64.b64encode(blob).decode()
     wrapped = [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
-    return lines == [_BEGIN, *wrapped, _END, ""]
+    kind = key.public.split()[0].encode()
+    # a token adds its flags and its counter, which it signs as well
+    signed = _string(kind) + _string(bytes(64)) + (bytes(5) if kind.startswith(b"sk-") else b"")
+    fields = (key_blob(key.public), NAMESPACE.encode(), b"", b"sha512", signed)
+    expected = _SSHSIG + b"".join(map(_string, fields))
+    known = len(expected) - len(signed) + len(_string(kind)) + 4
+    return lines == [_BEGIN, *wrapped, _END, ""] and len(blob) == len(expected) and blob[:known] == expected[:known]
+
+
+def _string(data: bytes) -> bytes:
+    """A string of SSH (RFC 4251, section 5)."""
+    return len(data).to_bytes(4, "big") + data

@@ -7,15 +7,19 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from storqual.inputs import WAIVERS, load_waivers
+from storqual import __version__
+from storqual.inputs import WAIVERS, load_suite, load_waivers
+from storqual.inputs.policy import Gate
+from storqual.judge.asked import asked_of, metrics_of
 from storqual.judge.entry import Entry
 from storqual.judge.outcome import apply_waivers
 from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.run import Run, sha256_of
+from storqual.run.measurements import measurements
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 _TOLERANCE = 1e-6
@@ -34,60 +38,99 @@ class Judgement:
     sha256: str
 
 
-def acceptable_judgement(run: Run, waivers: Path | None, now: datetime) -> Judgement:
+class JudgedAgain:
+    """Verdicts of a run, made from its files; its samples are read and derived again once, for all of them."""
+
+    def __init__(self, run: Run) -> None:
+        """Read the samples. Raises what `measurements` and `asked_of` raise."""
+        self.run = run
+        suite = load_suite(run.input_file("suite"))
+        self.measured = measurements(run, metrics_of(asked_of(run, suite, Gate())), evidence=True)
+        self._made: dict[tuple[Path | None, datetime], dict[str, Any]] = {}
+
+    def verdict(self, waivers: Path | None, as_of: datetime) -> dict[str, Any]:
+        """The verdict of that moment. Raises BadInputError where there can be none."""
+        if (waivers, as_of) not in self._made:
+            try:
+                made = verdict_of(self.run.path, waivers=waivers, as_of=as_of, measured=self.measured)
+            except BadInputError:
+                raise
+            except StorqualError as problem:
+                lines = str(problem).splitlines()
+                raise BadInputError([f"{self.run.path}: cannot be judged: {line}" for line in lines]) from None
+            self._made[waivers, as_of] = made
+        return self._made[waivers, as_of]
+
+    def differences(self, path: str) -> list[str]:
+        """Where the judgement in the file `path` of the run says something else than the files give, as of its time.
+
+        It is made with the waivers beside it, and every digest under its `inputs` must be that of the file.
+        Raises BadInputError for a file that is no judgement.
+        """
+        stored = read_judgement(self.run, path)
+        again = self.verdict(_waivers_of(self.run, path, stored), datetime.fromisoformat(str(stored["as_of"])))
+        found = [f"{path}: {difference}" for difference in _differences(stored, again)]
+        made_by = (self.run.document.get("versions") or {}).get("storqual")
+        if found and made_by != __version__:
+            found.append(f"{path}: the run was made by storqual {made_by}, and is judged here by {__version__}")
+        return found
+
+    def of_day(self, path: str, day: date) -> dict[str, Any]:
+        """The verdict of the judgement in `path`, as of a day: waivers and baselines age by the day.
+
+        Raises BadInputError.
+        """
+        stored = read_judgement(self.run, path)
+        judged_at = datetime.fromisoformat(str(stored["as_of"]))
+        # midnight, so that everybody who signs on one day signs one judgement
+        moment = judged_at if judged_at.date() == day else datetime.combine(day, time.min, tzinfo=UTC)
+        return self.verdict(_waivers_of(self.run, path, stored), moment)
+
+
+def acceptable_judgement(again: JudgedAgain, waivers: Path | None, now: datetime) -> Judgement:
     """The verdict to sign: `verdict.json` when it passes, else one that `waivers` make pass, written to judgements/.
 
-    Raises BadInputError with every reason against signing: not judged, edited, not passing as of `now`, a failure
-    that no waiver covers, a waiver that is wider than what failed.
+    The caller has held `verdict.json` to the files. Raises BadInputError with every reason against signing: not
+    passing as of `now`, a failure that no waiver covers, a waiver that is wider than what failed.
     """
-    problems = run.verify_inputs()
-    if problems:
-        raise BadInputError(problems)
-    file = run.path / "verdict.json"
-    stored = _stored(run, file)
-    own = file.with_name(WAIVERS) if "waivers" in (stored.get("inputs") or {}) else None
-    judged_at = datetime.fromisoformat(str(stored["as_of"]))
-    again = _judged(run, own, judged_at)
-    problems = [f"{file}: {difference}" for difference in _differences(stored, again)]
-    if problems:
-        raise BadInputError([*problems, f"{file}: judge it again: storqual publish {run.path}"])
-    # midnight, so that everybody who signs on one day signs one judgement
-    today = datetime.combine(now.date(), datetime.min.time(), tzinfo=UTC)
-    # waivers and baselines age by the day: what was judged today need not be judged a third time
-    current = again if again["exit_code"] or judged_at.date() == today.date() else _judged(run, own, today)
+    run, path = again.run, "verdict.json"
+    current = again.of_day(path, now.date())
     if current["exit_code"] == 1 and waivers is not None:
-        accepted = _judged(run, waivers, today)
-        _refuse(run, accepted, waivers, today)
-        return _of_file(run, write_verdict(run.path, accepted, other_rules=True, waivers=waivers))
-    _refuse(run, current, own, today)
-    return _of_file(run, file)
+        today = datetime.combine(now.date(), time.min, tzinfo=UTC)
+        accepted = again.verdict(waivers, today)
+        _refuse(run, accepted, waivers, now)
+        written = write_verdict(run.path, accepted, other_rules=True, waivers=waivers)
+        path = written.relative_to(run.path).as_posix()
+    else:
+        _refuse(run, current, _waivers_of(run, path, read_judgement(run, path)), now)
+    data = (run.path / path).read_bytes()
+    return Judgement(json.loads(data), path, sha256_of(data))
 
 
-def _stored(run: Run, file: Path) -> dict[str, Any]:
+def read_judgement(run: Run, path: str) -> dict[str, Any]:
+    """The judgement in a file of a run, not yet believed. Raises BadInputError for a file that holds none."""
+    file = run.path / path
     try:
         verdict = json.loads(file.read_bytes())
         complete = {"outcome", "exit_code"} <= verdict.keys() and all(entry.keys() for entry in verdict["criteria"])
-        datetime.fromisoformat(verdict["as_of"])
+        complete = complete and isinstance(verdict["inputs"], dict)
+        complete = complete and datetime.fromisoformat(verdict["as_of"]).tzinfo is not None
     except FileNotFoundError:
         remedy = f"judge it first: storqual publish {run.path}"
         raise BadInputError([f"{file}: this run has no verdict; {remedy}"]) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         complete = False
     if not complete:
         raise BadInputError([f"{file}: this file holds no verdict of `storqual judge`"])
     return dict(verdict)
 
 
-def _judged(run: Run, waivers: Path | None, as_of: datetime) -> dict[str, Any]:
-    try:
-        return verdict_of(run.path, waivers=waivers, as_of=as_of)
-    except BadInputError:
-        raise
-    except StorqualError as problem:
-        raise BadInputError([f"{run.path}: cannot be judged: {line}" for line in str(problem).splitlines()]) from None
+def _waivers_of(run: Run, path: str, stored: Mapping[str, Any]) -> Path | None:
+    """The waivers beside a judgement that was made with some; it names their digest."""
+    return (run.path / path).with_name(WAIVERS) if "waivers" in stored["inputs"] else None
 
 
-def _refuse(run: Run, verdict: Mapping[str, Any], waivers: Path | None, today: datetime) -> None:
+def _refuse(run: Run, verdict: Mapping[str, Any], waivers: Path | None, now: datetime) -> None:
     """Raise BadInputError when this verdict does not pass, or passes by a waiver that accepts more than failed."""
     problems = []
     if verdict["exit_code"] != 0:
@@ -100,7 +143,7 @@ def _refuse(run: Run, verdict: Mapping[str, Any], waivers: Path | None, today: d
             load_waivers(waivers),
             drop=run.arms["candidate"].drop,
             suite=run.suite.name,
-            today=today.date(),
+            today=now.date(),
         )
         problems += [f"{waivers}: {doubt.text}; narrow it to them" for doubt in doubts if doubt.kind == "wide"]
     if problems:
@@ -112,11 +155,6 @@ def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
     if code == 1:
         return f"{reason}; give waivers that cover every failure (--waivers)"
     return f"{reason}; a run that could not be judged can be neither signed nor waived; repeat or resume it"
-
-
-def _of_file(run: Run, path: Path) -> Judgement:
-    data = path.read_bytes()
-    return Judgement(json.loads(data), path.relative_to(run.path).as_posix(), sha256_of(data))
 
 
 def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:

@@ -4,9 +4,6 @@
 It covers everything but the signatures themselves and `annex/`, the one folder for what comes after signing. Of a
 file it keeps the bytes and whether it may be executed. Whatever would let its content change unseen (links, a second
 name, write permission for everybody) or makes it more than a file is refused, whenever it is looked at.
-
-Manifests of schema 1 left `judgements/` out, and knew no folders, second names or permissions: runs that were signed
-by those rules are checked by them.
 """
 
 from __future__ import annotations
@@ -15,17 +12,18 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from storqual.run.layout import ANNEX, dump_json, sha256_of
 from storqual_core.kit.errors import BadInputError
 
-MANIFEST = "signoff.manifest.json"
 SCHEMA = "storqual.manifest/2"
-FIRST_SCHEMA = "storqual.manifest/1"
+RULES = f"{SCHEMA}: files, folders, permissions, links and second names"
+"""By what a run directory is compared with its manifest, for people."""
 _LINES = ".jsonl"
 
 
@@ -42,7 +40,9 @@ class Entry:
     @classmethod
     def of(cls, run: Path, path: str) -> Entry:
         """The entry of a file as it is now. Raises OSError."""
-        with (run / path).open("rb") as file:
+        # what took the place of a file since it was looked at is not followed and does not block
+        handle = os.open(run / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
             executable = bool(os.fstat(file.fileno()).st_mode & 0o111) or None
@@ -68,68 +68,128 @@ def _sorted_digest(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a signature is about: files and folders, and by which rules a directory is compared with them."""
+    """What a signature is about: every file and folder."""
 
-    schema: str
     files: tuple[Entry, ...]
     folders: tuple[str, ...] = ()
 
-    @property
-    def first_rules(self) -> bool:
-        """Whether it was made by schema 1."""
-        return self.schema == FIRST_SCHEMA
 
-    @property
-    def rules(self) -> str:
-        """By what a run directory is compared with it, for people."""
-        if self.first_rules:
-            return f"{FIRST_SCHEMA}: files and links; not folders, permissions, second names or `judgements/`"
-        return f"{SCHEMA}: files, folders, permissions, links and second names"
+@dataclass
+class Listing:
+    """A run directory as it was looked at.
 
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Something in a run directory; `odd` says why it is no plain file or folder that is its owner's alone."""
-
-    path: str
-    folder: bool
-    odd: str
-
-
-def list_files(run: Path) -> Manifest:
-    """Every file and folder that a signature is about, in the order of their paths.
-
-    Raises BadInputError for what is no plain file or folder, or can be changed by another name or by anybody.
+    `annex` are the files that were added after signing, `signatures` the digests of the files at its top whose names
+    begin with `signoff`; neither are among `files` and `folders`, which a signature is about. `odd` says by path why
+    something is no plain file or folder that is its owner's alone, `.` for the run directory itself. Two listings of
+    one folder are equal when nothing was changed between them, not even changed and changed back: `stamps` has the
+    inode and the change time, which no user can set.
     """
-    found = list(_walk(run, ""))
-    problems = [f"{run / one.path}: {one.odd}, expected plain files in a run directory" for one in found if one.odd]
-    if problems:
-        raise BadInputError(problems)
-    files = sorted(one.path for one in found if not one.folder)
-    return Manifest(
-        SCHEMA, tuple(Entry.of(run, path) for path in files), tuple(sorted(one.path for one in found if one.folder))
-    )
+
+    files: dict[str, Entry] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    annex: dict[str, Entry] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
+    stamps: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is odd, a sentence each."""
+        return [f"{path}: {self.odd[path]}" for path in sorted(self.odd)]
+
+    @property
+    def manifest(self) -> Manifest:
+        """What a signature on it would be about."""
+        return Manifest(tuple(self.files[path] for path in sorted(self.files)), tuple(sorted(self.folders)))
 
 
-def _walk(run: Path, folder: str) -> Iterator[_Found]:
-    """What lies below `folder`, but for signatures and the annex; folders are gone into, links are not."""
-    with os.scandir(run / folder) as entries:
+_TICK_NS = 20_000_000
+"""Twice the coarsest step of a file system's clock on Linux: within it a change leaves no other change time."""
+
+
+def look(run: Path) -> Listing:
+    """Every file and folder of a run directory as it is now. Raises OSError for a directory that cannot be read."""
+    listing = Listing()
+    top = run.stat()
+    listing.stamps["."] = _stamp(top)
+    if top.st_mode & stat.S_IWOTH:
+        listing.odd["."] = f"the run directory {_FOR_ANYBODY}"
+    plain = _plain_files(run, listing)
+    if max(changed for _, _, changed, *_ in listing.stamps.values()) > time.time_ns() - _TICK_NS:
+        time.sleep(_TICK_NS / 1e9)
+    for path in plain:
+        try:
+            entry = Entry.of(run, path)
+        except OSError as problem:
+            listing.odd[path] = f"cannot be read ({problem.strerror})"
+            continue
+        if path.startswith(f"{ANNEX}/"):
+            listing.annex[path] = entry
+        elif _is_of_sign_off(path):
+            listing.signatures[path] = entry.sha256
+        else:
+            listing.files[path] = entry
+    return listing
+
+
+def _plain_files(run: Path, listing: Listing) -> list[str]:
+    """Put folders and what is odd below `run` into `listing`; links are not gone into. The paths of plain files."""
+    found: list[str] = []
+    left = [""]
+    while left:
+        folder = left.pop()
+        try:
+            entries = sorted(os.scandir(run / folder), key=lambda entry: entry.name)
+        except OSError as problem:
+            if not folder:
+                raise
+            listing.odd[folder.rstrip("/")] = f"cannot be read ({problem.strerror})"
+            continue
         for entry in entries:
             path = f"{folder}{entry.name}"
-            inside = entry.is_dir(follow_symlinks=False)
-            if not folder and ((entry.name.startswith("signoff") and not inside) or entry.name == ANNEX):
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError as problem:
+                listing.odd[path] = f"cannot be read ({problem.strerror})"
                 continue
-            yield _Found(path, inside, oddity(run / path))
-            if inside:
-                yield from _walk(run, f"{path}/")
+            listing.stamps[path] = _stamp(status)
+            inside = stat.S_ISDIR(status.st_mode)
+            odd = oddity(status) or _odd_name(path, status)
+            if odd:
+                listing.odd[path] = odd
+            elif not inside:
+                found.append(path)
+            elif path.partition("/")[0] != ANNEX:
+                listing.folders.append(path)
+            left += [f"{path}/"] if inside else []
+    return found
+
+
+def _is_of_sign_off(path: str) -> bool:
+    """Whether something is at the top of a run directory and is called like a part of a sign-off."""
+    return path.startswith("signoff") and "/" not in path
+
+
+def _odd_name(path: str, status: os.stat_result) -> str:
+    """Why something cannot be what it is called; empty when it can."""
+    folder = stat.S_ISDIR(status.st_mode)
+    if path == ANNEX and not folder:
+        return "is not a folder"
+    if not _is_of_sign_off(path):
+        return ""
+    return "is a folder with the name of a signature" if folder else "is executable" * bool(status.st_mode & 0o111)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mode, status.st_size
 
 
 _SPECIAL_RIGHTS = stat.S_ISUID | stat.S_ISGID
+_FOR_ANYBODY = "can be written by anyone"
 
 
-def oddity(path: Path) -> str:
-    """Why `path` is no plain file or folder that is its owner's alone; empty when it is. Raises OSError."""
-    status = path.lstat()
+def oddity(status: os.stat_result) -> str:
+    """Why something (not followed) is no plain file or folder that is its owner's alone; empty when it is."""
     folder = stat.S_ISDIR(status.st_mode)
     if not folder and not stat.S_ISREG(status.st_mode):
         return "is a link or a special file"
@@ -137,52 +197,58 @@ def oddity(path: Path) -> str:
         return "is a hard link: it has another name, through which it can be changed"
     if not folder and status.st_mode & _SPECIAL_RIGHTS:
         return "runs with the rights of its owner or group (setuid or setgid)"
-    if status.st_mode & stat.S_IWOTH:
-        return "can be written by anyone"
-    return ""
+    return _FOR_ANYBODY if status.st_mode & stat.S_IWOTH else ""
+
+
+def list_files(run: Path) -> Manifest:
+    """Every file and folder that a signature is about, in the order of their paths.
+
+    Raises BadInputError for what is no plain file or folder, or can be changed by another name or by anybody.
+    """
+    listing = look(run)
+    if listing.odd:
+        expected = "expected plain files in a run directory"
+        raise BadInputError([f"{run / path}: {listing.odd[path]}, {expected}" for path in sorted(listing.odd)])
+    return listing.manifest
 
 
 def dump_manifest(run: str, manifest: Manifest) -> bytes:
     """The manifest as bytes; equal directories give equal bytes."""
     files = [entry.to_json() for entry in manifest.files]
     # a name that is no UTF-8 must survive: other than in the run's own files, everything is written in ASCII
-    document = {"schema": manifest.schema, "run": run, "files": files, "folders": list(manifest.folders)}
-    return dump_json(document, ascii_only=True)
+    return dump_json(
+        {"schema": SCHEMA, "run": run, "files": files, "folders": list(manifest.folders)}, ascii_only=True
+    )
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """A manifest, of this schema or of the first. Raises ValueError for bytes that are none."""
+    """A manifest as storqual writes it. Raises ValueError for any other bytes."""
     try:
         document = json.loads(data)
-        schema = document["schema"]
-        if schema not in (SCHEMA, FIRST_SCHEMA):
-            raise ValueError(f"found schema {schema!r}, expected {SCHEMA!r}")
-        files = tuple(Entry.from_json(entry) for entry in document["files"])
-        folders = () if schema == FIRST_SCHEMA else tuple(str(folder) for folder in document["folders"])
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"found schema {document['schema']!r}, expected {SCHEMA!r}")
+        manifest = Manifest(
+            tuple(Entry.from_json(entry) for entry in document["files"]),
+            tuple(str(folder) for folder in document["folders"]),
+        )
+        same = dump_manifest(document["run"], manifest) == data
     except (KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f"this is not a manifest ({problem!r})") from None
-    return Manifest(schema, files, folders)
+    if not same:
+        raise ValueError("it is not written as storqual writes it")
+    return manifest
 
 
-def manifest_differences(run: Path, signed: Manifest) -> list[str]:
-    """What is no longer as it was signed, a sentence for each file or folder; empty when all is."""
+def manifest_differences(listing: Listing, signed: Manifest) -> list[str]:
+    """What is no longer as it was signed, or is odd, a sentence for each file or folder; empty when all is well."""
     before = {entry.path: entry for entry in signed.files}
-    plain: dict[str, Entry] = {}
-    said: dict[str, str] = {}
-    folders = set()
-    for one in _seen_by(run, signed):
-        try:
-            if one.folder and not one.odd:
-                folders.add(one.path)
-            elif one.odd:
-                said[one.path] = one.odd if one.path in before else f"was added: it {one.odd}"
-            else:
-                plain[one.path] = Entry.of(run, one.path)
-        except OSError as problem:
-            said[one.path] = f"cannot be read ({problem.strerror})"
-    missing = {path for path in before if path not in plain and path not in said}
+    known = {".", *before, *signed.folders}
+    # of what a signature is not about, nothing was added
+    known |= {path for path in listing.odd if _is_of_sign_off(path) or path.partition("/")[0] == ANNEX}
+    said = {path: odd if path in known else f"was added: it {odd}" for path, odd in listing.odd.items()}
+    missing = {path for path in before if path not in listing.files and path not in said}
     by_digest = {before[path].sha256: path for path in sorted(missing, reverse=True)}
-    for path, now in plain.items():
+    for path, now in listing.files.items():
         then = before.get(path)
         if then is None:
             old = by_digest.pop(now.sha256, None)
@@ -194,24 +260,9 @@ def manifest_differences(run: Path, signed: Manifest) -> list[str]:
         elif now.sha256 != then.sha256:
             same = now.sorted_sha256 is not None and now.sorted_sha256 == then.sorted_sha256
             said[path] = "was changed: its lines are in another order" if same else "was changed"
-        elif now.executable != then.executable and not signed.first_rules:
+        elif now.executable != then.executable:
             said[path] = "is executable now" if now.executable else "is no longer executable"
     said.update(dict.fromkeys(missing, "is missing"))
-    if not signed.first_rules:
-        said.update(dict.fromkeys(folders.difference(signed.folders), "was added (a folder)"))
-        said.update(dict.fromkeys(set(signed.folders).difference(folders, said), "is missing (a folder)"))
+    said.update(dict.fromkeys(set(listing.folders).difference(signed.folders), "was added (a folder)"))
+    said.update(dict.fromkeys(set(signed.folders).difference(listing.folders, said), "is missing (a folder)"))
     return [f"{path}: {said[path]}" for path in sorted(said)]
-
-
-def _seen_by(run: Path, signed: Manifest) -> Iterator[_Found]:
-    """What the rules of a manifest look at."""
-    for one in _walk(run, ""):
-        if not signed.first_rules:
-            yield one
-        elif not one.folder and not one.path.startswith(("judgements/", "signoff")):
-            path = run / one.path
-            yield _Found(one.path, one.folder, "is a link or a special file" if _no_file(path) else "")
-
-
-def _no_file(path: Path) -> bool:
-    return not stat.S_ISREG(path.lstat().st_mode)

@@ -4,24 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.judge.outcome import used_waivers, with_waivers
-from storqual.robustness.follows import trial_findings
-from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
+from storqual.run import Run, read_run, sha256_of, write_bytes
+from storqual.run.layout import MANIFEST, locked
+from storqual.run.published import PUBLISHED
 from storqual.signoff.beside import clear_leftovers, envelope_name, statement_name
 from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
-from storqual.signoff.exports import export_findings
+from storqual.signoff.findings import Examined, examine, release_findings
 from storqual.signoff.judgement import Judgement, acceptable_judgement
-from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
+from storqual.signoff.manifest import dump_manifest, look
 from storqual.signoff.signature import validity_problem
 from storqual.signoff.statement import Signer, dump_statement, make_statement
-from storqual.signoff.verify import Terms, terms_of, verify_run
+from storqual.signoff.verify import Terms, check_signatures, terms_of
 from storqual_core.kit.errors import BadInputError
+
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -61,44 +64,42 @@ class Signed:
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
-        return {
-            "run": self.run,
-            "outcome": self.outcome,
-            "role": self.role,
-            "name": self.name,
-            "key": self.key,
-            "files": list(self.files),
-            "missing": list(self.missing),
-            "policy": self.policy,
-            "waivers": self.waivers,
-            "told": self.told,
-        }
+        return asdict(self)
 
 
 def sign_run(request: SignRequest) -> Signed:
     """Sign; nothing is written when anything speaks against it.
 
+    From the first look to the signature the run is one open folder, which no other writer of this product touches.
+    It is listed, judged and listed again: what is signed is what was judged, or nothing.
+
     Raises BadInputError with every reason: an unknown, expired or wrong-role key, a second signature of one person, a
-    run that changed since the first signature, a verdict that does not pass (see `acceptable_judgement`).
+    run that changed since the first signature, whatever `verify_run` would find wrong with it, a verdict that does
+    not pass (see `acceptable_judgement`).
     """
-    run = read_run(request.run)
+    with locked(request.run, signed=True) as folder:
+        return _sign(request, folder)
+
+
+def _sign(request: SignRequest, folder: Path) -> Signed:
+    run = read_run(folder)
     now = (request.now or datetime.now(UTC)).astimezone(UTC)
     private = None if request.ssh else load_private_key(request.key, request.passphrase)
     line = read_public_key(request.key) if private is None else public_line(private)
     trust = load_trust(request.trusted)
     terms = terms_of(run, request.trusted, trust)
     who, role = _who(run, line, request, trust.keys, terms, now)
-    clear_leftovers(run.path)
-    before = _earlier(run, request.trusted, who, role, now)
-    judgement = acceptable_judgement(run, request.waivers, now)
-    _check_report(run, judgement, request.waivers)
-    problems = [f"{run.path / told}; write it again: storqual publish {run.path}" for told in export_findings(run)]
-    problems += [f"{run.path / told}" for told in trial_findings(run)]
-    if problems:
-        raise BadInputError(problems)
-    # a further signature is about what the first one is about, by the rules of its time
-    signed = is_signed(run.path)
-    manifest = (run.path / MANIFEST).read_bytes() if signed else dump_manifest(run.name, list_files(run.path))
+    clear_leftovers(folder)
+    for _ in range(_ATTEMPTS):
+        examined = examine(folder)
+        before, judgement = _to_sign(examined, request.waivers, trust.keys, who, role, now)
+        # writing a judgement that waivers made pass is a change as well, and is there the second time
+        if look(folder) == examined.listing:
+            break
+    else:
+        raise BadInputError([f"{folder}: the run was changed while it was judged; nothing was signed: sign it again"])
+    # a further signature is about what the first one is about
+    manifest = dump_manifest(run.name, examined.listing.manifest)
     signer = Signer(who.name, role, who.id, now.isoformat(timespec="seconds").replace("+00:00", "Z"))
     statement = dump_statement(
         make_statement(
@@ -115,9 +116,8 @@ def sign_run(request: SignRequest) -> Signed:
         name = statement_name(role)
         # the signature first: with the statement there it counts
         files = {f"{name}.sig": sign_with_ssh(statement, request.key), name: statement}
-    write_bytes(run.path / MANIFEST, manifest)
-    for name, data in files.items():
-        write_bytes(run.path / name, data)
+    for name, data in {MANIFEST: manifest, **files}.items():
+        write_bytes(folder / name, data)
     return Signed(
         run=run.name,
         outcome=str(judgement.verdict["outcome"]),
@@ -130,6 +130,41 @@ def sign_run(request: SignRequest) -> Signed:
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
         told=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
     )
+
+
+def _to_sign(
+    examined: Examined, waivers: Path | None, trusted: Sequence[TrustedKey], who: TrustedKey, role: str, now: datetime
+) -> tuple[dict[str, str], Judgement]:
+    """Names by role of those who signed before, and the judgement to sign.
+
+    Raises BadInputError for whatever a verification of the signed run would find, and for a second signature.
+    """
+    keys = {key.id: key for key in trusted}
+    problems = list(examined.problems)
+    earlier = check_signatures(examined, keys, now)
+    problems += [f"{one.signature.file}: {one.signature.problem}" for one in earlier if one.signature.problem]
+    names = {one.signature.role: one.signature.name for one in earlier if not one.signature.problem}
+    if role in names:
+        problems.append(f"{names[role]} has already signed as {role}")
+    elif who.name in names.values():
+        problems.append(f"{who.name} has already signed; another person must sign as {role}")
+    _refuse(examined.folder, problems)
+    assert examined.judged is not None  # noqa: S101 - without a problem the run was judged
+    judgement = acceptable_judgement(examined.judged, waivers, now)
+    signed = [(judgement.path, judgement.sha256, now.date()), *(one.judgement for one in earlier)]
+    _refuse(examined.folder, release_findings(examined, signed), waivers)
+    return names, judgement
+
+
+def _refuse(run: Path, problems: Sequence[str], waivers: Path | None = None) -> None:
+    """Raise BadInputError with what speaks against signing, and with what mends files that are made from others."""
+    if not problems:
+        return
+    lines = [f"{run}/{told}" for told in problems]
+    if any(told.partition(": ")[0] in PUBLISHED for told in problems):
+        again = f"storqual publish {run}" + (f" --waivers {waivers}" if waivers is not None else "")
+        lines.append(f"{run}: verdict, report and exports are written again by: {again}")
+    raise BadInputError(lines)
 
 
 def _who(
@@ -159,6 +194,8 @@ def _role_problem(who: TrustedKey, request: SignRequest, terms: Terms) -> str:
     if role is not None and role not in who.role:
         remedy = f"add {role} to `role` of that key there, or sign as {own}"
         return f"{request.trusted}: the key of {who.name} is listed as {own}, not as {role}; {remedy}"
+    if envelope_name(role or "") == MANIFEST:
+        return f"--role {role}: a signature in this role would have the name of the manifest; choose another role"
     if role is not None:
         # one that nobody asks for is that of a co-signer, who counts for no other
         return ""
@@ -170,33 +207,3 @@ def _role_problem(who: TrustedKey, request: SignRequest, terms: Terms) -> str:
         choice = " or ".join(f"--role {one}" for one in fitting)
         return f"{request.trusted}: the key of {who.name} is listed as {own}; choose one with {choice}"
     return ""
-
-
-def _earlier(run: Run, trusted: Path, who: TrustedKey, role: str, now: datetime) -> dict[str, str]:
-    """Names by role of those who signed before. Raises BadInputError when their signatures no longer hold."""
-    if not is_signed(run.path):
-        return {}
-    found = verify_run(run.path, trusted, as_of=now)
-    problems = list(found.damage)
-    names = {one.role: one.name for one in found.signatures if not one.problem}
-    if role in names:
-        problems.append(f"{run.name}: {names[role]} has already signed as {role}")
-    elif who.name in names.values():
-        problems.append(f"{run.name}: {who.name} has already signed; another person must sign as {role}")
-    if problems:
-        raise BadInputError(problems)
-    return names
-
-
-def _check_report(run: Run, judgement: Judgement, waivers: Path | None) -> None:
-    """A report is what people read before they sign: it must tell the judgement that is signed. Raises BadInputError.
-
-    A run that somebody signed keeps the report that was signed with it.
-    """
-    report = run.path / "report.html"
-    if not report.is_file() or is_signed(run.path):
-        return
-    if judgement.sha256 not in report.read_text(encoding="utf-8", errors="replace"):
-        accepted = f" --waivers {waivers}" if waivers is not None else ""
-        remedy = f"write it again: storqual publish {run.path}{accepted}"
-        raise BadInputError([f"{report}: this report is of another verdict than the one to sign; {remedy}"])

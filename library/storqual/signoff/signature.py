@@ -7,17 +7,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from storqual.inputs.policy import TrustedKey
 from storqual.run import Run, sha256_of
-from storqual.run.layout import ANNEX
-from storqual.signoff.beside import Named, named_signatures, signature_files
+from storqual.run.layout import ANNEX, MANIFEST
+from storqual.signoff.beside import Named, named_signatures, signature_names
 from storqual.signoff.envelope import check_ssh_signature, open_envelope, read_payload
-from storqual.signoff.manifest import MANIFEST
-from storqual.signoff.statement import parse_statement, statement_difference, statement_rules
+from storqual.signoff.statement import parse_statement, statement_difference
 from storqual_core.kit.errors import StorqualError
 
 _RELEASABLE = ("PASS", "MARGINAL")
@@ -39,11 +38,14 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A signature, the waivers that its statement rests on and its rules; they count as little as it does."""
+    """A signature, the waivers that its statement rests on and the judgement that it is about.
+
+    They count as little as it does. The judgement is `(path, SHA-256, day of signing)`.
+    """
 
     signature: Signature
     waivers: tuple[Mapping[str, Any], ...] = ()
-    rules: str = ""
+    judgement: tuple[str, str, date] = ("", "", date.min)
 
 
 def validity_problem(key: TrustedKey, day: date) -> str:
@@ -58,7 +60,7 @@ def validity_problem(key: TrustedKey, day: date) -> str:
 def signatures_told(path: Path) -> list[str]:
     """Who says to have signed a run, a line each, for people who read its report; nothing of it is checked here."""
     lines = []
-    for named in named_signatures(signature_files(path))[0]:
+    for named in named_signatures(signature_names(path))[0]:
         try:
             data = (path / named.file).read_bytes()
             said = parse_statement(read_payload(data) if named.detached is None else data)
@@ -81,7 +83,7 @@ def check_signature(
     """
     role, name, key, signed_at, outcome = named.role, "", "", "", ""
     waivers: tuple[Mapping[str, Any], ...] = ()
-    rules = ""
+    judgement = ("", "", date.min)
     try:
         data = (path / named.file).read_bytes()
         said = parse_statement(read_payload(data) if named.detached is None else data)
@@ -93,12 +95,14 @@ def check_signature(
         else:
             _check_detached(data, path / named.detached, trusted)
         # from here on the statement is what this person said
-        waivers, rules = tuple(said["waivers"]), statement_rules(said["schema"])
+        waivers = tuple(said["waivers"])
         problem = _of_signer(said, named, trusted, moment) or _of_run(said, path, digest=digest, run=run)
         problem = problem or _expired_waiver(waivers, moment.date())
+        named_by = said["judgement"]
+        judgement = (named_by["path"], named_by["sha256"], datetime.fromisoformat(signed_at).astimezone(UTC).date())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StorqualError) as broken:
         problem = str(broken)
-    return Checked(Signature(named.file, role, name, key, signed_at, outcome, problem), waivers, rules)
+    return Checked(Signature(named.file, role, name, key, signed_at, outcome, problem), waivers, judgement)
 
 
 def _trusted(keys: Mapping[str, TrustedKey], name: str) -> TrustedKey:

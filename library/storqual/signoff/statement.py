@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.run import Run
-from storqual.run.layout import dump_json
-from storqual.signoff.manifest import MANIFEST
+from storqual.run.layout import MANIFEST, dump_json
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 OWN = "storqual"
 SCHEMA = "storqual.signoff/2"
-"""Of storqual's own part; the first schema did not say what the benches were, and had no name."""
+"""Of storqual's own part."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _NAMES = ("file", "path", "package", "name")
@@ -46,13 +45,12 @@ def make_statement(
     *,
     manifest: str,
     judgement: Mapping[str, str],
-    schema: str | None = SCHEMA,
 ) -> dict[str, Any]:
     """The statement about `run`; `verdict` is the one that is accepted, `judgement` its file and digest.
 
     `manifest` is the SHA-256 of the manifest. Every criterion is in one of the lists of tests; a waived failure and
-    a marginal pass are warnings, and so is whatever was only informative and did not pass. `schema` None makes one of
-    the first schema. Raises KeyError, TypeError or AttributeError for a verdict that is none.
+    a marginal pass are warnings, and so is whatever was only informative and did not pass. Raises KeyError, TypeError
+    or AttributeError for a verdict that is none.
     """
     passed: list[str] = []
     warned: list[str] = []
@@ -69,7 +67,6 @@ def make_statement(
         for entry in verdict["criteria"]
         if entry["waiver"]
     ]
-    kinds = {} if schema is None else {"schema": schema, "benches": kinds_of(run)}
     result = "FAILED" if verdict["exit_code"] else "WARNED" if verdict["outcome"] != "PASS" or waivers else "PASSED"
     return {
         "_type": STATEMENT_TYPE,
@@ -87,7 +84,8 @@ def make_statement(
             "warnedTests": warned,
             "failedTests": failed,
             OWN: {
-                **kinds,
+                "schema": SCHEMA,
+                "benches": kinds_of(run),
                 "run": run.name,
                 "outcome": verdict["outcome"],
                 "judged_as_of": verdict["as_of"],
@@ -114,13 +112,14 @@ def parse_statement(data: bytes) -> dict[str, Any]:
     """A statement of ours: subjects by name, and storqual's own part. Raises ValueError for anything else."""
     try:
         document = json.loads(data)
+        if dump_statement(document) != data:
+            raise ValueError("it is not written as storqual writes it")
         if (document["_type"], document["predicateType"]) != (STATEMENT_TYPE, PREDICATE_TYPE):
             raise ValueError("it is not an in-toto statement about a test result")
         own = document["predicate"][OWN]
         signer = own["signer"]
         return {
             "document": document,
-            "schema": own.get("schema"),
             "subjects": {entry["name"]: entry["digest"]["sha256"] for entry in document["subject"]},
             "signer": Signer(str(signer["name"]), str(signer["role"]), str(signer["key"]), str(own["signed_at"])),
             "run": str(own["run"]),
@@ -130,13 +129,6 @@ def parse_statement(data: bytes) -> dict[str, Any]:
         }
     except (KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f"it lacks a field ({problem!r})") from None
-
-
-def statement_rules(schema: str | None) -> str:
-    """By what a statement of that schema is compared with its run, for people."""
-    if schema is None:
-        return "the first schema of a statement, which has no name: all but what the benches were"
-    return f"{SCHEMA}: all that it says, and what the benches were"
 
 
 def statement_difference(said: Mapping[str, Any], run: Run, verdict: Mapping[str, Any]) -> str:
@@ -152,7 +144,6 @@ def statement_difference(said: Mapping[str, Any], run: Run, verdict: Mapping[str
         said["signer"],
         manifest=said["subjects"].get(MANIFEST, ""),
         judgement=said["judgement"],
-        schema=said["schema"],
     )
     for name, part, wanted in (
         ("", document, {**expected, "predicate": None}),

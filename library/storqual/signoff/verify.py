@@ -6,30 +6,30 @@ The terms are the verifier's: who must sign a run and what it must have been mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from storqual.inputs import load_gate
-from storqual.inputs.policy import Requirement, Trust, load_trust
+from storqual.inputs.policy import Requirement, Trust, TrustedKey, load_trust
 from storqual.judge.asked import optional_input
 from storqual.judge.outcome import required_roles, with_waivers
-from storqual.robustness.follows import trial_findings
-from storqual.run import Run, read_run, sha256_of
+from storqual.run import Run
 from storqual.run.evidence import is_derived, rules_of
-from storqual.run.published import run_findings
+from storqual.run.layout import opened
 from storqual.signoff.annex import AnnexNote, annex_notes
-from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
-from storqual.signoff.exports import export_findings
-from storqual.signoff.manifest import MANIFEST, Entry, Manifest, manifest_differences, parse_manifest
+from storqual.signoff.findings import Examined, examine, release_findings
+from storqual.signoff.manifest import RULES, Entry, look
 from storqual.signoff.signature import Checked, Signature, check_signature
 from storqual.signoff.statement import kinds_of
 from storqual.witness import check_witness
 from storqual_core.kit.errors import BadInputError, StorqualError
 
+_ATTEMPTS = 3
+"""Somebody may sign, or add a note, while a run is verified."""
 OPTION = "--require-role"
 _MEASURED_ON = {"virtual": "emulated hardware", "local": "files"}
 
@@ -125,7 +125,7 @@ class Verification:
 
     It is valid when there is no problem, and a release when nothing is `withheld` besides: reasons why signatures
     that hold are no release. `files` is how many files the manifest covers, `rules` by which they were compared,
-    `statements` by which the signatures that count, `evidence` by which the run was held to its evidence,
+    `evidence` by which the run was held to its evidence,
     `waivers` the failures that somebody accepted, `accepted` by which waivers, `annex` what was added after signing,
     `notes` the signed notes among it, `co_signers` who signed in a role that nobody asks for.
     """
@@ -137,7 +137,6 @@ class Verification:
     required: tuple[str, ...]
     policy: str
     rules: str
-    statements: tuple[str, ...]
     evidence: str
     witness: str
     signatures: tuple[Signature, ...]
@@ -199,7 +198,6 @@ class Verification:
             "missing": list(self.missing),
             "signatures": [{name: getattr(one, name) for name in names} for one in self.signatures],
             "rules": self.rules,
-            "statements": list(self.statements),
             "evidence": self.evidence,
             "witness": self.witness,
             "files": self.files,
@@ -231,44 +229,59 @@ def verify_run(
         raise BadInputError([f"{path}: no such run directory"])
     trust = load_trust(trusted)
     moment = (as_of or datetime.now(UTC)).astimezone(UTC)
-    names = signature_files(path)
-    digest, manifest, problems = _manifest(path) if names else ("", None, [])
-    problems += odd_files(path, names) if manifest is not None and not manifest.first_rules else []
-    annex, odd = added_since(path, manifest)
-    found, strange = named_signatures(names)
-    run, wrong = _run(path)
+    with opened(path) as folder:
+        for _ in range(_ATTEMPTS):
+            examined = examine(folder)
+            made = _verified(examined, trusted, trust, moment, require_roles, allow_virtual, witness)
+            made = replace(made, damage=tuple(one.replace(str(folder), str(path)) for one in made.damage))
+            if look(folder) == examined.listing:
+                return made
+    # somebody wrote to it each time; what was read may belong to no state that it ever had
+    return replace(made, damage=(*made.damage, "the run was changed while it was verified; verify it again"))
+
+
+def _verified(
+    examined: Examined,
+    trusted: Path,
+    trust: Trust,
+    moment: datetime,
+    require_roles: Sequence[str],
+    allow_virtual: bool,
+    witness: str | None,
+) -> Verification:
+    folder, run, problems = examined.folder, examined.run, list(examined.problems)
     terms = Terms((), "", of_verifier=False, problems=())
     if run is not None:
         try:
             terms = terms_of(run, trusted, trust, require_roles)
         except StorqualError as problem:
-            wrong += _lines(path, problem)
+            problems += [line.removeprefix(f"{folder}/") for line in str(problem).splitlines()]
     keys = {key.id: key for key in trust.keys}
-    checked = [check_signature(path, one, keys, moment, digest=digest, run=run) for one in found]
-    problems += [*strange, *odd, *wrong, *run_findings(path), *terms.problems]
-    problems += [] if run is None else [*export_findings(run), *trial_findings(run)]
-    problems += [] if witness is None else check_witness(path, witness)
+    checked = check_signatures(examined, keys, moment)
+    problems += terms.problems
+    problems += [] if witness is None else check_witness(folder, witness)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]
-    notes = annex_notes(path, keys, moment)
+    problems += release_findings(examined, [one.judgement for one in valid])
+    # what is odd there was told, and is not opened
+    notes = () if examined.listing.odd else annex_notes(folder, keys, moment)
     problems += [f"{one.file}: {one.problem}" for one in notes if one.problem]
     problems += _same_person(one.signature for one in valid) + _other_outcome(one.signature for one in valid)
     return Verification(
-        run=path.resolve().name if run is None else run.name,
+        run=folder.resolve().name if run is None else run.name,
         candidate="" if run is None else run.arms["candidate"].drop,
         kinds={} if run is None else kinds_of(run),
         as_of=moment.isoformat(timespec="seconds").replace("+00:00", "Z"),
         required=terms.roles,
         policy=terms.policy,
-        rules="" if manifest is None else manifest.rules,
-        statements=tuple(dict.fromkeys(one.rules for one in valid)),
+        rules="" if examined.manifest is None else RULES,
         evidence="" if run is None else rules_of(run),
         witness=witness or "",
         signatures=tuple(one.signature for one in checked),
         waivers=_waivers(valid),
         accepted=with_waivers(waiver for one in valid for waiver in one.waivers),
-        files=0 if manifest is None else len(manifest.files),
-        annex=tuple(annex),
+        files=0 if examined.manifest is None else len(examined.manifest.files),
+        annex=tuple(examined.listing.annex.values()),
         notes=notes,
         co_signers=tuple(
             f"{one.signature.name} as {one.signature.role}" for one in valid if one.signature.role not in terms.roles
@@ -277,6 +290,14 @@ def verify_run(
         missing=tuple(role for role in terms.roles if role not in {one.signature.role for one in valid}),
         withheld=() if run is None else _withheld(run, trusted, terms, allow_virtual=allow_virtual),
     )
+
+
+def check_signatures(examined: Examined, keys: Mapping[str, TrustedKey], moment: datetime) -> list[Checked]:
+    """Every signature of a run; `keys` are trusted, by fingerprint."""
+    return [
+        check_signature(examined.folder, one, keys, moment, digest=examined.digest, run=examined.run)
+        for one in examined.signatures
+    ]
 
 
 def _withheld(run: Run, trusted: Path, terms: Terms, *, allow_virtual: bool) -> tuple[str, ...]:
@@ -299,34 +320,6 @@ def _waivers(valid: Sequence[Checked]) -> tuple[str, ...]:
         for one in checked.waivers
     }
     return tuple(listed)
-
-
-def _manifest(path: Path) -> tuple[str, Manifest | None, list[str]]:
-    """Digest of the manifest, what it covers, and what in the directory differs from it."""
-    try:
-        data = (path / MANIFEST).read_bytes()
-    except OSError:
-        return "", None, [f"{MANIFEST}: is missing"]
-    try:
-        manifest = parse_manifest(data)
-    except ValueError as problem:
-        return sha256_of(data), None, [f"{MANIFEST}: was changed: {problem}"]
-    return sha256_of(data), manifest, manifest_differences(path, manifest)
-
-
-def _run(path: Path) -> tuple[Run | None, list[str]]:
-    """The run; None with the reasons where it cannot be read: the manifest names the file as well."""
-    try:
-        run = read_run(path)
-        # what is asked of it below is there
-        _ = run.arms["candidate"].drop, kinds_of(run)
-    except (StorqualError, KeyError, TypeError, ValueError, AttributeError) as problem:
-        return None, _lines(path, problem)
-    return run, []
-
-
-def _lines(path: Path, problem: Exception) -> list[str]:
-    return [line.removeprefix(f"{path}/").removeprefix(f"{path.resolve()}/") for line in str(problem).splitlines()]
 
 
 def _same_person(signatures: Iterable[Signature]) -> list[str]:

@@ -14,6 +14,7 @@ from storqual import __version__
 from storqual.bench.ansible_run import run_playbook
 from storqual.inputs import GATE, beside_inventory, find_drop, find_suite, read_drop, read_gate, read_inventory
 from storqual.inputs.drop import Drop
+from storqual.inputs.find import lab_folders
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.inputs.yaml_file import read_yaml
@@ -126,6 +127,7 @@ def draft_campaign(request: TrialRequest) -> Draft:
     inputs = _inputs(request, suite_path, arms, bench, gate)
     document = {
         "inventories": list(request.inventories),
+        "lab": lab_folders(request.inventories),
         "suite": {"name": suite.name, "profile": name, **_file(inputs["suite"])},
         "arms": {
             arm: {

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import random
 
-from storqual.signoff.manifest import MANIFEST
-from tests.attacks.after.tampering import SIGNATURES, Attack, kind
+from storqual.run.layout import MANIFEST
+from tests.attacks.after.tampering import ENVELOPE, SIGNATURES, Attack, kind
 
 
 @kind
@@ -92,3 +92,15 @@ def anybody_may_write_a_folder(attack: Attack, source: random.Random) -> None:
 def anybody_may_write_a_signature(attack: Attack, source: random.Random) -> None:
     path = attack.run / source.choice((*SIGNATURES, MANIFEST))
     path.chmod(0o666)
+
+
+@kind
+def anybody_may_write_the_run_directory(attack: Attack, source: random.Random) -> None:
+    attack.run.chmod(source.choice((0o777, 0o757, 0o1777)))
+
+
+@kind
+def something_else_is_named_like_a_signature(attack: Attack, source: random.Random) -> None:
+    path = attack.run / source.choice(("signoff-x.json", "signoff.x.json", "signoff.x.statement.json", ENVELOPE))
+    path.unlink(missing_ok=True)
+    source.choice((path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero")))()

@@ -10,8 +10,9 @@ import shutil
 from typing import Any
 
 from storqual.run import sha256_of
+from storqual.run.layout import MANIFEST, dump_json
 from storqual.signoff.envelope import load_private_key, seal
-from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
+from storqual.signoff.manifest import dump_manifest, list_files
 from tests.attacks.after.content import a_bit_is_flipped, a_digit_is_changed
 from tests.attacks.after.tampering import DETACHED, ENVELOPE, SIGNATURES, STATEMENT, Attack, kind
 
@@ -48,7 +49,7 @@ def a_file_is_taken_out_of_the_manifest(attack: Attack, source: random.Random) -
 
 
 @kind
-def the_manifest_is_of_the_first_rules(attack: Attack, source: random.Random) -> None:
+def the_manifest_is_of_another_schema(attack: Attack, source: random.Random) -> None:
     text = (attack.run / MANIFEST).read_text()
     (attack.run / MANIFEST).write_text(text.replace("storqual.manifest/2", "storqual.manifest/1"))
 
@@ -171,3 +172,46 @@ def a_file_is_named_like_a_sign_off(attack: Attack, source: random.Random) -> No
 @kind
 def a_role_has_two_signatures(attack: Attack, source: random.Random) -> None:
     shutil.copy(attack.run / ENVELOPE, attack.run / "signoff.release-manager.statement.json")
+
+
+def _edited_envelope(attack: Attack, field: str, value: object) -> None:
+    envelope = json.loads((attack.run / ENVELOPE).read_text())
+    target = envelope if field == "more" else envelope["signatures"][0]
+    target[field] = value
+    (attack.run / ENVELOPE).write_bytes(dump_json(envelope, ascii_only=True))
+
+
+@kind
+def the_envelope_has_another_field(attack: Attack, source: random.Random) -> None:
+    _edited_envelope(attack, "more", source.choice(("", "PASS", 1, None)))
+
+
+@kind
+def the_signature_in_the_envelope_has_another_field(attack: Attack, source: random.Random) -> None:
+    _edited_envelope(attack, source.choice(("cert", "note")), source.choice(("", "PASS", 1, None)))
+
+
+@kind
+def the_envelope_has_a_further_signature(attack: Attack, source: random.Random) -> None:
+    envelope = json.loads((attack.run / ENVELOPE).read_text())
+    other = dict(envelope["signatures"][0], keyid=source.choice(("", "x", attack.stranger.public)))
+    envelope["signatures"].insert(source.randrange(2), other)
+    (attack.run / ENVELOPE).write_bytes(dump_json(envelope, ascii_only=True))
+
+
+def _ssh_string(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+@kind
+def reserved_bytes_of_an_ssh_signature_are_used(attack: Attack, source: random.Random) -> None:
+    """ssh-keygen verifies such a signature: it passes over the reserved field."""
+    lines = (attack.run / DETACHED).read_text().splitlines()
+    blob = base64.b64decode("".join(lines[1:-1]))
+    namespace = _ssh_string(b"storqual-signoff")
+    used = _ssh_string(source.randbytes(source.randrange(1, 40)))
+    blob = blob.replace(namespace + _ssh_string(b""), namespace + used)
+    blob += source.choice((b"", b"\0", b"more"))
+    text = base64.b64encode(blob).decode()
+    wrapped = [text[at : at + 70] for at in range(0, len(text), 70)]
+    (attack.run / DETACHED).write_text("\n".join([lines[0], *wrapped, lines[-1], ""]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.cli.options import as_json, print_json, run_argument
+from storqual.run.layout import INPUTS, locked
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
@@ -81,7 +82,15 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     nothing. The run is closed first, so that the verdict can rest on coverage and on the guard's count. Failures are
     accepted by `waivers_for(run, waivers)`. The report is audited as the published ones are: raises StorqualError
     when it states what its own data does not say. Raises BadInputError for a run that is signed: it stays as it is.
+
+    One process publishes a run at a time. Its checks take the run's own lock for each outcome; from the verdict to
+    the end that lock is held, so that nobody signs half of what is published.
     """
+    with locked(run / INPUTS):
+        return _publish(run, waivers)
+
+
+def _publish(run: Path, waivers: Path | None) -> Published:
     from storqual.judge.verdict import judge_run
     from storqual.pytest_plugin import publish_log, run_checks
     from storqual.report import build_report
@@ -109,13 +118,14 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
             run_checks(run)
             publish_suites(run)
         close_run(run)
-    verdict = judge_run(run, waivers=accepted, measured=measured, publish=True)
-    log = publish_log(run)
-    material = read_material(run, measured)
-    report = build_report(run, material)
-    _audited(run, report)
-    ocp = write_ocp(run, material)
-    record_published(run)
+    with locked(run):
+        verdict = judge_run(run, waivers=accepted, measured=measured, publish=True)
+        log = publish_log(run)
+        material = read_material(run, measured)
+        report = build_report(run, material)
+        _audited(run, report)
+        ocp = write_ocp(run, material)
+        record_published(run)
     return Published(run=run, verdict=verdict, report=report, log=log, ocp=ocp)
 
 
@@ -136,19 +146,22 @@ def _measured(run: Run) -> Measurements:
 def waivers_for(run: Path, asked: Path | None) -> Path | None:
     """The waivers to publish `run` with: `asked`, else those of its verdict when it has one, else the lab's own.
 
-    The lab's own are `waivers.yml` beside the inventory that the run was planned from; what the lab changes later
-    changes no verdict by itself.
+    The lab's own are `waivers.yml` beside the inventory that the run was planned from, in the folder that the plan
+    recorded; a file in a run directory is nobody's. What the lab changes later changes no verdict by itself.
     """
     from storqual.inputs import WAIVERS, beside_inventory
-    from storqual.judge.verdict import kept_waivers
+    from storqual.judge.verdict import is_recorded, kept_waivers
     from storqual.run import read_run_json
+    from storqual.run.layout import is_inside_run
 
     if asked is not None:
         return asked
-    if (run / "verdict.json").is_file():
+    if is_recorded(run):
         return kept_waivers(run)
-    inventories = [Path(source) for source in read_run_json(run).get("inventories") or ()]
-    return beside_inventory(WAIVERS, inventories)
+    folders = map(Path, read_run_json(run).get("lab") or ())
+    return beside_inventory(
+        WAIVERS, [one for one in folders if one.is_absolute() and not is_inside_run(one / WAIVERS)]
+    )
 
 
 def _audited(run: Path, report: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_run_that_went_on_is_judged_again_in_its_place(tmp_path: Path) -> None
 def test_a_signed_verdict_is_never_replaced(tmp_path: Path) -> None:
     path = make_run(tmp_path, **QUIET)
     judge_run(path)
-    (path / "signoff.json").write_text("{}", encoding="utf-8")
+    (path / "signoff.release-manager.json").write_text("{}", encoding="utf-8")
     before = (path / "verdict.json").read_bytes()
     judge_run(path)
     assert (path / "verdict.json").read_bytes() == before

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +36,7 @@ def run(lab: Path, tmp_path: Path) -> Path:
     """A run of that lab in which one adapter lost a fifth."""
     path = make_run(tmp_path, noise=0.003, points=POINTS[:1], effect={"sym": -0.2})
     document = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    write_json(path / "run.json", {**document, "inventories": [str(lab)]})
+    write_json(path / "run.json", {**document, "lab": [str(lab)]})
     return path
 
 
@@ -87,3 +88,42 @@ def test_waivers_that_the_gate_does_not_take_end_with_exit_code_3(
     assert "waivers.yml:1: waivers[0].owner is 'Pat'; gate strict allows owners that match Mia" in told
     assert "waivers.yml:1: waivers[0].reference is 'LAB-12'" in told
     assert not (run / "verdict.json").exists()
+
+
+def planted(run: Path, text: str) -> None:
+    """Put a file of waivers into a judged run, and its digest into the verdict."""
+    (run / "waivers.yml").write_text(text, encoding="utf-8")
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    verdict["inputs"]["waivers"] = hashlib.sha256(text.encode()).hexdigest()
+    write_json(run / "verdict.json", verdict)
+
+
+def test_waivers_that_are_put_into_a_run_accept_nothing(
+    lab: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither do those in the folder in which somebody works."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "waivers.yml").write_text(WAIVER.format("2035-12-31"), encoding="utf-8")
+    (lab / "waivers.yml").unlink()
+    assert judge_run(run)["exit_code"] == 1
+    planted(run, WAIVER.format("2035-12-31"))
+    assert waivers_for(run, None) is None
+    for words in (["judge", str(run)], ["judge", "."]):
+        monkeypatch.chdir(run)
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 1
+
+
+@pytest.mark.parametrize("place", ["inputs", "nowhere/else", "."])
+def test_a_run_names_no_lab_in_itself_or_where_somebody_works(
+    place: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run / "inputs" if place == "inputs" else tmp_path / place
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "waivers.yml").write_text(WAIVER.format("2035-12-31"), encoding="utf-8")
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    named = str(folder) if place == "inputs" else place
+    write_json(run / "run.json", {**document, "lab": [named], "inventories": [named]})
+    monkeypatch.chdir(tmp_path)
+    assert waivers_for(run, None) is None

@@ -52,7 +52,7 @@ def released(tmp_path_factory: pytest.TempPathFactory, person: Person, waivers: 
     close_run(run)
     assert publish(run).verdict["exit_code"] == 1
     keys = write_keys(person.key.parent, person)
-    with pytest.raises(BadInputError, match=r"report.html: this report is of another verdict.*publish .* --waivers"):
+    with pytest.raises(BadInputError, match=r"(?s)report.html: this report is of another.*publish .* --waivers"):
         sign(run, person, keys, now=NOW, waivers=waivers)
     assert publish(run, waivers=waivers).verdict["exit_code"] == 0
     sign(run, person, keys, now=NOW)
