@@ -19,7 +19,7 @@ from storqual.judge.asked import optional_input
 from storqual.judge.outcome import required_roles, with_waivers
 from storqual.robustness.follows import trial_findings
 from storqual.run import Run, read_run, sha256_of
-from storqual.run.evidence import is_derived, rules_of
+from storqual.run.evidence import rules_of
 from storqual.run.published import run_findings
 from storqual.signoff.annex import AnnexNote, annex_notes
 from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
@@ -75,8 +75,6 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
     ]
     if software:
         problems += [f"{by} requires hardware: {', '.join(software)}" for by in _hardware(run, trusted, fitting)]
-    if any(one.evidence for one in fitting) and not is_derived(run):
-        problems.append(f"{trusted.name} requires derived evidence, and the run is checked {rules_of(run)}")
     by = " and ".join(dict.fromkeys(asked.values()))
     return Terms(
         roles=tuple(dict.fromkeys((*asked, *own))),

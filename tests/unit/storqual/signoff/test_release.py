@@ -14,15 +14,12 @@ from storqual.cli import main
 from storqual.inputs.policy import fingerprint
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run, sha256_of, write_bytes
-from storqual.run.evidence import is_derived
-from storqual.run.layout import RUN_SCHEMA, TRIAL_SCHEMA
 from storqual.signoff.beside import envelope_name
 from storqual.signoff.envelope import load_private_key, seal
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.statement import Signer, dump_statement, make_statement
 from storqual.signoff.verify import Verification, verify_run
 from storqual_core.kit.errors import BadInputError
-from tests.golden.earlier_runs import KEYS, unpack
 from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, sign
 from tests.support.synthetic_shape import POINTS
@@ -137,38 +134,6 @@ def test_hardware_that_is_asked_for_is_not_waved_away(
         sign(run, people[0], keys)
 
 
-def test_a_run_by_former_rules_is_refused_where_derived_evidence_is_required(
-    signed: Path, keys: Path, people: tuple[Person, Person], tmp_path: Path
-) -> None:
-    policy = with_policy(keys, f"{BOTH}    evidence: derived\n", tmp_path)
-    (problem,) = verify(signed, policy, allow_virtual=True).problems
-    assert problem.startswith(
-        "keys.yml requires derived evidence, and the run is checked by the rules of storqual.run/1"
-    )
-    run = make_run(tmp_path / "former", **FEW)
-    judge_run(run)
-    with pytest.raises(BadInputError, match=r"keys.yml requires derived evidence"):
-        sign(run, people[0], policy)
-
-
-@pytest.mark.parametrize(
-    ("schema", "plan", "derived"),
-    [
-        (RUN_SCHEMA, {}, True),
-        (RUN_SCHEMA, {"trials": [], "evidence": TRIAL_SCHEMA}, True),
-        (RUN_SCHEMA, {"trials": []}, False),
-        ("storqual.run/1", {}, False),
-        ("storqual.run/1", {"trials": [], "evidence": TRIAL_SCHEMA}, False),
-    ],
-)
-def test_evidence_is_derived_by_the_rules_of_today_alone(
-    signed: Path, schema: str, plan: dict[str, object], derived: bool
-) -> None:
-    run = read_run(signed)
-    run.schema, run.document = schema, {**run.document, "plan": {**run.document["plan"], **plan}}
-    assert is_derived(run) is derived
-
-
 def test_a_waived_failure_is_told(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
     run = make_run(tmp_path, noise=0.003, points=POINTS[:1], adapters=("sym",), effect={"sym": -0.2})
     judge_run(run)
@@ -250,19 +215,6 @@ def test_a_statement_of_a_failure_is_no_release(tmp_path: Path, people: tuple[Pe
     assert "it says FAIL, and the judgement says FAIL, which is not a release" in "\n".join(
         verify(bad, keys).problems
     )
-
-
-def test_a_run_that_was_signed_by_the_first_rules_verifies_by_them(tmp_path: Path) -> None:
-    run = unpack("local-pass", tmp_path)
-    found = verify_run(run, KEYS, require_roles=["release-manager"], allow_virtual=True)
-    assert (found.problems, found.exit_code) == ((), 0)
-    assert found.rules.startswith("storqual.manifest/1: files and links; not folders")
-    judge_run(run, as_of=NOW + timedelta(days=9))
-    again = verify_run(run, KEYS, require_roles=["release-manager"], allow_virtual=True)
-    assert again.problems == ()
-    assert [one.path.partition("/")[0] for one in again.annex] == ["annex"]
-    (run / "raw" / "more").write_text("x")
-    assert "raw/more: was added" in verify_run(run, KEYS).problems
 
 
 def test_people_who_sign_one_after_the_other_sign_one_manifest(

@@ -18,8 +18,8 @@ from storqual.run import append_event, iter_events, sha256_of
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual.signoff.verify import verify_run
-from storqual.witness import check_witness, witness_batches
-from storqual.witness.batches import NOT_TOLD, TOLD, batches_of
+from storqual.witness import check_witness, notify_witness
+from storqual.witness.milestones import NOT_TOLD, TOLD, milestones_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts
 from tests.support.make_run import make_run
@@ -63,7 +63,7 @@ def rewritten(run: Path, folder: Path) -> Path:
 def log_of(run: Path, folder: Path) -> Path:
     """What a witness that keeps lines has of a run."""
     path = folder / "kept.log"
-    path.write_text("".join(f"Nov 22 10:00:00 lab {one.line()}\n" for one in batches_of(run).values()))
+    path.write_text("".join(f"Nov 22 10:00:00 lab {one.line()}\n" for one in milestones_of(run).values()))
     return path
 
 
@@ -71,14 +71,14 @@ def test_what_was_told_holds_and_a_rewritten_run_does_not(run: Path, tmp_path: P
     kept = log_of(run, tmp_path)
     assert check_witness(run, str(kept)) == []
     said = check_witness(rewritten(run, tmp_path / "copy"), str(kept))
-    assert len(said) == len(batches_of(run)) >= 4
+    assert len(said) == len(milestones_of(run)) >= 4
     assert all("recorded another digest, so the run was changed afterwards" in one for one in said)
 
 
 def test_a_digest_that_is_told_later_does_not_undo_the_first(run: Path, tmp_path: Path) -> None:
     kept = log_of(run, tmp_path)
     other = rewritten(run, tmp_path / "copy")
-    kept.write_text(kept.read_text() + "".join(f"{one.line()}\n" for one in batches_of(other).values()))
+    kept.write_text(kept.read_text() + "".join(f"{one.line()}\n" for one in milestones_of(other).values()))
     assert all("another digest" in one for one in check_witness(other, str(kept)))
 
 
@@ -130,19 +130,19 @@ def test_a_witness_that_is_away_stops_nothing_and_is_told_later(tmp_path: Path) 
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     run = with_witness(make_run(tmp_path, points=POINTS[:1], adapters=("sym",)), f"syslog://127.0.0.1:{port}")
-    wrong = witness_batches(run, "vbench")
-    assert len(wrong) == len(batches_of(run))
+    wrong = notify_witness(run, "vbench")
+    assert len(wrong) == len(milestones_of(run))
     kinds = [event.kind for event in iter_events(run)]
     assert kinds.count(NOT_TOLD) == len(wrong)
     with time_authority() as authority:
         with_witness(run, authority.place)
-        assert witness_batches(run, "vbench") == []
+        assert notify_witness(run, "vbench") == []
     assert [event.kind for event in iter_events(run)].count(TOLD) == len(wrong)
 
 
 def test_nothing_is_told_without_a_witness(run: Path) -> None:
     before = (run / "events.jsonl").read_bytes()
-    assert witness_batches(run, "vbench") == []
+    assert notify_witness(run, "vbench") == []
     assert (run / "events.jsonl").read_bytes() == before
 
 
@@ -188,9 +188,9 @@ def test_an_rsyslog_server_keeps_what_a_campaign_tells_it(syslog: tuple[str, Pat
         variables["storqual_witness"] = place
     run = plan(tmp_path / "lab", hosts=hosts)
     drive(run, Bench(Rates(noise=0.003)))
-    assert witness_batches(run, "b1") == []
-    assert witness_batches(run, "b1") == []
-    batches = batches_of(run)
+    assert notify_witness(run, "b1") == []
+    assert notify_witness(run, "b1") == []
+    batches = milestones_of(run)
     for _ in range(100):
         if kept.is_file() and kept.read_text().count("storqual run=") == len(batches):
             break
@@ -205,7 +205,7 @@ def test_a_time_authority_signs_each_batch_when_it_ends(tmp_path: Path) -> None:
         run = with_witness(make_run(tmp_path / "a", points=POINTS[:1], adapters=("sym",)), authority.place)
         ended = {"bench": "vbench", "session": "s9", "block": "s9-b01", "outcome": "done"}
         append_event(run, "block_finished", ended)
-        assert witness_batches(run, "vbench") == []
+        assert notify_witness(run, "vbench") == []
         said = check_witness(run, str(authority.certificates))
         # what `make_run` made is of another day than the answers
         assert [one for one in said if "s9-b01" in one] == []
@@ -228,8 +228,8 @@ def test_a_file_on_another_machine_gets_a_line_for_each_batch(
     kept = tmp_path / "a file; of $lines"
     place = f"ssh://keeper@log.lab:2222{kept}"
     with_witness(run, place)
-    assert witness_batches(run, "vbench") == []
-    assert len(kept.read_text().splitlines()) == len(batches_of(run))
+    assert notify_witness(run, "vbench") == []
+    assert len(kept.read_text().splitlines()) == len(milestones_of(run))
     assert "-p 2222 -- keeper@log.lab" in (tmp_path / "called").read_text()
     assert check_witness(run, place) == []
     assert check_witness(rewritten(run, tmp_path / "copy"), place)
