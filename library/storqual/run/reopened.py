@@ -117,10 +117,10 @@ def counted_checks(run: Run) -> tuple[Check, ...]:
 
 
 def _is_worse(check: Check, before: Check | None) -> bool:
-    if before is None:
-        return _RANKS[check.outcome] > _RANKS["SKIPPED"]
-    less_required = check.fields.get("required") is False and before.fields.get("required") is not False
-    return _RANKS[check.outcome] > _RANKS[before.outcome] and not less_required
+    # what is not required hides nothing: neither an outcome that was, nor that there was none
+    if check.fields.get("required") is False and (before is None or before.fields.get("required") is not False):
+        return False
+    return _RANKS[check.outcome] > _RANKS["SKIPPED" if before is None else before.outcome]
 
 
 def reopened(run: Run) -> list[str]:

@@ -56,7 +56,7 @@ def check_witness(run: Path, witness: str) -> list[str]:
 
 
 def _kind_of(witness: str, planned: list[str]) -> tuple[str, str]:
-    """The kind of a witness and where it is. Raises BadInputError where neither the caller nor run.json says a kind."""
+    """The kind of a witness and where it is. Raises BadInputError where nobody says a kind."""
     if witness.startswith("ssh://"):
         return "ssh", witness
     kind, colon, where = witness.partition(":")
@@ -108,8 +108,10 @@ def _by_lines(
             yield f"{milestone.label}: the witness recorded {len(known)} digests, which contradict each other"
         elif known != {milestone.sha256}:
             yield f"{milestone.label}: the witness recorded another digest, so the run was changed afterwards"
+    word = next(iter(milestones.values())).word
     for one in kept:
-        yield f"{one}: the witness has a record of it, but the run does not have it"
+        label = f"{word if '/' not in one else 'event'} {one}"
+        yield f"{label}: the witness has a record of it, but the run does not have it"
 
 
 def _excuse(excuses: Mapping[str, str], milestone: Milestone) -> str:
@@ -120,15 +122,12 @@ def _excuse(excuses: Mapping[str, str], milestone: Milestone) -> str:
 def _certificates(where: str, text: str) -> bytes:
     """A file of certificates (PEM) and nothing else but comments. Raises BadInputError for a mixture."""
     inside = False
-    for number, line in enumerate(text.split("\n"), start=1):
-        line = line.strip()
-        expected = _END if inside else _BEGIN
-        if line == expected:
+    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+        if line == (_END if inside else _BEGIN):
             inside = not inside
         elif not (_BASE64.fullmatch(line) if inside else not line or line.startswith("#")) or _TAG.search(line):
-            raise BadInputError(
-                [f"{where}:{number}: found {line[:80]!r}, expected certificates (PEM) and nothing else"]
-            )
+            found = f"found {line[:80]!r}, expected certificates (PEM) and nothing else"
+            raise BadInputError([f"{where}:{number}: {found}"])
     return text.encode()
 
 

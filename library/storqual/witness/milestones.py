@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a witness is told of a run, each as one digest: batches, trials, programs, each end, and what was published."""
+"""What a witness is told of a run, each as one digest: batches, trials, programs, ends, and what was published."""
 
 from __future__ import annotations
 
