@@ -92,7 +92,10 @@ class Period:
 def periods_of(events: Iterable[Event]) -> tuple[Period, ...]:
     """The periods of a campaign, one where nobody opened it again; none without events."""
     listed: list[Period] = []
-    opened, within, closed, after = None, [], None, []
+    opened: Event | None = None
+    closed: Event | None = None
+    within: list[Event] = []
+    after: list[Event] = []
 
     def ended() -> Period:
         return Period(opened, tuple(within), closed, tuple(after))

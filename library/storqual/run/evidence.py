@@ -120,7 +120,7 @@ def _order(run: Run) -> Iterator[str]:
         for event in period.after:
             if EVENT_KINDS[event.kind].stage is not Stage.ANY:
                 yield f"{_at(event)}: stands behind the end of the run, which no resumed campaign opened again"
-    sessions = {(one.bench, one.id) for one in run.plan.sessions}
+    sessions: set[tuple[str | None, str]] = {(one.bench, one.id) for one in run.plan.sessions}
     seen: set[tuple[str, ...]] = set()
     for event in run.events:
         field = FINISHED.get(event.kind)

@@ -71,7 +71,7 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
         if event.kind in FINISHED:
             block = event.text(FINISHED[event.kind])
             measured = samples[block].hexdigest() if block in samples else "none"
-            parts = (name, block, _file_digest(run, event, block), measured, event.sha256)
+            parts: tuple[str, ...] = (name, block, _file_digest(run, event, block), measured, event.sha256)
             word = _WORDS[event.kind]
         elif event.kind in _OF_RUN:
             counted[event.kind] += 1
