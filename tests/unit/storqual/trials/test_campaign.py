@@ -29,7 +29,7 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 if TYPE_CHECKING:
     from storqual.run import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 
 INVENTORY = project_root() / "inventories" / "virtual"
 REQUEST = TrialRequest(
