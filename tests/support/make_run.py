@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import random
@@ -12,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.run import sha256_of, write_bytes, write_json
-from storqual.run.events import FIRST_DIGEST
-from storqual.run.layout import dump_line
+from storqual.run.closing import close_run
+from storqual.run.layout import RUN_SCHEMA, dump_line
+from tests.support.sealed_run import chained, fio_of, lines_of, sealed
 from tests.support.synthetic_events import events_of
 from tests.support.synthetic_sample import primitives
 from tests.support.synthetic_shape import (
@@ -34,23 +34,22 @@ def make_run(folder: Path, **options: Any) -> Path:
         (path / name).mkdir(parents=True, exist_ok=True)
     plan = _sessions(shape)
     samples = [sample for session in plan for sample in _samples(shape, session)]
-    for sample in samples:
-        raw = gzip.compress(json.dumps({"jobs": [], "sample": sample["id"]}).encode(), mtime=0)
-        digest = sha256_of(raw)
-        sample["raw"] = [{"path": f"raw/{digest}.json.gz", "sha256": digest}]
-        write_bytes(path / "raw" / f"{digest}.json.gz", raw)
     write_bytes(path / "samples.jsonl", b"".join(dump_line(sample) for sample in samples))
     write_bytes(path / "checks.jsonl", b"".join(dump_line({"source": "pytest", **check}) for check in shape.checks))
     events = events_of(shape, plan, samples)
-    write_bytes(path / "events.jsonl", _chain(events))
+    chained(path / "events.jsonl", events)
     for session in plan:
         write_json(path / "blocks" / f"{session['blocks'][0]}.json", _block(shape, session))
     write_json(path / "run.json", _document(shape, path, plan, events))
+    sealed(path, close=False)
     if shape.finished:
         from storqual.run import finish_run, read_run_json  # noqa: PLC0415 - reads what was just written
 
         finish_run(path)
         write_json(path / "run.json", {**read_run_json(path), "finished": time_at(3600)})
+        close_run(path)
+        *events, closed = lines_of(path / "events.jsonl")
+        chained(path / "events.jsonl", [*events, {**closed, "time": time_at(3700)}])
     return path
 
 
@@ -106,7 +105,7 @@ def _launches(shape: Shape, session: Mapping[str, Any]) -> list[dict[str, Any]]:
                         "point": point,
                         "n": (number - 1) * shape.launches + repeat + 1,
                         "drives": drives,
-                        "fio": {"rw": "randread", "runtime_s": shape.runtime_s, "ramp_s": 0.5},
+                        "fio": fio_of(point, shape.runtime_s),
                     }
                 )
     return launches
@@ -160,7 +159,7 @@ def _sample(
     series = [rate * math.exp(random_source.gauss(0.0, shape.noise)) for _ in range(int(seconds))]
     start = (int(session["id"][1:]) - 1) * 120 + launch["index"] * 3.5
     return {
-        "schema": "storqual.sample/1",
+        "schema": "storqual.sample/2",
         "id": f"{session['blocks'][0]}/{launch['index']}",
         "bench": shape.bench,
         "adapter": adapter,
@@ -178,16 +177,6 @@ def _sample(
         "suspect": [suspect] if suspect else [],
         "raw": [],
     }
-
-
-def _chain(events: Sequence[Mapping[str, Any]]) -> bytes:
-    previous = FIRST_DIGEST
-    lines = []
-    for event in events:
-        line = dump_line({**event, "previous": previous})
-        previous = sha256_of(line[:-1])
-        lines.append(line)
-    return b"".join(lines)
 
 
 def _document(
@@ -238,7 +227,7 @@ def _document(
     }
     suite_name = shape.run.split("-")[1]
     return {
-        "schema": "storqual.run/1",
+        "schema": RUN_SCHEMA,
         "run": shape.run,
         "created": time_at(-60),
         "finished": None,

@@ -16,7 +16,7 @@ from storqual.campaign import Provision, Stop
 from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import record
 from storqual.plan.make import plan_run
-from storqual.run import collect, read_block
+from storqual.run import append_event, collect, read_block
 from storqual.run.closing import close_run
 from tests.support.make_lab import make_lab
 from tests.support.simulated_launch import spooled_launch
@@ -154,7 +154,7 @@ def drive(
             record(path, "session_started", fields)
             continue
         if not step.resume:
-            record(path, "block_started", {"bench": "b1", "session": step.session, "block": step.batch})
+            append_event(path, "block_started", {"bench": "b1", "session": step.session, "block": step.batch})
             perhaps_killed()
         lost = None
         if step.batch not in bench.spools:

@@ -30,15 +30,21 @@ def spooled_launch(
     series: Sequence[float],
     primitives: Mapping[str, Any],
     suspect: Sequence[str] = (),
+    *,
+    status: str = "ok",
 ) -> dict[str, Any]:
-    """The spool's line of launch `index`: series and primitives are, but for rounding, those that are given."""
+    """The spool's line of launch `index`: series and primitives are, but for rounding, those that are given.
+
+    `status` is how fio ended: by itself, killed, or with an I/O error; that it did nothing or was short, its counts
+    say.
+    """
     parsed = _parsed(json.dumps(block))
     launch = next(one for one in parsed.launches if one.index == index)
     before, after = _counters(primitives, "")
     sample, artifacts = make_sample(
         parsed,
         launch,
-        _launched(launch.fio.runtime_s, series, primitives, before, after),
+        _launched(launch.fio.runtime_s, series, primitives, before, after, exit_status=_ENDED.get(status, 0)),
         start=start,
         seed=1,
         gone=False,
@@ -51,16 +57,28 @@ def spooled_launch(
     return {"kind": "sample", "sample": sample, "artifacts": artifacts}
 
 
+_ENDED = {"killed": -9, "io_error": 1}
+"""The exit status of fio by the status of its launch."""
+
+
 def _launched(
-    asked_s: float, series: Sequence[float], primitives: Mapping[str, Any], before: Snapshot, after: Snapshot
+    asked_s: float,
+    series: Sequence[float],
+    primitives: Mapping[str, Any],
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    exit_status: int,
 ) -> Launched:
     runtime_ns = int(primitives.get("runtime_ns", asked_s * 1e9))
     output = fio_output(primitives, runtime_ns)
     wall_ns = int(primitives.get("fio_wall_ns", runtime_ns))
-    result = result_of(output, "", exit_status=0, asked_s=asked_s, in_time=True, wall_ns=wall_ns)
+    result = result_of(output, "", exit_status=exit_status, asked_s=asked_s, in_time=True, wall_ns=wall_ns)
     way = 1 if primitives.get("write_ios") else 0
     log = "".join(f"{1000 * (number + 1)}, {round(rate)}, {way}, 4096, 0\n" for number, rate in enumerate(series))
-    return Launched(result, wall_ns, output, "", {}, asked_s=asked_s, before=before, after=after, iops_logs=(log,))
+    return Launched(
+        result, wall_ns, output, "", {}, exit_status, asked_s=asked_s, before=before, after=after, iops_logs=(log,)
+    )
 
 
 def fio_output(primitives: Mapping[str, Any], runtime_ns: int) -> str:

@@ -22,7 +22,7 @@ def events_of(
         {**record, **({"logs": dict(told)} if told else {})} for record, told in zip(records, shape.logs, strict=True)
     ]
     events: list[dict[str, Any]] = [
-        {"time": time_at(-60), "kind": "planned", "run": shape.run},
+        {"time": time_at(-60), "kind": "planned", "run": shape.run, "plan_sha256": "", "blocks": {}},
         {
             "time": time_at(-50),
             "kind": "environment",
@@ -45,6 +45,8 @@ def events_of(
             }
             for alias in shape.adapters
         }
+        if number == len(plan) - 1:
+            events += [{"time": time_at(begin - 6), **event} for event in shape.before_last]
         events.append(
             {
                 "time": time_at(begin - 5),
@@ -59,13 +61,13 @@ def events_of(
         events.append({"time": time_at(begin - 1), "kind": "block_started", **common, "block": block})
         findings = list(shape.findings) if not told and shape.arms[1] in session["arms"] else []
         told = told or bool(findings)
-        disk = {"wwn": drive_id(shape.adapters[0], 0), "claimed": True, "system": False}
-        other = {"wwn": "0x5000c500ffff0001", "claimed": False, "system": False}
+        disk = {"wwn": drive_id(shape.adapters[0], 0), "claimed": True, "system": ""}
+        other = {"wwn": "0x5000c500ffff0001", "claimed": False, "system": ""}
         disks = {
             "sda": {
                 "wwn": None,
                 "claimed": False,
-                "system": True,
+                "system": "/",
                 "write_sectors_before": 0,
                 "write_sectors_after": 800,
             },

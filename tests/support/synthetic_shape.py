@@ -81,6 +81,8 @@ class Shape:
     """point, or adapter/point -> why the candidate's samples there are suspect."""
     events: Sequence[Mapping[str, Any]] = ()
     """More events at the end, each with `kind`."""
+    before_last: Sequence[Mapping[str, Any]] = ()
+    """More events before the last session."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     """More of what the bench said of itself, before and after."""
     checks: Sequence[Mapping[str, Any]] = ()

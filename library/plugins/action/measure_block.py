@@ -18,7 +18,7 @@ from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
 from storqual.campaign.next_step import next_command
 from storqual.run import read_block
-from storqual.witness import witness_batches
+from storqual.witness import notify_witness
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ActionModule(ActionBase):
         result = {"changed": True, "outcome": end.outcome, "samples": end.samples, "msg": end.message}
         if end.outcome == "died":
             collector.lose(end.message)
-        for wrong in witness_batches(run, bench):
+        for wrong in notify_witness(run, bench):
             display.warning(f"{bench}: {wrong}")
         if end.outcome == "refused":
             result["failed"] = True

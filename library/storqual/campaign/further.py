@@ -12,7 +12,6 @@ from storqual.plan.points import THINK_TIME
 from storqual.run import Run, read_block
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import disturbed_by
-from storqual_core.measure.batch_file import plain_switch
 
 PointKey = tuple[str, str]
 """Adapter and point."""
@@ -58,7 +57,7 @@ def planned_pattern(run: Run, bench: str) -> Pattern:
                 targets[place] = _targets(launch, batch["targets"])
                 sessions[place] = session.id
     switches = {
-        configuration: {drive: [_plain(step) for step in steps] for drive, steps in drives.items()}
+        configuration: {drive: [_checked(step) for step in steps] for drive, steps in drives.items()}
         for configuration, drives in ((run.document.get("switches") or {}).get(bench) or {}).items()
     }
     return Pattern(common, targets, launches, sessions, switches)
@@ -118,7 +117,7 @@ def rest_of(batch: Mapping[str, Any], done: Collection[str], *, name: str, sessi
     made: dict[tuple[str, str], object] = {}
     left: list[dict[str, Any]] = []
     for launch in batch["launches"]:
-        steps = [_plain(step) for step in launch.get("switch") or ()]
+        steps = [_checked(step) for step in launch.get("switch") or ()]
         wanted.update({(step["drive"], step["setting"]): step for step in steps})
         if f"{batch['block']}/{launch['index']}" in done:
             continue
@@ -136,9 +135,8 @@ def rest_of(batch: Mapping[str, Any], done: Collection[str], *, name: str, sessi
     return {**batch, "block": name, "session": session, "launches": left}
 
 
-def _plain(step: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A switch by drive, setting and value, also where the plan is of a former version. Raises BadInputError."""
-    plain = plain_switch(step)
-    if "drive" not in plain:
-        raise BadInputError([f"found a switch that this version does not apply: {dict(step)}: plan the run anew"])
-    return plain
+def _checked(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A switch of a batch file. Raises BadInputError for one without drive, setting or value."""
+    if not {"drive", "setting", "value"} <= set(step):
+        raise BadInputError([f"found a switch without drive, setting or value: {dict(step)}: plan the run anew"])
+    return step

@@ -115,8 +115,8 @@ def _passphrase(key: Path) -> str:
 @click.option(
     "--witness",
     help=(
-        "What the witness recorded: a file of log lines, ssh://HOST/PATH, the certificates of a "
-        "time-stamping authority, or the public keys of Rekor and of the lab in one PEM file."
+        "What the witness recorded, with its kind: syslog:FILE or ssh:FILE with its lines, ssh://HOST/PATH to read "
+        "them there, rfc3161:FILE with the certificates of the time authority. Without a kind, the one in run.json."
     ),
 )
 @click.option("--allow-virtual", is_flag=True, help="Accept a run on emulated hardware or on files as a release too.")

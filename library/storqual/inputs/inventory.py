@@ -13,7 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.drivers import no_driver, slip_of
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Percent, Pseudo, Rate, Size, Text, Wwn
-from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, witness_key_problem, witness_problem
+from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.host.identity import declared_address, names_namespace
@@ -176,12 +176,10 @@ class Bench(Shape):
     witness: Annotated[Text, AfterValidator(_witness)] | None = Field(
         default=None, description="a second place that records the digest of each batch"
     )
-    witness_key: Text | None = Field(default=None, description="the lab's private key, for a witness that is a log")
 
     def witnessed(self) -> dict[str, str]:
         """The witness as run.json names it."""
-        found = {"witness": self.witness, "witness_key": self.witness_key}
-        return {name: value for name, value in found.items() if value}
+        return {"witness": self.witness} if self.witness else {}
 
     def drive(self, drive_id: str) -> Drive | None:
         """The drive of that id on any adapter of this bench."""
@@ -258,9 +256,7 @@ def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
 
 
 def _with_paths(bench: Bench, folder: Path) -> Bench:
-    """The bench with absolute paths for its files on this machine: those of a local bench, the witness's key."""
-    if bench.witness_key is not None:
-        bench = bench.model_copy(update={"witness_key": bench_path(bench.witness_key, bench.name, folder)})
+    """The bench with absolute paths for the files of a local bench."""
     if bench.kind != "local":
         return bench
 
@@ -303,9 +299,6 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
     unfit = state_dir_problem(bench.state_dir, bench.kind)
     if unfit:
         problems.append(document.about(("storqual_state_dir",), unfit))
-    wrong = witness_key_problem(bench.witness or "", bench.witness_key or "")
-    if wrong:
-        problems.append(document.about(("storqual_witness_key" if bench.witness_key else "storqual_witness",), wrong))
     if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.about((_ADAPTERS,), "this bench has no adapter; name at least one"))
     return problems

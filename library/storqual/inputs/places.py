@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os.path
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,11 +13,19 @@ TEMPLATES = "may hold no template but `{{ inventory_dir }}` at its start and `{{
 """What a path may hold, as a message tells it."""
 _INVENTORY_DIR = re.compile(r"\{\{\s*inventory_dir((?:\s*\|\s*dirname)*)\s*\}\}/")
 _INVENTORY_HOSTNAME = re.compile(r"\{\{\s*inventory_hostname\s*\}\}")
-WITNESS_FORMS = (
-    "syslog://host[:port], ssh://[user@]host[:port]/path/of/file, rfc3161+https://host/path, "
-    "rekor+https://host[:port]"
-)
-_LOG = ("rekor+https", "rekor+http")
+WITNESS_FORMS = "syslog://host[:port], ssh://[user@]host[:port]/path/of/file, rfc3161+https://host/path"
+WITNESS_KINDS: Mapping[str, str] = {
+    "syslog": "syslog",
+    "ssh": "ssh",
+    "rfc3161+http": "rfc3161",
+    "rfc3161+https": "rfc3161",
+}
+"""What kind of witness a place is, by the scheme of its address."""
+
+
+def witness_kind(place: str) -> str:
+    """The kind of witness that `place` names: syslog, ssh, rfc3161; empty for none."""
+    return WITNESS_KINDS.get(place.partition("://")[0], "")
 
 
 def witness_problem(place: str) -> str:
@@ -26,29 +35,14 @@ def witness_problem(place: str) -> str:
         _ = parts.port
     except ValueError as problem:
         return str(problem)
-    known = parts.scheme in ("syslog", "ssh", "rfc3161+http", "rfc3161+https", *_LOG)
+    known = parts.scheme in WITNESS_KINDS
     host = parts.hostname or ""
     # what ssh would take for an option is no name
     if not known or not host or host.startswith("-") or (parts.username or "").startswith("-"):
         return f"expected {WITNESS_FORMS}"
     if parts.scheme == "ssh" and len(parts.path) < 2:
         return "expected the path of a file after the host"
-    if parts.scheme in _LOG and place.removeprefix(f"{parts.scheme}://").rstrip("/") != parts.netloc:
-        return "expected nothing after the host and port of a log"
-    if parts.scheme in _LOG and parts.username is not None:
-        return "expected no user in front of the host of a log"
-    if parts.scheme == "rekor+http" and host not in ("127.0.0.1", "::1", "localhost"):
-        return "expected https: a log is asked by plain http on this machine only"
     return ""
-
-
-def witness_key_problem(place: str, key: str) -> str:
-    """What is wrong with a witness and the file of its key together; empty for nothing."""
-    if not place.startswith(_LOG):
-        return "storqual_witness_key is for a witness rekor+https://host[:port] only" if key else ""
-    if "{{" in key:
-        return f"{key!r} {TEMPLATES}"
-    return "" if key else f"{place} takes signed entries only; name the lab's private key in storqual_witness_key"
 
 
 _NO_FOLDERS = ("/dev", "/proc", "/sys")

@@ -240,9 +240,6 @@ class Requirement(Shape):
     hardware: Literal["required"] | None = Field(
         default=None, description="a run on emulated hardware or on files is no release"
     )
-    evidence: Literal["derived"] | None = Field(
-        default=None, description="a run whose records cannot be derived again from raw output is not valid"
-    )
 
 
 class Trust(Shape):

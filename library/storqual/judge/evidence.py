@@ -57,30 +57,31 @@ Grown = Mapping[tuple[str, str], Sequence[str]]
 
 
 def grown_errors(run: Run) -> Grown:
-    """What grew between the first look before the campaign and the last one after it.
+    """What grew between the looks before the campaign and those after it.
 
     A count that was not there before, or went back, says nothing. Which arm a drive was in when it happened is not
     known: nobody asks drives while they are measured.
     """
-    before: dict[str, Mapping[str, Mapping[str, int]]] = {}
-    after: dict[str, Mapping[str, Mapping[str, int]]] = {}
+    # of several looks the one that says most against the drive: a later look hides nothing that an earlier one saw
+    least: dict[tuple[str, str, str], float] = {}
+    most: dict[tuple[str, str, str], float] = {}
     for event in run.events:
-        if event.kind == "environment" and event.bench:
-            looked = event.fields.get("smart") or {}
-            if event.fields.get("when") == "before":
-                before.setdefault(event.bench, looked)
-            else:
-                after[event.bench] = looked
-    return {
-        (bench, drive): tuple(
-            f"SMART, drive {drive}: {name} grew from {first[name]} to {count} during the campaign"
-            for name, count in counts.items()
-            if count > first.get(name, count)
-        )
-        for bench, drives in after.items()
-        for drive, counts in drives.items()
-        for first in [before.get(bench, {}).get(drive, {})]
-    }
+        if event.kind != "environment":
+            continue
+        for drive, counts in (event.fields.get("smart") or {}).items():
+            for name, count in counts.items():
+                key = (str(event.bench), drive, name)
+                if event.fields["when"] == "before":
+                    least[key] = min(count, least.get(key, count))
+                else:
+                    most[key] = max(count, most.get(key, count))
+    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for key, count in most.items():
+        bench, drive, name = key
+        if count > least.get(key, count):
+            text = f"SMART, drive {drive}: {name} grew from {least[key]} to {count} during the campaign"
+            found[bench, drive].append(text)
+    return found
 
 
 def recorded_errors_of(question: Question, grown: Grown) -> list[str]:

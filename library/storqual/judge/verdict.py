@@ -38,11 +38,11 @@ from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome, used_
 from storqual.judge.transients import lengthened_ramps, short_ramps
 from storqual.robustness.follows import trial_findings
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
-from storqual.run.closing import chain_digest, is_closed
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
 from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest, locked
 from storqual.run.measurements import Measurements, measurements
+from storqual.run.reopened import counted_checks, reopened
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")
@@ -136,12 +136,13 @@ def _verdict(
         stale = stale_baseline(question.launches.of("baseline"), moment, days) if days is not None else ""
         judged[index] = with_evidence(judged[index], sentences[index], stale)
     criteria = [judged_entry(*parts) for parts in zip(questions, judged, sentences, strict=True)]
-    outcomes = [*_latest([*run.checks, *checks]), *missing_checks(run)]
+    outcomes = [*_latest([*counted_checks(run), *checks]), *missing_checks(run)]
     criteria += [check_entry(check, required=_check_required(check, policy)) for check in outcomes]
     drop = run.arms["candidate"].drop
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
     warnings = [doubt.text for doubt in doubts]
     covered = ledger(run.plan.points, measured.finished, run.arms)
+    closed = run.periods[-1].closed if run.periods else None
     rig = [*evidence_findings(run, measured.evidence), *trial_findings(run), *rig_problems(run)]
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
     if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
@@ -157,7 +158,7 @@ def _verdict(
         "inputs": {
             **{name: sha256_of(file.read_bytes()) for name, file in files.items()},
             **{name: file_digest(run.path / name) for name in _DATA if (run.path / name).is_file()},
-            **({"events.jsonl": chain_digest(run.path)} if is_closed(run.path) else {}),
+            **({EVENTS: closed.sha256} if closed is not None else {}),
             **({"checks": sha256_of(_check_lines(checks))} if checks else {}),
         },
         "evidence": rules_of(run),
@@ -172,6 +173,7 @@ def _verdict(
             *short_ramps(questions),
             *lengthened_ramps(run),
             *rig,
+            *reopened(run),
             *recovered_problems(run),
             *unfinished_batches(run),
             *warnings,
@@ -289,7 +291,8 @@ def _is_of_the_same(first: Path, verdict: Mapping[str, Any]) -> bool:
     """Whether the verdict there is by the same rules, of a run that has not gone on since it was closed."""
     try:
         before = json.loads(first.read_bytes())["inputs"]
-        names = (*_RULES, EVENTS) if EVENTS in before else (*_RULES, *_DATA)
+        closed = EVENTS in before or EVENTS in verdict["inputs"]
+        names = (*_RULES, EVENTS) if closed else (*_RULES, *_DATA)
         return all(before.get(name) == verdict["inputs"].get(name) for name in names)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False

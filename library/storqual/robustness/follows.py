@@ -14,7 +14,7 @@ from storqual.robustness.external_runs import FOLDER as PROGRAMS
 from storqual.robustness.external_runs import ExternalFiles, program_again, read_external
 from storqual.robustness.store import FOLDER, TrialRunFiles, has_trials, read_trials
 from storqual.run import Run
-from storqual.run.layout import CHECKS, EVENTS, TRIAL_SCHEMA
+from storqual.run.layout import CHECKS, EVENTS, RUN_FILE, TRIAL_SCHEMA
 from storqual.run.records import TRIALS
 from storqual_core.kit.errors import StorqualError
 
@@ -29,8 +29,8 @@ _FINISHED = {"trial_finished": (FOLDER, "trial"), "external_finished": (PROGRAMS
 def trial_findings(run: Run) -> list[str]:
     """What does not follow in a run of trials, a sentence each; empty for a run without trials.
 
-    Of checks only outcomes are compared: another version may say otherwise why. Runs of former versions do not keep
-    all that their records rest on: of them nothing is derived again. A record that cannot be read is told as well.
+    Of checks only outcomes are compared: another version may say otherwise why. A record that cannot be read is told
+    as well.
     """
     if not has_trials(run.document):
         return []
@@ -56,8 +56,9 @@ def trial_findings(run: Run) -> list[str]:
 
 def _records(run: Run, files: TrialRunFiles, programs: ExternalFiles) -> Iterator[str]:
     """Records that are not what was kept of their trial says."""
-    if run.document["plan"].get("evidence") != TRIAL_SCHEMA:
-        return
+    evidence = run.document["plan"].get("evidence")
+    if evidence != TRIAL_SCHEMA:
+        yield f"{RUN_FILE}: plan: found evidence {_short(evidence)}, expected {_short(TRIAL_SCHEMA)}"
     trials = {one.id: one for one in files.planned}
     runs = {one.id: one for one in programs.planned}
     yield from _different(

@@ -10,13 +10,12 @@ from storqual.run.coverage import (
     coverage,
     finish_run,
     guard_ledger,
-    is_measured,
     ledger,
     provisioned,
-    recovered,
 )
 from storqual.run.create import InputFile, create_run, new_run_id, write_block
-from storqual.run.events import EVENT_KINDS, append_check, append_event, iter_events
+from storqual.run.event_kinds import EVENT_KINDS
+from storqual.run.events import append_check, append_event, iter_events
 from storqual.run.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
 from storqual.run.records import (
     REFERENCE_POINT,
@@ -32,6 +31,7 @@ from storqual.run.records import (
     SuiteRef,
     planned_session,
 )
+from storqual.run.reopened import is_measured, recovered
 from storqual.run.run import Run, read_run
 from storqual.run.samples import read_launches, read_samples
 

@@ -2,14 +2,15 @@
 """The end of a run's chain: what was collected, by count and digest, so that a cut at the end of a line is found.
 
 The first event of a run has the digest of its plan, the event `closed` that of all that came after it. A campaign
-that goes on after it was closed is closed again, over all that it has then.
+that is resumed after it was closed opens the run again, and is closed again, over all that it has then.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from storqual.run.events import append_event_locked, iter_events
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
-    EVENTS,
     RAW,
     RUN_FILE,
     SAMPLES,
@@ -29,20 +29,6 @@ from storqual.run.layout import (
 from storqual.run.records import Event
 
 _ADDED_LATER = ("finished", "provisioned", "coverage", "preconditioned", "guard", "overhead", "versions")
-GOES_ON = (
-    "session_started",
-    "session_planned",
-    "block_planned",
-    "ramp_lengthened",
-    "block_started",
-    "block_finished",
-    "trial_started",
-    "trial_finished",
-    "trial_lost",
-    "external_started",
-    "external_finished",
-)
-"""Events of a run that is still measured."""
 
 
 def plan_digest(document: Mapping[str, Any]) -> str:
@@ -85,28 +71,56 @@ def _names(folder: Path) -> dict[str, Any]:
     return {"count": len(names), "sha256": sha256_of("\n".join(names).encode())}
 
 
-def chain_digest(run: Path) -> str:
-    """The digest of the event that closed a run, which stands for all before it; of the last one where none did."""
-    closed = last = b""
-    for _, last in complete_lines(run / EVENTS):
-        if b'"kind":"closed"' in last[:80]:
-            closed = last
-    return sha256_of(closed or last)
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A stretch of a campaign: from the plan, or from the event that opened the run again, to the one that closed it.
+
+    `events` are those up to `closed`, `after` those behind it; `closed` is None for a run that is still measured, or
+    was interrupted before its end.
+    """
+
+    opened: Event | None
+    events: tuple[Event, ...]
+    closed: Event | None
+    after: tuple[Event, ...]
+
+    def count(self, name: str) -> int | None:
+        """How many lines of `samples` or `checks` the run was closed over; None for one that is not closed."""
+        return None if self.closed is None else int(self.closed.fields[name]["count"])
 
 
-def last_closed(events: Sequence[Event]) -> Event | None:
+def periods_of(events: Iterable[Event]) -> tuple[Period, ...]:
+    """The periods of a campaign, one where nobody opened it again; none without events."""
+    listed: list[Period] = []
+    opened: Event | None = None
+    closed: Event | None = None
+    within: list[Event] = []
+    after: list[Event] = []
+
+    def ended() -> Period:
+        return Period(opened, tuple(within), closed, tuple(after))
+
+    for event in events:
+        if closed is None:
+            within.append(event)
+            closed = event if event.kind == "closed" else None
+        elif event.kind == "resumed":
+            listed.append(ended())
+            opened, within, closed, after = event, [event], None, []
+        else:
+            after.append(event)
+    return (*listed, ended()) if within else ()
+
+
+def last_closed(events: Iterable[Event]) -> Event | None:
     """The event that closed a run; None for one that is still measured, or was interrupted before its end."""
-    for event in reversed(events):
-        if event.kind in GOES_ON:
-            return None
-        if event.kind == "closed":
-            return event
-    return None
+    *_, last = (None, *periods_of(events))
+    return None if last is None else last.closed
 
 
 def is_closed(run: Path) -> bool:
     """Whether everything of a run was collected: nothing is added to it any more."""
-    return last_closed(tuple(iter_events(run))) is not None
+    return last_closed(iter_events(run)) is not None
 
 
 def close_run(run: Path) -> None:

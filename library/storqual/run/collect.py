@@ -29,7 +29,6 @@ from storqual.run.layout import (
 from storqual.run.records import Sample
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.names import MOST, checked_name
-from storqual_core.measure.batch_file import plain_block
 from storqual_core.measure.derive import SAMPLE_SCHEMA
 
 _RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")
@@ -72,10 +71,10 @@ class _Spool:
 
 
 def read_block(run: Path, block: str) -> dict[str, Any]:
-    """The block file `block` of a run, as one of this version. Raises BadInputError when it was never planned."""
+    """The block file `block` of a run. Raises BadInputError when it was never planned."""
     path = run / BLOCKS / f"{checked_name(block, 'block', most=2 * MOST)}.json"
     try:
-        return plain_block(dict(json.loads(path.read_text(encoding="utf-8"))))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except OSError:
         raise BadInputError([f"{path}: no such batch; expected one that `storqual next` named"]) from None
     except ValueError as problem:

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.run.collect import read_block
+from storqual.run.event_kinds import FINISHED
+from storqual.run.events import of_campaign
 from storqual.run.layout import RUN_FILE, locked, now, write_json
 from storqual.run.measurements import Measurements, measurements
-from storqual.run.records import Event, PlannedPoint, planned_session
+from storqual.run.records import Event, PlannedPoint
 from storqual.run.run import Run, read_run
 from storqual.run.samples import read_launches
-from storqual_core.kit.errors import BadInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,53 +82,6 @@ def ledger(
     return Coverage(planned, measured, tuple(skipped), tuple(holes))
 
 
-def is_measured(run: Run, bench: str, blocks: Iterable[str]) -> bool:
-    """Whether each launch of these batches has a sample; False for a batch that was never planned.
-
-    A launch that a reset cut off is tried again in another session: it is the same by adapter, arm, point and number.
-    Raises StorqualError for a batch file that is damaged.
-    """
-    try:
-        launches = [launch for block in blocks for launch in read_block(run.path, block)["launches"]]
-    except BadInputError:
-        return False
-    wanted = {(bench, str(one["adapter"]), str(one["point"]), str(one["arm"]), int(one["n"])) for one in launches}
-    return bool(wanted) and wanted <= run.measured
-
-
-_MEASURED = "its launches were measured later"
-
-
-def recovered(run: Run, event: Event) -> str:
-    """How the campaign recovered from a failure that `event` tells; empty when it did not, or when there is none.
-
-    What the bench did meanwhile is not undone: a panic, a drive that vanished. A task that failed is one that was
-    tried again: a resumed campaign repeats it, and what fails again is on record again. What a reset cut off is
-    measured in a session of its own. Raises StorqualError for a batch file that is damaged.
-    """
-    if event.kind == "block_finished":
-        lost = event.text("outcome") not in ("", "done")
-        return _MEASURED if lost and is_measured(run, event.bench or "", [event.text("block")]) else ""
-    if event.kind == "session_lost":
-        planned = (event.bench, planned_session(event.text("session")))
-        blocks = [block for one in run.sessions if (one.bench, one.id) == planned for block in one.blocks]
-        return _MEASURED if is_measured(run, event.bench or "", blocks) else ""
-    return _tried_again(run, event)
-
-
-def _tried_again(run: Run, event: Event) -> str:
-    later = run.events[run.events.index(event) + 1 :]
-    for other in (one for one in later if one.bench in (event.bench, None)):
-        if event.kind == "provision_failed" and other.kind == "session_started":
-            if other.fields.get("session") == event.fields.get("session"):
-                return "the session started later"
-        elif event.kind == "restore_failed" and other.kind == "restored":
-            return "it was later"
-        elif event.kind == "failed" and other.kind == "resumed":
-            return "the campaign was resumed"
-    return ""
-
-
 def finish_run(path: Path, *, measured: Measurements | None = None) -> Run:
     """Write provisioned settings, environment, coverage, overhead and the guard's count into run.json.
 
@@ -153,7 +106,7 @@ def finish_run(path: Path, *, measured: Measurements | None = None) -> Run:
 
 def _finished(events: Sequence[Event]) -> str:
     """When something last happened on a bench: a run that is published again was not measured until then."""
-    return next((event.time for event in reversed(events) if event.bench is not None), now())
+    return next((event.time for event in reversed(events) if event.bench is not None and of_campaign(event)), now())
 
 
 def provisioned(events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -175,12 +128,12 @@ def guard_ledger(events: Iterable[Event], benches: Mapping[str, Any]) -> dict[st
     A counter starts again with a boot, and when a drive was taken away and came back; programs other than fio write
     between batches, so that its growth from one batch to the next counts as well. A disk that any batch of the run
     claims is claimed in all of it: the members of a volume are written while another configuration is made.
-    System disks are listed and not counted.
+    System disks are listed and not counted. Only what ends a batch, a trial or a program tells of disks.
     """
     applies = any(bench.get("kind") != "local" for bench in benches.values())
     totals: dict[tuple[str, str], dict[str, Any]] = {}
     latest: dict[tuple[str, str, str], int] = {}
-    for event in events:
+    for event in (one for one in events if one.kind in FINISHED):
         end = event.fields.get("end") or {}
         for name, disk in (end.get("disks") or {}).items():
             bench, identity = event.bench or "", str(disk.get("wwn") or name)
@@ -221,7 +174,7 @@ def _versions(events: Iterable[Event]) -> dict[str, Any]:
     """The version of fio on each bench, as the benches said it."""
     found: dict[str, str] = {}
     for event in events:
-        version = (event.fields.get("start") or {}).get("fio") or event.fields.get("fio")
+        version = event.kind == "block_finished" and (event.fields.get("start") or {}).get("fio")
         if event.bench and version:
             found[event.bench] = str(version)
     return {"fio": found} if found else {}

@@ -14,6 +14,7 @@ from typing import Any
 
 from storqual.base.text import terminal_text
 from storqual.run import iter_events, read_block, read_run_json
+from storqual.run.event_kinds import EVENT_KINDS, Stage
 from storqual.run.records import Event
 from storqual.run.run import Run
 
@@ -79,7 +80,8 @@ def bench_seconds(events: Iterable[Event], bench: str) -> float:
     used = 0.0
     before: datetime | None = None
     for event in events:
-        if event.bench not in (bench, None):
+        if event.bench not in (bench, None) or EVENT_KINDS[event.kind].stage is Stage.ANY:
+            # a note that somebody writes next week is no use of the bench
             continue
         moment = datetime.fromisoformat(event.time)
         if before is not None and event.kind != "resumed":

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from storqual.run.event_kinds import EVENT_KINDS, OUTCOMES, Stage, event_problems, line_problems
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
@@ -24,103 +26,112 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 
 FIRST_DIGEST = "0" * 64
 """What the first line of a chain carries as the digest of the line before."""
-
-OUTCOMES = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED")
-
-EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
-    # kind: fields that it must have
-    "planned": (),
-    "environment": ("bench", "when", "facts"),
-    "session_started": ("bench", "session", "boot_id"),
-    "session_lost": ("bench", "session", "reason"),
-    "session_planned": ("bench", "session", "plan"),
-    "block_planned": ("bench", "session", "block"),
-    "ramp_lengthened": ("bench", "adapter", "point", "every_s", "first_s"),
-    "limited": ("bench", "block", "limits"),
-    "block_started": ("bench", "session", "block"),
-    "block_finished": ("bench", "session", "block", "outcome"),
-    "witnessed": ("bench", "block", "place", "sha256"),
-    "not_witnessed": ("bench", "block", "place", "reason"),
-    "trial_started": ("bench", "session", "trial"),
-    "trial_finished": ("bench", "session", "trial", "outcome", "sha256"),
-    "trial_lost": ("bench", "session", "trial", "reason", "rebooted"),
-    "external_started": ("bench", "session", "program"),
-    "external_finished": ("bench", "session", "program", "outcome", "sha256"),
-    "provision_failed": ("bench", "session", "reason"),
-    "kernel_panic": ("bench", "text"),
-    "unplugged": ("bench", "drive"),
-    "powered_on": ("bench",),
-    "failed": ("bench", "message"),
-    "restored": ("bench",),
-    "restore_failed": ("bench", "reason"),
-    "resumed": (),
-    "run_finished": (),
-    "checks_planned": ("source", "checks"),
-    "closed": ("samples", "checks", "raw", "blocks", "document"),
-    "published": ("files",),
-    "judged": ("outcome",),
-    "note": ("text",),
-    "noted": ("text", "by", "links", "files"),
-}
-
-_OWN = ("time", "kind", "previous", "file_sha256")
+_FILE_DIGEST = "file_sha256"
+_KIND = re.compile(rb'\{"time":"[^"\\]*","kind":"([a-z_]+)"[,}]')
+"""How a line begins that the store wrote; reading checks that every line is one of these."""
 
 
 def append_event(run: Path, kind: str, fields: Mapping[str, Any]) -> Event:
-    """Append one event and return it. Raises BadInputError for an unknown kind or a missing field."""
+    """Append one event and return it.
+
+    Raises BadInputError for an unknown kind, for fields that are not those of its kind, and behind the end of a run
+    for all but what is judged, published, noted or witnessed, and `resumed`, which opens it again.
+    """
     with locked(run):
         return append_event_locked(run, kind, fields)
 
 
 def append_event_locked(run: Path, kind: str, fields: Mapping[str, Any]) -> Event:
     """The same for a caller that holds the run directory already."""
-    problems = _problems(kind, fields)
+    problems = event_problems(kind, fields)
+    if _FILE_DIGEST in fields:
+        problems.append(f"event {kind}: found {_FILE_DIGEST!r}, which the store writes itself")
     if problems:
         raise BadInputError(problems)
-    previous = FIRST_DIGEST
     path = run / EVENTS
-    for _, line in complete_lines(path):
-        previous = sha256_of(line)
-    event = {"time": now(), "kind": kind, **fields, **_batch_file(run, kind, fields), "previous": previous}
-    append_lines(path, dump_line(event))
-    return Event.from_json(event)
+    previous, number, closed = FIRST_DIGEST, 0, False
+    for number, text in complete_lines(path):  # noqa: B007 - how many there are is asked behind it
+        previous = sha256_of(text)
+        closed = _closed_after(closed, _kind_of(text))
+    told = out_of_order(kind, number=number, closed=closed)
+    if told:
+        raise BadInputError([f"{run}: event {kind}: {told}"])
+    line = {"time": now(), "kind": kind, **fields, **_batch_file(run, kind, fields), "previous": previous}
+    data = dump_line(line)
+    append_lines(path, data)
+    return Event.from_json(line, number + 1, sha256_of(data[:-1]))
+
+
+def out_of_order(kind: str, *, number: int, closed: bool) -> str:
+    """Why an event of this kind may not follow so many others, the last of which left the run closed or open."""
+    stage = EVENT_KINDS[kind].stage
+    if stage is Stage.PLANNING and number:
+        return "it is the first event of a run, and this run has others"
+    if closed and stage in (Stage.CAMPAIGN, Stage.CLOSING):
+        return "the run is closed: nothing is added to it until `storqual qualify --resume` opens it again"
+    return ""
+
+
+def of_campaign(event: Event) -> bool:
+    """Whether an event is of a campaign under way, and not of what is judged, published, noted or witnessed."""
+    return EVENT_KINDS[event.kind].stage is Stage.CAMPAIGN
+
+
+def is_open(run: Path) -> bool:
+    """Whether a run still takes what is measured and checked, by the kinds of its events alone."""
+    closed = False
+    for _, line in complete_lines(run / EVENTS):
+        closed = _closed_after(closed, _kind_of(line))
+    return not closed
+
+
+def _closed_after(closed: bool, kind: str) -> bool:
+    return kind == "closed" or (closed and kind != "resumed")
+
+
+def _kind_of(line: bytes) -> str:
+    match = _KIND.match(line)
+    return match.group(1).decode() if match else ""
 
 
 def _batch_file(run: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
     """The digest of the file by which a batch is started."""
     path = run / BLOCKS / f"{fields.get('block')}.json"
-    return {"file_sha256": sha256_of(path.read_bytes())} if kind == "block_started" and path.is_file() else {}
-
-
-def _problems(kind: str, fields: Mapping[str, Any]) -> list[str]:
-    if kind not in EVENT_KINDS:
-        return [f"event: found kind {kind!r}, expected one of {', '.join(EVENT_KINDS)}"]
-    problems = [
-        f"event {kind}: found no {name!r}, expected {', '.join(EVENT_KINDS[kind])}"
-        for name in EVENT_KINDS[kind]
-        if fields.get(name) is None
-    ]
-    problems += [f"event {kind}: found {name!r}, which the store writes itself" for name in _OWN if name in fields]
-    return problems
+    return {_FILE_DIGEST: sha256_of(path.read_bytes())} if kind == "block_started" and path.is_file() else {}
 
 
 def iter_events(run: Path) -> Iterator[Event]:
-    """All events in order. Raises StorqualError where the chain is broken: a line was changed, lost or moved."""
+    """All events in order.
+
+    Raises StorqualError where the chain is broken (a line was changed, lost or moved), and for a line that is no
+    event of its kind.
+    """
     path = run / EVENTS
     previous = FIRST_DIGEST
     for number, line in complete_lines(path):
-        try:
-            fields = json.loads(line)
-            event = Event.from_json(fields)
+        fields = _event(f"{path}:{number}", line)
+        if fields["previous"] != previous:
             claimed = fields["previous"]
-        except (ValueError, KeyError, TypeError) as problem:
-            raise StorqualError(
-                f"{path}:{number}: found no event ({problem}); the run directory is damaged"
-            ) from None
-        if claimed != previous:
             raise StorqualError(f"{path}:{number}: found digest {claimed} of the line before, expected {previous}")
         previous = sha256_of(line)
-        yield event
+        yield Event.from_json(fields, number, previous)
+
+
+def _event(where: str, line: bytes) -> dict[str, Any]:
+    """A line parsed and checked. Raises StorqualError."""
+    try:
+        fields = json.loads(line)
+        # a key that stands twice, or stands elsewhere, is read otherwise by another reader
+        same = isinstance(fields, dict) and dump_line(fields) == line + b"\n" and _kind_of(line) == fields.get("kind")
+    except (ValueError, RecursionError) as problem:
+        raise StorqualError(f"{where}: found no event ({problem}); the run directory is damaged") from None
+    problems = line_problems(fields)
+    if not problems and not same:
+        problems = ["event: found a line that is not as storqual writes it"]
+    if problems:
+        more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+        raise StorqualError(f"{where}: {problems[0]}{more}; the run directory is damaged")
+    return dict(fields)
 
 
 def new_check(check: Mapping[str, Any]) -> Check:
@@ -134,9 +145,14 @@ def new_check(check: Mapping[str, Any]) -> Check:
 
 
 def append_check(run: Path, check: Mapping[str, Any]) -> Check:
-    """Append the outcome of a hand-written test, and return it. Raises what `new_check` raises."""
+    """Append the outcome of a hand-written test, and return it.
+
+    Raises what `new_check` raises, and BadInputError for a run that is closed: it takes no more outcomes.
+    """
     made = new_check(check)
     with locked(run):
+        if not is_open(run):
+            raise BadInputError([f"{run}: the run is closed and takes no more outcomes of checks"])
         append_lines(run / CHECKS, dump_line(made.fields))
     return made
 

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is a run whole? Plan, events, batches, samples, raw files and checks must be those that were planned and collected.
 
-Runs of storqual.run/2 have the digest of their plan in their first event, and an event that closes them. Those of
-storqual.run/1 have neither, and no records of their launches: of them only what is there can be held to itself.
+A run has the digest of its plan in its first event, and an event that closes it.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from storqual.run.closing import collected, last_closed, line_digests, plan_digest
+from storqual.run.closing import collected, line_digests, plan_digest
 from storqual.run.collect import block_digest
+from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
@@ -28,37 +27,28 @@ from storqual.run.layout import (
 )
 from storqual.run.measurements import measurements
 from storqual.run.recompute import SampleCheck, read_raw
-from storqual.run.records import Check, Event
+from storqual.run.records import TRIALS, Check, Event
+from storqual.run.reopened import counted_checks, reopened
 from storqual.run.run import Run
+from storqual_core.kit.errors import StorqualError
 
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
-_RECORDS = {"trial_finished": ("trials", "trial"), "external_finished": ("external", "program")}
-"""Where the records are that an event tells of, and which of its fields names one."""
+_RECORDS = {"trial_finished": "trials", "external_finished": "external"}
+"""Where the records are that an event tells of."""
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BLOCKS}/", "document": RUN_FILE}
 
 
-def is_derived(run: Run) -> bool:
-    """Whether all that a verdict counts is derived again from what was recorded, as runs of today are."""
-    plan = run.document["plan"]
-    return run.schema == RUN_SCHEMA and ("trials" not in plan or plan.get("evidence") == TRIAL_SCHEMA)
-
-
 def rules_of(run: Run) -> str:
-    """By which rules a run is held to its evidence, as a sentence."""
-    plan = run.document["plan"]
-    if run.schema == RUN_SCHEMA and "trials" in plan:
-        if is_derived(run):
-            return f"by the rules of {TRIAL_SCHEMA}: the record of each trial is derived again from its stream"
-        return (
-            f"by the rules of {RUN_SCHEMA}: the record of each trial, and the stream that it rests on, are those "
-            "that its event tells of; what a record says is not derived again from its stream"
-        )
-    if run.schema == RUN_SCHEMA:
-        return f"by the rules of {RUN_SCHEMA}: every sample is derived again from its raw files"
-    return (
-        f"by the rules of {run.schema}: it keeps no counters of its launches, so its samples are not derived again, "
-        "and its chain of events has no end"
-    )
+    """By which rules a run is held to its evidence, and whether it was opened again, as a sentence."""
+    if "trials" in run.document["plan"]:
+        rules = f"by the rules of {TRIAL_SCHEMA}: the record of each trial is derived again from its stream"
+    else:
+        rules = f"by the rules of {RUN_SCHEMA}: every sample is derived again from its raw files"
+    try:
+        return "; ".join([rules, *reopened(run)])
+    except StorqualError:
+        # what cannot be read is a finding of its own
+        return rules
 
 
 def evidence_findings(run: Run, samples: SampleCheck | None = None) -> list[str]:
@@ -80,19 +70,17 @@ def evidence_findings(run: Run, samples: SampleCheck | None = None) -> list[str]
 
 
 def missing_checks(run: Run) -> list[Check]:
-    """Checks that were planned and have fewer outcomes than places where they were to run, as errors."""
-    planned: dict[str, dict[str, int]] = {}
+    """Checks that were planned and have fewer outcomes than points where they were to run, as errors."""
+    planned: dict[tuple[str, str], int] = {}
     for event in run.events:
-        if event.kind == "checks_planned":
-            planned[event.text("source")] = dict(event.fields["checks"])
-    places: Counter[str] = Counter()
-    for name, *_ in {(one.id, one.bench, one.adapter, one.point) for one in run.checks}:
-        places[name] += 1
+        for name, wanted in event.fields["checks"].items() if event.kind == "checks_planned" else ():
+            key = (event.text("source"), name)
+            planned[key] = max(wanted, planned.get(key, 0))
+    outcomes = Counter(one.id for one in counted_checks(run))
     return [
-        _missing(name, source, places[name], wanted)
-        for source, checks in planned.items()
-        for name, wanted in checks.items()
-        if places[name] < wanted
+        _missing(name, source, outcomes[name], wanted)
+        for (source, name), wanted in planned.items()
+        if outcomes[name] < wanted
     ]
 
 
@@ -102,7 +90,7 @@ def _missing(name: str, source: str, found: int, wanted: int) -> Check:
 
 
 def _chain(run: Run) -> Iterator[str]:
-    """The plan at the beginning, and what was collected at the end."""
+    """The plan at the beginning, what was collected at the end, and each kind of event where it belongs."""
     events = run.events
     if not events or events[0].kind != "planned":
         yield f"{EVENTS}: has no beginning: its first event is not that of the plan"
@@ -110,22 +98,84 @@ def _chain(run: Run) -> Iterator[str]:
     planned = events[0].fields
     if any(event.kind == "planned" for event in events[1:]):
         yield f"{EVENTS}: has two beginnings"
-    if planned.get("run") != run.name:
-        yield f"{RUN_FILE}: is of run {run.name}, its events are of {planned.get('run')}"
-    if run.schema != RUN_SCHEMA:
-        if "plan_sha256" in planned:
-            yield f"{RUN_FILE}: says schema {run.schema}, its events are those of {RUN_SCHEMA}"
-        if any(event.kind == "closed" for event in events):
-            # it was planned by a former version and went on with this one
-            yield from _end(run, events)
-        return
-    if planned.get("plan_sha256") != plan_digest(run.document):
+    if planned["run"] != run.name:
+        yield f"{RUN_FILE}: is of run {run.name}, its events are of {planned['run']}"
+    if planned["plan_sha256"] != plan_digest(run.document):
         yield f"{RUN_FILE}: the plan was changed after it was made"
-    yield from _end(run, events)
+    for event in events:
+        if event.bench not in (None, *run.benches):
+            yield f"{_at(event)}: is of bench {event.bench}, which this run does not have"
+    yield from _order(run)
+    yield from _checks_planned(run)
+    yield from _end(run)
 
 
-def _end(run: Run, events: Sequence[Event]) -> Iterator[str]:
-    closed = last_closed(events)
+def _at(event: Event) -> str:
+    return f"{EVENTS}:{event.number}: {event.kind}"
+
+
+def _order(run: Run) -> Iterator[str]:
+    """Events behind the end, and events of things that are there already."""
+    for period in run.periods:
+        for event in period.after:
+            if EVENT_KINDS[event.kind].stage is not Stage.ANY:
+                yield f"{_at(event)}: stands behind the end of the run, which no resumed campaign opened again"
+    sessions: set[tuple[str | None, str]] = {(one.bench, one.id) for one in run.plan.sessions}
+    seen: set[tuple[str, ...]] = set()
+    for event in run.events:
+        field = FINISHED.get(event.kind)
+        if field is not None:
+            name = (event.kind, event.text(field))
+            if name in seen:
+                yield f"{_at(event)}: ends {name[1]} a second time"
+            if event.kind == "block_finished" and ("block_started", name[1]) not in seen:
+                yield f"{_at(event)}: ends {name[1]}, which was never started"
+            seen.add(name)
+        elif event.kind == "block_started":
+            seen.add((event.kind, event.text("block")))
+        elif event.kind == "session_planned":
+            session = (event.bench, event.fields["plan"]["id"])
+            if session in sessions or session != (event.fields["plan"]["bench"], event.text("session")):
+                yield f"{_at(event)}: session {event.text('session')} is planned already, or is of another name"
+            sessions.add(session)
+        elif event.kind == "block_planned" and (event.bench, event.text("session")) not in sessions:
+            yield f"{_at(event)}: adds to session {event.text('session')}, which was not planned"
+
+
+def _checks_planned(run: Run) -> Iterator[str]:
+    """Checks are planned before they run, and whoever plans them again, plans all of them again."""
+    last: dict[str, Event] = {}
+    for event in run.events:
+        if event.kind != "checks_planned":
+            continue
+        source = event.text("source")
+        before = last.get(source)
+        if before is not None:
+            fewer = [
+                name
+                for name, wanted in before.fields["checks"].items()
+                if event.fields["checks"].get(name, 0) < wanted
+            ]
+            if fewer:
+                yield f"{_at(event)}: plans fewer checks than line {before.number} did: {fewer[0]} is missing"
+        else:
+            early = next((one for one in run.checks if one.source == source and _is_before(one, event)), None)
+            if early is not None:
+                yield f"{_at(event)}: was written after the check {early.id} had its outcome"
+        last[source] = event
+    if "trials" not in run.document["plan"] and any(one.source == TRIALS for one in run.checks):
+        yield f"{CHECKS}: has outcomes of trials, and the run has none"
+
+
+def _is_before(check: Check, event: Event) -> bool:
+    """Whether a planned check had its outcome before the plan; one without a time is not known to."""
+    time = check.fields.get("time")
+    return check.id in event.fields["checks"] and isinstance(time, str) and time < event.time
+
+
+def _end(run: Run) -> Iterator[str]:
+    *earlier, last = run.periods
+    closed = last.closed
     if closed is None:
         yield INTERRUPTED
     else:
@@ -135,11 +185,11 @@ def _end(run: Run, events: Sequence[Event]) -> Iterator[str]:
             if said != now[name]:
                 yield f"{file}: {_other(said, now[name])}"
     # a campaign that went on has only added to what it was closed over before
-    for before in (event for event in events if event.kind == "closed" and event is not closed):
+    for before in (period.closed for period in earlier if period.closed is not None):
         for name in ("samples", "checks"):
-            said = before.fields.get(name) or {}
-            if said not in line_digests(run.path / _FILES[name], [int(said.get("count") or 0)]):
-                yield f"{_FILES[name]}: its first {said.get('count')} lines are not those that were closed over"
+            said = before.fields[name]
+            if said not in line_digests(run.path / _FILES[name], [said["count"]]):
+                yield f"{_FILES[name]}: its first {said['count']} lines are not those that were closed over"
 
 
 def _other(said: object, now: object) -> str:
@@ -151,14 +201,14 @@ def _other(said: object, now: object) -> str:
 
 def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
     """Files of batches, and what each was collected as."""
-    started: dict[str, Any] = {}
+    started: set[str] = set()
     for event in run.events:
         block = event.text("block")
         if event.kind == "planned":
-            for file, digest in (event.fields.get("blocks") or {}).items():
+            for file, digest in event.fields["blocks"].items():
                 yield from _file(run, file, digest)
         elif event.kind == "block_started":
-            started[block] = event
+            started.add(block)
             yield from _file(run, f"{block}.json", event.fields.get("file_sha256"))
         elif event.kind == "block_finished":
             yield from _finished(run, event, samples)
@@ -170,12 +220,13 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
 def _records(run: Run) -> Iterator[str]:
     """Records of trials and of foreign programs are those that were made, and so are the streams that they name."""
     for event in run.events:
-        folder, name = _RECORDS.get(event.kind, ("", ""))
-        if not folder:
+        folder = _RECORDS.get(event.kind)
+        if folder is None:
             continue
-        file = f"{folder}/{event.text(name)}.json"
+        name = event.text(FINISHED[event.kind])
+        file = f"{folder}/{name}.json"
         path = run.path / file
-        if "/" in event.text(name) or not path.is_file():
+        if "/" in name or not path.is_file():
             yield f"{file}: is missing"
         elif sha256_of(data := path.read_bytes()) != event.text("sha256"):
             yield f"{file}: is not the record that was made"
@@ -184,7 +235,7 @@ def _records(run: Run) -> Iterator[str]:
 
 
 def _stream(run: Run, folder: str, data: bytes) -> Iterator[str]:
-    """What the bench told of a trial; former versions recorded no digest of it."""
+    """The stream of a trial or a program is what its record names by digest."""
     try:
         record = json.loads(data)
         name, digest = str(record.get("stream")), record.get("stream_sha256")
@@ -208,14 +259,13 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
     """Samples and kernel log of a batch are those that were collected."""
     block = event.text("block")
     lines = samples.by_block.get(block, [])
-    digest = event.fields.get("sha256")
-    if event.fields.get("samples") not in (None, len(lines)):
+    if event.fields["samples"] != len(lines):
         yield f"{SAMPLES}: has {len(lines)} samples of batch {block}, {event.fields['samples']} were collected"
-    elif digest is not None and digest != block_digest(lines):
+    elif event.fields["sha256"] != block_digest(lines):
         yield f"{SAMPLES}: the samples of batch {block} are not those that were collected"
     log = event.fields.get("kernel_log")
-    if isinstance(log, Mapping):
-        path, sha256 = str(log.get("path")), str(log.get("sha256"))
+    if log is not None:
+        path, sha256 = log["path"], log["sha256"]
         said = read_raw(run.path / path, path, sha256, unpack=False)
         if isinstance(said, str):
             yield f"{said} (it is the kernel's log of batch {block})"

@@ -21,9 +21,7 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 
 RUN_SCHEMA = "storqual.run/2"
 TRIAL_SCHEMA = "storqual.trial/2"
-"""The `evidence` of a plan whose records of trials and programs are derived again; former plans have none."""
-FORMER_RUN_SCHEMA = "storqual.run/1"
-"""Of runs without a digest of their plan, an end of their chain, and records of their launches."""
+"""The `evidence` of a plan of trials: records of trials and programs are derived again from their streams."""
 RUN_FILE = "run.json"
 SAMPLES = "samples.jsonl"
 CHECKS = "checks.jsonl"
@@ -264,8 +262,8 @@ def read_run_json(run: Path) -> dict[str, Any]:
     except ValueError as problem:
         raise StorqualError(f"{path}: not JSON ({problem}); the run directory is damaged") from None
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema not in (RUN_SCHEMA, FORMER_RUN_SCHEMA):
-        raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r} or {FORMER_RUN_SCHEMA!r}"])
+    if schema != RUN_SCHEMA:
+        raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r}"])
     return dict(document)
 
 

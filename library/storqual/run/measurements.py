@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from storqual.metrics import METRICS, Measured, Metric, Primitives, Unavailable, merged
 from storqual.metrics.load import load_curve
-from storqual.run.layout import RUN_SCHEMA, SAMPLES
+from storqual.run.layout import SAMPLES
 from storqual.run.recompute import SampleCheck
 from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool
 from storqual.run.run import Run
@@ -135,7 +135,7 @@ def measurements(
     Without `shown` points are left out at which nothing is judged. With `evidence` each sample is held to its batch
     and its raw files while it is read. Raises StorqualError for a damaged file.
     """
-    check = SampleCheck(run.path, run.name, derived=run.schema == RUN_SCHEMA) if evidence else None
+    check = SampleCheck(run.path, run.name) if evidence else None
     samples = read_samples(run.path, look=None if check is None else check.look)
     with _without_collector():
         found = _gathered(run, judged, samples, shown, histograms=histograms)

@@ -48,17 +48,15 @@ _NULL = b"null"
 class SampleCheck:
     """Looks at each sample of a run once, in the order in which they were collected.
 
-    `findings` are sentences that begin with the file that is wrong. With `derived` each sample is made again from its
-    evidence, as runs have it since storqual.run/2.
+    `findings` are sentences that begin with the file that is wrong. Each sample is made again from its evidence.
     """
 
-    def __init__(self, run: Path, name: str, *, derived: bool) -> None:
+    def __init__(self, run: Path, name: str) -> None:
         self.findings: list[str] = []
         self.more = 0
         self.by_block: defaultdict[str, list[str]] = defaultdict(list)
         self._run = run
         self._name = name
-        self._derived = derived
         self._blocks: OrderedDict[str, tuple[Mapping[str, Any], Mapping[str, Any]] | str] = OrderedDict()
         self._last: dict[str, int] = {}
         self._seen = 0
@@ -118,7 +116,7 @@ class SampleCheck:
         self._seen += 1
         if self._seen <= _FEW:
             if not is_made_again(str(self._run), self._name, line):
-                self._told([evidence_problem(self._run, self._name, sample, derived=self._derived)])
+                self._told([evidence_problem(self._run, self._name, sample)])
             return
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
@@ -132,7 +130,7 @@ class SampleCheck:
     def _send(self, pool: ProcessPoolExecutor) -> None:
         while len(self._asked) >= _MOST_ASKED:
             self._told(self._asked.popleft().result())
-        self._asked.append(pool.submit(_problems, self._run, self._name, self._chunk, self._derived))
+        self._asked.append(pool.submit(_problems, self._run, self._name, self._chunk))
         self._chunk = []
 
     def finish(self) -> None:
@@ -151,12 +149,12 @@ class SampleCheck:
             self.tell(finding)
 
 
-def _problems(run: Path, name: str, lines: Sequence[bytes], derived: bool) -> list[str]:
+def _problems(run: Path, name: str, lines: Sequence[bytes]) -> list[str]:
     """What is wrong with some samples, in a process of its own."""
     folder = str(run)
     # only what does not come out of its evidence as it stands there has to be parsed
     left = (from_json(line, allow_inf_nan=False) for line in lines if not is_made_again(folder, name, line))
-    return [told for one in left if (told := evidence_problem(run, name, one, derived=derived))]
+    return [told for one in left if (told := evidence_problem(run, name, one))]
 
 
 class _LastIdle:
@@ -272,24 +270,19 @@ def _unpacked(data: bytes) -> bytes:
     return text
 
 
-def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any], *, derived: bool) -> str:
+def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any]) -> str:
     """Why the raw files of a sample are not there, or do not say what it says; empty when they do."""
     name = str(sample["id"])
-    # a run that was planned by a former version may have gone on with this one
-    derived = derived or sample.get("schema") == SAMPLE_SCHEMA
     texts: dict[str, str] = {}
     folder = str(run)
     for file in sample.get("raw") or ():
         path, sha256 = str(file["path"]), str(file["sha256"])
         if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
             return f"{SAMPLES}: found evidence named {path[:100]!r} with digest {sha256[:70]!r}"
-        data = read_raw(f"{folder}/{path}", path, sha256, unpack=derived)
+        data = read_raw(f"{folder}/{path}", path, sha256, unpack=True)
         if isinstance(data, str):
             return f"{data} (it is evidence of sample {name})"
-        if derived:
-            texts[path] = data.decode("utf-8", "replace")
-    if not derived:
-        return ""
+        texts[path] = data.decode("utf-8", "replace")
     if sample.get("schema") != SAMPLE_SCHEMA:
         return f"{SAMPLES}: sample {name} is of schema {sample.get('schema')!r}, expected {SAMPLE_SCHEMA!r}"
     return _not_made_again(run_name, sample, texts) if texts else _without_evidence(sample)

@@ -172,17 +172,22 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to the campaign; `fields` is the whole line."""
+    """Something that happened to the campaign; `fields` is the whole line, `number` and `sha256` are of that line.
+
+    Which fields there are, and what they hold, its kind says (event_kinds.py): a fact is read from one kind.
+    """
 
     time: str
     kind: str
     bench: str | None
     fields: Mapping[str, Any]
+    number: int = 0
+    sha256: str = ""
 
     @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> Event:
-        """Read one line. Raises KeyError or TypeError for one that is not an event."""
-        return cls(time=_text(line, "time"), kind=_text(line, "kind"), bench=line.get("bench"), fields=line)
+    def from_json(cls, line: Mapping[str, Any], number: int = 0, sha256: str = "") -> Event:
+        """The event of a line that was checked."""
+        return cls(line["time"], line["kind"], line.get("bench"), line, number, sha256)
 
     def text(self, name: str) -> str:
         """The field `name` as text; empty when it is missing."""

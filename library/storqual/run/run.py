@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from storqual.run.closing import Period, periods_of
+from storqual.run.event_kinds import FINISHED
 from storqual.run.events import iter_checks, iter_events
 from storqual.run.layout import INPUTS, RUN_FILE, read_run_json, sha256_of
 from storqual.run.records import (
@@ -80,6 +82,30 @@ class Run:
         return tuple(iter_events(self.path))
 
     @cached_property
+    def periods(self) -> tuple[Period, ...]:
+        """The campaign in the stretches in which the run was open."""
+        return periods_of(self.events)
+
+    @cached_property
+    def measuring(self) -> frozenset[int]:
+        """The lines of events that ended a batch, a trial or a program with something newly measured.
+
+        Of a batch these are launches that ran, behind those over which the run was closed before.
+        """
+        launches = [(one.block, one.status) for one in read_launches(self.path)]
+        found, begin = set(), 0
+        for period in self.periods:
+            end = period.count("samples")
+            ran = {block for block, status in launches[begin:end] if status != "lost"}
+            found |= {
+                event.number
+                for event in period.events
+                if event.kind in FINISHED and (event.kind != "block_finished" or event.text("block") in ran)
+            }
+            begin = len(launches) if end is None else end
+        return frozenset(found)
+
+    @cached_property
     def sessions(self) -> tuple[PlannedSession, ...]:
         """The sessions of the plan, then those that were found worth measuring since."""
         added = [PlannedSession.from_json(e.fields["plan"]) for e in self.events if e.kind == "session_planned"]
@@ -88,7 +114,9 @@ class Run:
     @cached_property
     def preconditioned(self) -> tuple[Preconditioned, ...]:
         """What was done to drives before they were measured, in order."""
-        done = ((event, event.fields.get("preconditioned")) for event in self.events)
+        done = (
+            (event, event.fields.get("preconditioned")) for event in self.events if event.kind == "block_finished"
+        )
         return tuple(Preconditioned(e.bench or "", e.text("block"), report) for e, report in done if report)
 
     @cached_property

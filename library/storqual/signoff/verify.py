@@ -18,7 +18,7 @@ from storqual.inputs.policy import Requirement, Trust, TrustedKey, load_trust
 from storqual.judge.asked import optional_input
 from storqual.judge.outcome import required_roles, with_waivers
 from storqual.run import Run
-from storqual.run.evidence import is_derived, rules_of
+from storqual.run.evidence import rules_of
 from storqual.run.layout import opened
 from storqual.signoff.annex import AnnexNote, annex_notes
 from storqual.signoff.findings import Examined, examine, release_findings
@@ -75,8 +75,6 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
     ]
     if software:
         problems += [f"{by} requires hardware: {', '.join(software)}" for by in _hardware(run, trusted, fitting)]
-    if any(one.evidence for one in fitting) and not is_derived(run):
-        problems.append(f"{trusted.name} requires derived evidence, and the run is checked {rules_of(run)}")
     by = " and ".join(dict.fromkeys(asked.values()))
     return Terms(
         roles=tuple(dict.fromkeys((*asked, *own))),

@@ -32,7 +32,7 @@ from storqual.trials.link import Link, LinkError
 from storqual.trials.one import BenchHere
 from storqual.trials.session import bench_here
 from storqual.virtual_bench.power import reset
-from storqual.witness import witness_batches
+from storqual.witness import notify_witness
 from storqual_core.trial.stream import FOLDER
 
 _SLACK_S = 240.0
@@ -189,7 +189,7 @@ def run_external_session(
         live = LiveExternal(here, programs[planned.program], planned, path / KEPT, run.name)
         record = live.run()
         keep_external(path, record)
-        for wrong in witness_batches(path, bench):
+        for wrong in notify_witness(path, bench):
             say(f"{bench} | {wrong}")
         counted = Counter(outcome for _, outcome, _ in record["tests"])
         told = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counted.items()))

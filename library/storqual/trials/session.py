@@ -14,7 +14,7 @@ from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_progr
 from storqual.trials.paths import make_maps, paths_of
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
-from storqual.witness import witness_batches
+from storqual.witness import notify_witness
 from storqual_core.data.faults import WAYS
 from storqual_core.host.identity import declared_address
 
@@ -65,7 +65,7 @@ def _session(
             say(f"{bench} {arm} | {planned.id} was interrupted and is repeated: {problem}")
             return False
         keep_record(path, record)
-        for wrong in witness_batches(path, bench):
+        for wrong in notify_witness(path, bench):
             say(f"{bench} | {wrong}")
         why = f": {record['reasons'][0]}" if record["reasons"] else ""
         say(f"{bench} {arm} | trial {number + 1} of {len(left)}: {planned.id} | {record['outcome']}{why}")

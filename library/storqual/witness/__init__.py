@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The witness: a second place that receives the digest of each batch, and the comparison of a run with it.
+"""The witness: a second place that receives the digests of a run while it is made, and the comparison with it.
 
 Whoever can write a whole run can make its chain of events anew. A place that keeps what it was told once cannot be
-made to forget it: a syslog server, a file on another machine, an authority that signs times, a public log.
+made to forget it: a syslog server, a file on another machine, an authority that signs times.
 """
 
-from storqual.witness.batches import witness_batches
 from storqual.witness.check import check_witness
+from storqual.witness.milestones import notify_witness
 
-__all__ = ["check_witness", "witness_batches"]
+__all__ = ["check_witness", "notify_witness"]

@@ -5,74 +5,133 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from storqual.witness.batches import Batch, answers_of, batches_of
+from storqual.inputs.places import WITNESS_KINDS, witness_kind
+from storqual.run.layout import RUN_FILE, read_run_json
+from storqual.witness.milestones import Milestone, answers_of, excuses_of, milestones_of, witness_places
 from storqual.witness.places import read_back
 from storqual_core.kit.errors import BadInputError, StorqualError
 
-_LINE = re.compile(r"storqual run=(\S+) batch=(\S+) sha256=([0-9a-f]{64})(?:\s|\Z)")
-_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
-_PUBLIC_KEY = b"-----BEGIN PUBLIC KEY-----"
 LATEST = timedelta(hours=1)
-"""A batch is told when it is collected, and one that could not be told with the next one."""
+"""What is over is told when it is collected, and what could not be told with what comes next."""
 _CLOCKS = timedelta(minutes=2)
 """How far two clocks may be apart."""
+_KINDS = tuple(dict.fromkeys(WITNESS_KINDS.values()))
+_FORMS = "syslog:FILE, ssh:FILE or ssh://HOST/PATH, rfc3161:CERTIFICATES"
+_TAG = re.compile(r"storqual run=(\S*)")
+_LINE = re.compile(r"storqual run=(\S+) batch=(\S+) sha256=([0-9a-f]{64})[ \t\r]*")
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_PEM = re.compile(r"-----(?:BEGIN|END) ")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def check_witness(run: Path, witness: str) -> list[str]:
-    """What in a run is not as its witness was told; empty when every batch is.
+    """What in a run is not as its witness was told; empty when everything is.
 
-    `witness` is a file with the lines that a syslog server or another machine kept, `ssh://…` to read them there, or
-    a file (PEM) with what the answers in the run are checked by: certificates of the time authority, or public keys
-    of the log and of the lab. Raises BadInputError for a witness that cannot be read; a run that cannot be read is a
-    sentence.
+    `witness` says the kind and where it is: `syslog:FILE` with the lines that a syslog server kept, `ssh:FILE` with
+    those of a file on another machine, or `ssh://…` to read them there, `rfc3161:FILE` with the certificates (PEM) of
+    the time authority that signed the answers in the run. Without a kind it is the one that run.json says. Nothing is
+    concluded from what is in the file. Raises BadInputError for a witness that cannot be read or is a mixture; a run
+    that cannot be read is a sentence.
     """
     try:
-        batches = batches_of(run)
+        places = witness_places(read_run_json(run))
+        milestones = milestones_of(run)
+        excuses = excuses_of(run)
     except (StorqualError, OSError) as problem:
         return [str(problem).removeprefix(f"{run}/")]
-    if not batches:
+    planned = sorted({witness_kind(place) for place in places.values()})
+    kind, where = _kind_of(witness, planned)
+    if planned and kind not in planned:
+        return [f"{RUN_FILE}: the witness of this run is {' and '.join(planned)}, and not {kind} as {witness} says"]
+    if not milestones:
         return ["the run has no finished batch, so the witness has recorded nothing of it"]
+    if kind == "rfc3161":
+        signed = _verifier(_certificates(where, _text(where)))
+        return list(_by_answers(run, milestones, excuses, signed))
+    return list(_by_lines(milestones, excuses, where, _text(where)))
+
+
+def _kind_of(witness: str, planned: list[str]) -> tuple[str, str]:
+    """The kind of a witness and where it is. Raises BadInputError where nobody says a kind."""
     if witness.startswith("ssh://"):
+        return "ssh", witness
+    kind, colon, where = witness.partition(":")
+    if colon and kind in _KINDS:
+        return kind, where
+    if len(planned) != 1:
+        said = f"this run has witnesses of several kinds ({', '.join(planned)})" if planned else "run.json names none"
+        raise BadInputError([f"--witness {witness}: {said}; say which kind this is: {_FORMS}"])
+    return planned[0], witness
+
+
+def _text(where: str) -> str:
+    """What the witness kept. Raises BadInputError."""
+    if where.startswith("ssh://"):
         try:
-            return _by_lines(batches, read_back(witness))
+            return read_back(where)
         except StorqualError as problem:
             raise BadInputError([str(problem)]) from None
     try:
-        data = Path(witness).read_bytes()
+        return Path(where).read_bytes().decode("utf-8", "replace")
     except OSError as problem:
-        expected = "lines of a log, certificates of a time authority, or public keys of Rekor and of the lab"
-        raise BadInputError([f"{witness}: cannot be read ({problem.strerror}), expected {expected}"]) from None
-    if _CERTIFICATE in data:
-        return _by_answers(run, batches, "the time authority", _by_times(data))
-    if _PUBLIC_KEY in data:
-        return _by_answers(run, batches, "the log", _by_entries(data))
-    return _by_lines(batches, data.decode("utf-8", "replace"))
+        raise BadInputError([f"{where}: cannot be read ({problem.strerror}), expected {_FORMS}"]) from None
 
 
-def _by_lines(batches: Mapping[str, Batch], text: str) -> list[str]:
-    name = next(iter(batches.values())).run
-    told: defaultdict[str, set[str]] = defaultdict(set)
-    for match in _LINE.finditer(text):
-        if match.group(1) == name:
-            told[match.group(2)].add(match.group(3))
-    problems = []
-    for batch in batches.values():
-        known = told.pop(batch.name, None)
-        if known is None:
-            problems.append(f"{batch.word} {batch.name}: the witness has no record of it")
-        elif known != {batch.sha256}:
-            problems.append(
-                f"{batch.word} {batch.name}: the witness recorded another digest, so the run was changed afterwards"
-            )
-    word = next(iter(batches.values())).word
-    return problems + [f"{word} {one}: the witness has a record of it, but the run does not have it" for one in told]
+def _by_lines(
+    milestones: Mapping[str, Milestone], excuses: Mapping[str, str], where: str, text: str
+) -> Iterable[str]:
+    name = next(iter(milestones.values())).run
+    kept: defaultdict[str, set[str]] = defaultdict(set)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _PEM.search(line):
+            raise BadInputError([f"{where}:{number}: found a certificate or a key, expected lines of a log only"])
+        runs = _TAG.findall(line)
+        if not runs:
+            # a syslog server keeps lines of other programs in the same file
+            continue
+        match = _LINE.fullmatch(line, line.index("storqual run="))
+        if match is None:
+            # of another run it is for those who verify that one; a line that was cut off may be of this one
+            if any(name.startswith(one) for one in runs):
+                yield f"{where}:{number}: is a line of storqual that cannot be read: {line[:200]!r}"
+        elif match.group(1) == name:
+            kept[match.group(2)].add(match.group(3))
+    for milestone in milestones.values():
+        known = kept.pop(milestone.name, set())
+        if not known:
+            yield f"{milestone.label}: the witness has no record of it{_excuse(excuses, milestone)}"
+        elif len(known) > 1:
+            yield f"{milestone.label}: the witness recorded {len(known)} digests, which contradict each other"
+        elif known != {milestone.sha256}:
+            yield f"{milestone.label}: the witness recorded another digest, so the run was changed afterwards"
+    word = next(iter(milestones.values())).word
+    for one in kept:
+        label = f"{word if '/' not in one else 'event'} {one}"
+        yield f"{label}: the witness has a record of it, but the run does not have it"
 
 
-def _by_times(certificates: bytes) -> Callable[[bytes, bytes], datetime]:
+def _excuse(excuses: Mapping[str, str], milestone: Milestone) -> str:
+    reason = excuses.get(milestone.name)
+    return f" (the run says that it could not be told: {reason})" if reason else ""
+
+
+def _certificates(where: str, text: str) -> bytes:
+    """A file of certificates (PEM) and nothing else but comments. Raises BadInputError for a mixture."""
+    inside = False
+    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+        if line == (_END if inside else _BEGIN):
+            inside = not inside
+        elif not (_BASE64.fullmatch(line) if inside else not line or line.startswith("#")) or _TAG.search(line):
+            found = f"found {line[:80]!r}, expected certificates (PEM) and nothing else"
+            raise BadInputError([f"{where}:{number}: {found}"])
+    return text.encode()
+
+
+def _verifier(certificates: bytes) -> Callable[[bytes, bytes], datetime]:
     """When an answer of the time authority says that it was asked about a digest; a ValueError when it does not."""
     try:
         from cryptography.x509 import load_pem_x509_certificates  # noqa: PLC0415 - asked for by few
@@ -96,40 +155,37 @@ def _by_times(certificates: bytes) -> Callable[[bytes, bytes], datetime]:
     return signed
 
 
-def _by_entries(keys: bytes) -> Callable[[bytes, bytes], datetime]:
-    """When an entry of the log says that it took a digest; a ValueError when it does not."""
-    from storqual.witness.rekor import logged_at, read_keys  # noqa: PLC0415 - loads OpenSSL: asked for by few
-
-    try:
-        known = read_keys(keys)
-    except ValueError as problem:
-        raise BadInputError([f"found no keys ({problem}), expected those of the log and of the lab"]) from None
-    return lambda answer, digest: logged_at(answer, digest, known)
-
-
 def _by_answers(
-    run: Path, batches: Mapping[str, Batch], who: str, signed: Callable[[bytes, bytes], datetime]
-) -> list[str]:
+    run: Path,
+    milestones: Mapping[str, Milestone],
+    excuses: Mapping[str, str],
+    signed: Callable[[bytes, bytes], datetime],
+) -> Iterable[str]:
     """Answers are in the run itself; a rewritten one can only get answers of a later time."""
-    problems = []
     try:
         answers = answers_of(run)
     except ValueError as problem:
-        return [f"events.jsonl: an answer of the witness cannot be read ({problem})"]
-    for batch in batches.values():
-        answer = answers.get(batch.name)
-        if not answer:
-            problems.append(f"{batch.word} {batch.name}: the run has no answer of {who} about it")
+        yield f"events.jsonl: an answer of the witness cannot be read ({problem})"
+        return
+    for milestone in milestones.values():
+        kept = [answer for answer in answers.pop(milestone.name, []) if answer]
+        if not kept:
+            excuse = _excuse(excuses, milestone)
+            yield f"{milestone.label}: the run has no answer of the time authority about it{excuse}"
             continue
-        try:
-            moment = signed(answer, bytes.fromhex(batch.sha256))
-            over = datetime.fromisoformat(batch.time)
-            late = not over - _CLOCKS <= moment <= over + LATEST
-        except (ValueError, TypeError, OverflowError) as problem:
-            problems.append(f"{batch.word} {batch.name}: {who} did not sign this ({problem})")
-            continue
-        if late:
-            problems.append(
-                f"{batch.word} {batch.name}: it ended at {batch.time}, and was recorded at {moment.isoformat()}"
-            )
-    return problems
+        problems = [_answer_problem(milestone, answer, signed) for answer in kept]
+        if all(problems):
+            yield f"{milestone.label}: {problems[0]}"
+    for one in answers:
+        yield f"{one}: the run has an answer of the time authority about it, but does not have it"
+
+
+def _answer_problem(milestone: Milestone, answer: bytes, signed: Callable[[bytes, bytes], datetime]) -> str:
+    """Why an answer does not speak for a milestone; empty when it does."""
+    try:
+        moment = signed(answer, bytes.fromhex(milestone.sha256))
+        over = datetime.fromisoformat(milestone.time)
+        late = not over - _CLOCKS <= moment <= over + LATEST
+    except (ValueError, TypeError, OverflowError) as problem:
+        return f"the time authority did not sign this ({problem})"
+    return f"it ended at {milestone.time}, and was recorded at {moment.isoformat()}" if late else ""

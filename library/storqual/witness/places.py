@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places that keep what they are told: a syslog server, a file on another machine, a time authority, a log."""
+"""Places that keep what they are told: a syslog server, a file on another machine, a time authority."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import socket
 import time
 import urllib.request
 from datetime import UTC, datetime
-from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from storqual.inputs.places import witness_problem
@@ -20,14 +19,13 @@ _PATIENCE_S = 10.0
 _NOTICE = 13 * 8 + 5
 """Facility 13 (log audit), severity 5 (notice), as RFC 5424 counts them."""
 _MOST = 1 << 16
-"""Bytes of an answer: certificates, or a proof with a hash for each level of a tree."""
+"""Bytes of an answer, with its certificates."""
 
 
-def tell(place: str, line: str, digest: bytes, key: str = "") -> bytes:
-    """Tell a place one line (syslog, a file) or one SHA-256 (a time authority, a log); its answer, empty for none.
+def tell(place: str, line: str, digest: bytes) -> bytes:
+    """Tell a place one line (syslog, a file) or one SHA-256 (a time authority); its answer, empty for none.
 
-    `key` is the file with the lab's private key, which signs what a log is told. Raises StorqualError when the place
-    cannot be reached or refuses.
+    Raises StorqualError when the place cannot be reached or refuses.
     """
     problem = witness_problem(place)
     if problem:
@@ -37,8 +35,6 @@ def tell(place: str, line: str, digest: bytes, key: str = "") -> bytes:
         return _syslog(parts, line)
     if parts.scheme == "ssh":
         return _append(parts, line)
-    if parts.scheme.startswith("rekor+"):
-        return _log(place.removeprefix("rekor+").rstrip("/"), digest, Path(key))
     return _timestamp(place.removeprefix("rfc3161+"), digest)
 
 
@@ -100,18 +96,6 @@ def _timestamp(url: str, digest: bytes) -> bytes:
         raise StorqualError(f"{url}: no timestamp ({problem})") from None
     if status != 0:
         raise StorqualError(f"{url}: the timestamp was not granted (status {status})")
-    return answer
-
-
-def _log(url: str, digest: bytes, key: Path) -> bytes:
-    """The log's entry of `digest`, as it came; whether the log signed it the verifier checks, who has its key."""
-    from storqual.witness.rekor import ENTRIES, proposed, read_entry  # noqa: PLC0415 - loads OpenSSL: few labs need it
-
-    try:
-        answer = _post(url + ENTRIES, proposed(digest, key), "application/json")
-        read_entry(answer, digest)
-    except ValueError as problem:
-        raise StorqualError(f"{url}: not logged ({problem})") from None
     return answer
 
 

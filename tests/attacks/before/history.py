@@ -6,12 +6,15 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
-from storqual.run import sha256_of
+from storqual.run import EVENT_KINDS, sha256_of
 from storqual.run.closing import plan_digest
+from storqual.run.event_kinds import Stage
 from tests.attacks.before.samples import a_sample_says_a_former_schema
 from tests.attacks.before.tampering import chained, document, edited, kind, lines_of
 from tests.attacks.finished_run import put
+from tests.support.event_examples import example, mistakes, stored
 
 
 @kind
@@ -176,3 +179,88 @@ def the_verdict_is_better(run: Path, _source: random.Random) -> None:
 def a_criterion_is_taken_out_of_the_verdict(run: Path, source: random.Random) -> None:
     with document(run / "verdict.json") as verdict:
         verdict["criteria"].pop(source.randrange(len(verdict["criteria"])))
+
+
+def _event(kind_of_event: str, run: Path) -> dict[str, Any]:
+    """An event that fits its kind, of the bench of the run."""
+    (bench,) = json.loads((run / "run.json").read_bytes())["benches"]
+    own = example(kind_of_event)
+    return {**stored(kind_of_event), **own, **({"bench": bench} if "bench" in own else {})}
+
+
+def _drawn_event(run: Path, source: random.Random, stages: tuple[Stage, ...]) -> dict[str, Any]:
+    return _event(source.choice([name for name, one in EVENT_KINDS.items() if one.stage in stages]), run)
+
+
+@kind
+def an_event_of_a_campaign_stands_behind_the_end(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    event = _drawn_event(run, source, (Stage.CAMPAIGN, Stage.CLOSING, Stage.PLANNING))
+    closed = next(number for number, event in enumerate(events) if event["kind"] == "closed")
+    events.insert(source.randint(closed + 1, len(events)), event)
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def the_run_is_opened_again_and_not_closed(run: Path, source: random.Random) -> None:
+    events = [*lines_of(run / "events.jsonl"), stored("resumed")]
+    more = [_drawn_event(run, source, (Stage.ANY,)) for _ in range(source.randrange(3))]
+    chained(run / "events.jsonl", [*events, *more])
+
+
+@kind
+def an_event_has_a_field_of_another_kind(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    of_others = {"end": {"disks": {}}, "provisioned": {}, "checks": {}, "smart": {}, "findings": []}
+    event = source.choice(events)
+    name = source.choice([name for name in of_others if name not in EVENT_KINDS[event["kind"]].fields])
+    while f"{name}?" in EVENT_KINDS[event["kind"]].fields:
+        event = source.choice(events)
+    event[name] = of_others[name]
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def an_event_of_a_kind_that_has_a_mistake_is_put_in(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    name = source.choice(list(EVENT_KINDS))
+    _, fields = source.choice(list(mistakes(name))) if EVENT_KINDS[name].fields else ("", {"more": 1})
+    events.insert(source.randint(1, len(events)), {**stored(name), **fields})
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def an_event_lacks_a_field(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    required = [(event, key) for event in events for key in EVENT_KINDS[event["kind"]].fields if key in event]
+    event, key = source.choice(required)
+    del event[key]
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def a_batch_ends_a_second_time(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    at = source.choice([at for at, event in enumerate(events) if event["kind"] == "block_finished"])
+    events.insert(at + 1, dict(events[at]))
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def fewer_checks_are_planned_later(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    at = next(at for at, event in enumerate(events) if event["kind"] == "checks_planned")
+    fewer = dict(events[at]["checks"])
+    fewer.pop(source.choice(list(fewer)))
+    events.insert(at + 1, {**events[at], "checks": fewer or {"test_other.py::test_it": 1}})
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def a_session_of_the_plan_is_planned_anew(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    plan = json.loads((run / "run.json").read_bytes())["plan"]
+    session = {**source.choice(plan["sessions"]), "purpose": "confirm"}
+    fields = {"bench": session["bench"], "session": session["id"], "plan": session}
+    events.insert(source.randint(1, 4), {**stored("session_planned"), **fields})
+    chained(run / "events.jsonl", events)

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from storqual.run import sha256_of
-from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from tests.attacks.finished_run import put
+from tests.support.sealed_run import chained, lines_of
+
+__all__ = ["KINDS", "Kind", "chained", "document", "edited", "kind", "lines_of"]
 
 Kind = Callable[[Path, random.Random], None]
 KINDS: dict[str, Kind] = {}
@@ -24,11 +25,6 @@ def kind(function: Kind) -> Kind:
     """Put a kind on the list under the name of its function."""
     KINDS[function.__name__] = function
     return function
-
-
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, parsed."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @contextmanager
@@ -45,12 +41,3 @@ def document(path: Path) -> Iterator[dict[str, Any]]:
     body = json.loads(path.read_text(encoding="utf-8"))
     yield body
     put(path, json.dumps(body, indent=1))
-
-
-def chained(path: Path, events: list[dict[str, Any]]) -> None:
-    """Write events as a chain that holds."""
-    previous, text = FIRST_DIGEST, b""
-    for event in events:
-        line = dump_line({**event, "previous": previous})
-        previous, text = sha256_of(line[:-1]), text + line
-    put(path, text)

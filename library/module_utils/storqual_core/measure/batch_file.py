@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The block file: an ordered list of launches that a bench runs without the control node (`storqual.block/2`).
-
-A file of the former version, whose switches are commands, is read as one of this: a run that was interrupted goes on.
-"""
+"""The block file: an ordered list of launches that a bench runs without the control node (`storqual.block/2`)."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from .asks import FileSystemAsk, LoadAsk, PreconditionAsk, read_file_system, rea
 from .fio_job import FioAsk, read_ask
 
 SCHEMA = "storqual.block/2"
-_FORMER = "storqual.block/1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 _TOP = {
     "schema",
@@ -122,7 +118,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
         raise BadInputError([f"{where}: is not JSON: {problem}"]) from None
     problems: list[str] = []
     reader = _Reader(where, problems)
-    if not isinstance(body, dict) or body.get("schema") not in (SCHEMA, _FORMER):
+    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         raise BadInputError([f"{where}: found no {SCHEMA}"])
     reader.unknown(body, _TOP, "")
     names = {key: reader.name(body, key) for key in ("run", "block", "bench", "session")}
@@ -199,56 +195,19 @@ def _launch(reader: _Reader, entry: object, number: int, targets: Mapping[str, A
 
 def _steps(reader: _Reader, entry: object, targets: Mapping[str, Any]) -> list[SwitchStep]:
     """The step that an entry is; none when it is wrong."""
-    plain = plain_switch(entry) if isinstance(entry, dict) else entry
-    if not isinstance(plain, dict) or not set(plain) >= _SWITCH:
-        told = f"{entry!r} is no switch that this version carries out (drive, setting, value): plan the run anew"
-        reader.problems.append(f"{reader.where}: {told}")
+    if not isinstance(entry, dict) or not set(entry) >= _SWITCH:
+        reader.problems.append(f"{reader.where}: found {entry!r}, expected a switch: drive, setting, value")
         return []
-    reader.unknown(plain, _SWITCH, "")
-    drive = reader.text(plain, "drive")
+    reader.unknown(entry, _SWITCH, "")
+    drive = reader.text(entry, "drive")
     if drive not in targets:
         reader.complain("drive", drive, "one of the block's targets")
     try:
-        setting = find("drive", reader.text(plain, "setting"))
-        return [SwitchStep(drive, setting.name, check_value(setting, plain["value"]))]
+        setting = find("drive", reader.text(entry, "setting"))
+        return [SwitchStep(drive, setting.name, check_value(setting, entry["value"]))]
     except (BadInputError, ValueError) as problem:
         reader.problems.append(f"{reader.where}: {problem}")
         return []
-
-
-_WRITE = re.compile(r"/sys/block/\{name:(?P<drive>[^{}]+)\}/(?:queue|device)/(?P<setting>[a-z_]+)\Z")
-_NODE = re.compile(r"\{drive:(?P<drive>[^{}]+)\}\Z")
-_SHELL = ("sh", "-c")
-_SCRIPTS = {
-    'printf %s "$1" > "$2"': _WRITE,
-    'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"': _NODE,
-}
-
-
-def plain_switch(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A step as `{drive, setting, value}`: what commands of storqual.block/1 meant; any other entry as it is."""
-    argv = entry.get("argv")
-    if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv):
-        return entry
-    if tuple(argv[:2]) == _SHELL and len(argv) > 5 and argv[2] in _SCRIPTS:
-        found = _SCRIPTS[argv[2]].match(argv[5])
-        return {"setting": "WCE", **found.groupdict(), "value": argv[4]} if found else entry
-    if len(argv) == 3 and argv[0] == "sdparm" and argv[1].startswith("--set="):
-        name, _, value = argv[1][len("--set=") :].partition("=")
-        found = _NODE.match(argv[2])
-        return {**found.groupdict(), "setting": name, "value": value} if found else entry
-    return entry
-
-
-def plain_block(body: dict[str, Any]) -> dict[str, Any]:
-    """A batch file's content as one of this version. What is not understood stays as it is, for who reads it."""
-    if body.get("schema") != _FORMER:
-        return body
-    launches = [
-        {**launch, "switch": [plain_switch(step) for step in launch.get("switch") or ()]}
-        for launch in body["launches"]
-    ]
-    return {**body, "schema": SCHEMA, "launches": launches}
 
 
 class _Reader:

@@ -16,7 +16,6 @@ from .fio_result import Find, FioResult, find_document, read_result
 
 SAMPLE_SCHEMA = "storqual.sample/2"
 RECORD_SCHEMA = "storqual.launch/2"
-_FIRST_SCHEMA = "storqual.launch/1"
 RECORD = "launch"
 """The type of a record among the evidence of a sample: `raw/<sha256>.launch.gz`."""
 _WAYS = ("read", "write", "trim")
@@ -53,14 +52,13 @@ def result_of(
     return FioResult("killed", why, result.primitives, result.notes, result.suspect, result.version)
 
 
-def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int, schema: str = RECORD_SCHEMA) -> list[float]:
-    """The I/Os of each second, as records of that schema have them."""
+def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int) -> list[float]:
+    """The I/Os of each second."""
     return per_second(
         iops_logs,
         jobs_ios=result.jobs_ios,
         runtime_ns=int(result.primitives.get("runtime_ns", 0)),
         interval_ms=log_ms,
-        together=schema == _FIRST_SCHEMA,
     )
 
 
@@ -109,7 +107,7 @@ def derive(
     `texts` are by the name that the record has for them, `find` finds fio's result in one, `idle` has what the idle
     bench did. Raises KeyError, TypeError or ValueError for a record that is none, or whose texts are not all there.
     """
-    if record["schema"] not in (RECORD_SCHEMA, _FIRST_SCHEMA):
+    if record["schema"] != RECORD_SCHEMA:
         raise ValueError(f"found schema {record['schema']!r}, expected {RECORD_SCHEMA!r}")
     results = [_result(run, texts, find) for run in record["runs"]]
     result, run = results[record["chosen"]], record["runs"][record["chosen"]]
@@ -119,7 +117,7 @@ def derive(
         "runtime_s": int(result.primitives.get("runtime_ns", 0)) / 1e9,
         "status": "lost" if record["gone"] else result.status,
         "reason": record["reason"],
-        "series": {"iops": series_of(result, record["iops_logs"], record["log_ms"], record["schema"])},
+        "series": {"iops": series_of(result, record["iops_logs"], record["log_ms"])},
         "primitives": {
             **result.primitives,
             "asked_runtime_ns": round(record["asked_s"] * 1e9),
@@ -233,7 +231,6 @@ def per_second(
     jobs_ios: Sequence[int],
     runtime_ns: int,
     interval_ms: int = 1000,
-    together: bool = False,
 ) -> list[float]:
     """I/Os per second of every interval, in order; a stalled interval, which fio leaves out, is 0.
 
@@ -241,16 +238,10 @@ def per_second(
     is so. What the log of a job does not hold is known exactly: the I/Os of its whole run (`jobs_ios`, one number
     per log) less those logged, over the time that is left, when that is half a second or more for all jobs. Empty
     when the logs cannot tell: another number of logs than jobs, or nothing in one of them.
-
-    `together` is how records of schema 1 were read: with one rest for all jobs, so that the last second of several
-    jobs could lack some of them.
     """
     if len(logs) != len(jobs_ios) or interval_ms <= 0:
         return []
-    if together:
-        logged, ios_of = [_logged(logs, interval_ms)], [sum(jobs_ios)]
-    else:
-        logged, ios_of = [_logged([text], interval_ms) for text in logs], list(jobs_ios)
+    logged, ios_of = [_logged([text], interval_ms) for text in logs], list(jobs_ios)
     runtime_ms = runtime_ns / 1e6
     left_ms = runtime_ms - max((one.last_ms for one in logged), default=0)
     count = max((number for one in logged for number in one.values), default=0)

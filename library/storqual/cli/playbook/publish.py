@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run.layout import INPUTS, locked
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -118,6 +119,7 @@ def _publish(run: Path, waivers: Path | None) -> Published:
             run_checks(run)
             publish_suites(run)
         close_run(run)
+    _notify(run)
     with locked(run):
         verdict = judge_run(run, waivers=accepted, measured=measured, publish=True)
         log = publish_log(run)
@@ -126,7 +128,16 @@ def _publish(run: Path, waivers: Path | None) -> Published:
         _audited(run, report)
         ocp = write_ocp(run, material)
         record_published(run)
+        _notify(run)
     return Published(run=run, verdict=verdict, report=report, log=log, ocp=ocp)
+
+
+def _notify(run: Path) -> None:
+    """Tell the witness what it was not told yet; one that cannot be reached stops nothing, and the run says so."""
+    from storqual.witness import notify_witness
+
+    for wrong in notify_witness(run):
+        click.echo(terminal_text(f"storqual: warning: {wrong}"), err=True)
 
 
 def _measured(run: Run) -> Measurements:

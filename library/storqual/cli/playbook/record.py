@@ -12,12 +12,20 @@ from typing import Any
 import click
 
 from storqual.cli.options import as_json, print_json, run_argument
-from storqual.run import Event, append_event, read_run
+from storqual.run import EVENT_KINDS, Event, append_event, read_run
 from storqual_core.kit.errors import BadInputError
 
 
 def record(path: Path, kind: str, fields: Mapping[str, Any]) -> Event:
-    """Append one event. Raises BadInputError for an unknown kind, a missing field, or a bench of another run."""
+    """Append one event of a kind that playbooks and people record.
+
+    Raises BadInputError for any other kind, for fields that are not those of the kind, for a bench of another run,
+    and behind the end of a run for all but a note.
+    """
+    recorded = [name for name, one in EVENT_KINDS.items() if one.recorded]
+    if kind not in recorded:
+        who = "which another command writes itself" if kind in EVENT_KINDS else "which is none"
+        raise BadInputError([f"found kind {kind!r}, {who}; expected one of {', '.join(recorded)}"])
     run = read_run(path)
     bench = fields.get("bench")
     if bench is not None and bench not in run.benches:

@@ -14,6 +14,7 @@ from storqual.report.parts.arms import flatten
 from storqual.report.view import Cell, ChartTable, Digest, KeyValue
 from storqual.robustness.store import has_trials
 from storqual.run import sha256_of
+from storqual.run.event_kinds import FINISHED
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,14 @@ def _witness(material: Material) -> str:
         )
     trials = has_trials(material.document)
     what = "trials and programs" if trials else "batches"
-    over = ("trial_finished", "external_finished") if trials else ("block_finished",)
-    ended = {
-        (event.text("block"), event.text("trial"), event.text("program"))
-        for event in material.events
-        if event.kind in over
-    }
+    ended = {event.text(FINISHED[event.kind]) for event in material.events if event.kind in FINISHED}
     places = ", ".join(sorted(set(told.values())))
-    return f"{len(told)} of {len(ended)} {what} had their digest recorded by {places} as they were collected."
+    closings = sum(event.kind == "closed" for event in material.events)
+    end = "the end of the run too" if f"events/closed-{closings}" in told else "the end of the run not"
+    return (
+        f"{len(ended & set(told))} of {len(ended)} {what} had their digest recorded by {places} as they were "
+        f"collected, {end}."
+    )
 
 
 def _logs(material: Material) -> Iterator[tuple[str, str]]:

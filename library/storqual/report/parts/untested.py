@@ -128,7 +128,7 @@ def _cost(material: Material, required: Sequence[Criterion], benches: Sequence[s
     costs = [name for name in METRICS if name.startswith(("cpu_", "cycles_"))]
     if not any(row.text("metric") in costs for row in required):
         yield f"{measure('cpu_us_per_io').label} does not affect the outcome"
-    starts = ((event.bench, event.fields.get("start")) for event in material.events)
+    starts = ((event.bench, event.fields.get("start")) for event in material.events if event.kind == "block_finished")
     reasons = {bench: start.get("no_cycles") for bench, start in starts if start}
     for bench in benches:
         if reasons.get(bench):

@@ -89,9 +89,17 @@ REFUSED = {**HERE, "kind": "provision_failed", "reason": "the bench did not boot
 STARTED = {**HERE, "kind": "session_started", "boot_id": "boot-9"}
 
 
-@pytest.mark.parametrize("events", [[LOST], [REFUSED, STARTED]], ids=["lost", "provisioned again"])
-def test_what_a_resumed_campaign_got_over_is_no_trouble(tmp_path: Path, events: list[dict[str, str]]) -> None:
-    about(tmp_path, sessions=4, events=events).no_session_should_have_failed_to_be_provisioned()
+def test_what_a_resumed_campaign_got_over_is_no_trouble(tmp_path: Path) -> None:
+    """A session whose launches were measured; one that started and measured something after it was refused."""
+    about(tmp_path / "a", sessions=4, events=[LOST]).no_session_should_have_failed_to_be_provisioned()
+    refused = {**REFUSED, "session": "s04"}
+    about(tmp_path / "b", sessions=4, before_last=[refused]).no_session_should_have_failed_to_be_provisioned()
+
+
+def test_a_session_that_is_only_said_to_have_started_is_trouble(tmp_path: Path) -> None:
+    library = about(tmp_path, sessions=4, events=[REFUSED, STARTED])
+    with pytest.raises(NotJudgedError, match=r"provision failed \(s02\): the bench did not boot"):
+        library.no_session_should_have_failed_to_be_provisioned()
 
 
 def test_a_lost_session_that_was_not_measured_is_trouble(tmp_path: Path) -> None:

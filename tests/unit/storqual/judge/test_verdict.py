@@ -203,26 +203,29 @@ def test_one_sample_without_a_primitive_is_an_error_at_its_point(tmp_path: Path,
 
 
 HERE = {"bench": "vbench"}
-NO_SESSION = {**HERE, "kind": "provision_failed", "session": "s01", "reason": "the bench was reset"}
-STARTED = {**HERE, "kind": "session_started", "session": "s01", "boot_id": "boot-9"}
+NO_SESSION = {**HERE, "kind": "provision_failed", "session": "s04", "reason": "the bench was reset"}
+STARTED = {**HERE, "kind": "session_started", "session": "s04", "boot_id": "boot-9"}
 UNTIDY = {**HERE, "kind": "restore_failed", "reason": "the bench was reset"}
 BROKE = {**HERE, "kind": "failed", "message": "the bench was reset", "task": "Look before anything is touched"}
+RESUMED = {"kind": "resumed"}
 
 
 @pytest.mark.parametrize(
     ("trouble", "remedy"),
-    [(NO_SESSION, STARTED), (UNTIDY, {**HERE, "kind": "restored"}), (BROKE, {"kind": "resumed"})],
+    [(NO_SESSION, STARTED), (UNTIDY, {**HERE, "kind": "restored"}), (BROKE, RESUMED)],
     ids=lambda event: event["kind"],
 )
 def test_what_a_resumed_campaign_got_over_is_a_warning(
     tmp_path: Path, trouble: dict[str, Any], remedy: dict[str, Any]
 ) -> None:
-    """Not before: the same in the other order is an error, and so is what nobody tried again."""
-    over = judged(tmp_path / "over", events=[trouble, remedy])
+    """The last session is measured after it; what is only said to be over, by the same words, is an error."""
+    over = judged(tmp_path / "over", before_last=[trouble, RESUMED])
     assert (over["outcome"], over["exit_code"]) == ("PASS", 0)
     assert any("the bench was reset" in warning for warning in over["warnings"])
-    for name, events in (("again", [trouble, remedy, trouble]), ("not", [trouble])):
+    for name, events in (("said", [trouble, remedy]), ("not", [trouble])):
         assert judged(tmp_path / name, events=events)["outcome"] == "ERROR"
+    again = judged(tmp_path / "again", before_last=[trouble, RESUMED], events=[trouble, remedy])
+    assert again["outcome"] == "ERROR"
 
 
 def test_the_panic_text_is_quoted_and_the_drive_named(tmp_path: Path) -> None:

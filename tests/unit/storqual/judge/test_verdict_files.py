@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
+from storqual.run.closing import close_run
 from tests.support.judged_run import QUIET
 from tests.support.make_run import make_run
 
@@ -27,11 +28,9 @@ def test_the_same_run_judged_twice_is_the_same_verdict(tmp_path: Path) -> None:
 
 
 def test_a_run_that_went_on_is_judged_again_in_its_place(tmp_path: Path) -> None:
-    path = make_run(tmp_path, **QUIET)
-    lines = (path / "samples.jsonl").read_bytes().splitlines(keepends=True)
-    (path / "samples.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    path = make_run(tmp_path, **QUIET, finished=False)
     assert judge_run(path)["exit_code"] == 2
-    (path / "samples.jsonl").write_bytes(b"".join(lines))
+    close_run(path)
     assert judge_run(path)["exit_code"] == 0
     assert json.loads((path / "verdict.json").read_text(encoding="utf-8"))["exit_code"] == 0
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from storqual.campaign.further import rest_of
 from storqual.plan import make_plan
-from storqual.run import read_block
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, make_lab
 
@@ -81,38 +79,6 @@ def test_what_a_switch_may_change_is_declared_with_it(tmp_path: Path) -> None:
         scheduler = {"baseline": "none", "candidate": "mq-deadline"}[launch["arm"]]
         assert all(found == {"scheduler": scheduler, "nr_requests": 32} for found in by_drive.values())
     assert any(launch["switch"] for launch in block["launches"])
-
-
-def former(step: dict[str, Any]) -> dict[str, Any]:
-    """A switch as storqual.block/1 had it."""
-    node, name, value = f"{{drive:{step['drive']}}}", f"{{name:{step['drive']}}}", step["value"]
-    if step["setting"] == "WCE":
-        script = 'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"'
-        return {"argv": ["sh", "-c", script, "storqual", str(value), node, name], "read_back": ["x"], "expect": "y"}
-    path = f"/sys/block/{name}/device/{step['setting']}"
-    argv = ["sh", "-c", 'printf %s "$1" > "$2"', "storqual", str(value), path]
-    return {"argv": argv, "read_back": ["sh", "-c", 'printf "[%s]" "$(cat "$1")"', "storqual", path], "expect": "z"}
-
-
-def test_the_rest_of_a_block_of_the_former_version_is_one_of_this(tmp_path: Path) -> None:
-    (block,) = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r")).batches
-    old = {
-        **block,
-        "schema": "storqual.block/1",
-        "launches": [
-            {**launch, "switch": [former(step) for step in launch["switch"]]} for launch in block["launches"]
-        ],
-    }
-    blocks = tmp_path / "run" / "blocks"
-    blocks.mkdir(parents=True)
-    (blocks / f"{block['block']}.json").write_text(json.dumps(old))
-    read = read_block(tmp_path / "run", block["block"])
-    rest = rest_of(read, {f"{block['block']}/0"}, name="s01.2-b01", session="s01.2")
-    assert rest is not None
-    assert rest["schema"] == "storqual.block/2"
-    for launch, drives in states_after(rest):
-        texts = {name: str(value) for name, value in WANTED[launch["arm"]].items()}
-        assert all(found == texts for found in drives.values())
 
 
 def test_a_switch_that_nobody_knows_is_told(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.support.make_run import make_run
 from tests.support.signing import make_person, sign, write_keys
 from tests.unit.storqual.trials.test_campaign import REQUEST, finished, planned_by_hand, record
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 
 CHANGES = (lambda path: path.unlink(), lambda path: path.write_bytes(b"{}"))
 FAILED = {"write_error_candidate": {"outcome": "failed", "reasons": ["lost: 2 sectors"], "violations": [{}]}}
@@ -129,7 +129,14 @@ def test_a_record_that_is_none_is_left_to_who_reads_records(planned: Path) -> No
     path = planned
     (path / "trials").mkdir(exist_ok=True)
     (path / "trials" / "x.json").write_bytes(b"[]")
-    told = {"bench": "vbench", "session": "s01", "trial": "x", "outcome": "passed", "boot_id": "b"}
+    told = {
+        "bench": "vbench",
+        "session": "s01",
+        "trial": "x",
+        "outcome": "passed",
+        "boot_id": "b",
+        "end": {"disks": {}},
+    }
     append_event(path, "trial_finished", {**told, "sha256": sha256_of(b"[]")})
     assert len(evidence_findings(read_run(path))) == 1
     (found, *_) = trial_findings(read_run(path))
@@ -138,5 +145,5 @@ def test_a_record_that_is_none_is_left_to_who_reads_records(planned: Path) -> No
 
 def test_what_is_looked_at_is_said(run: Path) -> None:
     told = json.loads((run / "verdict.json").read_bytes())["evidence"]
-    assert "the record of each trial, and the stream that it rests on" in told
+    assert "the record of each trial is derived again from its stream" in told
     assert "every sample" not in told

@@ -34,7 +34,7 @@ def test_a_sample_of_a_copy_program_is_made_again_and_a_changed_one_is_found(pro
         (tmp_path / path).write_bytes(base64.b64decode(data))
     assert sample["status"] == "ok"
     assert is_made_again(str(tmp_path), block.run, to_json(sample))
-    assert evidence_problem(tmp_path, block.run, sample, derived=True) == ""
+    assert evidence_problem(tmp_path, block.run, sample) == ""
     sample["primitives"]["read_ios"] += 1
     assert not is_made_again(str(tmp_path), block.run, to_json(sample))
-    assert "read_ios" in evidence_problem(tmp_path, block.run, sample, derived=True)
+    assert "read_ios" in evidence_problem(tmp_path, block.run, sample)

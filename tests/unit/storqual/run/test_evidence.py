@@ -16,7 +16,7 @@ from storqual.pytest_plugin import run_checks
 from storqual.run import append_check, append_event, read_run
 from storqual.run.closing import close_run, is_closed
 from storqual.run.evidence import INTERRUPTED, evidence_findings, rules_of
-from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.attacks.finished_run import SUITE
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.make_run import make_run
@@ -56,7 +56,7 @@ def test_closing_twice_says_it_once(measured: Path) -> None:
 
 def test_a_run_that_goes_on_is_open_again_and_keeps_what_it_was_closed_over(measured: Path) -> None:
     close_run(measured)
-    append_event(measured, "session_started", {"bench": "b1", "session": "s09", "boot_id": "x"})
+    append_event(measured, "resumed", {})
     assert not is_closed(measured)
     append_check(measured, {"id": "late", "outcome": "PASS", "source": "pytest"})
     close_run(measured)
@@ -71,7 +71,7 @@ def test_what_was_closed_over_first_is_held_to_its_first_lines(measured: Path) -
     close_run(measured)
     checks = measured / "checks.jsonl"
     checks.write_text(checks.read_text().replace("FAIL", "PASS"))
-    append_event(measured, "session_started", {"bench": "b1", "session": "s09", "boot_id": "x"})
+    append_event(measured, "resumed", {})
     close_run(measured)
     (found,) = evidence_findings(read_run(measured))
     assert found == "checks.jsonl: its first 1 lines are not those that were closed over"
@@ -150,21 +150,10 @@ def test_the_audit_says_what_does_not_follow_from_the_raw_files(measured: Path) 
     assert any("found interrupts 1" in claim.explanation for claim in told)
 
 
-def test_a_run_of_the_former_schema_is_held_to_what_it_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", ["storqual.run/1", "storqual.run/3", None])
+def test_a_run_of_another_schema_is_not_read(tmp_path: Path, schema: str | None) -> None:
     path = make_run(tmp_path, noise=0.003)
-    verdict = judge_run(path)
-    assert verdict["outcome"] == "PASS"
-    assert "storqual.run/1: it keeps no counters" in verdict["evidence"]
-    next(iter((path / "raw").iterdir())).unlink()
-    verdict = verdict_of(path)
-    assert verdict["outcome"] == "ERROR"
-    assert "cannot be read" in verdict["reason"]
-
-
-def test_a_run_of_the_former_schema_that_went_on_is_held_to_its_end(tmp_path: Path) -> None:
-    path = make_run(tmp_path, noise=0.003)
-    close_run(path)
-    assert verdict_of(path)["outcome"] == "PASS"
-    checks = path / "checks.jsonl"
-    checks.write_text(checks.read_text() + '{"id": "x", "outcome": "PASS", "source": "pytest"}\n')
-    assert evidence_findings(read_run(path)) == ["checks.jsonl: holds 1 entries, the run was closed over 0"]
+    document = json.loads((path / "run.json").read_bytes())
+    (path / "run.json").write_text(json.dumps({**document, "schema": schema}))
+    with pytest.raises(BadInputError, match=r"expected 'storqual\.run/2'"):
+        verdict_of(path)

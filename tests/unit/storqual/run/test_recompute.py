@@ -101,7 +101,7 @@ def test_a_number_past_64_bits_in_a_record_is_read_the_slow_way_as_it_stands_the
     for seed in (1 << 64, float(1 << 64)):
         line = dump_line({**sample, "seed": seed}).rstrip()
         assert not is_made_again(str(measured), name, line)
-    assert not evidence_problem(measured, name, {**sample, "seed": 1 << 64}, derived=True)
+    assert not evidence_problem(measured, name, {**sample, "seed": 1 << 64})
 
 
 def with_log(run: Path, log: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def test_a_number_that_no_launch_has_is_told_and_raises_nothing(measured: Path) 
     name = read_run(measured).name
     sample = with_log(measured, f"1000, {'9' * 400}, 0, 4096\n")
     assert not is_made_again(str(measured), name, dump_line(sample).rstrip())
-    told = evidence_problem(measured, name, sample, derived=True)
+    told = evidence_problem(measured, name, sample)
     assert "cannot be derived from its raw files (OverflowError" in told
 
 
@@ -132,7 +132,7 @@ def test_no_number_at_all_does_not_stand_for_an_infinite_one(measured: Path) -> 
     assert math.isinf(made["series"]["iops"][0])
     made["series"]["iops"] = [None if math.isinf(one) else one for one in made["series"]["iops"]]
     assert not is_made_again(str(measured), name, dump_line(made).rstrip())
-    assert "found series" in evidence_problem(measured, name, made, derived=True)
+    assert "found series" in evidence_problem(measured, name, made)
 
 
 def test_a_key_that_stands_twice_in_the_raw_output_is_found(measured: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_key_that_stands_twice_in_the_raw_output_is_found(measured: Path) -> N
     replaced(measured, output, *DOUBLED)
     replaced(measured, record, before, output["path"])
     assert not is_made_again(str(measured), run.name, dump_line(sample).rstrip())
-    found = evidence_problem(measured, run.name, sample, derived=True)
+    found = evidence_problem(measured, run.name, sample)
     assert 'its raw files say "lost"' in found
 
 

@@ -99,18 +99,22 @@ def test_only_whole_lines_are_kept(tmp_path: Path, torn: bytes) -> None:
     assert list(complete_lines(path)) == [(1, b"one"), (2, b"two"), (3, b"three")]
 
 
+_OF_BATCH = {"bench": "b", "session": "s", "block": "s-b01"}
+
+
 @pytest.mark.parametrize(
     ("kind", "fields", "said"),
     [
         ("blok_started", {}, "found kind 'blok_started', expected one of"),
-        ("block_started", {"bench": "b"}, "found no 'session', expected bench, session, block"),
-        ("note", {"text": "x", "previous": "y"}, "which the store writes itself"),
+        ("block_started", {"bench": "b"}, "event block_started: session: is missing"),
+        ("note", {"text": "x", "previous": "y"}, "event note: previous: is not known"),
+        ("block_started", {**_OF_BATCH, "file_sha256": "0" * 64}, "which the store writes itself"),
     ],
-    ids=["kind", "field", "own"],
+    ids=["kind", "field", "unknown", "own"],
 )
 def test_an_event_must_be_one(tmp_path: Path, kind: str, fields: dict[str, str], said: str) -> None:
     """Nothing is appended otherwise."""
-    path = make_run(tmp_path)
+    path = make_run(tmp_path, finished=False)
     before = (path / "events.jsonl").read_bytes()
     with pytest.raises(BadInputError, match=said):
         append_event(path, kind, fields)
@@ -118,7 +122,7 @@ def test_an_event_must_be_one(tmp_path: Path, kind: str, fields: dict[str, str],
 
 
 def test_a_check_needs_a_known_outcome(tmp_path: Path) -> None:
-    path = make_run(tmp_path)
+    path = make_run(tmp_path, finished=False)
     append_check(path, {"id": "cabling", "outcome": "PASS", "source": "robot"})
     assert [(check.id, check.outcome) for check in read_run(path).checks] == [("cabling", "PASS")]
     with pytest.raises(BadInputError, match="found outcome 'OK'"):

@@ -13,27 +13,19 @@ from storqual.run import read_run
 from storqual.run.published import record_published, run_findings
 from storqual.signoff.exports import export_findings
 from storqual_core.kit.errors import BadInputError
-from tests.attacks.finished_run import copy_of, put
-from tests.golden.earlier_runs import unpack
+from tests.attacks.finished_run import copy_of, finished_run, put
 from tests.support.signing import Person, sign
 
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of an earlier version that fails: its exports are those that a campaign wrote."""
-    return unpack("local-fail", tmp_path_factory.mktemp("runs"))
+    """A run that fails: its exports are those that a campaign wrote."""
+    return finished_run(tmp_path_factory.mktemp("runs") / "failed", 0.3)
 
 
 def test_a_run_agrees_with_itself(failed: Path) -> None:
     assert b"<failure" in (failed / "junit.xml").read_bytes()
     assert list(export_findings(read_run(failed))) == []
-
-
-@pytest.mark.parametrize("name", ["local-pass", "local-fail", "virtual-pass"])
-def test_runs_of_an_earlier_version_agree_with_themselves(name: str, tmp_path: Path) -> None:
-    run = unpack(name, tmp_path)
-    assert (run / "junit.xml").is_file()
-    assert list(export_findings(read_run(run))) == []
 
 
 @pytest.mark.parametrize(

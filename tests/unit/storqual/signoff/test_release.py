@@ -14,8 +14,7 @@ from storqual.cli import main
 from storqual.inputs.policy import fingerprint
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run, sha256_of, write_bytes
-from storqual.run.evidence import is_derived
-from storqual.run.layout import MANIFEST, RUN_SCHEMA, TRIAL_SCHEMA
+from storqual.run.layout import MANIFEST
 from storqual.signoff.beside import envelope_name
 from storqual.signoff.envelope import load_private_key, seal
 from storqual.signoff.manifest import dump_manifest, list_files
@@ -134,38 +133,6 @@ def test_hardware_that_is_asked_for_is_not_waved_away(
     judge_run(run)
     with pytest.raises(BadInputError, match=r"inputs/gate.yml requires hardware: vbench is emulated hardware"):
         sign(run, people[0], keys)
-
-
-def test_a_run_by_former_rules_is_refused_where_derived_evidence_is_required(
-    signed: Path, keys: Path, people: tuple[Person, Person], tmp_path: Path
-) -> None:
-    policy = with_policy(keys, f"{BOTH}    evidence: derived\n", tmp_path)
-    (problem,) = verify(signed, policy, allow_virtual=True).problems
-    assert problem.startswith(
-        "keys.yml requires derived evidence, and the run is checked by the rules of storqual.run/1"
-    )
-    run = make_run(tmp_path / "former", **FEW)
-    judge_run(run)
-    with pytest.raises(BadInputError, match=r"keys.yml requires derived evidence"):
-        sign(run, people[0], policy)
-
-
-@pytest.mark.parametrize(
-    ("schema", "plan", "derived"),
-    [
-        (RUN_SCHEMA, {}, True),
-        (RUN_SCHEMA, {"trials": [], "evidence": TRIAL_SCHEMA}, True),
-        (RUN_SCHEMA, {"trials": []}, False),
-        ("storqual.run/1", {}, False),
-        ("storqual.run/1", {"trials": [], "evidence": TRIAL_SCHEMA}, False),
-    ],
-)
-def test_evidence_is_derived_by_the_rules_of_today_alone(
-    signed: Path, schema: str, plan: dict[str, object], derived: bool
-) -> None:
-    run = read_run(signed)
-    run.schema, run.document = schema, {**run.document, "plan": {**run.document["plan"], **plan}}
-    assert is_derived(run) is derived
 
 
 def test_a_waived_failure_is_told(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:

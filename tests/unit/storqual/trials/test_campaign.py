@@ -29,7 +29,7 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 if TYPE_CHECKING:
     from storqual.run import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 
 INVENTORY = project_root() / "inventories" / "virtual"
 REQUEST = TrialRequest(
@@ -48,10 +48,8 @@ REQUEST = TrialRequest(
 
 
 def planned_by_hand(request: TrialRequest, folder: Path) -> Path:
-    """A campaign whose records are to be written by hand: planned as former versions did, which kept no evidence."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storqual.trials.campaign.TRIAL_SCHEMA", None)
-        return plan_campaign(request, folder)
+    """A campaign whose records are to be written by hand."""
+    return plan_campaign(request, folder)
 
 
 def record(run: Run, number: int, **fields: Any) -> dict[str, Any]:

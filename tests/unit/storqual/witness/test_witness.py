@@ -18,8 +18,8 @@ from storqual.run import append_event, iter_events, sha256_of
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual.signoff.verify import verify_run
-from storqual.witness import check_witness, witness_batches
-from storqual.witness.batches import NOT_TOLD, TOLD, batches_of
+from storqual.witness import check_witness, notify_witness
+from storqual.witness.milestones import NOT_TOLD, TOLD, milestones_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts
 from tests.support.make_run import make_run
@@ -27,6 +27,8 @@ from tests.support.signing import make_person, write_keys
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
 from tests.support.synthetic_shape import POINTS
 from tests.support.time_authority import time_authority
+
+OTHER_TIME = "2026-11-21T09:58:59.000Z"
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def rewritten(run: Path, folder: Path) -> Path:
     (copy / "samples.jsonl").write_bytes(b"".join(map(dump_line, lines)))
     previous, chain = FIRST_DIGEST, b""
     for number, line in enumerate((copy / "events.jsonl").read_text(encoding="utf-8").splitlines()):
-        event = dump_line({**json.loads(line), **({} if number else {"by": "another"}), "previous": previous})
+        event = dump_line({**json.loads(line), **({} if number else {"time": OTHER_TIME}), "previous": previous})
         previous, chain = sha256_of(event[:-1]), chain + event
     (copy / "events.jsonl").write_bytes(chain)
     assert list(iter_events(copy))
@@ -63,42 +65,42 @@ def rewritten(run: Path, folder: Path) -> Path:
 def log_of(run: Path, folder: Path) -> Path:
     """What a witness that keeps lines has of a run."""
     path = folder / "kept.log"
-    path.write_text("".join(f"Nov 22 10:00:00 lab {one.line()}\n" for one in batches_of(run).values()))
+    path.write_text("".join(f"Nov 22 10:00:00 lab {one.line()}\n" for one in milestones_of(run).values()))
     return path
 
 
 def test_what_was_told_holds_and_a_rewritten_run_does_not(run: Path, tmp_path: Path) -> None:
     kept = log_of(run, tmp_path)
-    assert check_witness(run, str(kept)) == []
-    said = check_witness(rewritten(run, tmp_path / "copy"), str(kept))
-    assert len(said) == len(batches_of(run)) >= 4
+    assert check_witness(run, f"syslog:{kept}") == []
+    said = check_witness(rewritten(run, tmp_path / "copy"), f"syslog:{kept}")
+    assert len(said) == len(milestones_of(run)) >= 4
     assert all("recorded another digest, so the run was changed afterwards" in one for one in said)
 
 
 def test_a_digest_that_is_told_later_does_not_undo_the_first(run: Path, tmp_path: Path) -> None:
     kept = log_of(run, tmp_path)
     other = rewritten(run, tmp_path / "copy")
-    kept.write_text(kept.read_text() + "".join(f"{one.line()}\n" for one in batches_of(other).values()))
-    assert all("another digest" in one for one in check_witness(other, str(kept)))
+    kept.write_text(kept.read_text() + "".join(f"{one.line()}\n" for one in milestones_of(other).values()))
+    assert all("contradict each other" in one for one in check_witness(other, f"syslog:{kept}"))
 
 
 def test_a_batch_that_one_side_does_not_have_is_told(run: Path, tmp_path: Path) -> None:
     kept = log_of(run, tmp_path)
     first, *rest = kept.read_text().splitlines(keepends=True)
     kept.write_text("".join(rest))
-    assert check_witness(run, str(kept)) == ["batch s01-b01: the witness has no record of it"]
+    assert check_witness(run, f"syslog:{kept}") == ["batch s01-b01: the witness has no record of it"]
     kept.write_text("".join([first, *rest, first.replace("batch=s01-b01", "batch=s99-b01")]))
-    assert check_witness(run, str(kept)) == [
+    assert check_witness(run, f"syslog:{kept}") == [
         "batch s99-b01: the witness has a record of it, but the run does not have it"
     ]
 
 
 def test_a_witness_that_cannot_be_read_is_bad_input(run: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="cannot be read"):
-        check_witness(run, str(tmp_path / "none"))
-    (tmp_path / "bad.pem").write_text("-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
+        check_witness(run, f"syslog:{tmp_path}/none")
+    (tmp_path / "bad.pem").write_text("-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
     with pytest.raises(BadInputError, match="expected those of the time authority"):
-        check_witness(run, str(tmp_path / "bad.pem"))
+        check_witness(run, f"rfc3161:{tmp_path}/bad.pem")
 
 
 @pytest.mark.parametrize(
@@ -130,27 +132,27 @@ def test_a_witness_that_is_away_stops_nothing_and_is_told_later(tmp_path: Path) 
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     run = with_witness(make_run(tmp_path, points=POINTS[:1], adapters=("sym",)), f"syslog://127.0.0.1:{port}")
-    wrong = witness_batches(run, "vbench")
-    assert len(wrong) == len(batches_of(run))
+    wrong = notify_witness(run, "vbench")
+    assert len(wrong) == len(milestones_of(run))
     kinds = [event.kind for event in iter_events(run)]
     assert kinds.count(NOT_TOLD) == len(wrong)
     with time_authority() as authority:
         with_witness(run, authority.place)
-        assert witness_batches(run, "vbench") == []
+        assert notify_witness(run, "vbench") == []
     assert [event.kind for event in iter_events(run)].count(TOLD) == len(wrong)
 
 
 def test_nothing_is_told_without_a_witness(run: Path) -> None:
     before = (run / "events.jsonl").read_bytes()
-    assert witness_batches(run, "vbench") == []
+    assert notify_witness(run, "vbench") == []
     assert (run / "events.jsonl").read_bytes() == before
 
 
 def test_verify_finds_a_rewritten_run_by_its_witness(run: Path, tmp_path: Path) -> None:
     keys = write_keys(tmp_path, make_person(tmp_path, "Pat", "technician"))
     kept = log_of(run, tmp_path)
-    assert not any("witness" in one for one in verify_run(run, keys, witness=str(kept)).problems)
-    said = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=str(kept)).problems
+    assert not any("witness" in one for one in verify_run(run, keys, witness=f"syslog:{kept}").problems)
+    said = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=f"syslog:{kept}").problems
     assert any("the witness recorded another digest" in one for one in said)
 
 
@@ -188,31 +190,33 @@ def test_an_rsyslog_server_keeps_what_a_campaign_tells_it(syslog: tuple[str, Pat
         variables["storqual_witness"] = place
     run = plan(tmp_path / "lab", hosts=hosts)
     drive(run, Bench(Rates(noise=0.003)))
-    assert witness_batches(run, "b1") == []
-    assert witness_batches(run, "b1") == []
-    batches = batches_of(run)
+    assert notify_witness(run, "b1") == []
+    assert notify_witness(run, "b1") == []
+    batches = milestones_of(run)
     for _ in range(100):
         if kept.is_file() and kept.read_text().count("storqual run=") == len(batches):
             break
         time.sleep(0.05)
     assert kept.read_text().count("storqual run=") == len(batches) >= 1
-    assert check_witness(run, str(kept)) == []
-    assert check_witness(rewritten(run, tmp_path / "copy"), str(kept))
+    assert check_witness(run, f"syslog:{kept}") == []
+    assert check_witness(rewritten(run, tmp_path / "copy"), f"syslog:{kept}")
 
 
-def test_a_time_authority_signs_each_batch_when_it_ends(tmp_path: Path) -> None:
+def test_a_time_authority_signs_each_milestone_when_it_is_over(tmp_path: Path) -> None:
     with time_authority() as authority, time_authority("another") as other:
         run = with_witness(make_run(tmp_path / "a", points=POINTS[:1], adapters=("sym",)), authority.place)
-        ended = {"bench": "vbench", "session": "s9", "block": "s9-b01", "outcome": "done"}
-        append_event(run, "block_finished", ended)
-        assert witness_batches(run, "vbench") == []
-        said = check_witness(run, str(authority.certificates))
+        append_event(run, "published", {"files": {}})
+        assert notify_witness(run, "vbench") == []
+        said = check_witness(run, f"rfc3161:{authority.certificates}")
         # what `make_run` made is of another day than the answers
-        assert [one for one in said if "s9-b01" in one] == []
+        assert [one for one in said if "events/published-1" in one] == []
+        assert len(said) == len(milestones_of(run)) - 1
         assert all("and was recorded at" in one for one in said)
-        assert all("did not sign this" in one for one in check_witness(run, str(other.certificates)))
-        again = check_witness(rewritten(run, tmp_path / "copy"), str(authority.certificates))
-        assert any(one.startswith("batch s9-b01: the time authority did not sign this") for one in again)
+        # without a kind it is that of run.json
+        assert check_witness(run, str(authority.certificates)) == said
+        assert all("did not sign this" in one for one in check_witness(run, f"rfc3161:{other.certificates}"))
+        again = check_witness(rewritten(run, tmp_path / "copy"), f"rfc3161:{authority.certificates}")
+        assert any(one.startswith("publication events/published-1: the time authority did not sign") for one in again)
 
 
 def test_a_file_on_another_machine_gets_a_line_for_each_batch(
@@ -228,8 +232,8 @@ def test_a_file_on_another_machine_gets_a_line_for_each_batch(
     kept = tmp_path / "a file; of $lines"
     place = f"ssh://keeper@log.lab:2222{kept}"
     with_witness(run, place)
-    assert witness_batches(run, "vbench") == []
-    assert len(kept.read_text().splitlines()) == len(batches_of(run))
+    assert notify_witness(run, "vbench") == []
+    assert len(kept.read_text().splitlines()) == len(milestones_of(run))
     assert "-p 2222 -- keeper@log.lab" in (tmp_path / "called").read_text()
     assert check_witness(run, place) == []
     assert check_witness(rewritten(run, tmp_path / "copy"), place)

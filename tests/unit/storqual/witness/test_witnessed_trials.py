@@ -20,8 +20,8 @@ from storqual.signoff.verify import verify_run
 from storqual.trials import external, session
 from storqual.trials.campaign import _bench, plan_campaign
 from storqual.trials.session import run_session
-from storqual.witness import check_witness, witness_batches
-from storqual.witness.batches import TOLD, batches_of
+from storqual.witness import check_witness, notify_witness
+from storqual.witness.milestones import TOLD, milestones_of
 from tests.support.signing import make_person, write_keys
 from tests.unit.storqual.trials.test_campaign import INVENTORY, REQUEST, finished, record
 
@@ -81,7 +81,7 @@ FAILED = {"write_error_candidate": {"outcome": "failed", "reasons": ["lost: 2 se
 def test_verify_finds_a_run_of_trials_that_was_rewritten_as_a_whole(tmp_path: Path, kept: Path) -> None:
     run = with_witness(finished(tmp_path / "runs", **FAILED), kept)
     keys = write_keys(tmp_path, make_person(tmp_path, "Pat", "technician"))
-    assert witness_batches(run, "vbench") == []
+    assert notify_witness(run, "vbench") == []
     trials = [event.text("trial") for event in iter_events(run) if event.kind == "trial_finished"]
     assert [one.partition("sha256=")[0].split()[2] for one in kept.read_text().splitlines()] == [
         f"batch={name}" for name in trials
@@ -97,8 +97,8 @@ def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_add
     passed: Path, kept: Path
 ) -> None:
     run = with_witness(passed, kept)
-    witness_batches(run, "vbench")
-    first, second, *_ = batches_of(run)
+    notify_witness(run, "vbench")
+    first, second, *_ = milestones_of(run)
     record_file = run / "trials" / f"{first}.json"
     whole = record_file.read_bytes()
     record_file.write_bytes(whole + b" ")
@@ -143,14 +143,14 @@ def test_each_trial_is_told_when_its_record_is_kept(
     link = cast("Any", Link())
     assert run_session(run, "vbench", "s01", link, python="python3", virtual="", say=lambda _text: None)
     assert told == list(range(len(told)))
-    assert len(told) == len(batches_of(run)) >= 2
+    assert len(told) == len(milestones_of(run)) >= 2
     assert sum(event.kind == TOLD for event in iter_events(run)) == len(told)
     assert check_witness(run, str(kept)) == []
 
 
 def test_a_run_of_a_foreign_program_is_told_too(passed: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = with_witness(passed, kept)
-    witness_batches(path, "vbench")
+    notify_witness(path, "vbench")
     said: list[str] = []
 
     class Program:
@@ -184,8 +184,8 @@ def test_a_run_of_a_foreign_program_is_told_too(passed: Path, kept: Path, monkey
 
 def test_a_witness_that_is_away_is_told_of_and_stops_no_trial(passed: Path, kept: Path) -> None:
     run = with_witness(passed, kept / "no folder")
-    wrong = witness_batches(run, "vbench")
-    assert len(wrong) == len(batches_of(run))
+    wrong = notify_witness(run, "vbench")
+    assert len(wrong) == len(milestones_of(run))
     assert all(one.startswith("the digest of trial ") for one in wrong)
 
 
@@ -199,7 +199,7 @@ def test_a_campaign_of_trials_has_the_witness_of_its_bench() -> None:
 
 def test_the_report_counts_the_trials_that_were_told(passed: Path, kept: Path) -> None:
     run = with_witness(passed, kept)
-    witness_batches(run, "vbench")
-    count = len(batches_of(run))
+    notify_witness(run, "vbench")
+    count = len(milestones_of(run))
     page = publish(run).report.read_text(encoding="utf-8")
     assert f"{count} of {count} trials and programs had their digest recorded by" in page

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from storqual_core.kit.errors import BadInputError
-from storqual_core.measure.batch_file import SwitchStep, parse_block
+from storqual_core.measure.batch_file import parse_block
 from tests.support.fake_fio import block_text, launch
 
 SWITCH = {"drive": "d0", "setting": "WCE", "value": 0}
@@ -60,36 +60,13 @@ def test_a_benchs_own_rules_for_the_kernels_log_are_in_its_block_file() -> None:
         parse_block(block_text(Path("/s"), [launch(0)], kernel_rules=[{**RULE, "example": "other"}]))
 
 
-SET = 'printf %s "$1" > "$2"'
-CACHE = 'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"'
+@pytest.mark.parametrize("schema", ["storqual.block/1", "storqual.block/3", None])
+def test_no_other_schema_is_read(schema: str | None) -> None:
+    with pytest.raises(BadInputError, match=r"found no storqual.block/2"):
+        parse_block(block_text(Path("/s"), [launch(0)], schema=schema))
 
 
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        (["sh", "-c", SET, "storqual", "4", "/sys/block/{name:d0}/device/queue_depth"], ("d0", "queue_depth", 4)),
-        (["sh", "-c", SET, "storqual", "none", "/sys/block/{name:d1}/queue/scheduler"], ("d1", "scheduler", "none")),
-        (["sh", "-c", CACHE, "storqual", "1", "{drive:d0}", "{name:d0}"], ("d0", "WCE", 1)),
-        (["sdparm", "--set=NCS=16", "{drive:d1}"], ("d1", "NCS", 16)),
-    ],
-)
-def test_a_switch_of_the_former_version_is_the_setting_that_it_meant(argv: list[str], expected: tuple) -> None:
-    step = {"argv": argv, "read_back": ["cat"], "expect": "x", "timeout_s": 60.0}
-    text = block_text(Path("/s"), [launch(0, switch=[step])], schema="storqual.block/1")
-    assert parse_block(text).launches[0].switch == (SwitchStep(*expected),)
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["sh", "-c", SET, "storqual", "1", "/sys/block/{name:d0}/../../sda/queue/scheduler"],
-        ["sh", "-c", SET, "storqual", "1", "/etc/passwd"],
-        ["sh", "-c", "reboot", "storqual", "1", "/sys/block/{name:d0}/queue/scheduler"],
-        ["sdparm", "--set=NCS=16", "/dev/sda"],
-        ["sdparm", "--command=stop", "{drive:d0}"],
-    ],
-)
-def test_no_other_command_of_a_former_file_is_run(argv: list[str]) -> None:
-    text = block_text(Path("/s"), [launch(0, switch=[{"argv": argv}])], schema="storqual.block/1")
-    with pytest.raises(BadInputError, match="plan the run anew"):
-        parse_block(text)
+def test_a_command_is_no_switch() -> None:
+    argv = ["sh", "-c", 'printf %s "$1" > "$2"', "storqual", "none", "/sys/block/{name:d1}/queue/scheduler"]
+    with pytest.raises(BadInputError, match="expected a switch: drive, setting, value"):
+        parse_block(block_text(Path("/s"), [launch(0, switch=[{"argv": argv}])]))

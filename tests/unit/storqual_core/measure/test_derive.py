@@ -83,15 +83,10 @@ def test_other_evidence_makes_another_sample(block: Block, change: str) -> None:
     assert json.loads(json.dumps(derive(record, texts))) != own
 
 
-@pytest.mark.parametrize(("schema", "seconds"), [("storqual.launch/1", [1000.0]), (RECORD_SCHEMA, [2000.0])])
-def test_a_record_of_the_first_schema_is_read_as_it_was(block: Block, schema: str, seconds: list[float]) -> None:
-    """Its last second has only the jobs whose log has it."""
+def test_a_record_of_another_schema_is_refused(block: Block) -> None:
     _, record, texts = measured(block)[0]
-    name = record["runs"][record["chosen"]]["output"]
-    output = json.loads(texts[name])
-    output["jobs"] *= 2
-    two = {**record, "schema": schema, "iops_logs": ["1000, 1000, 0, 0, 0\n", ""]}
-    assert derive(two, {**texts, name: json.dumps(output)})["series"]["iops"] == seconds
+    with pytest.raises(ValueError, match=r"found schema 'storqual\.launch/1'"):
+        derive({**record, "schema": "storqual.launch/1"}, texts)
 
 
 @pytest.mark.parametrize("gone", ["runs", "launch", "before", "iops_logs", "schema"])

@@ -31,8 +31,6 @@ def test_a_job_whose_last_second_was_open_when_it_ended_is_in_the_last_second_al
     found = series(*logs, ios=[590, 595], runtime_s=3.0)
     assert found[:2] == [400.0, 400.0]
     assert found[2] == pytest.approx(190 + 195, rel=0.01)
-    # as records of schema 1 have it
-    assert per_second(logs, jobs_ios=[590, 595], runtime_ns=3 * 10**9, together=True) == [400.0, 400.0, 190.0]
 
 
 @given(

@@ -15,6 +15,7 @@ from storqual.cli.playbook.publish import waivers_for
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
 from tests.support.make_run import make_run
+from tests.support.sealed_run import sealed
 from tests.support.synthetic_shape import POINTS
 
 WAIVER = """\
@@ -37,7 +38,7 @@ def run(lab: Path, tmp_path: Path) -> Path:
     path = make_run(tmp_path, noise=0.003, points=POINTS[:1], effect={"sym": -0.2})
     document = json.loads((path / "run.json").read_text(encoding="utf-8"))
     write_json(path / "run.json", {**document, "lab": [str(lab)]})
-    return path
+    return sealed(path)
 
 
 def test_the_labs_own_waivers_accept_a_known_failure(lab: Path, run: Path) -> None:

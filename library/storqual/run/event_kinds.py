@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of event that a run's chain may have: the fields of each, who writes it, and when it may be written.
+
+A shape is the name of a type, a list with the shape of its items, or a mapping: `{"*": shape}` has any keys, `{"+":
+shape}` at least one, another one only those that it names. A key with `?` behind it may be missing or null; `"..."`
+means that others write more into a mapping than anybody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+Shape = str | Sequence["Shape"] | Mapping[str, "Shape"]
+
+OUTCOMES = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED")
+CHECK_SOURCES = ("pytest", "robot")
+"""Who runs hand-written checks; outcomes that are counted from trials have a source of their own."""
+
+
+class Stage(Enum):
+    """When events of a kind are written."""
+
+    PLANNING = "first"
+    """The first event of a run, and no other."""
+    CAMPAIGN = "campaign"
+    """While the run is open: before it is closed, and after it was opened again."""
+    OPENING = "opening"
+    """At any time: the campaign goes on. Behind `closed` it opens the run again."""
+    CLOSING = "closing"
+    """Ends what is collected."""
+    ANY = "any"
+    """At any time: what is judged, published, noted and witnessed. Nothing that is measured may be read from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """One kind: its fields, when it is written, and whether `storqual record` may write it."""
+
+    stage: Stage
+    fields: Mapping[str, Shape]
+    recorded: bool = False
+
+
+_COUNTED: Shape = {"count": "count", "sha256": "sha256"}
+_DISKS: Shape = {
+    "*": {
+        "id?": "text",
+        "wwn?": "text",
+        "serial?": "text",
+        "write_sectors_before": "count",
+        "write_sectors_after": "count",
+        "claimed": "flag",
+        "system": "text",
+        "errors?": {"*": "count"},
+    }
+}
+_ON_BENCH: Mapping[str, Shape] = {"bench": "name", "session": "name"}
+_SESSION: Shape = {
+    "id": "name",
+    "bench": "name",
+    "arm": "name",
+    "configuration": "name",
+    "change": "name",
+    "boot": "name",
+    "arms": ["name"],
+    "blocks": ["name"],
+    "purpose?": "text",
+}
+_FINISHED: Mapping[str, Shape] = {
+    "outcome": "name",
+    "sha256": "sha256",
+    "boot_id?": "text",
+    "end": {"disks": _DISKS},
+}
+_WITNESS: Mapping[str, Shape] = {"bench": "name", "block": "name", "place": "name", "sha256": "sha256"}
+
+
+def _campaign(fields: Mapping[str, Shape], *, recorded: bool = False) -> EventKind:
+    return EventKind(Stage.CAMPAIGN, fields, recorded)
+
+
+EVENT_KINDS: Mapping[str, EventKind] = {
+    "planned": EventKind(Stage.PLANNING, {"run": "name", "plan_sha256": "sha256", "blocks": {"*": "sha256"}}),
+    "environment": _campaign(
+        {
+            "bench": "name",
+            "when": "before|after",
+            "facts": {"*": "any"},
+            "disks?": {"*": "any"},
+            "smart?": {"*": {"*": "number"}},
+            "logs?": {"*": {"*": "any"}},
+            "stamped?": "any",
+        },
+        recorded=True,
+    ),
+    "session_started": _campaign(
+        {
+            **_ON_BENCH,
+            "boot_id": "name",
+            "arm?": "name",
+            "kernel?": "text",
+            "provisioned?": {"drivers?": {"*": {"*": "any"}}, "settings?": [{"*": "any"}]},
+        },
+        recorded=True,
+    ),
+    "session_lost": _campaign({**_ON_BENCH, "reason": "text"}),
+    "session_planned": _campaign({**_ON_BENCH, "plan": _SESSION, "reason?": "text"}),
+    "block_planned": _campaign({**_ON_BENCH, "block": "name", "reason?": "text"}),
+    "ramp_lengthened": _campaign(
+        {"bench": "name", "adapter": "name", "point": "name", "every_s": "number", "first_s": "number"}
+    ),
+    "limited": _campaign({"bench": "name", "block": "name", "limits": {"*": "count"}}),
+    "block_started": _campaign({**_ON_BENCH, "block": "name", "file_sha256?": "sha256"}),
+    "block_finished": _campaign(
+        {
+            **_ON_BENCH,
+            "block": "name",
+            "outcome": "done|refused|stopped|lost",
+            "message?": "text",
+            "samples": "count",
+            "sha256": "sha256",
+            "boot_id?": "text",
+            "start?": {"fio?": "text", "no_cycles?": "text", "...": "any"},
+            "end?": {"disks?": _DISKS, "kernel_log_reason?": "text", "...": "any"},
+            "findings?": [
+                {
+                    "kind?": "text",
+                    "lines?": ["text"],
+                    "line?": "text",
+                    "count?": "count",
+                    "launch?": "count",
+                    "...": "any",
+                }
+            ],
+            "kernel_log?": {"path": "name", "sha256": "sha256"},
+            "preconditioned?": {"*": {"*": "any"}},
+        }
+    ),
+    "trial_started": _campaign({**_ON_BENCH, "trial": "name"}),
+    "trial_finished": _campaign({**_ON_BENCH, "trial": "name", **_FINISHED}),
+    "trial_lost": _campaign({**_ON_BENCH, "trial": "name", "reason": "text", "rebooted": "flag"}),
+    "external_started": _campaign({**_ON_BENCH, "program": "name"}),
+    "external_finished": _campaign({**_ON_BENCH, "program": "name", **_FINISHED}),
+    "provision_failed": _campaign({**_ON_BENCH, "reason": "text", "arm?": "text", "task?": "text"}, recorded=True),
+    "kernel_panic": _campaign({"bench": "name", "text": "text", "session?": "text", "arm?": "text"}, recorded=True),
+    "unplugged": _campaign({"bench": "name", "drive": "name"}),
+    "powered_on": _campaign({"bench": "name"}, recorded=True),
+    "failed": _campaign({"bench": "name", "message": "text", "task?": "text", "evidence?": "any"}, recorded=True),
+    "restored": _campaign({"bench": "name", "settings?": [{"*": "any"}]}, recorded=True),
+    "restore_failed": _campaign({"bench": "name", "reason": "text", "task?": "text"}, recorded=True),
+    "run_finished": _campaign({}),
+    "checks_planned": _campaign({"source": "|".join(CHECK_SOURCES), "checks": {"+": "positive"}}),
+    "resumed": EventKind(Stage.OPENING, {}),
+    "closed": EventKind(
+        Stage.CLOSING,
+        {"samples": _COUNTED, "checks": _COUNTED, "raw": _COUNTED, "blocks": _COUNTED, "document": "sha256"},
+    ),
+    "published": EventKind(Stage.ANY, {"files": {"*": "sha256"}}),
+    "judged": EventKind(
+        Stage.ANY, {"outcome": "|".join(OUTCOMES), "exit_code?": "count", "path?": "name", "sha256?": "sha256"}
+    ),
+    "note": EventKind(Stage.ANY, {"bench?": "name", "text": "text"}, recorded=True),
+    "noted": EventKind(
+        Stage.ANY,
+        {
+            "text": "text",
+            "by": "text",
+            "links": ["text"],
+            "files": [{"path": "name", "size": "count", "sha256": "sha256"}],
+        },
+    ),
+    "witnessed": EventKind(Stage.ANY, {**_WITNESS, "answer?": "text"}),
+    "not_witnessed": EventKind(Stage.ANY, {**_WITNESS, "reason": "text"}),
+}
+
+FINISHED: Mapping[str, str] = {"block_finished": "block", "trial_finished": "trial", "external_finished": "program"}
+"""Kinds that end something measured, and the field that names it."""
+
+STORED: Mapping[str, Shape] = {"time": "time", "kind": "name", "previous": "sha256"}
+"""What the store writes into every event."""
+
+_MOST = 1 << 63
+
+
+def _is_number(value: object) -> bool:
+    # NaN is in no range, and a whole number may be too long for a float
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_MOST < value < _MOST
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+_TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "any": (lambda _: True, "anything"),
+    "text": (lambda value: isinstance(value, str), "text"),
+    "name": (lambda value: isinstance(value, str) and value != "", "text that is not empty"),
+    "flag": (lambda value: isinstance(value, bool), "true or false"),
+    "number": (_is_number, "a number"),
+    "count": (lambda value: type(value) is int and 0 <= value < _MOST, "a whole number from 0"),
+    "positive": (lambda value: type(value) is int and 0 < value < _MOST, "a whole number from 1"),
+    "sha256": (
+        lambda value: isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef"),
+        "64 hexadecimal digits",
+    ),
+    "time": (_is_time, "a time with its zone (ISO 8601)"),
+}
+
+
+def event_problems(kind: object, fields: Mapping[str, Any]) -> list[str]:
+    """What is wrong with an event of this kind, a sentence each; `fields` are those that the store does not write."""
+    known = EVENT_KINDS.get(kind) if isinstance(kind, str) else None
+    if known is None:
+        return [f"event: found kind {_short(kind)}, expected one of {', '.join(EVENT_KINDS)}"]
+    return [f"event {kind}: {told}" for told in _problems(known.fields, fields, "")]
+
+
+def line_problems(line: object) -> list[str]:
+    """What is wrong with a line of a chain, parsed."""
+    if not isinstance(line, dict):
+        return [f"event: found {_short(line)}, expected a mapping"]
+    stored = {name: line[name] for name in STORED if name in line}
+    own = {name: value for name, value in line.items() if name not in STORED}
+    return [*(f"event: {told}" for told in _problems(STORED, stored, "")), *event_problems(line.get("kind"), own)]
+
+
+def _problems(shape: Shape, value: object, where: str) -> Iterator[str]:
+    name = f"{where}: " if where else ""
+    if isinstance(shape, str):
+        yield from (f"{name}{told}" for told in _type_problems(shape, value))
+    elif isinstance(shape, Mapping):
+        if not isinstance(value, Mapping):
+            yield f"{name}found {_short(value)}, expected a mapping"
+        else:
+            yield from _keys(shape, value, f"{where}." if where else "")
+    elif not isinstance(value, list):
+        yield f"{name}found {_short(value)}, expected a list"
+    else:
+        for number, item in enumerate(value):
+            yield from _problems(shape[0], item, f"{where}[{number}]")
+
+
+def _type_problems(shape: str, value: object) -> Iterator[str]:
+    if shape in _TYPES:
+        fits, expected = _TYPES[shape]
+        if not fits(value):
+            yield f"found {_short(value)}, expected {expected}"
+    elif value not in shape.split("|"):
+        yield f"found {_short(value)}, expected one of {', '.join(shape.split('|'))}"
+
+
+def _keys(shape: Mapping[str, Shape], value: Mapping[str, Any], where: str) -> Iterator[str]:
+    if "*" in shape or "+" in shape:
+        (inner,) = shape.values()
+        if "+" in shape and not value:
+            yield f"{where.removesuffix('.')}: found nothing, expected at least one entry"
+        for key, item in value.items():
+            yield from _problems(inner, item, f"{where}{_key(key)}")
+        return
+    known = {key.removesuffix("?"): key for key in shape}
+    for name, key in known.items():
+        if name == "...":
+            continue
+        found = value.get(name)
+        if found is None:
+            if not key.endswith("?"):
+                yield f"{where}{name}: is missing"
+        else:
+            yield from _problems(shape[key], found, f"{where}{name}")
+    if "..." not in shape:
+        expected = ", ".join(known) or "no field"
+        yield from (f"{where}{_key(key)}: is not known, expected {expected}" for key in value if key not in known)
+
+
+def _key(key: object) -> str:
+    return str(key)[:60]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

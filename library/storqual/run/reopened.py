@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign recovered from, and what counts of a run that was opened again after it was closed.
+
+An event is somebody's word. What clears a failure is evidence: launches, trials or programs that were measured later,
+and that are derived from what the bench sent. A run that was opened again and measured nothing has added nothing that
+speaks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from storqual.run.collect import read_block
+from storqual.run.event_kinds import OUTCOMES
+from storqual.run.layout import EVENTS
+from storqual.run.records import planned_session
+from storqual_core.kit.errors import BadInputError
+
+if TYPE_CHECKING:
+    from storqual.run.records import Check, Event
+    from storqual.run.run import Run
+
+_MEASURED = "its launches were measured later"
+_RANKS = {name: rank for rank, name in enumerate(("PASS", "MARGINAL", "SKIPPED", "INCONCLUSIVE", "ERROR", "FAIL"))}
+assert set(_RANKS) == set(OUTCOMES)  # noqa: S101 - an outcome without a rank would count as none
+
+
+def is_measured(run: Run, bench: str, blocks: Iterable[str]) -> bool:
+    """Whether each launch of these batches has a sample; False for a batch that was never planned.
+
+    A launch that a reset cut off is tried again in another session: it is the same by adapter, arm, point and number.
+    Raises StorqualError for a batch file that is damaged.
+    """
+    try:
+        launches = [launch for block in blocks for launch in read_block(run.path, block)["launches"]]
+    except BadInputError:
+        return False
+    wanted = {(bench, str(one["adapter"]), str(one["point"]), str(one["arm"]), int(one["n"])) for one in launches}
+    return bool(wanted) and wanted <= run.measured
+
+
+def recovered(run: Run, event: Event) -> str:
+    """How the campaign recovered from a failure that `event` tells; empty when it did not, or when there is none.
+
+    What the bench did meanwhile is not undone: a panic, a drive that vanished. A task that failed is one that was
+    tried again: a resumed campaign repeats it, and what fails again is on record again. What a reset cut off is
+    measured in a session of its own. Raises StorqualError for a batch file that is damaged.
+    """
+    if event.kind == "block_finished":
+        lost = event.text("outcome") not in ("", "done")
+        return _MEASURED if lost and is_measured(run, event.bench or "", [event.text("block")]) else ""
+    if event.kind == "session_lost":
+        planned = (event.bench, planned_session(event.text("session")))
+        blocks = [block for one in run.sessions if (one.bench, one.id) == planned for block in one.blocks]
+        return _MEASURED if is_measured(run, event.bench or "", blocks) else ""
+    if event.kind == "provision_failed":
+        session = event.text("session")
+        started = _later(run, event, "session_started", session)
+        return "the session started later" if started and _measured_after(run, started[0], session) else ""
+    if event.kind == "restore_failed":
+        measured = _measured_after(run, event)
+        return "it was later" if measured and _later(run, measured[0], "restored") else ""
+    if event.kind == "failed":
+        resumed = (one for one in run.events[event.number :] if one.kind == "resumed")
+        return (
+            "the campaign was resumed" if any(_measured_after(run, one, bench=event.bench) for one in resumed) else ""
+        )
+    return ""
+
+
+def _later(run: Run, event: Event, kind: str, session: str | None = None) -> list[Event]:
+    """Events of a kind on the same bench behind `event`, of that session where one is named."""
+    return [
+        one
+        for one in run.events[event.number :]
+        if (one.kind, one.bench) == (kind, event.bench) and session in (None, one.text("session"))
+    ]
+
+
+def _measured_after(run: Run, event: Event, session: str | None = None, bench: str | None = None) -> list[Event]:
+    """Ends of batches, trials and programs behind `event` that brought something newly measured on its bench."""
+    bench = bench or event.bench
+    return [
+        one
+        for one in run.events[event.number :]
+        if one.bench == bench and one.number in run.measuring and session in (None, one.text("session"))
+    ]
+
+
+def measured_since(run: Run, period: int) -> frozenset[str]:
+    """The benches on which something was measured in a period of the campaign."""
+    events = run.periods[period].events
+    return frozenset(str(one.bench) for one in events if one.number in run.measuring)
+
+
+def counted_checks(run: Run) -> tuple[Check, ...]:
+    """The outcome of each check that counts, of those that stand in the run.
+
+    A check that was run again speaks last, unless the run was opened again and nothing was measured since: then it
+    can only make the outcome worse.
+    """
+    counted: dict[tuple[str | None, ...], Check] = {}
+    begin = 0
+    for number, period in enumerate(run.periods):
+        end = period.count("checks")
+        measured = measured_since(run, number) if number else frozenset()
+        for check in run.checks[begin:end]:
+            key = (check.id, check.bench, check.adapter, check.point)
+            again = not number or (check.bench in measured if check.bench else bool(measured))
+            if again or _is_worse(check, counted.get(key)):
+                # the last one stands last, as it always did
+                counted.pop(key, None)
+                counted[key] = check
+        begin = len(run.checks) if end is None else end
+    return tuple(counted.values())
+
+
+def _is_worse(check: Check, before: Check | None) -> bool:
+    # what is not required hides nothing: neither an outcome that was, nor that there was none
+    if check.fields.get("required") is False and (before is None or before.fields.get("required") is not False):
+        return False
+    return _RANKS[check.outcome] > _RANKS["SKIPPED" if before is None else before.outcome]
+
+
+def reopened(run: Run) -> list[str]:
+    """A sentence for each time that the run was opened again: when, by which event, and what was measured since."""
+    return list(_reopened(run))
+
+
+def _reopened(run: Run) -> Iterator[str]:
+    for number, period in enumerate(run.periods):
+        before = run.periods[number - 1].closed
+        if period.opened is None or before is None:
+            continue
+        measured = sorted(measured_since(run, number))
+        what = f"measured since on {', '.join(measured)}" if measured else "nothing was measured since"
+        event = f"{period.opened.kind}, line {period.opened.number} of {EVENTS}"
+        yield f"the run was closed at {before.time} and opened again at {period.opened.time} ({event}): {what}"

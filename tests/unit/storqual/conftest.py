@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several rooms share: records of trials that a test wrote, without the streams that they would follow from."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def records_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are not derived again; that they are, tests/attacks shows on those that follow from what was told."""
+    monkeypatch.setattr("storqual.robustness.follows._records", lambda *_: iter(()))
