@@ -34,21 +34,25 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite robustness --dry-run
     """
+    from storqual.checks.own import allow_checks
     from storqual.cli.trials import of_trials, plan_trials
     from storqual.plan.make import check_resume, plan_run
+    from storqual.run import read_run
 
     runs = campaign.runs.resolve()
     if resume is None and of_trials(campaign.suite or "", None, None):
         plan_trials(campaign.of_trials(), None if dry_run else runs, as_json=as_json)
         return
     if resume is not None:
-        campaign.refuse_another()
         done = check_resume(resume)
+        campaign.refuse_another(resume)
         answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
     else:
-        planned = plan_run(campaign.of_points(), runs, write=not dry_run)
+        request = campaign.of_points()
+        planned = plan_run(request, runs, write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:
+            allow_checks(read_run(planned.path), request.checks)
             answer["benches"] = {name: {**answer["benches"][name], **b} for name, b in _benches(planned.path).items()}
     if as_json:
         print_json(answer)
