@@ -69,21 +69,30 @@ def run(
 class Workers(ProcessPoolExecutor):
     """A pool of processes that begin anew (nothing is forked, numpy may have threads).
 
-    `multiprocessing` starts a new one as `python -c`, with this process' environment, whenever work is handed in.
+    `multiprocessing` starts each of them as `python -c` with this process' environment: a tracker of its own together
+    with the pool, and a worker whenever work is handed in.
     """
 
     def __init__(self, initializer: Callable[[], object]) -> None:
-        super().__init__(os.cpu_count() or 1, mp_context=get_context("spawn"), initializer=initializer)
+        with _safe_environment():
+            super().__init__(os.cpu_count() or 1, mp_context=get_context("spawn"), initializer=initializer)
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """As any pool; a process that is started for it finds nothing in the current folder."""
-        former = {name: os.environ.get(name) for name in _MEANT_FOR_PYTHON}
-        meant = child_environment()
-        try:
-            _set({name: meant.get(name) for name in _MEANT_FOR_PYTHON})
+        """As any pool."""
+        with _safe_environment():
             return super().submit(fn, *args, **kwargs)
-        finally:
-            _set(former)
+
+
+@contextmanager
+def _safe_environment() -> Iterator[None]:
+    """What is started meanwhile finds no module in the current folder."""
+    former = {name: os.environ.get(name) for name in _MEANT_FOR_PYTHON}
+    safe = child_environment()
+    try:
+        _set({name: safe.get(name) for name in _MEANT_FOR_PYTHON})
+        yield
+    finally:
+        _set(former)
 
 
 def _set(variables: Mapping[str, str | None]) -> None:

@@ -11,6 +11,7 @@ import click
 
 from storqual.cli.campaign import Campaign, campaign_options
 from storqual.cli.options import as_json, print_json, print_pairs
+from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.quantities import format_duration
 
 
@@ -67,7 +68,11 @@ def rounded_percent(percent: float) -> str:
 
 def _benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
-    return dict(json.loads((run / "inputs" / "inventory.json").read_text(encoding="utf-8")))
+    path = run / "inputs" / "inventory.json"
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as problem:
+        raise StorqualError(f"{path}: cannot be read ({problem}); the run directory is damaged") from None
 
 
 def _until(answer: dict[str, Any]) -> str:
