@@ -2,7 +2,7 @@
 """The one place where the control node starts other processes: none of them imports from the current folder.
 
 Python puts the current folder in front of its own library for `-m`, for `-c`, and for an empty entry of PYTHONPATH.
-A command that is started inside a run directory would so execute `random.py` of the run.
+A command that is started inside a run directory would so execute the run's own module `random`.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         raise_all(located or _without_hosts(sources))
         text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: Ansible cannot read this inventory ({text})"])
-    return done.stdout
+    return str(done.stdout)
 
 
 def _without_hosts(sources: Sequence[Path]) -> list[str]:

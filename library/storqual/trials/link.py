@@ -60,7 +60,7 @@ class Link:
         if ended.returncode:
             said = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["no message"]
             raise LinkError(f"`{command[:80]}` on {self.host} ended with {ended.returncode}: {said[-1]}")
-        return ended.stdout.decode("utf-8", "replace")
+        return str(ended.stdout, "utf-8", "replace")
 
     def put(self, data: bytes, path: str) -> None:
         """Write a file on the bench."""
