@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m storqual` is the command, for playbooks that know only the interpreter."""
+"""`python -P -m storqual` is the command, for playbooks that know only the interpreter."""
 
 from storqual.cli import main
 

@@ -14,6 +14,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from storqual.base import child
 from storqual.bench.follow import UnreachableError
 from storqual.bench.reboot import (
     QUESTION,
@@ -118,14 +119,7 @@ class ActionModule(ActionBase):
             argv += shlex.split(str(options[name] or ""))
         argv += ["-p", str(options["port"])] if options["port"] else []
         try:
-            told = subprocess.run(
-                [*argv, "-G", str(options["host"])],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_LOGIN_S,
-                check=False,
-            )
+            told = child.run([*argv, "-G", str(options["host"])], capture_output=True, text=True, timeout=_LOGIN_S)
         except (OSError, subprocess.TimeoutExpired):
             return None
         return parse_ssh_address(told.stdout) if told.returncode == 0 else None

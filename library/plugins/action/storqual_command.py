@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+
+from storqual.base import child
 
 display = Display()
 _LIMIT_S = 1800
@@ -35,13 +35,12 @@ class ActionModule(ActionBase):
             return {**result, "changed": False, "skipped": True, "msg": "not run in check mode"}
         words = [str(word) for word in self._task.args["argv"]]
         send = self._task.args.get("send")
-        ended = subprocess.run(
-            [sys.executable, "-m", "storqual", *words],
+        ended = child.run(
+            child.storqual(*words),
             input="" if send is None else json.dumps(send),
             capture_output=True,
             text=True,
             timeout=_LIMIT_S,
-            check=False,
         )
         # what could not do its work may end with a code of the answers, too, but says nothing on its output
         answered = ended.returncode in self._task.args.get("answers", [0])

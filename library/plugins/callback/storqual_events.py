@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,7 +20,8 @@ type: notification
 short_description: Exit code by verdict, and progress as JSON lines
 description:
   - Ends C(ansible-playbook) with storqual's exit code (0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input,
-    4 refused by the guard) when a play of storqual ran. A code of 0 needs a verdict written by this very run.
+    4 refused by the guard, 70 unexpected error) when a play of storqual ran. A code of 0 needs a verdict written by
+    this very run.
   - In check mode ends with a table of what differs from a drop, bench by bench, those that could not be looked at
     included.
   - Appends task starts and failures to the file named by E(STORQUAL_PROGRESS_FILE), one JSON object a line.
@@ -146,15 +146,20 @@ class CallbackModule(CallbackBase):
 
         A bench that went out of reach takes its play with it, the publishing task included: the run is published
         from here then, because a verdict is a function of files. 2, too, when that ends otherwise than the verdict: a
-        report that its own data contradict is none.
+        report that its own data contradict is none. 70 when there is no verdict because of an unexpected error.
         """
+        # not at the top: as above
+        from storqual.base import child  # noqa: PLC0415
+        from storqual_core.kit.errors import EXIT_UNEXPECTED  # noqa: PLC0415
+
         if self._run is None:
-            return 2
+            return EXIT_UNEXPECTED if EXIT_UNEXPECTED in self._codes else 2
         verdict = self._run / "verdict.json"
         ended = None
         if not self._published:
-            words = [sys.executable, "-m", "storqual", "publish", str(self._run)]
-            ended = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
+            ended = child.run(child.storqual("publish", str(self._run)), stdout=child.DEVNULL).returncode
+            if ended == EXIT_UNEXPECTED:
+                return ended
         # published by this play, a verdict is today's; an earlier one of the same files is not written again
         if not verdict.is_file() or not (self._published or verdict.stat().st_mtime >= self._began - 1):
             return 2

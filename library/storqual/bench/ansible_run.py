@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,6 +19,7 @@ import jinja2
 import jinja2.nodes
 import yaml
 
+from storqual.base import child
 from storqual.base.resources import project_root
 from storqual_core.kit.errors import StorqualError
 
@@ -73,16 +73,16 @@ def run_playbook(
     env = {**own, **os.environ, **_locale(), "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
     # a file, never a pipe: the SSH master that stays behind would hold a pipe open for minutes
     with output.open("wb") if output else nullcontext() as stream:
-        child = subprocess.Popen(
+        play = child.start(
             argv,
             env=env,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no threads here yet
+            preexec_fn=_end_with_parent,  # no threads here yet
             stdout=_STDERR if quiet and stream is None else stream,
             stderr=stream,
         )
     while True:
         try:
-            return child.wait()
+            return play.wait()
         except KeyboardInterrupt:
             # Ctrl-C reached the play as well; wait for it to end instead of leaving it behind
             continue

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from storqual.base import child
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
 from storqual.run import append_event, read_run
@@ -22,16 +21,18 @@ _CRASHED = (3, 4)
 def run_checks(run: Path, suites: Sequence[Path] | None = None) -> int:
     """Run the hand-written tests of `suites` over `run`; the number of checks added.
 
-    By default they are the project's own and those that the run was planned with.
-
-    Outcomes go to checks.jsonl; failing tests are no error here. Raises StorqualError when pytest itself breaks.
+    By default they are the project's own and those that the run was planned with. A test is one file: no conftest.py,
+    no package and no settings of its folder are read. Outcomes go to checks.jsonl; failing tests are no error here.
+    Raises StorqualError when pytest itself breaks.
     """
     before = _lines(run / "checks.jsonl")
     if suites is None:
-        suites = [*sorted(suites_folder().glob("test_*.py")), *planned_checks(read_run(run), ".py")]
-    files = list(suites)
+        files = {path.name: path.read_bytes() for path in sorted(suites_folder().glob("test_*.py"))}
+        files |= planned_checks(read_run(run), ".py")
+    else:
+        files = {path.name: path.read_bytes() for path in suites}
     if files:
-        _pytest(run, [*map(str, files), "--storqual-run", str(run)], "hand-written checks")
+        _pytest(run, files, ["--storqual-run", str(run.resolve())], "hand-written checks")
     return _lines(run / "checks.jsonl") - before
 
 
@@ -40,23 +41,36 @@ def publish_log(run: Path) -> Path:
 
     Raises StorqualError when pytest itself breaks; a failing verdict is none of its business.
     """
-    page = run / "pytest.html"
-    words = [f"--html={page}", "--self-contained-html", f"--junit-xml={run / 'junit.xml'}"]
-    _pytest(run, [str(run / "verdict.json"), *words, "-o", "junit_suite_name=storqual"], "log")
-    return page
+    page, junit = (run.resolve() / name for name in ("pytest.html", "junit.xml"))
+    words = [f"--html={page}", "--self-contained-html", f"--junit-xml={junit}", "-o", "junit_suite_name=storqual"]
+    _pytest(run, {"verdict.json": (run / "verdict.json").read_bytes()}, words, "log")
+    return run / "pytest.html"
 
 
-def _pytest(run: Path, words: Sequence[str], what: str) -> None:
-    """Run pytest with the named plugins only: what else is installed must not change a gate."""
+def _pytest(run: Path, files: Mapping[str, bytes], words: Sequence[str], what: str) -> None:
+    """Run pytest on copies of `files` in a folder that holds nothing else, with the named plugins only.
+
+    What else is installed must not change a gate, and what lies beside a file must not be executed.
+    """
     plugins = ("pytest_timeout", "pytest_metadata.plugin", "pytest_html.plugin", "storqual.pytest_plugin")
-    argv = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "--tb=short"]
+    argv = child.python("-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "--tb=short")
     for plugin in plugins:
         argv += ["-p", plugin]
-    # the project's own pytest settings are for its own tests
-    argv += ["-c", os.devnull, f"--rootdir={run}", "--import-mode=importlib", "--timeout=600", *words]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("PYTEST_ADDOPTS", None)
-    ended = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    with child.empty_folder() as folder:
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        # the project's own pytest settings are for its own tests
+        argv += ["--noconftest", "-c", os.devnull, f"--rootdir={folder}", "--import-mode=importlib", "--timeout=600"]
+        ended = child.run(
+            [*argv, *sorted(files), *words],
+            env=environment,
+            without=("PYTEST_ADDOPTS", "PYTEST_PLUGINS"),
+            cwd=folder,
+            timeout=_LIMIT_S,
+            capture_output=True,
+            text=True,
+        )
     if ended.returncode in _CRASHED or ended.returncode < 0:
         said = (ended.stdout + ended.stderr).strip().splitlines()
         append_event(run, "note", {"text": f"pytest ({what}) ended with {ended.returncode}"})

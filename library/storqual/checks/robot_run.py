@@ -6,10 +6,7 @@ Tests may be bound: tags `suite:<pattern>` and `workload:<pattern>` say of which
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,6 +17,7 @@ from robot.api import ExecutionResult, ResultVisitor, SuiteVisitor
 from robot.errors import DataError
 from robot.running import TestSuite
 
+from storqual.base import child
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
 from storqual.run import Run, append_check, read_run
@@ -162,7 +160,8 @@ def run_suites(
     Raises StorqualError when Robot Framework itself breaks; failing tests are answers.
     """
     output.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, "-m", "robot", "--outputdir", str(output), "--xunit", "xunit.xml", "--console", "none"]
+    logs = str(output.resolve())
+    argv = child.python("-m", "robot", "--outputdir", logs, "--xunit", "xunit.xml", "--console", "none")
     argv += ["--name", "storqual", "--nostatusrc"]
     for variable in (*target.variables, *variables):
         argv += ["--variable", variable]
@@ -170,20 +169,18 @@ def run_suites(
         argv += ["--exclude", tag]
     if target.run is not None:
         argv += ["--prerunmodifier", _of_run(read_run(target.run))]
-    argv += ["--runemptysuite", *map(str, suites)]
-    # options of whoever is logged in here must not change a gate
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("ROBOT_OPTIONS", "REBOT_OPTIONS")
-    }
-    ended = subprocess.run(
-        argv,
-        env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_S,
-        check=False,
-    )
+    argv += ["--runemptysuite", *(str(suite.resolve()) for suite in suites)]
+    with child.empty_folder() as folder:
+        ended = child.run(
+            argv,
+            env={"PYTHONDONTWRITEBYTECODE": "1"},
+            # options of whoever is logged in here must not change a gate
+            without=("ROBOT_OPTIONS", "REBOT_OPTIONS"),
+            cwd=folder,
+            timeout=_LIMIT_S,
+            capture_output=True,
+            text=True,
+        )
     if ended.returncode > _CRASHED or ended.returncode < 0:
         said = (ended.stdout + ended.stderr).strip().splitlines()
         raise StorqualError(f"Robot Framework ended with {ended.returncode}: {said[0] if said else 'no message'}")
@@ -205,14 +202,19 @@ def publish_suites(run: Path) -> int:
     """
     added = 0
     opened = read_run(run)
-    suites = [*suite_files(()), *planned_checks(opened, ".robot")]
-    for bench, entry in opened.benches.items():
-        target = Target(bench, str(entry.get("kind")), run)
-        folder = run / FOLDER / checked_name(bench, "bench")
-        checks = run_suites(target, suites, folder, exclude=("after-verdict", "thresholds", "throttle"))
-        for check in checks:
-            append_check(run, check.to_json(bench))
-        added += len(checks)
+    with child.empty_folder() as copies:
+        # a suite is one file: no resource, no library and no __init__.robot of its folder is read
+        files = {path.name: path.read_bytes() for path in suite_files(())} | planned_checks(opened, ".robot")
+        for name, data in files.items():
+            (copies / name).write_bytes(data)
+        suites = [copies / name for name in files]
+        for bench, entry in opened.benches.items():
+            target = Target(bench, str(entry.get("kind")), run.resolve())
+            folder = run / FOLDER / checked_name(bench, "bench")
+            checks = run_suites(target, suites, folder, exclude=("after-verdict", "thresholds", "throttle"))
+            for check in checks:
+                append_check(run, check.to_json(bench))
+            added += len(checks)
     return added
 
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from storqual import __version__
 from storqual.base.text import terminal_text
-from storqual.cli.unexpected import full_disk, outlive_readers, tell_unexpected
-from storqual_core.kit.errors import StorqualError
+from storqual.cli.unexpected import refusal_of_machine, tell_unexpected
+from storqual_core.kit.errors import EXIT_UNEXPECTED, StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +95,7 @@ class _Lazy(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError as problem:
             raise StorqualError(
-                "a program that storqual was communicating with exited; nothing was judged"
+                "a program that storqual writes to has exited, so the answer was not delivered; repeat the command"
             ) from problem
 
 
@@ -105,7 +106,7 @@ def storqual() -> None:
 
     \b
     Exit codes: 0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input,
-    4 refused by the guard.
+    4 refused by the guard, 70 unexpected error.
     """
 
 
@@ -120,35 +121,47 @@ def _one_line(problem: click.ClickException) -> str:
 def _tell(lines: Sequence[str], code: int, words: Sequence[str]) -> None:
     """What went wrong, for a person on standard error; with --json for a program on standard output as well."""
     shown = [terminal_text(line) for line in lines]
-    for line in shown:
-        click.echo(line, err=True)
+    # whoever reads may have gone; the exit code is still theirs
+    with contextlib.suppress(BrokenPipeError):
+        for line in shown:
+            click.echo(line, err=True)
     if "--json" in words:
         problems = [line.removeprefix("storqual: ") for line in shown]
-        # whoever reads the answer may have gone; the exit code is still theirs
         with contextlib.suppress(BrokenPipeError):
             click.echo(json.dumps({"errors": problems, "exit_code": code}, indent=1))
 
 
+def _leave(code: int) -> NoReturn:
+    """Exit with `code`; Python itself would exit with 120 where the last lines cannot be written any more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code; no traceback reaches a user."""
-    outlive_readers()
     words = sys.argv[1:] if arguments is None else arguments
     try:
         code = storqual.main(arguments, prog_name="storqual", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
-        sys.exit(EXIT_WRONG_USE)
+        _leave(EXIT_WRONG_USE)
     except click.ClickException as problem:
         _tell([_one_line(problem)], EXIT_WRONG_USE, words)
-        sys.exit(EXIT_WRONG_USE)
+        _leave(EXIT_WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except StorqualError as problem:
         _tell([f"storqual: {line}" for line in str(problem).splitlines()], problem.exit_code, words)
-        sys.exit(problem.exit_code)
+        _leave(problem.exit_code)
     except Exception as problem:  # noqa: BLE001 - whatever it is, 1 would mean that something was shown to be worse
-        told = full_disk(problem) or tell_unexpected(problem, words)
-        _tell([f"storqual: {told}"], EXIT_NOT_JUDGED, words)
-        sys.exit(EXIT_NOT_JUDGED)
-    sys.exit(code if isinstance(code, int) else 0)
+        refused = refusal_of_machine(problem)
+        code = EXIT_NOT_JUDGED if refused else EXIT_UNEXPECTED
+        command = " ".join(["storqual", *(word for word in words[:1] if word in _COMMANDS)])
+        _tell([f"storqual: {refused}" if refused else tell_unexpected(problem, command, words)], code, words)
+        _leave(code)
+    _leave(code if isinstance(code, int) else 0)

@@ -92,9 +92,15 @@ class Campaign:
             checks=find_checks(self.checks),
         )
 
-    def refuse_another(self) -> None:
-        """Raise BadInputError for options of a new campaign, because one that is resumed has its plan."""
+    def refuse_another(self, run: Path) -> None:
+        """Raise BadInputError for options of a new campaign, because `run`, which is resumed, has its plan.
+
+        Raises it, too, for checks of the plan that this user did not name: the run may be anybody's.
+        """
+        from storqual.checks.own import resume_checks
         from storqual.inputs.shape import raise_all
+        from storqual.run import read_run
+        from storqual.run.closing import is_closed
 
         others = {f"--{name}": getattr(self, name) for name in _OF_THE_PLAN} | {"--point": self.points}
         raise_all(
@@ -102,11 +108,13 @@ class Campaign:
             for name, given in others.items()
             if given not in (None, ())
         )
+        if not is_closed(run):
+            resume_checks(read_run(run), self.checks)
 
 
 _OF_POINTS = ("history", "facts", "budget", "consent", "checks")
 _OF_THE_PLAN = (
-    *_OF_POINTS,
+    *_OF_POINTS[:-1],
     "candidate",
     "baseline",
     "suite",
@@ -205,7 +213,7 @@ _CAMPAIGN = (
         type=click.Path(path_type=Path),
         help=(
             "Your own checks: a test_*.py, a *.robot, or a folder of them; those in suites/ run anyway. "
-            "Can be repeated."
+            "With --resume: your copies of checks that another user planned. Can be repeated."
         ),
     ),
 )

@@ -11,6 +11,7 @@ import click
 
 from storqual.cli.campaign import Campaign, campaign_options
 from storqual.cli.options import as_json, print_json, print_pairs
+from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.quantities import format_duration
 
 
@@ -34,21 +35,25 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite robustness --dry-run
     """
+    from storqual.checks.own import allow_checks
     from storqual.cli.trials import of_trials, plan_trials
     from storqual.plan.make import check_resume, plan_run
+    from storqual.run import read_run
 
     runs = campaign.runs.resolve()
     if resume is None and of_trials(campaign.suite or "", None, None):
         plan_trials(campaign.of_trials(), None if dry_run else runs, as_json=as_json)
         return
     if resume is not None:
-        campaign.refuse_another()
         done = check_resume(resume)
+        campaign.refuse_another(resume)
         answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
     else:
-        planned = plan_run(campaign.of_points(), runs, write=not dry_run)
+        request = campaign.of_points()
+        planned = plan_run(request, runs, write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:
+            allow_checks(read_run(planned.path), request.checks)
             answer["benches"] = {name: {**answer["benches"][name], **b} for name, b in _benches(planned.path).items()}
     if as_json:
         print_json(answer)
@@ -63,7 +68,11 @@ def rounded_percent(percent: float) -> str:
 
 def _benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
-    return dict(json.loads((run / "inputs" / "inventory.json").read_text(encoding="utf-8")))
+    path = run / "inputs" / "inventory.json"
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as problem:
+        raise StorqualError(f"{path}: cannot be read ({problem}); the run directory is damaged") from None
 
 
 def _until(answer: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.campaign import Campaign, campaign_options
 from storqual.cli.options import as_json, print_json
-from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError
 
 if TYPE_CHECKING:
     from storqual.plan.inputs import PlanRequest
@@ -70,7 +70,7 @@ def qualify_command(
     runs, inventories = campaign.runs.resolve(), campaign.inventories
     resumed = None if resume is None else _find_run(resume, runs)
     if resumed is not None:
-        campaign.refuse_another()
+        campaign.refuse_another(resumed)
     if of_trials(campaign.suite, resumed, trial):
         return qualify_trials(campaign.of_trials(trial, repeat), runs, resumed, waivers, as_json=as_json)
     if waivers is not None:
@@ -107,7 +107,7 @@ def qualify_command(
         run_path = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
     finally:
         note.unlink(missing_ok=True)
-    code = status if status in (0, 1, 2, 3, 4) else _NO_VERDICT
+    code = status if status in (0, 1, 2, 3, 4, EXIT_UNEXPECTED) else _NO_VERDICT
     if run_path is None and code in (0, 1):
         # Ansible ended without reaching the plan: no matching host, or a play that could not start
         code = _NO_VERDICT

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,7 @@ def qualify_trials(
     # of a run that is closed all was made: what is missing is at most the verdict
     if not is_closed(run):
         try:
-            run_campaign(run, say=lambda text: click.echo(text, err=True))
+            run_campaign(run, say=_say)
         except StorqualError:
             click.echo(f"storqual: to resume: storqual qualify --resume {run.name} --runs {run.parent}", err=True)
             raise
@@ -129,3 +130,9 @@ def qualify_trials(
     else:
         print_summary(dict(published.verdict), read_run_json(run), published.report)
     return int(published.verdict["exit_code"])
+
+
+def _say(text: str) -> None:
+    """Progress for whoever watches; a campaign goes on when nobody does any more."""
+    with suppress(BrokenPipeError):
+        click.echo(text, err=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fnmatch
-import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -14,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from storqual.base import child
 from storqual.base.resources import project_root
 from storqual.inputs.find import GATE, WAIVERS
 from storqual.inputs.inventory import Inventory, read_benches
@@ -128,15 +128,8 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
     # a configuration in the working directory must not change what the inventory says; Ansible wants an UTF-8 locale
     environment = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-            env={**os.environ, **environment},
-            encoding="utf-8",
-            errors="replace",
+        done = child.run(
+            argv, env=environment, timeout=_TIMEOUT, capture_output=True, encoding="utf-8", errors="replace"
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise StorqualError(f"{argv[0]}: {problem}; is the environment complete (`make setup`)?") from None
@@ -157,7 +150,7 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         raise_all(located or _without_hosts(sources))
         text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: Ansible cannot read this inventory ({text})"])
-    return done.stdout
+    return str(done.stdout)
 
 
 def _without_hosts(sources: Sequence[Path]) -> list[str]:
@@ -180,8 +173,8 @@ def _hosts(listed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             return
         for host in entry.get("hosts") or ():
             names.setdefault(str(host))
-        for child in entry.get("children") or ():
-            walk(str(child), seen | {group})
+        for below in entry.get("children") or ():
+            walk(str(below), seen | {group})
 
     walk(GROUP, frozenset())
     meta = listed.get("_meta")

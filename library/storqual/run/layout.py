@@ -60,36 +60,56 @@ def dump_line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
-class NoSpaceError(StorqualError):
+class MachineError(StorqualError):
+    """This machine does not permit what a command needs: no mistake of whoever wrote the inputs, nor of the code."""
+
+
+class NoSpaceError(MachineError):
     """The disk, or what this user may have of it, is used up; what was written before is whole."""
 
-    def __init__(self, place: str) -> None:
-        super().__init__(
-            f"{place}: no space left on this disk; what was written before is kept: free some space, then resume the"
-            " campaign with `storqual qualify --resume`, or repeat the command"
-        )
+
+_NO_SPACE = (
+    "no space left on this disk; what was written before is kept: free some space, then resume the campaign with"
+    " `storqual qualify --resume`, or repeat the command"
+)
+_REFUSED = {
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EROFS: "this file system is read-only; make it writable, or copy the folder to another one",
+    errno.EACCES: "permission denied; run the command as a user who has access, or change the permissions",
+    errno.EPERM: "operation not permitted; run the command as the owner, or remove the protection (chattr, ACL)",
+    errno.EIO: "this disk or network file system returned an I/O error; see the kernel log, then repeat the command",
+    errno.ESTALE: "this network file system was exchanged on its server; mount it again, then repeat the command",
+    errno.ENAMETOOLONG: "this name is longer than the file system permits; use a shorter path",
+    errno.EMFILE: "too many open files; raise the limit (`ulimit -n`), then repeat the command",
+    errno.ENFILE: "too many open files on this machine; close other programs, then repeat the command",
+}
 
 
-def is_full(problem: BaseException) -> bool:
-    """Whether a write failed because there is no space left."""
-    return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
+def machine_error(problem: BaseException, place: str) -> MachineError | None:
+    """The error about `place` with cause and remedy; None for what is not the machine's."""
+    remedy = _REFUSED.get(problem.errno or 0) if isinstance(problem, OSError) else None
+    if remedy is None:
+        return None
+    return (NoSpaceError if remedy is _NO_SPACE else MachineError)(f"{place}: {remedy}")
 
 
 @contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Raises NoSpaceError in the place of the kernel's error when there is no space left for `path`."""
+    """Raises MachineError in the place of the kernel's error when `path` cannot be written."""
     try:
         yield
     except OSError as problem:
-        if is_full(problem):
-            raise NoSpaceError(str(path)) from None
+        refused = machine_error(problem, str(path))
+        if refused is not None:
+            raise refused from None
         raise
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write `path` so that a reader, or a machine that loses power, sees the old file or the whole new one.
 
-    Raises NoSpaceError.
+    Raises MachineError.
     """
     with room_for(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +152,7 @@ def append_lines(path: Path, lines: bytes) -> None:
     """Append whole lines and make them durable; a torn last line (a writer that was killed) is cut off first.
 
     A torn line was never acknowledged to anybody: its sample is still in the bench's spool, its event happens again.
-    The caller holds `locked`. Raises NoSpaceError.
+    The caller holds `locked`. Raises MachineError.
     """
     with room_for(path), path.open("ab+") as file:
         size = file.seek(0, os.SEEK_END)
@@ -259,7 +279,7 @@ def read_run_json(run: Path) -> dict[str, Any]:
         raise BadInputError([f"{path}: cannot be read; this is not a run directory"]) from None
     try:
         document = json.loads(text)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise StorqualError(f"{path}: not JSON ({problem}); the run directory is damaged") from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != RUN_SCHEMA:

@@ -7,18 +7,18 @@ import gc
 import gzip
 import hashlib
 import json
-import multiprocessing
 import os
 import zlib
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import orjson
 from pydantic_core import from_json, to_json
 
+from storqual.base.child import Workers
 from storqual.run.collect import read_block, sample_problem
 from storqual.run.layout import RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
@@ -62,7 +62,7 @@ class SampleCheck:
         self._seen = 0
         self._chunk: list[bytes] = []
         self._asked: deque[Future[list[str]]] = deque()
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: Workers | None = None
 
     def look(self, line: bytes, sample: Mapping[str, Any]) -> None:
         """One more sample: its line, and the same parsed."""
@@ -119,15 +119,14 @@ class SampleCheck:
                 self._told([evidence_problem(self._run, self._name, sample)])
             return
         if self._pool is None:
-            context = multiprocessing.get_context("spawn")
             # samples are let go one by one and have no cycles: looking for some takes a fifth of the time
-            self._pool = ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context, initializer=gc.disable)
+            self._pool = Workers(gc.disable)
         # as text: taking a parsed sample apart for another process costs more than parsing it there
         self._chunk.append(line)
         if len(self._chunk) == _CHUNK:
             self._send(self._pool)
 
-    def _send(self, pool: ProcessPoolExecutor) -> None:
+    def _send(self, pool: Workers) -> None:
         while len(self._asked) >= _MOST_ASKED:
             self._told(self._asked.popleft().result())
         self._asked.append(pool.submit(_problems, self._run, self._name, self._chunk))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from storqual.base import child
 from storqual_core.kit.errors import StorqualError
 
 _COMMAND_S = 60.0
@@ -53,15 +54,13 @@ class Link:
     def run(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> str:
         """What a shell command on the bench prints. Raises LinkError when it fails or does not end in time."""
         try:
-            ended = subprocess.run(
-                [*self._words(), command], input=data, capture_output=True, timeout=limit_s, check=False
-            )
+            ended = child.run([*self._words(), command], input=data, capture_output=True, timeout=limit_s)
         except subprocess.TimeoutExpired:
             raise LinkError(f"{self.host} did not end `{command[:80]}` within {limit_s:g} s") from None
         if ended.returncode:
             said = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["no message"]
             raise LinkError(f"`{command[:80]}` on {self.host} ended with {ended.returncode}: {said[-1]}")
-        return ended.stdout.decode("utf-8", "replace")
+        return str(ended.stdout, "utf-8", "replace")
 
     def put(self, data: bytes, path: str) -> None:
         """Write a file on the bench."""
@@ -70,9 +69,7 @@ class Link:
 
     def cut(self) -> None:
         """End the connection as a lost one ends: without a word to what runs on the bench."""
-        subprocess.run(
-            [*self._words()[:-1], "-O", "exit", self.host], capture_output=True, timeout=_COMMAND_S, check=False
-        )
+        child.run([*self._words()[:-1], "-O", "exit", self.host], capture_output=True, timeout=_COMMAND_S)
         if self._follower is not None:
             self._follower.kill()
 
@@ -85,7 +82,7 @@ class Link:
         offset, end = 0, time.monotonic() + limit_s
         while time.monotonic() < end:
             command = f"tail -c +{offset + 1} -f {shlex.quote(path)}"
-            self._follower = subprocess.Popen(
+            self._follower = child.start(
                 [*self._words(), command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

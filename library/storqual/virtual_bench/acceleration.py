@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storqual.base import child
 from storqual.virtual_bench.places import cache_folder
 from storqual.virtual_bench.qemu import PROGRAM, Acceleration
 from storqual_core.kit.command import run
@@ -62,7 +63,7 @@ def _probe(image: BenchImage) -> Acceleration:
     """Boot the image under KVM and watch its console for ten seconds."""
     began = time.monotonic()
     received, seen = b"", b""
-    with subprocess.Popen(
+    with child.start(
         _probe_argv(image), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as guest:
         assert guest.stdout is not None and guest.stderr is not None  # noqa: PT018, S101 - both are pipes, for mypy

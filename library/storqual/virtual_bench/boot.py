@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storqual.base import child
 from storqual.bench.reboot import SshAddress, ssh_answers
 from storqual_core.kit.errors import ToolError
 
@@ -109,9 +110,7 @@ def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[floa
     up = 0.0
     words: list[str] = []
     deadline = time.monotonic() + limit_s
-    with subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as session:
+    with child.start(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as session:
         assert session.stdout is not None  # noqa: S101 - it is a pipe, for mypy
         selector = selectors.DefaultSelector()
         selector.register(session.stdout, selectors.EVENT_READ)

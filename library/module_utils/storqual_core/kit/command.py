@@ -9,7 +9,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
 from .errors import MissingToolError, ToolError
 from .machine import visible
@@ -25,6 +25,28 @@ VENDOR_FOLDERS = (
     "/usr/Arcconf",
 )
 """Where vendors' packages put their tools, which is on nobody's PATH."""
+
+
+_ADMINISTRATION = ("/usr/sbin", "/sbin", *VENDOR_FOLDERS)
+"""Asked for a tool after the caller's PATH: a login by SSH may lack the folders of administrators."""
+
+
+def child_environment(more: Mapping[str, str] | None = None, *, folders: Sequence[str] = ()) -> dict[str, str]:
+    """The environment of a child: this process' own with `more`, and PATH with `folders` behind it.
+
+    Programs and Python modules are not looked for in the current folder, which may be one that a stranger filled:
+    entries of PATH and PYTHONPATH that are empty or relative are left out.
+    """
+    environment = {**os.environ, **(more or {}), "PYTHONSAFEPATH": "1"}
+    environment["PATH"] = os.pathsep.join([*_absolute(environment.get("PATH", os.defpath)), *folders])
+    environment["PYTHONPATH"] = os.pathsep.join(_absolute(environment.get("PYTHONPATH", "")))
+    if not environment["PYTHONPATH"]:
+        del environment["PYTHONPATH"]
+    return environment
+
+
+def _absolute(path: str) -> Iterator[str]:
+    return (entry for entry in path.split(os.pathsep) if entry.startswith("/"))
 
 
 @dataclass(frozen=True)
@@ -80,7 +102,7 @@ def run(
             capture_output=True,
             timeout=timeout,
             check=False,
-            env={**os.environ, "PATH": _path(), **(env or {}), "LC_ALL": "C", "LANG": "C"},
+            env=child_environment({**(env or {}), "LC_ALL": "C", "LANG": "C"}, folders=_ADMINISTRATION),
         )
     except FileNotFoundError as problem:
         raise MissingToolError(f"`{argv[0]}` is not installed on this machine") from problem
@@ -93,11 +115,6 @@ def run(
         stderr=ended.stderr.decode("utf-8", "replace"),
         seconds=time.monotonic() - began,
     )
-
-
-def _path() -> str:
-    """The caller's PATH, administrators' folders (a login by SSH may lack them), then the vendors'."""
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", *VENDOR_FOLDERS])
 
 
 def run_first(runner: Runner, programs: Sequence[str], words: Sequence[str], *, timeout: float = 60.0) -> Completed:

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from typing import Sequence
 
+EXIT_UNEXPECTED = 70
+"""Nobody foresaw the error (EX_SOFTWARE of sysexits.h): none of the codes of the verdict, and no person's mistake."""
+
 
 class StorqualError(Exception):
     """Something a person must know; the message is one or more complete lines."""

@@ -16,7 +16,7 @@ from storqual.bench.ask import read_events
 from storqual.cli.options import as_json, print_json
 from storqual.inputs.lab import missing_inventories
 from storqual.inputs.shape import raise_all
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError, StorqualError
 
 _OF_COMMANDS = frozenset({"external", "facts", "look", "trials", "trials_settle"})
 """Playbooks that other commands run, with variables that people do not have."""
@@ -24,7 +24,7 @@ _ON_FILES = frozenset({"publish"})
 """These contact no bench."""
 _PLANNING = frozenset({"plan", "qualify"})
 """These make a run directory."""
-_OF_STORQUAL = (0, 1, 2, 3, 4)
+_OF_STORQUAL = (0, 1, 2, 3, 4, EXIT_UNEXPECTED)
 _NOT_JUDGED = 2
 _WRONG_USE = 3
 _ANSIBLE_REFUSED = (1, 2, 3, 4, 5)

@@ -30,21 +30,33 @@ _MOST_TOLD = 10
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Waiver file (default: the waivers of its verdict, else waivers.yml beside the inventory).",
 )
+@click.option(
+    "--checks",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Your copies of checks that another user planned, to execute them now. Can be repeated.",
+)
 @as_json
-def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
+def publish_command(run: Path, waivers: Path | None, checks: tuple[Path, ...], as_json: bool) -> int:
     """Close a run: judge it, write report.html, pytest.html, junit.xml and ocp.jsonl, exit with the gate's exit code.
 
     A run can be published again, also with other waivers, until it is signed. Verdict, report and exports are then
     written again, and the run's events record what was published before.
+
+    Hand-written checks are executed once, before the run is closed: those of yours that you planned it with, and
+    those that you name. Nothing of the run itself is executed.
 
     \b
     Examples:
       storqual publish runs/20261121T101500Z-adapter-4f2a
       storqual publish runs/20261121T101500Z-adapter-4f2a --waivers waivers.yml
     """
+    from storqual.checks.own import allow_checks, find_checks
     from storqual.report.parts.summary import print_summary
-    from storqual.run import read_run_json
+    from storqual.run import read_run, read_run_json
 
+    if checks:
+        allow_checks(read_run(run), find_checks(checks, None))
     done = publish(run.resolve(), waivers=waivers)
     if as_json:
         print_json(done.to_json())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual.base import child
 from storqual.base.resources import project_root
 
 if TYPE_CHECKING:
@@ -31,15 +32,15 @@ def callback() -> Any:
 
 @pytest.mark.parametrize(
     ("verdict", "publish", "code"),
-    [(0, 0, 0), (1, 1, 1), (0, 2, 2), (1, 2, 2), (2, 2, 2)],
-    ids=["passed", "failed", "refused-report-of-a-pass", "refused-report-of-a-failure", "could-not"],
+    [(0, 0, 0), (1, 1, 1), (0, 2, 2), (1, 2, 2), (2, 2, 2), (0, 70, 70)],
+    ids=["passed", "failed", "refused-report-of-a-pass", "refused-report-of-a-failure", "could-not", "unexpected"],
 )
 def test_a_play_that_could_not_publish_its_report_could_not_judge(
     callback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: int, publish: int, code: int
 ) -> None:
     (tmp_path / "verdict.json").write_text(json.dumps({"exit_code": verdict}), encoding="utf-8")
     ended = SimpleNamespace(returncode=publish)
-    monkeypatch.setattr(callback.subprocess, "run", lambda *_words, **_more: ended)
+    monkeypatch.setattr(child, "run", lambda *_words, **_more: ended)
     play = callback.CallbackModule()
     play._run, play._began = tmp_path, time.time() - 5
     assert play._verdict_code() == code

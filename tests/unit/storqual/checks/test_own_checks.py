@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storqual.base.resources import suites_folder
-from storqual.checks.own import find_checks
+from storqual.checks.own import allow_checks, find_checks
 from storqual.plan.make import plan_run
 from storqual.pytest_plugin import run_checks
 from storqual.robot_library import publish_suites
@@ -78,6 +78,7 @@ def with_checks(run: Path, files: tuple[Path, ...]) -> Path:
         entry = {"file": f"inputs/{file.name}", "source": str(file), "sha256": sha256_of(data)}
         document["inputs"][f"check:{file.name}"] = entry
     (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    allow_checks(read_run(run), files)
     return run
 
 
