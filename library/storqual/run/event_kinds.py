@@ -137,7 +137,7 @@ EVENT_KINDS: Mapping[str, EventKind] = {
                 }
             ],
             "kernel_log?": {"path": "name", "sha256": "sha256"},
-            "preconditioned?": {"*": {"*": "any"}},
+            "preconditioned?": {"steady?": {"*": "any"}, "as_found?": ["text"], "...": "any"},
         }
     ),
     "trial_started": _campaign({**_ON_BENCH, "trial": "name"}),

@@ -31,10 +31,13 @@ SWITCH = {"drive": "d0", "setting": "WCE", "value": 0}
         (block_text(Path("/s"), [launch(0, fio={"rw": "erase"})]), "launches[0]: fio: rw: found 'erase'"),
         (
             block_text(Path("/s"), [launch(0, switch=[{"argv": ["rm", "-rf", "/"]}])]),
-            "is no switch that this version",
+            "expected a switch: drive, setting, value",
         ),
-        (block_text(Path("/s"), [launch(0, switch=[{"argv": "rm"}])]), "switch[0]: {'argv': 'rm'} is no switch"),
-        (block_text(Path("/s"), [launch(0, switch=["rm"])]), "switch[0]: 'rm' is no switch"),
+        (
+            block_text(Path("/s"), [launch(0, switch=[{"argv": "rm"}])]),
+            "switch[0]: found {'argv': 'rm'}, expected a switch",
+        ),
+        (block_text(Path("/s"), [launch(0, switch=["rm"])]), "switch[0]: found 'rm', expected a switch"),
         (
             block_text(Path("/s"), [launch(0, switch=[SWITCH | {"drive": "d9"}])]),
             "expected one of the block's targets",

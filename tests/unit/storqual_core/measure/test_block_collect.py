@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run directory."""
-    return make_run(tmp_path / "run")
+    return make_run(tmp_path / "run", finished=False)
 
 
 def test_a_spool_is_collected_piece_by_piece_and_again(tmp_path: Path, run: Path) -> None:
