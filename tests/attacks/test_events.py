@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from tests.support.event_examples import example
 from tests.support.judged_run import suite_with
 from tests.support.make_run import make_run
 from tests.support.sealed_run import chained, lines_of
-from tests.support.signing import make_person, write_keys
+from tests.support.signing import make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS, drive_id
 
 pytestmark = pytest.mark.slow
@@ -331,16 +332,20 @@ def test_an_attack_on_the_end_of_a_run_makes_none_pass(
 
 
 def test_a_run_that_was_opened_again_says_so_everywhere(runs: dict[str, Path], tmp_path: Path) -> None:
-    """Also one that passes: when, by which event, and that nothing was measured."""
-    run = copy_of(runs["whole"], tmp_path)
+    """Also one that passes and is signed: when, by which event, and that nothing was measured."""
+    run = Path(shutil.copytree(runs["whole"], tmp_path / "runs" / runs["whole"].name))
     kept = log_of(run, tmp_path)
-    resumed_and_closed_again(run)
-    verdict = verdict_of(run)
+    opened = append_event(run, "resumed", {})
+    close_run(run)
+    verdict = judge_run(run, publish=True)
+    record_published(run)
     assert verdict["outcome"] == "PASS"
     (told,) = (one for one in verdict["warnings"] if "opened again" in one)
-    line = next(at for at, one in enumerate(lines_of(run / "events.jsonl"), start=1) if one["kind"] == "resumed")
-    assert f"opened again at {RESUMED['time']} (resumed, line {line} of events.jsonl): nothing was measured" in told
-    keys = write_keys(tmp_path, make_person(tmp_path, "Pat", "technician"))
+    line = f"(resumed, line {opened.number} of events.jsonl): nothing was measured"
+    assert f"opened again at {opened.time} {line}" in told
+    person = make_person(tmp_path, "Rene", "release-manager")
+    keys = write_keys(tmp_path, person)
+    sign(run, person, keys)
     found = verify_run(run, keys, witness=f"syslog:{kept}")
     assert told in found.evidence
     assert any("events/closed-2: the witness has no record of it" in one for one in found.problems)
