@@ -14,6 +14,7 @@ from storqual.audit.comparison import Comparison, Sense, comparisons, hedged_man
 from storqual.audit.explaining import explain, mixed_up_with, most_likely_misprint
 from storqual.audit.run_directory import read_run_directory
 from storqual.audit.statements import Answer, judge_name, judge_statement
+from storqual.base.files import read_plain
 from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, load_published
@@ -108,6 +109,7 @@ def _claim(report: Published, assertion: Assertion, label: str | None, answer: A
     )
 
 
+_LARGEST_TEXT = 4 << 20
 _OF_A_RUN = ("verdict.json", "run.json", "report.html")
 
 
@@ -129,7 +131,7 @@ def read_report(path: Path) -> Published:
 
 def _known_text(path: Path) -> Published:
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(read_plain(path, _LARGEST_TEXT)).hexdigest()
     except OSError as problem:
         raise BadInputError([f"{path}: cannot be read ({problem.strerror})"]) from None
     for known in sorted((suites_folder() / "published").glob("*.yml")):

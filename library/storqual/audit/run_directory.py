@@ -15,6 +15,7 @@ from typing import Any
 from storqual.audit.run_figures import Notebook, page_claims, sample_claims
 from storqual.inputs.expression import parse_expression
 from storqual.inputs.published import Printed, Published, Source
+from storqual.run.files import parse_line, read_text
 from storqual_core.kit.errors import BadInputError
 
 _VERDICT_SCHEMA = "storqual.verdict/1"
@@ -162,12 +163,14 @@ def _criterion(book: Notebook, number: int, criterion: Mapping[str, Any]) -> Non
 def _read(path: Path) -> dict[str, Any]:
     """A JSON file with the digits of its numbers kept."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = read_text(path.parent, path.name)
+    except OSError:
         raise BadInputError([f"{path}: found no readable file, expected one that a judged run has"]) from None
     try:
+        # first by the rules of all files of a run, then with the digits of numbers kept
+        parse_line(text.encode(), path.name)
         document = json.loads(text, parse_float=Printed.parse)
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         raise BadInputError([f"{path}: found no JSON ({problem})"]) from None
     if not isinstance(document, dict):
         raise BadInputError([f"{path}: found {type(document).__name__}, expected a JSON object"])

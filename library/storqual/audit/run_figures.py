@@ -17,6 +17,7 @@ from storqual.inputs.published import Assertion, Figure, Printed
 from storqual.judge.answers import confirming_sessions
 from storqual.metrics import METRICS, Value
 from storqual.run import Sample, read_launches, read_run, read_samples
+from storqual.run.files import read_text
 
 
 class Notebook:
@@ -135,7 +136,7 @@ def page_claims(
 ) -> None:
     """Outcome, exit code, and each row's outcome, shift, interval, margin, detectable loss and counts."""
     page = _Page()
-    page.feed(path.read_text(encoding="utf-8"))
+    page.feed(read_text(path.parent, path.name))
     page.close()
     word = page.outcome.split()[-1] if page.outcome.split() else ""
     shown = book.figure("page.outcome", word or None, what="outcome on the page", page="report.html")

@@ -12,6 +12,8 @@ from pathlib import Path
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
 from storqual.run import append_event, read_run
+from storqual.run.files import read_lines
+from storqual.run.layout import CHECKS
 from storqual_core.kit.errors import StorqualError
 
 _LIMIT_S = 1800
@@ -26,13 +28,13 @@ def run_checks(run: Path, suites: Sequence[Path] | None = None) -> int:
 
     Outcomes go to checks.jsonl; failing tests are no error here. Raises StorqualError when pytest itself breaks.
     """
-    before = _lines(run / "checks.jsonl")
+    before = sum(1 for _ in read_lines(run, CHECKS))
     if suites is None:
         suites = [*sorted(suites_folder().glob("test_*.py")), *planned_checks(read_run(run), ".py")]
     files = list(suites)
     if files:
         _pytest(run, [*map(str, files), "--storqual-run", str(run)], "hand-written checks")
-    return _lines(run / "checks.jsonl") - before
+    return sum(1 for _ in read_lines(run, CHECKS)) - before
 
 
 def publish_log(run: Path) -> Path:
@@ -61,7 +63,3 @@ def _pytest(run: Path, words: Sequence[str], what: str) -> None:
         said = (ended.stdout + ended.stderr).strip().splitlines()
         append_event(run, "note", {"text": f"pytest ({what}) ended with {ended.returncode}"})
         raise StorqualError(f"pytest ({what}) ended with {ended.returncode}: {said[-1] if said else 'no message'}")
-
-
-def _lines(path: Path) -> int:
-    return path.read_bytes().count(b"\n") if path.is_file() else 0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,9 @@ def rounded_percent(percent: float) -> str:
 
 def _benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
-    return dict(json.loads((run / "inputs" / "inventory.json").read_text(encoding="utf-8")))
+    from storqual.run.files import read_object
+
+    return read_object(run, "inputs/inventory.json")
 
 
 def _until(answer: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from storqual.base.files import OddFileError, read_plain
 from storqual_core.kit.errors import BadInputError
 
 Keys = tuple[str | int, ...]
@@ -38,7 +39,7 @@ _WIDE = "\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff"
 _WIDE_SPACE = re.compile(rf"[ -]*[{_WIDE}]|[ {{-]*[\w.]+[{_WIDE}]*:[{_WIDE}]")
 """A line whose structure has a space that is none to YAML: in its indentation, or behind the colon of its key."""
 _NO_SPACE = "this line has a no-break space (or another wide one) where YAML needs a plain space; type it anew"
-_LARGEST_FILE = 4 << 20
+_LARGEST_FILE, _LARGEST_INVENTORY = 256 << 10, 4 << 20
 _MOST_VALUES = 200_000
 _DEEPEST = 60
 
@@ -188,11 +189,12 @@ def read_yaml(path: Path, *, foreign_tags: bool = False) -> Document:
     """
     shown = str(path)
     try:
-        data = path.read_bytes()
+        # only an inventory, which has a page for each bench of a lab, has tags of somebody else's
+        data = read_plain(path, _LARGEST_INVENTORY if foreign_tags else _LARGEST_FILE)
     except OSError as problem:
         raise BadInputError([f"{shown}: cannot be read ({problem.strerror})"]) from None
-    if len(data) > _LARGEST_FILE:
-        raise BadInputError([f"{shown}: this file has {len(data)} bytes; at most {_LARGEST_FILE} are read"])
+    except OddFileError as problem:
+        raise BadInputError([str(problem)]) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from storqual.run.files import parse_line, read_bytes, read_lines
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
     EVENTS,
     append_lines,
-    complete_lines,
     dump_line,
     locked,
     now,
@@ -78,18 +77,18 @@ def append_event_locked(run: Path, kind: str, fields: Mapping[str, Any]) -> Even
     if problems:
         raise BadInputError(problems)
     previous = FIRST_DIGEST
-    path = run / EVENTS
-    for _, line in complete_lines(path):
+    for _, line in read_lines(run, EVENTS):
         previous = sha256_of(line)
     event = {"time": now(), "kind": kind, **fields, **_batch_file(run, kind, fields), "previous": previous}
-    append_lines(path, dump_line(event))
+    append_lines(run / EVENTS, dump_line(event))
     return Event.from_json(event)
 
 
 def _batch_file(run: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
     """The digest of the file by which a batch is started."""
-    path = run / BLOCKS / f"{fields.get('block')}.json"
-    return {"file_sha256": sha256_of(path.read_bytes())} if kind == "block_started" and path.is_file() else {}
+    name = f"{BLOCKS}/{fields.get('block')}.json"
+    known = kind == "block_started" and (run / name).is_file()
+    return {"file_sha256": sha256_of(read_bytes(run, name))} if known else {}
 
 
 def _problems(kind: str, fields: Mapping[str, Any]) -> list[str]:
@@ -108,9 +107,9 @@ def iter_events(run: Path) -> Iterator[Event]:
     """All events in order. Raises StorqualError where the chain is broken: a line was changed, lost or moved."""
     path = run / EVENTS
     previous = FIRST_DIGEST
-    for number, line in complete_lines(path):
+    for number, line in read_lines(run, EVENTS):
         try:
-            fields = json.loads(line)
+            fields = parse_line(line, EVENTS)
             event = Event.from_json(fields)
             claimed = fields["previous"]
         except (ValueError, KeyError, TypeError) as problem:
@@ -145,9 +144,9 @@ def iter_checks(run: Path) -> Sequence[Check]:
     """All checks in order. Raises StorqualError for a line that is none."""
     path = run / CHECKS
     checks = []
-    for number, line in complete_lines(path):
+    for number, line in read_lines(run, CHECKS):
         try:
-            check = Check.from_json(json.loads(line))
+            check = Check.from_json(parse_line(line, CHECKS))
         except (ValueError, KeyError, TypeError) as problem:
             raise StorqualError(f"{path}:{number}: found no check ({problem})") from None
         if check.outcome not in OUTCOMES:

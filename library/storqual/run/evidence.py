@@ -7,13 +7,13 @@ storqual.run/1 have neither, and no records of their launches: of them only what
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from storqual.run.closing import collected, last_closed, line_digests, plan_digest
 from storqual.run.collect import block_digest
+from storqual.run.files import file_digest, parse_line, read_bytes
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
@@ -23,7 +23,6 @@ from storqual.run.layout import (
     RUN_SCHEMA,
     SAMPLES,
     TRIAL_SCHEMA,
-    file_digest,
     sha256_of,
 )
 from storqual.run.measurements import measurements
@@ -138,7 +137,7 @@ def _end(run: Run, events: Sequence[Event]) -> Iterator[str]:
     for before in (event for event in events if event.kind == "closed" and event is not closed):
         for name in ("samples", "checks"):
             said = before.fields.get(name) or {}
-            if said not in line_digests(run.path / _FILES[name], [int(said.get("count") or 0)]):
+            if said not in line_digests(run.path, _FILES[name], [int(said.get("count") or 0)]):
                 yield f"{_FILES[name]}: its first {said.get('count')} lines are not those that were closed over"
 
 
@@ -177,22 +176,24 @@ def _records(run: Run) -> Iterator[str]:
         path = run.path / file
         if "/" in event.text(name) or not path.is_file():
             yield f"{file}: is missing"
-        elif sha256_of(data := path.read_bytes()) != event.text("sha256"):
+        elif sha256_of(data := read_bytes(run.path, file)) != event.text("sha256"):
             yield f"{file}: is not the record that was made"
         else:
-            yield from _stream(run, folder, data)
+            yield from _stream(run, file, data)
 
 
-def _stream(run: Run, folder: str, data: bytes) -> Iterator[str]:
+def _stream(run: Run, file: str, data: bytes) -> Iterator[str]:
     """What the bench told of a trial; former versions recorded no digest of it."""
     try:
-        record = json.loads(data)
+        record, folder = parse_line(data, file), file.partition("/")[0]
         name, digest = str(record.get("stream")), record.get("stream_sha256")
     except (ValueError, AttributeError):
         # whoever reads records says what they are
         return
     path = run.path / folder / name
-    if digest is not None and ("/" in name or not path.is_file() or file_digest(path) != digest):
+    if digest is not None and (
+        "/" in name or not path.is_file() or file_digest(run.path, f"{folder}/{name}") != digest
+    ):
         yield f"{folder}/{name}: is missing, or is not what the bench told"
 
 
@@ -200,7 +201,7 @@ def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:
     path = run.path / BLOCKS / file
     if not path.is_file():
         yield f"{BLOCKS}/{file}: is missing"
-    elif digest is not None and sha256_of(path.read_bytes()) != digest:
+    elif digest is not None and sha256_of(read_bytes(run.path, f"{BLOCKS}/{file}")) != digest:
         yield f"{BLOCKS}/{file}: was changed after it was planned"
 
 
@@ -216,6 +217,6 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
     log = event.fields.get("kernel_log")
     if isinstance(log, Mapping):
         path, sha256 = str(log.get("path")), str(log.get("sha256"))
-        said = read_raw(run.path / path, path, sha256, unpack=False)
+        said = read_raw(run.path, path, sha256, unpack=False)
         if isinstance(said, str):
             yield f"{said} (it is the kernel's log of batch {block})"

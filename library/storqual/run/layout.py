@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from storqual.run.files import read_json
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 RUN_SCHEMA = "storqual.run/2"
@@ -43,12 +44,6 @@ def now() -> str:
 def sha256_of(data: bytes) -> str:
     """The SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, read in parts. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def dump_line(value: Mapping[str, Any]) -> bytes:
@@ -140,16 +135,6 @@ def append_lines(path: Path, lines: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Line numbers from 1 and lines without their end; a torn last line and a missing file yield nothing."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if line.endswith(b"\n"):
-                yield number, line[:-1]
-
-
 def is_signed(run: Path) -> bool:
     """Whether somebody has signed this run: it is not changed any more, or the signature would be worth nothing."""
     return any(path.name != "signoff.manifest.json" for path in run.glob("signoff*.json"))
@@ -180,13 +165,9 @@ def read_run_json(run: Path) -> dict[str, Any]:
     """`run.json` of a run directory. Raises BadInputError when there is none or it is of another schema."""
     path = run / RUN_FILE
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        document = read_json(run, RUN_FILE)
+    except OSError:
         raise BadInputError([f"{path}: cannot be read; this is not a run directory"]) from None
-    try:
-        document = json.loads(text)
-    except ValueError as problem:
-        raise StorqualError(f"{path}: not JSON ({problem}); the run directory is damaged") from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema not in (RUN_SCHEMA, FORMER_RUN_SCHEMA):
         raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r} or {FORMER_RUN_SCHEMA!r}"])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import gzip
 import hashlib
 import json
 import multiprocessing
@@ -19,7 +18,9 @@ from typing import Any
 import orjson
 from pydantic_core import from_json, to_json
 
+from storqual.base.files import OddFileError, unpacked
 from storqual.run.collect import read_block, sample_problem
+from storqual.run.files import LIMITS, read_bytes
 from storqual.run.layout import RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
 from storqual_core.measure.derive import RECORD, SAMPLE_SCHEMA, derive, idle_of
@@ -36,10 +37,11 @@ RECORD_END = f".{RECORD}.gz"
 """How the name of a launch's record ends."""
 _BEGINS = f'{{"schema":"{SAMPLE_SCHEMA}",'.encode()
 _RAW_AT = b',"raw":['
-_PART = 1 << 14
+_UNPACKED = LIMITS[f"{RAW}/"]
+_CHUNK_BYTES = 4 << 20
 _AS_ONE = bytes.maketrans(b"0123456789:,[- \t\r\n", b"0" * 10 + b":" * 8)
 _LONG_NUMBER = b":" + b"0" * 20
-_UNDERIVABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError)
+_UNDERIVABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """What a record raises that is none, or whose numbers are larger than any launch has them."""
 _NULL = b"null"
 """What orjson, which is faster, writes for NaN and infinity too; `to_json` does not."""
@@ -63,6 +65,7 @@ class SampleCheck:
         self._last: dict[str, int] = {}
         self._seen = 0
         self._chunk: list[bytes] = []
+        self._chunk_bytes = 0
         self._asked: deque[Future[list[str]]] = deque()
         self._pool: ProcessPoolExecutor | None = None
 
@@ -126,14 +129,15 @@ class SampleCheck:
             self._pool = ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context, initializer=gc.disable)
         # as text: taking a parsed sample apart for another process costs more than parsing it there
         self._chunk.append(line)
-        if len(self._chunk) == _CHUNK:
+        self._chunk_bytes += len(line)
+        if len(self._chunk) == _CHUNK or self._chunk_bytes > _CHUNK_BYTES:
             self._send(self._pool)
 
     def _send(self, pool: ProcessPoolExecutor) -> None:
         while len(self._asked) >= _MOST_ASKED:
             self._told(self._asked.popleft().result())
         self._asked.append(pool.submit(_problems, self._run, self._name, self._chunk, self._derived))
-        self._chunk = []
+        self._chunk, self._chunk_bytes = [], 0
 
     def finish(self) -> None:
         """Wait for what is looked at beside this process; call it when every sample was seen."""
@@ -194,10 +198,10 @@ def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
             path, sha256 = file["path"], file["sha256"]
             if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
                 return False
-            data = read_file(f"{folder}/{path}")
+            data = read_bytes(folder, path)
             if hashlib.sha256(data).hexdigest() != sha256:
                 return False
-            text = _unpacked(data)
+            text = _text(data)
             texts[path] = text.decode()
             if path.endswith(RECORD_END):
                 records.append(text)
@@ -206,7 +210,7 @@ def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
         record = _record(records[0])
         dumped = to_json if _NULL in line else orjson.dumps
         return record["run"] == run_name and dumped({**derive(record, texts, _alone, _idle), "raw": files}) == line
-    except (OSError, EOFError, zlib.error, *_UNDERIVABLE):
+    except (OSError, EOFError, zlib.error, OddFileError, *_UNDERIVABLE):
         return False
 
 
@@ -246,29 +250,11 @@ def _strictly(text: str) -> Any:  # noqa: ANN401 - whatever the text holds
     return value
 
 
-def read_file(path: str) -> bytes:
-    """A whole file by one opening; a file object, or a Path, costs as much again. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        part = os.read(handle, _PART)
-        # a file gives less than was asked for at its end only
-        if len(part) < _PART:
-            return part
-        parts = [part]
-        while len(part) == _PART:
-            part = os.read(handle, _PART)
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(handle)
-
-
-def _unpacked(data: bytes) -> bytes:
-    """What gzip packed as one member, as the product does. Raises EOFError for anything else, zlib.error as zlib."""
-    whole = zlib.decompressobj(wbits=31)
-    text = whole.decompress(data)
-    if not whole.eof or whole.unused_data:
-        raise EOFError("this is not one complete compressed file")
+def _text(data: bytes) -> bytes:
+    """A raw file unpacked. Raises EOFError for one that cannot be, or has more in it than fits in memory."""
+    text = unpacked(data, _UNPACKED.unpacked)
+    if len(text) > _CHUNK_BYTES and sum(map(text.count, (b":", b"[", b"{"))) > _UNPACKED.values:
+        raise EOFError(f"it has more than {_UNPACKED.values} values")
     return text
 
 
@@ -278,12 +264,11 @@ def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any], *, der
     # a run that was planned by a former version may have gone on with this one
     derived = derived or sample.get("schema") == SAMPLE_SCHEMA
     texts: dict[str, str] = {}
-    folder = str(run)
     for file in sample.get("raw") or ():
         path, sha256 = str(file["path"]), str(file["sha256"])
         if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
             return f"{SAMPLES}: found evidence named {path[:100]!r} with digest {sha256[:70]!r}"
-        data = read_raw(f"{folder}/{path}", path, sha256, unpack=derived)
+        data = read_raw(run, path, sha256, unpack=derived)
         if isinstance(data, str):
             return f"{data} (it is evidence of sample {name})"
         if derived:
@@ -311,20 +296,22 @@ def _not_made_again(run_name: str, sample: Mapping[str, Any], texts: Mapping[str
     return f"{SAMPLES}: sample {name}: {_differences(made, sample, wrong)}" if wrong else ""
 
 
-def read_raw(file: Path | str, path: str, sha256: str, *, unpack: bool) -> bytes | str:
+def read_raw(run: Path, path: str, sha256: str, *, unpack: bool) -> bytes | str:
     """The bytes of a piece of evidence, unpacked where that is asked; a sentence where its digest is another one."""
     try:
-        data = read_file(os.fspath(file))
+        data = read_bytes(run, path)
     except OSError as problem:
         return f"{path}: cannot be read ({problem.strerror})"
+    except OddFileError as problem:
+        return str(problem).removeprefix(f"{run}/")
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         return f"{path}: holds bytes of digest {found}"
     if not unpack:
         return b""
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as problem:
+        return _text(data)
+    except (EOFError, zlib.error) as problem:
         return f"{path}: cannot be unpacked ({problem})"
 
 

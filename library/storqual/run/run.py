@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import OddFileError
 from storqual.run.events import iter_checks, iter_events
-from storqual.run.layout import read_run_json, sha256_of
+from storqual.run.files import file_digest, open_file
+from storqual.run.layout import INPUTS, RUN_FILE, read_run_json
 from storqual.run.records import (
     Arm,
     Check,
@@ -42,7 +46,7 @@ class Run:
                 for name, arm in self.document["arms"].items()
             }
             self.benches: Mapping[str, Any] = dict(self.document["benches"])
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise StorqualError(
                 f"{path / 'run.json'}: the plan is not complete ({problem!r}); the run directory is damaged"
             ) from None
@@ -98,19 +102,27 @@ class Run:
     def input_file(self, name: str) -> Path:
         """The copy of an input in this directory: suite, gate, baseline, candidate, inventory, history.
 
-        Raises BadInputError when the run was planned without it.
+        Raises BadInputError when the run was planned without it, OddFileError when it is no plain file in inputs/.
         """
         entry = (self.document.get("inputs") or {}).get(name)
         if entry is None:
             raise BadInputError([f"{self.path}: this run has no input {name!r} in this run"])
-        return self.path / str(entry["file"])
+        return self._input(str(entry["file"]))
+
+    def _input(self, name: str) -> Path:
+        """An input by its name in this directory; one that lies elsewhere is nothing that a run tells to read."""
+        if not name.startswith(f"{INPUTS}/"):
+            raise OddFileError(f"{self.path / RUN_FILE}: has input {name[:200]!r}, expected a file in {INPUTS}/")
+        with suppress(FileNotFoundError):
+            os.close(open_file(self.path, name))
+        return self.path / name
 
     def verify_inputs(self) -> list[str]:
         """Problems with the copies in inputs/: each is missing or has another digest than at plan time."""
         problems = []
         for name, entry in (self.document.get("inputs") or {}).items():
-            path = self.path / str(entry["file"])
-            found = sha256_of(path.read_bytes()) if path.is_file() else "no file"
+            path = self._input(str(entry["file"]))
+            found = file_digest(self.path, str(entry["file"])) if path.is_file() else "no file"
             if found != entry["sha256"]:
                 problems.append(f"{path}: found {found}, expected the {name} as planned ({entry['sha256']})")
         return problems

@@ -7,7 +7,6 @@ of its own. `annex/index.html` shows the notes; it is made from them and is evid
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
-from storqual.run import is_signed, read_run, sha256_of, write_bytes
+from storqual.run import is_signed, read_run, write_bytes
+from storqual.run.files import DAMAGE, file_digest, parse_line, read_bytes
 from storqual.run.layout import ANNEX, dump_json
 from storqual.run.notes import Note, changed_attachments, make_note
 from storqual.signoff.envelope import load_private_key, open_envelope, public_line, read_payload, seal
@@ -78,7 +78,7 @@ def add_to_annex(request: NoteRequest) -> AnnexNote:
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": [
-            {"name": MANIFEST, "digest": {"sha256": sha256_of((run.path / MANIFEST).read_bytes())}},
+            {"name": MANIFEST, "digest": {"sha256": file_digest(run.path, MANIFEST)}},
             *({"name": one.path, "digest": {"sha256": one.sha256}} for one in note.files),
         ],
         "predicateType": PREDICATE_TYPE,
@@ -98,7 +98,7 @@ def annex_notes(path: Path, keys: Mapping[str, TrustedKey], moment: datetime) ->
     `keys` are trusted, by fingerprint. Raises OSError.
     """
     manifest = path / MANIFEST
-    digest = sha256_of(manifest.read_bytes()) if manifest.is_file() else ""
+    digest = file_digest(path, MANIFEST) if manifest.is_file() else ""
     files = sorted((path / NOTES).glob("*.json"))
     return tuple(_checked(path, file, digest, keys, moment) for file in files)
 
@@ -107,8 +107,8 @@ def _checked(path: Path, file: Path, manifest: str, keys: Mapping[str, TrustedKe
     name = file.relative_to(path).as_posix()
     note = Note("", "", "", (), ())
     try:
-        data = file.read_bytes()
-        statement = json.loads(read_payload(data))
+        data = read_bytes(path, name)
+        statement = parse_line(read_payload(data), name)
         predicate = statement["predicate"]
         note = Note.from_fields(predicate, str(predicate["at"]))
         key = keys.get(str(predicate["key"]))
@@ -121,7 +121,7 @@ def _checked(path: Path, file: Path, manifest: str, keys: Mapping[str, TrustedKe
             problem = problem or "it is about another manifest, or other attachments"
         changed = changed_attachments(path, [note])
         return AnnexNote(name, note, problem or "; ".join(changed))
-    except (KeyError, TypeError, ValueError, AttributeError) as broken:
+    except DAMAGE as broken:
         return AnnexNote(name, note, f"it is not a signed note ({broken})")
 
 

@@ -8,9 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from storqual.base.files import OddFileError, size_problem
+from storqual.run.files import look_at, walk
 from storqual.run.layout import ANNEX
 from storqual.signoff.manifest import MANIFEST, Entry, Manifest, oddity
 
+_LARGEST_ANNEX = 2 << 30
+"""Bytes: thirty notes with the largest attachments."""
 _ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _ENVELOPE = re.compile(rf"signoff\.({_ROLE})\.json\Z")
 _STATEMENT = re.compile(rf"signoff\.({_ROLE})\.statement\.json\Z")
@@ -62,8 +66,9 @@ def odd_files(run: Path, names: Iterable[str]) -> list[str]:
     """Files of a sign-off that somebody else could change unseen, or that are none."""
     problems = []
     for name in names:
-        odd = oddity(run / name)
-        if not odd and (run / name).lstat().st_mode & 0o111:
+        found = look_at(run, name)
+        odd = oddity(found)
+        if not odd and found.status.st_mode & 0o111:
             odd = "is executable"
         problems += [f"{name}: {odd}"] if odd else []
     return problems
@@ -77,20 +82,23 @@ def added_since(run: Path, signed: Manifest | None) -> tuple[list[Entry], list[s
     entries: list[Entry] = []
     problems: list[str] = []
     for place in (ANNEX, "judgements") if signed is not None and signed.first_rules else (ANNEX,):
-        top = run / place
-        if not top.is_symlink() and not top.exists():
+        try:
+            top = look_at(run, place)
+            below = sorted(walk(run, place), key=lambda one: one.path) if top.folder else []
+        except FileNotFoundError:
             continue
-        for path in (top, *sorted(top.rglob("*"))):
-            name = path.relative_to(run).as_posix()
+        size = sum(one.status.st_size for one in below)
+        if size > _LARGEST_ANNEX:
+            problems.append(f"{place}: {size_problem(size, _LARGEST_ANNEX)}")
+            continue
+        for one in (top, *below):
+            odd = oddity(one)
             try:
-                odd = oddity(path)
-                if not odd and path.is_file():
-                    entries.append(Entry.of(run, name))
-                elif not odd and path == top and not path.is_dir():
-                    odd = "is not a folder"
-            except OSError as problem:
-                odd = f"cannot be read ({problem.strerror})"
-            problems += [f"{name}: {odd}"] if odd else []
+                if not odd and not one.folder:
+                    entries.append(Entry.of(run, one.path))
+            except (OSError, OddFileError) as problem:
+                odd = f"cannot be read ({getattr(problem, 'strerror', problem)})"
+            problems += [f"{one.path}: {odd}"] if odd else []
     return entries, problems
 
 

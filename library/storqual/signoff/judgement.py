@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from storqual.judge.entry import Entry
 from storqual.judge.outcome import apply_waivers
 from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.run import Run, sha256_of
+from storqual.run.files import parse_line, read_bytes, read_object
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 _TOLERANCE = 1e-6
@@ -65,7 +65,7 @@ def acceptable_judgement(run: Run, waivers: Path | None, now: datetime) -> Judge
 
 def _stored(run: Run, file: Path) -> dict[str, Any]:
     try:
-        verdict = json.loads(file.read_bytes())
+        verdict = read_object(run.path, file.name)
         complete = {"outcome", "exit_code"} <= verdict.keys() and all(entry.keys() for entry in verdict["criteria"])
         datetime.fromisoformat(verdict["as_of"])
     except FileNotFoundError:
@@ -115,8 +115,9 @@ def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
 
 
 def _of_file(run: Run, path: Path) -> Judgement:
-    data = path.read_bytes()
-    return Judgement(json.loads(data), path.relative_to(run.path).as_posix(), sha256_of(data))
+    name = path.relative_to(run.path).as_posix()
+    data = read_bytes(run.path, name)
+    return Judgement(parse_line(data, name), name, sha256_of(data))
 
 
 def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:

@@ -11,15 +11,17 @@ by those rules are checked by them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import SECOND_NAME, OddFileError, digest_of
+from storqual.run.files import Entry as Found
+from storqual.run.files import open_file, read_bytes, walk
 from storqual.run.layout import ANNEX, dump_json, sha256_of
 from storqual_core.kit.errors import BadInputError
 
@@ -41,12 +43,13 @@ class Entry:
 
     @classmethod
     def of(cls, run: Path, path: str) -> Entry:
-        """The entry of a file as it is now. Raises OSError."""
-        with (run / path).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.tell()
-            executable = bool(os.fstat(file.fileno()).st_mode & 0o111) or None
-        return cls(path, size, digest, _sorted_digest(run / path) if path.endswith(_LINES) else None, executable)
+        """The entry of a file as it is now. Raises OSError, OddFileError."""
+        handle = open_file(run, path)
+        status = os.fstat(handle)
+        digest = digest_of(handle, status.st_size, path)
+        executable = bool(status.st_mode & 0o111) or None
+        lines = _sorted_digest(run, path) if path.endswith(_LINES) else None
+        return cls(path, status.st_size, digest, lines, executable)
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Entry:
@@ -61,9 +64,9 @@ class Entry:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def _sorted_digest(path: Path) -> str:
+def _sorted_digest(run: Path, path: str) -> str:
     """What stays the same when lines only change places."""
-    return sha256_of(b"\n".join(sorted(path.read_bytes().split(b"\n"))))
+    return sha256_of(b"\n".join(sorted(read_bytes(run, path).split(b"\n"))))
 
 
 @dataclass(frozen=True)
@@ -87,22 +90,14 @@ class Manifest:
         return f"{SCHEMA}: files, folders, permissions, links and second names"
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Something in a run directory; `odd` says why it is no plain file or folder that is its owner's alone."""
-
-    path: str
-    folder: bool
-    odd: str
-
-
 def list_files(run: Path) -> Manifest:
     """Every file and folder that a signature is about, in the order of their paths.
 
     Raises BadInputError for what is no plain file or folder, or can be changed by another name or by anybody.
     """
-    found = list(_walk(run, ""))
-    problems = [f"{run / one.path}: {one.odd}, expected plain files in a run directory" for one in found if one.odd]
+    found = list(_walk(run))
+    odd = ((one.path, oddity(one)) for one in found)
+    problems = [f"{run / path}: {told}, expected plain files in a run directory" for path, told in odd if told]
     if problems:
         raise BadInputError(problems)
     files = sorted(one.path for one in found if not one.folder)
@@ -111,35 +106,26 @@ def list_files(run: Path) -> Manifest:
     )
 
 
-def _walk(run: Path, folder: str) -> Iterator[_Found]:
-    """What lies below `folder`, but for signatures and the annex; folders are gone into, links are not."""
-    with os.scandir(run / folder) as entries:
-        for entry in entries:
-            path = f"{folder}{entry.name}"
-            inside = entry.is_dir(follow_symlinks=False)
-            if not folder and ((entry.name.startswith("signoff") and not inside) or entry.name == ANNEX):
-                continue
-            yield _Found(path, inside, oddity(run / path))
-            if inside:
-                yield from _walk(run, f"{path}/")
+def _walk(run: Path) -> Iterator[Found]:
+    """What lies below a run directory, but for signatures and the annex. Raises as `walk`."""
+    for one in walk(run):
+        top = one.path.partition("/")[0]
+        signature = top.startswith("signoff") and top == one.path and not one.folder
+        if not signature and top != ANNEX:
+            yield one
 
 
 _SPECIAL_RIGHTS = stat.S_ISUID | stat.S_ISGID
 
 
-def oddity(path: Path) -> str:
-    """Why `path` is no plain file or folder that is its owner's alone; empty when it is. Raises OSError."""
-    status = path.lstat()
-    folder = stat.S_ISDIR(status.st_mode)
-    if not folder and not stat.S_ISREG(status.st_mode):
-        return "is a link or a special file"
-    if not folder and status.st_nlink > 1:
-        return "is a hard link: it has another name, through which it can be changed"
-    if not folder and status.st_mode & _SPECIAL_RIGHTS:
+def oddity(found: Found) -> str:
+    """Why that is no plain file or folder that is its owner's alone; empty when it is."""
+    mode = found.status.st_mode
+    if found.odd:
+        return found.odd
+    if not found.folder and mode & _SPECIAL_RIGHTS:
         return "runs with the rights of its owner or group (setuid or setgid)"
-    if status.st_mode & stat.S_IWOTH:
-        return "can be written by anyone"
-    return ""
+    return "can be written by anyone" if mode & stat.S_IWOTH else ""
 
 
 def dump_manifest(run: str, manifest: Manifest) -> bytes:
@@ -167,19 +153,21 @@ def parse_manifest(data: bytes) -> Manifest:
 def manifest_differences(run: Path, signed: Manifest) -> list[str]:
     """What is no longer as it was signed, a sentence for each file or folder; empty when all is."""
     before = {entry.path: entry for entry in signed.files}
+    sizes = {entry.size for entry in signed.files}
     plain: dict[str, Entry] = {}
     said: dict[str, str] = {}
     folders = set()
-    for one in _seen_by(run, signed):
-        try:
-            if one.folder and not one.odd:
-                folders.add(one.path)
-            elif one.odd:
-                said[one.path] = one.odd if one.path in before else f"was added: it {one.odd}"
-            else:
-                plain[one.path] = Entry.of(run, one.path)
-        except OSError as problem:
-            said[one.path] = f"cannot be read ({problem.strerror})"
+    for one, odd in _seen_by(run, signed):
+        then = before.get(one.path)
+        now = "" if odd or one.folder else _as_it_is(run, one, sizes if then is None else {then.size})
+        if odd:
+            said[one.path] = f"was added: it {odd}" if then is None else odd
+        elif one.folder:
+            folders.add(one.path)
+        elif isinstance(now, Entry):
+            plain[one.path] = now
+        else:
+            said[one.path] = now or ("was added" if then is None else "was changed")
     missing = {path for path in before if path not in plain and path not in said}
     by_digest = {before[path].sha256: path for path in sorted(missing, reverse=True)}
     for path, now in plain.items():
@@ -203,15 +191,20 @@ def manifest_differences(run: Path, signed: Manifest) -> list[str]:
     return [f"{path}: {said[path]}" for path in sorted(said)]
 
 
-def _seen_by(run: Path, signed: Manifest) -> Iterator[_Found]:
-    """What the rules of a manifest look at."""
-    for one in _walk(run, ""):
+def _as_it_is(run: Path, found: Found, sizes: Collection[int]) -> Entry | str:
+    """A file as it is now; empty when it has another size: what cannot be what was signed need not be read."""
+    try:
+        return Entry.of(run, found.path) if found.status.st_size in sizes else ""
+    except OSError as problem:
+        return f"cannot be read ({problem.strerror})"
+    except OddFileError as problem:
+        return f"cannot be read ({problem})"
+
+
+def _seen_by(run: Path, signed: Manifest) -> Iterator[tuple[Found, str]]:
+    """What the rules of a manifest look at, and what is odd about it by them."""
+    for one in _walk(run):
         if not signed.first_rules:
-            yield one
+            yield one, oddity(one)
         elif not one.folder and not one.path.startswith(("judgements/", "signoff")):
-            path = run / one.path
-            yield _Found(one.path, one.folder, "is a link or a special file" if _no_file(path) else "")
-
-
-def _no_file(path: Path) -> bool:
-    return not stat.S_ISREG(path.lstat().st_mode)
+            yield one, "" if one.odd == SECOND_NAME else one.odd

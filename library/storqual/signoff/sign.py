@@ -13,6 +13,7 @@ from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.robustness.follows import trial_findings
 from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
+from storqual.run.files import read_bytes, read_text
 from storqual.signoff.beside import clear_leftovers, envelope_name, statement_name
 from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
 from storqual.signoff.exports import export_findings
@@ -98,7 +99,7 @@ def sign_run(request: SignRequest) -> Signed:
         raise BadInputError(problems)
     # a further signature is about what the first one is about, by the rules of its time
     signed = is_signed(run.path)
-    manifest = (run.path / MANIFEST).read_bytes() if signed else dump_manifest(run.name, list_files(run.path))
+    manifest = read_bytes(run.path, MANIFEST) if signed else dump_manifest(run.name, list_files(run.path))
     signer = Signer(who.name, role, who.id, now.isoformat(timespec="seconds").replace("+00:00", "Z"))
     statement = dump_statement(
         make_statement(
@@ -196,7 +197,7 @@ def _check_report(run: Run, judgement: Judgement, waivers: Path | None) -> None:
     report = run.path / "report.html"
     if not report.is_file() or is_signed(run.path):
         return
-    if judgement.sha256 not in report.read_text(encoding="utf-8", errors="replace"):
+    if judgement.sha256 not in read_text(run.path, report.name):
         accepted = f" --waivers {waivers}" if waivers is not None else ""
         remedy = f"write it again: storqual publish {run.path}{accepted}"
         raise BadInputError([f"{report}: this report is of another verdict than the one to sign; {remedy}"])

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import OddFileError
 from storqual.inputs import load_gate
 from storqual.inputs.policy import Requirement, Trust, load_trust
 from storqual.judge.asked import optional_input
@@ -20,6 +21,7 @@ from storqual.judge.outcome import required_roles, with_waivers
 from storqual.robustness.follows import trial_findings
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.evidence import is_derived, rules_of
+from storqual.run.files import DAMAGE, damage_told, oddities, read_bytes
 from storqual.run.published import run_findings
 from storqual.signoff.annex import AnnexNote, annex_notes
 from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
@@ -28,7 +30,7 @@ from storqual.signoff.manifest import MANIFEST, Entry, Manifest, manifest_differ
 from storqual.signoff.signature import Checked, Signature, check_signature
 from storqual.signoff.statement import kinds_of
 from storqual.witness import check_witness
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import BadInputError
 
 OPTION = "--require-role"
 _MEASURED_ON = {"virtual": "emulated hardware", "local": "files"}
@@ -236,21 +238,25 @@ def verify_run(
     problems += odd_files(path, names) if manifest is not None and not manifest.first_rules else []
     annex, odd = added_since(path, manifest)
     found, strange = named_signatures(names)
-    run, wrong = _run(path)
+    # with a pipe or a link in it nothing of a run is what it was, and the rest need not be read
+    strays = oddities(path)
+    run, wrong = (None, strays) if strays else _run(path)
     terms = Terms((), "", of_verifier=False, problems=())
     if run is not None:
         try:
             terms = terms_of(run, trusted, trust, require_roles)
-        except StorqualError as problem:
-            wrong += _lines(path, problem)
+        except DAMAGE as problem:
+            wrong += damage_told(path, problem)
     keys = {key.id: key for key in trust.keys}
     checked = [check_signature(path, one, keys, moment, digest=digest, run=run) for one in found]
-    problems += [*strange, *odd, *wrong, *run_findings(path), *terms.problems]
-    problems += [] if run is None else [*export_findings(run), *trial_findings(run)]
-    problems += [] if witness is None else check_witness(path, witness)
+    problems += [*strange, *odd, *wrong, *terms.problems]
+    if not strays:
+        problems += run_findings(path)
+        problems += [] if run is None else [*export_findings(run), *trial_findings(run)]
+        problems += [] if witness is None else check_witness(path, witness)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]
-    notes = annex_notes(path, keys, moment)
+    notes = () if strays else annex_notes(path, keys, moment)
     problems += [f"{one.file}: {one.problem}" for one in notes if one.problem]
     problems += _same_person(one.signature for one in valid) + _other_outcome(one.signature for one in valid)
     return Verification(
@@ -304,14 +310,19 @@ def _waivers(valid: Sequence[Checked]) -> tuple[str, ...]:
 def _manifest(path: Path) -> tuple[str, Manifest | None, list[str]]:
     """Digest of the manifest, what it covers, and what in the directory differs from it."""
     try:
-        data = (path / MANIFEST).read_bytes()
+        data = read_bytes(path, MANIFEST)
     except OSError:
         return "", None, [f"{MANIFEST}: is missing"]
+    except OddFileError as problem:
+        return "", None, damage_told(path, problem)
     try:
         manifest = parse_manifest(data)
     except ValueError as problem:
         return sha256_of(data), None, [f"{MANIFEST}: was changed: {problem}"]
-    return sha256_of(data), manifest, manifest_differences(path, manifest)
+    try:
+        return sha256_of(data), manifest, manifest_differences(path, manifest)
+    except (OSError, OddFileError) as problem:
+        return sha256_of(data), manifest, damage_told(path, problem)
 
 
 def _run(path: Path) -> tuple[Run | None, list[str]]:
@@ -320,13 +331,9 @@ def _run(path: Path) -> tuple[Run | None, list[str]]:
         run = read_run(path)
         # what is asked of it below is there
         _ = run.arms["candidate"].drop, kinds_of(run)
-    except (StorqualError, KeyError, TypeError, ValueError, AttributeError) as problem:
-        return None, _lines(path, problem)
+    except DAMAGE as problem:
+        return None, damage_told(path, problem)
     return run, []
-
-
-def _lines(path: Path, problem: Exception) -> list[str]:
-    return [line.removeprefix(f"{path}/").removeprefix(f"{path.resolve()}/") for line in str(problem).splitlines()]
 
 
 def _same_person(signatures: Iterable[Signature]) -> list[str]:

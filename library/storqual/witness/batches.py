@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from storqual.run.events import append_event
-from storqual.run.layout import BLOCKS, EVENTS, SAMPLES, complete_lines, read_run_json, sha256_of
+from storqual.run.files import file_digest, parse_line, read_lines
+from storqual.run.layout import BLOCKS, EVENTS, SAMPLES, read_run_json, sha256_of
 from storqual.witness.places import tell
 from storqual_core.kit.errors import StorqualError
 
@@ -53,23 +53,23 @@ def batches_of(run: Path) -> dict[str, Batch]:
     the bench's stream by digest, and of its event.
     """
     samples: dict[str, hashlib._Hash] = {}
-    for _, line in complete_lines(run / SAMPLES):
+    for _, line in read_lines(run, SAMPLES):
         match = _STORED_ID.match(line)
         name = match.group(1).decode("utf-8", "replace") if match else ""
         samples.setdefault(name, hashlib.sha256()).update(line + b"\n")
     name = str(read_run_json(run).get("run"))
     found = {}
-    for number, line in complete_lines(run / EVENTS):
+    for number, line in read_lines(run, EVENTS):
         try:
-            event = json.loads(line)
+            event = parse_line(line, EVENTS)
             if event["kind"] not in OVER:
                 continue
             field, folder, word = OVER[event["kind"]]
             block, bench, time = str(event[field]), str(event["bench"]), str(event["time"])
         except (ValueError, KeyError, TypeError) as problem:
             raise StorqualError(f"{run / EVENTS}:{number}: found no event ({problem!r})") from None
-        file = run / folder / f"{block}.json"
-        plan = sha256_of(file.read_bytes()) if file.is_file() else "none"
+        file = f"{folder}/{block}.json"
+        plan = file_digest(run, file) if (run / file).is_file() else "none"
         measured = samples[block].hexdigest() if block in samples else "none"
         parts = " ".join((name, block, plan, measured, sha256_of(line)))
         found[block] = Batch(name, bench, block, time, sha256_of(parts.encode()), word)
@@ -116,5 +116,5 @@ def answers_of(run: Path) -> dict[str, bytes]:
 
 
 def _events(run: Path, kind: str) -> list[dict[str, object]]:
-    found = (json.loads(line) for _, line in complete_lines(run / EVENTS))
+    found = (parse_line(line, EVENTS) for _, line in read_lines(run, EVENTS))
     return [event for event in found if isinstance(event, dict) and event.get("kind") == kind]
