@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.audit.run_figures import Notebook, page_claims, sample_claims
+from storqual.base.files import OddFileError
 from storqual.inputs.expression import parse_expression
 from storqual.inputs.published import Printed, Published, Source
 from storqual.run.files import parse_line, read_text
@@ -166,6 +167,8 @@ def _read(path: Path) -> dict[str, Any]:
         text = read_text(path.parent, path.name)
     except OSError:
         raise BadInputError([f"{path}: found no readable file, expected one that a judged run has"]) from None
+    except OddFileError as problem:
+        raise BadInputError([str(problem)]) from None
     try:
         # first by the rules of all files of a run, then with the digits of numbers kept
         parse_line(text.encode(), path.name)

@@ -68,7 +68,7 @@ LIMITS = {
     "ocp.jsonl": Limit(128 * MIB, "1,000 points have 7 MB"),
     "audit.json": Limit(128 * MIB, "1,000 points have 6 MB"),
     "signoff.manifest.json": Limit(256 * MIB, "200,000 raw files have 50 MB", values=8_000_000),
-    "signoff": Limit(4 * MIB, "a statement names its run and its waivers: some KB"),
+    "signoff.": Limit(4 * MIB, "a statement names its run and its waivers: some KB"),
     "inputs/.json": Limit(16 * MIB, "the inventory of a bench has 10 KB, the noise of 1,000 points 200 KB"),
     "inputs/.yml": _JUDGED_WITH,
     "inputs/": Limit(4 * MIB, "a hand-written check has some KB, and is only copied"),
@@ -105,7 +105,7 @@ def limit_of(name: str) -> Limit:
     """The limit of a file at `name` in a run directory."""
     folder, _, inner = name.partition("/")
     if not inner:
-        return LIMITS.get(name) or LIMITS["signoff" if name.startswith("signoff") else ""]
+        return LIMITS.get(name) or LIMITS["signoff." if name.startswith("signoff") else ""]
     last = inner.rpartition("/")[2]
     for key in (f"{folder}/{last}", f"{folder}/{os.path.splitext(last)[1]}", f"{folder}/"):  # noqa: PTH122 - one name
         if key in LIMITS:

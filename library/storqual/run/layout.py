@@ -32,6 +32,7 @@ EVENTS = "events.jsonl"
 INPUTS = "inputs"
 BLOCKS = "blocks"
 RAW = "raw"
+_APPENDED = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 ANNEX = "annex"
 """What is added to a run after it was signed: judgements by other rules, notes. No sign-off is about it."""
 
@@ -68,13 +69,13 @@ def is_full(problem: BaseException) -> bool:
 
 @contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Raises NoSpaceError in the place of the kernel's error when there is no space left for `path`."""
+    """Raises StorqualError in the place of the kernel's error, NoSpaceError when there is no space left for `path`."""
     try:
         yield
     except OSError as problem:
         if is_full(problem):
             raise NoSpaceError(str(path)) from None
-        raise
+        raise StorqualError(f"{path}: cannot be written ({problem.strerror})") from None
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -125,7 +126,7 @@ def append_lines(path: Path, lines: bytes) -> None:
     A torn line was never acknowledged to anybody: its sample is still in the bench's spool, its event happens again.
     The caller holds `locked`. Raises NoSpaceError.
     """
-    with room_for(path), path.open("ab+") as file:
+    with room_for(path), os.fdopen(os.open(path, _APPENDED, 0o644), "ab+") as file:
         size = file.seek(0, os.SEEK_END)
         keep = _end_of_last_line(file.fileno(), size)
         if keep < size:
