@@ -145,16 +145,18 @@ def parse_json(data: bytes, most_values: int) -> Any:  # noqa: ANN401 - whatever
     except orjson.JSONDecodeError as problem:
         raise NoJsonError(str(problem)) from None
     level = [value] if isinstance(value, dict | list) else []
-    for _ in range(_DEEPEST):
-        if not level:
-            return value
+    depth = 0
+    while level:
+        depth += 1
+        if depth > _DEEPEST:
+            raise NoJsonError(f"it is nested more than {_DEEPEST} levels deep")
         level = [
             inner
             for outer in level
             for inner in (outer.values() if type(outer) is dict else outer)
             if type(inner) is dict or type(inner) is list
         ]
-    raise NoJsonError(f"it is nested more than {_DEEPEST} levels deep")
+    return value
 
 
 def unpacked(data: bytes, most: int) -> bytes:
