@@ -100,6 +100,7 @@ def _rejudge(path: Path, rules: Rules) -> Rejudged:
         exit_code=_changed(before.get("exit_code"), int(now["exit_code"]), fails=bool(fails)),
         fails=tuple(fails),
         passes=tuple(passes),
+        problem=str(now["reason"]) if now["outcome"] == "ERROR" else "",
     )
 
 

@@ -37,10 +37,10 @@ def trial_findings(run: Run) -> list[str]:
             *checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure),
             *external_checks(programs.planned, programs.records, bench=bench),
         ]
+        wanted = {(one["id"], one["bench"], one["adapter"]): one["outcome"] for one in counted}
+        said = {(one.id, one.bench, one.adapter): one.outcome for one in run.checks if one.source == TRIALS}
     except DAMAGE as problem:
         return damage_told(run.path, problem)
-    wanted = {(one["id"], one["bench"], one["adapter"]): one["outcome"] for one in counted}
-    said = {(one.id, one.bench, one.adapter): one.outcome for one in run.checks if one.source == TRIALS}
     other = [
         f"{CHECKS}: {key[0]} on {key[2]}: found {said.get(key, 'no outcome')}, "
         f"the records of its trials say {wanted.get(key, 'nothing of it')}"

@@ -69,7 +69,7 @@ def is_full(problem: BaseException) -> bool:
 
 @contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Raises StorqualError in the place of the kernel's error, NoSpaceError when there is no space left for `path`."""
+    """Raises StorqualError for the kernel's error: NoSpaceError when there is no space left for `path`."""
     try:
         yield
     except OSError as problem:

@@ -252,8 +252,14 @@ def verify_run(
     problems += [*strange, *odd, *wrong, *terms.problems]
     if not strays:
         problems += run_findings(path)
-        problems += [] if run is None else [*export_findings(run), *trial_findings(run)]
-        problems += [] if witness is None else check_witness(path, witness)
+        try:
+            problems += [] if run is None else [*export_findings(run), *trial_findings(run)]
+            problems += [] if witness is None else check_witness(path, witness)
+        except BadInputError:
+            # the witness itself cannot be read
+            raise
+        except DAMAGE as problem:
+            problems += damage_told(path, problem)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]
     notes = () if strays else annex_notes(path, keys, moment)
