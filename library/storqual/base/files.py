@@ -41,11 +41,10 @@ class NoJsonError(StorqualError, ValueError):
 
 def oddity_of(status: os.stat_result) -> str:
     """Why that is no plain file with one name; empty when it is one."""
-    for fits, told in _KINDS:
-        if fits(status.st_mode):
-            return told
-    # a file that was removed while it is open has no name at all
-    return SECOND_NAME if status.st_nlink > 1 else ""
+    if stat.S_ISREG(status.st_mode):
+        # a file that was removed while it is open has no name at all
+        return SECOND_NAME if status.st_nlink > 1 else ""
+    return next((told for fits, told in _KINDS if fits(status.st_mode)), "is no file")
 
 
 def size_problem(size: int, most: int) -> str:
@@ -81,6 +80,41 @@ def open_below(folder: Path | str, name: str, most: int) -> int:
         raise OddFileError(f"{folder}/{name}: a folder of its path is a link or no folder") from None
     except OSError as problem:
         raise OddFileError(f"{folder}/{name}: cannot be read ({problem.strerror})") from None
+
+
+class OpenFolder:
+    """A folder below another one that is held open while many of its files are read: opening it costs as much.
+
+    Raises OSError where there is none. It is for files that were looked at before: what is no plain file is opened
+    and closed again.
+    """
+
+    def __init__(self, folder: Path | str, name: str) -> None:
+        self._handle = -1
+        outer = os.open(folder, _FOLDER)
+        try:
+            self._handle = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=outer)
+        finally:
+            os.close(outer)
+
+    def read(self, name: str, most: int) -> bytes:
+        """A file in it. Raises OSError, OddFileError."""
+        handle = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=self._handle)
+        try:
+            status = os.fstat(handle)
+            problem = oddity_of(status) or size_problem(status.st_size, most)
+            if problem:
+                raise OddFileError(f"{name}: {problem}")
+            data = os.read(handle, status.st_size + 1)
+            if len(data) != status.st_size:
+                raise OddFileError(f"{name}: is being written")
+            return data
+        finally:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
 
 
 def open_plain(path: Path, most: int) -> int:

@@ -99,6 +99,7 @@ _DEEPEST = 8
 _MOST_ENTRIES = 1_000_000
 """Of a whole run: 100,000 samples have 200,000 raw files."""
 _MOST_TOLD = 20
+_SMALL = min(limit.most for limit in LIMITS.values())
 
 
 def limit_of(name: str) -> Limit:
@@ -224,6 +225,11 @@ def walk(run: Path, top: str = "") -> Iterator[Entry]:
 
     A folder that lies too deep is told and not gone into. Raises OSError, and OddFileError beyond a million entries.
     """
+    return (Entry(*one) for one in _below(run, top))
+
+
+def _below(run: Path, top: str) -> Iterator[tuple[str, os.stat_result, str]]:
+    """The same as plain tuples: of 200,000 raw files most are as they should be."""
     left, count = [top], 0
     while left:
         below = left.pop()
@@ -233,14 +239,16 @@ def walk(run: Path, top: str = "") -> Iterator[Entry]:
                 count += 1
                 if count > _MOST_ENTRIES:
                     raise OddFileError(f"{path}: a run has no more than {_MOST_ENTRIES} files and folders")
-                one = Entry(path, status := entry.stat(follow_symlinks=False), _odd(path, status))
-                yield one
-                if one.folder and path.count("/") < _DEEPEST:
+                status = entry.stat(follow_symlinks=False)
+                yield path, status, _odd(path, status)
+                if stat.S_ISDIR(status.st_mode) and path.count("/") < _DEEPEST:
                     left.append(path)
 
 
 def _odd(path: str, status: os.stat_result) -> str:
     """Why that is nothing that a run has at this path; empty when it may be."""
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size <= _SMALL and path not in FOLDERS:
+        return ""
     inside = stat.S_ISDIR(status.st_mode)
     if inside and path.count("/") >= _DEEPEST:
         return f"is a folder that lies more than {_DEEPEST} deep"
@@ -259,10 +267,10 @@ def oddities(run: Path) -> list[str]:
     told: list[str] = []
     more = 0
     try:
-        for entry in walk(run):
-            if entry.odd and len(told) < _MOST_TOLD:
-                told.append(f"{visible_text(entry.path)}: {entry.odd}")
-            elif entry.odd:
+        for path, _, odd in _below(run, ""):
+            if odd and len(told) < _MOST_TOLD:
+                told.append(f"{visible_text(path)}: {odd}")
+            elif odd:
                 more += 1
     except OddFileError as problem:
         told.append(str(problem))

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 from pydantic_core import from_json, to_json
 
-from storqual.base.files import OddFileError, unpacked
+from storqual.base.files import OddFileError, OpenFolder, unpacked
 from storqual.run.collect import read_block, sample_problem
 from storqual.run.files import LIMITS, read_bytes
 from storqual.run.layout import RAW, SAMPLES, sha256_of
@@ -66,6 +66,7 @@ class SampleCheck:
         self._seen = 0
         self._chunk: list[bytes] = []
         self._chunk_bytes = 0
+        self._raw = _raw(run)
         self._asked: deque[Future[list[str]]] = deque()
         self._pool: ProcessPoolExecutor | None = None
 
@@ -120,7 +121,7 @@ class SampleCheck:
         """Hold a sample to its raw files: now, or in a process beside this one where there are many."""
         self._seen += 1
         if self._seen <= _FEW:
-            if not is_made_again(str(self._run), self._name, line):
+            if not (self._raw and is_made_again(self._raw, self._name, line)):
                 self._told([evidence_problem(self._run, self._name, sample, derived=self._derived)])
             return
         if self._pool is None:
@@ -155,11 +156,19 @@ class SampleCheck:
             self.tell(finding)
 
 
+def _raw(run: Path) -> OpenFolder | None:
+    """The folder of raw files, held open; None where there is none: each file is named as missing then."""
+    try:
+        return OpenFolder(run, RAW)
+    except OSError:
+        return None
+
+
 def _problems(run: Path, name: str, lines: Sequence[bytes], derived: bool) -> list[str]:
     """What is wrong with some samples, in a process of its own."""
-    folder = str(run)
+    raw = _raw(run)
     # only what does not come out of its evidence as it stands there has to be parsed
-    left = (from_json(line, allow_inf_nan=False) for line in lines if not is_made_again(folder, name, line))
+    left = (from_json(line, allow_inf_nan=False) for line in lines if not (raw and is_made_again(raw, name, line)))
     return [told for one in left if (told := evidence_problem(run, name, one, derived=derived))]
 
 
@@ -181,8 +190,8 @@ class _LastIdle:
 _idle = _LastIdle()
 
 
-def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
-    """Whether this line of samples.jsonl comes out of its raw files in the run directory `folder`, byte for byte.
+def is_made_again(raw: OpenFolder, run_name: str, line: bytes) -> bool:
+    """Whether this line of samples.jsonl comes out of its raw files in the folder `raw`, byte for byte.
 
     The quick way: nearly all lines do, and one that is proven need not be parsed. False means only that it is not
     proven this way: `evidence_problem` then reads the files as the bench did, and says what is wrong.
@@ -198,7 +207,7 @@ def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
             path, sha256 = file["path"], file["sha256"]
             if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
                 return False
-            data = read_bytes(folder, path)
+            data = raw.read(path[len(RAW) + 1 :], _UNPACKED.most)
             if hashlib.sha256(data).hexdigest() != sha256:
                 return False
             text = _text(data)
