@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,10 +48,10 @@ def finished_run(folder: Path, loss: float, *, adapters: Mapping[str, int] | Non
 
 
 def copy_of(run: Path, folder: Path) -> Path:
-    """A copy that shares its files with `run`: whoever changes one puts another in its place."""
+    """A copy of `run` with the files of its own: a file with a second name is no file of a run."""
     copy = folder / run.name
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(run, copy, copy_function=os.link)
+    shutil.copytree(run, copy)
     return copy
 
 

@@ -111,6 +111,7 @@ def _claim(report: Published, assertion: Assertion, label: str | None, answer: A
     )
 
 
+_LARGEST_TEXT = 4 << 20
 _OF_A_RUN = ("verdict.json", "run.json", "report.html")
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from storqual.base.text import terminal_text
 from storqual.robustness.follows import trial_findings
 from storqual.run import read_run
 from storqual.run.evidence import evidence_findings, rules_of
+from storqual.run.files import read_object
 
 _STYLES = {
     Status.CONSISTENT: "green",
@@ -38,7 +38,7 @@ def _evidence(folder: Path) -> Iterator[Claim]:
     """Whether the samples of a run follow from its raw files, and all of it is as it was planned and collected."""
     run = read_run(folder)
     found = [*evidence_findings(run), *trial_findings(run)]
-    outcome = json.loads((folder / "verdict.json").read_bytes()).get("outcome")
+    outcome = read_object(folder, "verdict.json").get("outcome")
     # a verdict that says so itself is contradicted by nothing
     wrong = Status.NOT_CHECKABLE if outcome == "ERROR" else Status.INCONSISTENT
     text = f"the run is whole, {rules_of(run)}"

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from storqual.audit.run_figures import Notebook, page_claims, sample_claims
+from storqual.base.files import OddFileError
 from storqual.inputs.expression import parse_decimal, parse_expression
 from storqual.inputs.published import Printed, Published, Source
+from storqual.run.files import parse_line, read_text
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.regular_file import read_regular
 
 _LARGEST_FILE = 512 << 20
 """Bytes; a criterion takes a kilobyte, and a large campaign has a hundred thousand."""
@@ -182,12 +183,15 @@ def _whole(text: str) -> int:
 def _read(path: Path) -> dict[str, Any]:
     """A JSON file with the digits of its numbers kept."""
     try:
-        data = read_regular(path, _LARGEST_FILE)
-    except BadInputError as problem:
-        reason = f" ({str(problem).removeprefix(f'{path}: ')})" if path.exists() else ""
-        raise BadInputError([f"{path}: found no readable file{reason}, expected one that a judged run has"]) from None
+        text = read_text(path.parent, path.name)
+    except OSError:
+        raise BadInputError([f"{path}: found no readable file, expected one that a judged run has"]) from None
+    except OddFileError as problem:
+        raise BadInputError([str(problem)]) from None
     try:
-        document = json.loads(data, parse_float=Printed.parse, parse_int=_whole)
+        # first by the rules of all files of a run, then with the digits of numbers kept
+        parse_line(text.encode(), path.name)
+        document = json.loads(text, parse_float=Printed.parse, parse_int=_whole)
     except (ValueError, RecursionError) as problem:
         raise BadInputError([f"{path}: found no JSON ({problem})"]) from None
     if not isinstance(document, dict):

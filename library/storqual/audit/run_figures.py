@@ -17,9 +17,7 @@ from storqual.inputs.published import Assertion, Figure, Printed
 from storqual.judge.answers import confirming_sessions
 from storqual.metrics import METRICS, Value
 from storqual.run import Sample, read_launches, read_run, read_samples
-from storqual_core.kit.regular_file import read_regular
-
-_LARGEST_PAGE = 256 << 20
+from storqual.run.files import read_text
 
 
 class Notebook:
@@ -138,7 +136,7 @@ def page_claims(
 ) -> None:
     """Outcome, exit code, and each row's outcome, shift, interval, margin, detectable loss and counts."""
     page = _Page()
-    page.feed(read_regular(path, _LARGEST_PAGE).decode("utf-8"))
+    page.feed(read_text(path.parent, path.name))
     page.close()
     word = page.outcome.split()[-1] if page.outcome.split() else ""
     shown = book.figure("page.outcome", word or None, what="outcome on the page", page="report.html")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,6 +12,7 @@ from storqual.inputs.shape import raise_all
 from storqual.plan.checks import image_problems
 from storqual.plan.resolve import resolve
 from storqual.run import read_run
+from storqual.run.files import read_object
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.firmware.subject import REDFISH
 
@@ -139,5 +139,5 @@ def resolve_planned(path: Path, bench: str, arm: str) -> dict[str, Any]:
     spec = ((run.document.get("provision") or {}).get(bench) or {}).get(arm)
     if spec is None:
         raise BadInputError([f"{path}: this run has no settings of arm {arm!r} for bench {bench!r}; plan it again"])
-    described = json.loads((path / "inputs" / "inventory.json").read_text(encoding="utf-8"))[bench]
+    described = read_object(path, "inputs/inventory.json")[bench]
     return {"bench": described, "roles": role_inputs(spec), "change": spec.get("change", "")}

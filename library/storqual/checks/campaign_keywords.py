@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +24,7 @@ from storqual.checks.seen import (
 )
 from storqual.judge.numbers import plural
 from storqual.run import guard_ledger, read_launches, recovered
+from storqual.run.files import file_digest, read_object
 from storqual_core.kit.results import NOT_SHOWN
 
 if TYPE_CHECKING:
@@ -262,17 +261,17 @@ class CampaignKeywords(AboutSubject):
         not_judged_without(len(files), f"no launch on {bench} names a raw file")
         bare = [f"launch {one.id} names no raw file" for one in launches if one.status == "ok" and not one.raw]
         not_judged_with(_first(bare))
-        problems = (_evidence(run.path / path, path, digest) for path, digest in files.items())
+        problems = (_evidence(run.path, path, digest) for path, digest in files.items())
         not_judged_with(_first(problem for problem in problems if problem))
         looked_at(f"digests of {len(files)} raw files of {len(launches)} launches")
 
     @keyword
     def verdict_should_permit_signing(self) -> None:
         """The run was judged, it passed, and every hole in its coverage has a reason."""
-        path = self._recorded.run.path / "verdict.json"
-        if not path.is_file():
+        path = self._recorded.run.path
+        if not (path / "verdict.json").is_file():
             raise NotJudgedError("this run was not judged yet")
-        verdict = json.loads(path.read_text(encoding="utf-8"))
+        verdict = read_object(path, "verdict.json")
         problems = []
         if verdict.get("exit_code") != 0:
             problems.append(
@@ -351,9 +350,9 @@ def _several_builds(arm: str, started: Iterable[Any]) -> list[str]:
     ]
 
 
-def _evidence(path: Path, name: str, digest: str) -> str:
+def _evidence(run: Path, name: str, digest: str) -> str:
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = file_digest(run, name)
     except OSError:
         return f"{name} is missing"
     return "" if found == digest else f"{name} has digest {found}, expected {digest}"

@@ -16,7 +16,8 @@ from typing import Any
 from storqual.base.resources import suites_folder
 from storqual.inputs.shape import raise_all
 from storqual.run import Run, append_check, sha256_of
-from storqual.run.layout import CHECK_INPUT, EVENTS, complete_lines, write_json
+from storqual.run.files import read_lines
+from storqual.run.layout import CHECK_INPUT, EVENTS, write_json
 from storqual_core.kit.errors import BadInputError
 
 _PATTERNS = ("test_*.py", "robot/*.robot")
@@ -146,7 +147,7 @@ def _allowed(run: Run) -> dict[str, Any]:
 
 def _record(run: Run) -> Path:
     """Where this user's record about the run is: its name is the digest of the run's first event, the plan."""
-    _, planned = next(complete_lines(run.path / EVENTS), (0, b""))
+    _, planned = next(read_lines(run.path, EVENTS), (0, b""))
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
     state = given if given.is_absolute() else Path("~/.local/state").expanduser()
     return state / "storqual" / "checks" / f"{sha256_of(planned)}.json"

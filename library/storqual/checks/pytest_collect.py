@@ -14,6 +14,7 @@ from storqual.base.text import xml_text
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.report.criterion import waived_by
 from storqual.report.export.cases import is_accepted, named_cases, worst_of
+from storqual.run.files import read_object
 
 _PROPERTIES = (
     "outcome",
@@ -46,7 +47,7 @@ class VerdictFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """The items, their names made unique."""
-        verdict = json.loads(self.path.read_text(encoding="utf-8"))
+        verdict = read_object(self.path.parent, self.path.name)
         criteria = verdict["criteria"]
         accepted = with_waivers(used_waivers(criteria))
         # JUnit has no outcome of a run: each of its lines says what the run rests on

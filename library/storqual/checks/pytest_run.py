@@ -11,6 +11,8 @@ from storqual.base import child
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
 from storqual.run import append_event, read_run
+from storqual.run.files import read_lines
+from storqual.run.layout import CHECKS
 from storqual_core.kit.errors import StorqualError
 
 _LIMIT_S = 1800
@@ -25,7 +27,7 @@ def run_checks(run: Path, suites: Sequence[Path] | None = None) -> int:
     no package and no settings of its folder are read. Outcomes go to checks.jsonl; failing tests are no error here.
     Raises StorqualError when pytest itself breaks.
     """
-    before = _lines(run / "checks.jsonl")
+    before = sum(1 for _ in read_lines(run, CHECKS))
     if suites is None:
         files = {path.name: path.read_bytes() for path in sorted(suites_folder().glob("test_*.py"))}
         files |= planned_checks(read_run(run), ".py")
@@ -33,7 +35,7 @@ def run_checks(run: Path, suites: Sequence[Path] | None = None) -> int:
         files = {path.name: path.read_bytes() for path in suites}
     if files:
         _pytest(run, files, ["--storqual-run", str(run.resolve())], "hand-written checks")
-    return _lines(run / "checks.jsonl") - before
+    return sum(1 for _ in read_lines(run, CHECKS)) - before
 
 
 def publish_log(run: Path) -> Path:
@@ -75,7 +77,3 @@ def _pytest(run: Path, files: Mapping[str, bytes], words: Sequence[str], what: s
         said = (ended.stdout + ended.stderr).strip().splitlines()
         append_event(run, "note", {"text": f"pytest ({what}) ended with {ended.returncode}"})
         raise StorqualError(f"pytest ({what}) ended with {ended.returncode}: {said[-1] if said else 'no message'}")
-
-
-def _lines(path: Path) -> int:
-    return path.read_bytes().count(b"\n") if path.is_file() else 0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import click
 
 from storqual.cli.campaign import Campaign, campaign_options
 from storqual.cli.options import as_json, print_json, print_pairs
-from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.quantities import format_duration
 
 
@@ -68,11 +66,9 @@ def rounded_percent(percent: float) -> str:
 
 def _benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
-    path = run / "inputs" / "inventory.json"
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as problem:
-        raise StorqualError(f"{path}: cannot be read ({problem}); the run directory is damaged") from None
+    from storqual.run.files import read_object
+
+    return read_object(run, "inputs/inventory.json")
 
 
 def _until(answer: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,7 +164,9 @@ def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
 
 def _json(path: Path) -> dict[str, Any]:
     """A JSON object that a run directory holds."""
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    from storqual.run.files import read_object
+
+    return read_object(path.parent, path.name)
 
 
 def _find_run(name: str, runs: Path) -> Path:

@@ -135,11 +135,12 @@ def _page(run: Path) -> Path:
 def _pdf(run: Path, report: Path, target: Path) -> Path:
     from storqual.report.render import write_pdf
     from storqual.run import is_signed, read_run, sha256_of
+    from storqual.run.files import file_digest
     from storqual.run.layout import MANIFEST
     from storqual.signoff.manifest import dump_manifest, list_files
     from storqual.signoff.signature import signatures_told
 
     if is_signed(run) and (run / MANIFEST).is_file():
-        digest = sha256_of((run / MANIFEST).read_bytes())
+        digest = file_digest(run, MANIFEST)
         return write_pdf(report, digest, target, signatures=signatures_told(run))
     return write_pdf(report, sha256_of(dump_manifest(read_run(run).name, list_files(run))), target)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -45,6 +44,7 @@ def of_trials(suite: str | None, resume: Path | None, trial: str | None) -> bool
 
 def plan_trials(request: TrialRequest, runs: Path | None, *, as_json: bool) -> None:
     """Tell the trials that would be made; with `runs` write the run directory. Raises BadInputError."""
+    from storqual.run import read_run_json
     from storqual.trials.campaign import draft_campaign, plan_campaign
 
     _refuse_incomplete(request)
@@ -52,7 +52,7 @@ def plan_trials(request: TrialRequest, runs: Path | None, *, as_json: bool) -> N
         path, document = None, draft_campaign(request).document
     else:
         path = plan_campaign(request, runs)
-        document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        document = read_run_json(path)
     _warn_unsigned(request, document)
     plan = document["plan"]
     if as_json:

@@ -15,13 +15,15 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import read_plain
 from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
-from storqual.judge.earlier import SCHEMA, ReferenceReading, read_histories, readings_of
+from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories, readings_of
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.run import read_run, sha256_of
+from storqual.run.files import DAMAGE, limit_of, read_bytes, read_object
 from storqual.run.layout import is_inside_run
 from storqual.run.measurements import reference_launches
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import BadInputError
 
 INDEX = ".history.sqlite"
 _VERSION = 2
@@ -69,7 +71,7 @@ class RunIndex:
                 elif known.get(digest) != str(path):
                     self._connection.execute("UPDATE run SET path = ? WHERE digest = ?", (str(path), digest))
                 seen.add(digest)
-            except (StorqualError, OSError) as problem:
+            except DAMAGE as problem:
                 problems.append(f"{path.name}: {problem}")
         gone = set(known) - seen
         self._connection.executemany("DELETE FROM run WHERE digest = ?", [(digest,) for digest in gone])
@@ -189,17 +191,11 @@ def _fresh(path: Path) -> sqlite3.Connection:
 
 def _digest(path: Path) -> str:
     """What a judged run is known by."""
-    return sha256_of((path / "run.json").read_bytes() + (path / "verdict.json").read_bytes())
+    return sha256_of(read_bytes(path, "run.json") + read_bytes(path, "verdict.json"))
 
 
 def _verdict(path: Path) -> Mapping[str, Any]:
-    try:
-        verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
-    except ValueError as problem:
-        raise StorqualError(f"{path / 'verdict.json'}: found no JSON ({problem})") from None
-    if not isinstance(verdict, dict):
-        raise StorqualError(f"{path / 'verdict.json'}: found no verdict")
-    return verdict
+    return read_object(path, "verdict.json")
 
 
 def _row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -234,7 +230,7 @@ def history_bytes(path: Path, benches: Collection[str]) -> bytes:
     if path.is_dir():
         return extract_of(path, benches)
     read_histories(path)
-    return path.read_bytes()
+    return read_plain(path, limit_of(EXTRACT).most)
 
 
 def history_of(runs: Path) -> dict[str, Any]:

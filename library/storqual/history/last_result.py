@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.run.files import read_object
 from storqual.run.layout import RUN_FILE
+from storqual_core.kit.errors import StorqualError
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,9 @@ def last_results(runs: Path) -> dict[str, LastResult]:
 def _read(path: Path) -> Mapping[str, Any] | None:
     """A file of a run; a run that is being written, or is damaged, is no result yet."""
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(path.parent, path.name)
+    except (OSError, StorqualError):
         return None
-    return body if isinstance(body, dict) else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

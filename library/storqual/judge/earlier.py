@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from storqual.base.files import OddFileError, read_plain
 from storqual.judge.against_baseline import Histories
 from storqual.judge.decision import History
 from storqual.run import Launch, Run
+from storqual.run.files import limit_of, parse_line
 from storqual_core.kit.errors import BadInputError
 
 SCHEMA = "storqual.history/1"
+EXTRACT = "inputs/history.json"
 
 
 def read_histories(path: Path | None) -> Histories:
@@ -27,7 +30,7 @@ def read_histories(path: Path | None) -> Histories:
     if path is None:
         return {}
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = _history(path)
         if document["schema"] != SCHEMA:
             raise BadInputError([f"{path}:1: found schema {document['schema']!r}, expected {SCHEMA!r}"])
         return {
@@ -39,7 +42,7 @@ def read_histories(path: Path | None) -> Histories:
             )
             for entry in document["noise"]
         }
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, OddFileError, ValueError, KeyError, TypeError) as problem:
         raise BadInputError([f"{path}: found no history ({problem}), expected {SCHEMA}"]) from None
 
 
@@ -83,11 +86,17 @@ def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) 
     return sentences
 
 
+def _history(path: Path) -> dict[str, Any]:
+    """The extract at `path`, which a person may have named. Raises OSError, StorqualError."""
+    document: dict[str, Any] = parse_line(read_plain(path, limit_of(EXTRACT).most), EXTRACT)
+    return document
+
+
 def _limits(history: Path | None) -> dict[tuple[str, str], tuple[float, float]]:
     if history is None:
         return {}
     try:
-        entries = json.loads(history.read_text(encoding="utf-8")).get("reference") or []
+        entries = _history(history).get("reference") or []
         return {(one["bench"], one["drive"]): (float(one["low"]), float(one["high"])) for one in entries}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (OSError, OddFileError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise BadInputError([f"{history}: found no history ({problem})"]) from None

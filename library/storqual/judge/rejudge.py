@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.judge.verdict import judge_run
+from storqual.run.files import DAMAGE, read_object
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 
@@ -78,11 +78,11 @@ def _rejudge(path: Path, rules: Rules) -> Rejudged:
     before = _verdict(path)
     candidate = ""
     try:
-        candidate = str(json.loads((path / "run.json").read_text(encoding="utf-8"))["arms"]["candidate"]["drop"])
+        candidate = str(read_object(path, "run.json")["arms"]["candidate"]["drop"])
         now = judge_run(path, suite=rules.suite, gate=rules.gate, waivers=rules.waivers, as_of=rules.as_of)
     except StorqualError as problem:
         return Rejudged(path.name, candidate, str(before.get("outcome", "")), "", 2, problem=str(problem))
-    except (ValueError, KeyError, TypeError, OSError) as problem:
+    except DAMAGE as problem:
         text = f"{path / 'run.json'}: found no plan ({problem!r})"
         return Rejudged(path.name, candidate, str(before.get("outcome", "")), "", 2, problem=text)
     failed_before, fail_now = _failures(before), _failures(now)
@@ -100,6 +100,7 @@ def _rejudge(path: Path, rules: Rules) -> Rejudged:
         exit_code=_changed(before.get("exit_code"), int(now["exit_code"]), fails=bool(fails)),
         fails=tuple(fails),
         passes=tuple(passes),
+        problem=str(now["reason"]) if now["outcome"] == "ERROR" else "",
     )
 
 
@@ -135,7 +136,6 @@ def _name(entry: Mapping[str, Any]) -> str:
 def _verdict(path: Path) -> Mapping[str, Any]:
     """The verdict that a run has; empty without one."""
     try:
-        verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(path, "verdict.json")
+    except (OSError, StorqualError):
         return {}
-    return verdict if isinstance(verdict, dict) else {}

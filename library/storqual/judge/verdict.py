@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import read_plain
 from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import product_files
@@ -40,7 +41,8 @@ from storqual.robustness.follows import trial_findings
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
-from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest, locked
+from storqual.run.files import DAMAGE, file_digest, limit_of, parse_line, read_bytes, read_object, refuse_odd
+from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, locked
 from storqual.run.measurements import Measurements, measurements
 from storqual.run.reopened import counted_checks, reopened
 
@@ -91,6 +93,7 @@ def verdict_of(
     checks: Sequence[Check] = (),
 ) -> dict[str, Any]:
     """The verdict that `judge_run` would write. Raises what it raises."""
+    refuse_odd(path)
     run = read_run(path)
     moment = as_of or datetime.now(UTC)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -156,8 +159,8 @@ def _verdict(
         "exit_code": EXIT_CODES[outcome],
         "as_of": moment.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "inputs": {
-            **{name: sha256_of(file.read_bytes()) for name, file in files.items()},
-            **{name: file_digest(run.path / name) for name in _DATA if (run.path / name).is_file()},
+            **{name: sha256_of(read_plain(file, limit_of("inputs/").most)) for name, file in files.items()},
+            **{name: file_digest(run.path, name) for name in _DATA if (run.path / name).is_file()},
             **({EVENTS: closed.sha256} if closed is not None else {}),
             **({"checks": sha256_of(_check_lines(checks))} if checks else {}),
         },
@@ -239,7 +242,7 @@ def write_verdict(
     first = run / "verdict.json"
     path = first
     if not other_rules and _is_of_the_same(first, verdict):
-        _record(run, first, json.loads(first.read_bytes()))
+        _record(run, first, read_object(run, first.name))
         return first
     if other_rules or (first.is_file() and not _may_replace(run, first, verdict, publish=publish)):
         place = _place_of(verdict)
@@ -249,12 +252,12 @@ def write_verdict(
             if path.is_file():
                 return path
         elif _is_known(path, verdict):
-            _record(run, path, json.loads(path.read_bytes()))
+            _record(run, path, read_object(run, str(path.relative_to(run))))
             return path
     if path == first and publish:
         _keep(run, first)
     if waivers is not None:
-        write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
+        write_bytes(path.with_name(WAIVERS), read_plain(waivers, limit_of(WAIVERS).most))
     if checks:
         write_bytes(path.with_name(CHECKS), _check_lines(checks))
     write_bytes(path, b"".join(_lines(verdict)))
@@ -272,15 +275,15 @@ def _place_of(verdict: Mapping[str, Any]) -> Path:
 def _keep(run: Path, first: Path) -> None:
     """Put the verdict that was published before, with its waivers, among the judgements; nothing without one."""
     try:
-        data = first.read_bytes()
-        place = run / _place_of(json.loads(data))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        data = read_bytes(run, first.name)
+        place = run / _place_of(parse_line(data, first.name))
+    except DAMAGE:
         return
     kept = kept_waivers(run)
     if kept is not None:
-        write_bytes(place.with_name(WAIVERS), kept.read_bytes())
+        write_bytes(place.with_name(WAIVERS), read_bytes(run, kept.name))
     write_bytes(place, data)
-    _record(run, place, json.loads(data))
+    _record(run, place, parse_line(data, first.name))
 
 
 def _check_lines(checks: Iterable[Check]) -> bytes:
@@ -290,20 +293,20 @@ def _check_lines(checks: Iterable[Check]) -> bytes:
 def _is_of_the_same(first: Path, verdict: Mapping[str, Any]) -> bool:
     """Whether the verdict there is by the same rules, of a run that has not gone on since it was closed."""
     try:
-        before = json.loads(first.read_bytes())["inputs"]
+        before = read_object(first.parent, first.name)["inputs"]
         closed = EVENTS in before or EVENTS in verdict["inputs"]
         names = (*_RULES, EVENTS) if closed else (*_RULES, *_DATA)
         return all(before.get(name) == verdict["inputs"].get(name) for name in names)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except DAMAGE:
         return False
 
 
 def _is_known(path: Path, verdict: Mapping[str, Any]) -> bool:
     """Whether the judgement there has the same inputs and says the same."""
     try:
-        before = json.loads(path.read_bytes())
+        before = read_object(path.parent, path.name)
         return all(before[name] == verdict[name] for name in ("inputs", "outcome", "criteria"))
-    except (OSError, ValueError, KeyError, TypeError):
+    except DAMAGE:
         return False
 
 
@@ -311,7 +314,7 @@ def _record(run: Path, path: Path, verdict: Mapping[str, Any]) -> None:
     """Say in the run's chain what was judged, once; what was signed takes no more events."""
     if is_signed(run):
         return
-    where = {"path": str(path.relative_to(run)), "sha256": file_digest(path)}
+    where = {"path": str(path.relative_to(run)), "sha256": file_digest(path.parent, path.name)}
     if not any(e.kind == "judged" and where.items() <= e.fields.items() for e in iter_events(run)):
         fields = {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"], **where}
         append_event(run, "judged", fields)
@@ -325,10 +328,10 @@ def kept_waivers(run: Path) -> Path | None:
     """
     kept = run / WAIVERS
     try:
-        inputs = json.loads((run / "verdict.json").read_text(encoding="utf-8"))["inputs"]
-        same = inputs.get("waivers") == hashlib.sha256(kept.read_bytes()).hexdigest()
+        inputs = read_object(run, "verdict.json")["inputs"]
+        same = inputs.get("waivers") == file_digest(run, WAIVERS)
         return kept if same and is_recorded(run) else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except DAMAGE:
         return None
 
 
@@ -338,7 +341,7 @@ def is_recorded(run: Path) -> bool:
     if not file.is_file():
         return False
     told = [event for event in iter_events(run) if event.kind == "judged" and event.text("path") == file.name]
-    return bool(told) and told[-1].text("sha256") == file_digest(file)
+    return bool(told) and told[-1].text("sha256") == file_digest(run, file.name)
 
 
 def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any], *, publish: bool) -> bool:
@@ -346,7 +349,7 @@ def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any], *, publish:
     if is_signed(run):
         return False
     try:
-        before = json.loads(first.read_text(encoding="utf-8"))["inputs"]
+        before = read_object(run, first.name)["inputs"]
         rules = (name for name in _RULES if name != "waivers" or not publish)
         return all(before.get(name) == verdict["inputs"].get(name) for name in rules)
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -13,7 +13,8 @@ from typing import Any
 
 from storqual.base.text import terminal_text
 from storqual.run import Run, read_run
-from storqual_core.kit.errors import BadInputError
+from storqual.run.files import read_object
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 _OPEN = {
     "owner": "who is responsible for it",
@@ -69,12 +70,12 @@ def write_draft(draft: Draft, output: Path) -> None:
 
 def _verdict(path: Path) -> Mapping[str, Any]:
     try:
-        verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
+        verdict = read_object(path, "verdict.json")
         if isinstance(verdict["criteria"], list):
             return dict(verdict)
     except FileNotFoundError:
         raise BadInputError([f"{path}: this run has no verdict yet; judge it first: storqual judge {path}"]) from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, StorqualError, KeyError, TypeError) as problem:
         raise BadInputError([f"{path / 'verdict.json'}: found no verdict ({problem!r})"]) from None
     raise BadInputError([f"{path / 'verdict.json'}: found no list of criteria"])
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import NoJsonError
 from storqual.inputs import load_suite
 from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
 from storqual.run import Event, Launch, Run, read_run
+from storqual.run.files import parse_line, read_bytes
 from storqual.run.measurements import Measurements, PointData, PointKey, measurements
 from storqual.study.points import STUDIED
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -138,12 +139,12 @@ def _verdict(run_dir: Path, run: Run) -> tuple[Mapping[str, Any], str]:
     """verdict.json and its digest, checked for shape and for being of this run."""
     path = run_dir / "verdict.json"
     try:
-        data = path.read_bytes()
+        data = read_bytes(run_dir, path.name)
     except OSError:
         raise BadInputError([f"{path}: this run has no verdict; run `storqual judge {run_dir}` first"]) from None
     try:
-        verdict = json.loads(data)
-    except ValueError as problem:
+        verdict = parse_line(data, path.name)
+    except NoJsonError as problem:
         raise StorqualError(f"{path}: not JSON ({problem})") from None
     schema = verdict.get("schema") if isinstance(verdict, dict) else None
     if schema != VERDICT_SCHEMA:

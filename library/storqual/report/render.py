@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from storqual.base.resources import templates_folder
 from storqual.base.text import page_with_minus, typeset_text
+from storqual.run.files import read_text
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 
@@ -97,7 +98,7 @@ def write_pdf(report: Path, digest: str, target: Path, *, signatures: Sequence[s
     fetcher: Any = URLFetcher(allowed_protocols=())
     foot = CSS(string=_FOOT.format(first=digest[:32], second=digest[32:]), url_fetcher=fetcher)
     try:
-        text = with_signatures(report.read_text(encoding="utf-8"), signatures)
+        text = with_signatures(read_text(report.parent, report.name), signatures)
         page = HTML(string=text, url_fetcher=fetcher, media_type="print")
         document = page.render(stylesheets=[foot], pdf_variant="pdf/ua-1")
         # for a program that looks for it: what stands on each sheet is drawn, not written

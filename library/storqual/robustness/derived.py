@@ -9,9 +9,7 @@ of that the sectors are kept with the sequences of their writes, for the data ar
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from storqual.robustness.observed import Observed
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.record import judge, record_of
 from storqual.robustness.suite import SECTOR, Expectation, IntegrityLoad
+from storqual.run.files import read_bytes, read_packed_lines
 from storqual.run.layout import sha256_of
 from storqual_core.data.faults import FAULTS, LOGGING_WAY
 from storqual_core.kit.errors import StorqualError
@@ -29,8 +28,8 @@ from storqual_core.trial.load import FILL_SECTORS
 _CLOCK_SLACK_S = 1.0
 """How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 _STREAM, _WRITE_LOG = "stream", "write_log"
-_LONGEST = 1 << 28
-"""Bytes of a line: far more than the longest report of a program, and no more than there is memory for."""
+_MOST_BESIDE = 200_000
+"""Lines of a stream that are no I/Os: the kernel's, those of faults, of states."""
 
 
 def head_line(run: str, planned: PlannedTrial, *, bench: str, tag: str, start: str) -> dict[str, Any]:
@@ -98,29 +97,14 @@ def kept_lines(folder: Path, record: Mapping[str, Any], what: str) -> Iterator[A
     name, digest = f"{record['id']}.{what}.jsonl.gz", record[f"{what}_sha256"]
     if record[what] != name:
         raise StorqualError(f"found its {what} named {record[what]!r}, expected {name!r}")
-    path = folder / name
-    if not path.is_file():
-        # a pipe in its place would be waited for, a device read without an end
-        raise StorqualError(f"{name} is no file")
+    run, kept = folder.parent, f"{folder.name}/{name}"
     try:
-        data = path.read_bytes()
-    except OSError as problem:
-        raise StorqualError(f"{name} cannot be read ({problem})") from None
+        data = read_bytes(run, kept)
+    except FileNotFoundError:
+        raise StorqualError(f"{kept} is missing") from None
     if sha256_of(data) != digest:
         raise StorqualError(f"{name} is not what the bench told: its digest is another one")
-    return _unpacked(name, data)
-
-
-def _unpacked(name: str, data: bytes) -> Iterator[Any]:
-    """One line after the other: what a small file unpacks to may be more than there is memory for."""
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while line := file.readline(_LONGEST):
-                if not line.endswith(b"\n"):
-                    raise StorqualError(f"{name} ends within a line, or has one of more than {_LONGEST} bytes")
-                yield json.loads(line)
-    except (OSError, EOFError, zlib.error) as problem:
-        raise StorqualError(f"{name} cannot be read ({problem})") from None
+    return read_packed_lines(data, kept)
 
 
 def held_to_load(lines: Iterable[Mapping[str, Any]], load: IntegrityLoad) -> Iterator[Mapping[str, Any]]:
@@ -130,7 +114,11 @@ def held_to_load(lines: Iterable[Mapping[str, Any]], load: IntegrityLoad) -> Ite
     ValueError for any other.
     """
     most, left = max(max(load.sizes) // SECTOR, FILL_SECTORS), dict[Any, int]()
+    beside = 0
     for line in lines:
+        beside += line["kind"] != "io"
+        if beside > _MOST_BESIDE:
+            raise ValueError(f"more than {_MOST_BESIDE} lines that are no I/Os")
         for _, _, _, length, *_ in line["ios"] if line["kind"] == "io" else ():
             if length > most:
                 raise ValueError(f"an I/O of {length} sectors, the longest of the load has {most}")

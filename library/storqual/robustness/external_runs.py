@@ -20,7 +20,8 @@ from storqual.robustness.plan import Seat
 from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, load_robustness
 from storqual.run import Run, sha256_of, write_json
 from storqual.run.events import append_event_locked
-from storqual.run.layout import locked
+from storqual.run.files import parse_line, read_bytes
+from storqual.run.layout import dump_json, locked
 from storqual_core.kit.errors import StorqualError
 
 
@@ -94,10 +95,10 @@ def read_external(run: Run) -> ExternalFiles:
         if event.kind == "external_finished":
             ident = event.text("program")
             path = run.path / FOLDER / f"{ident}.json"
-            data = path.read_bytes() if path.is_file() else b""
+            data = read_bytes(run.path, f"{FOLDER}/{path.name}") if path.is_file() else b""
             if sha256_of(data) != event.text("sha256"):
                 raise StorqualError(f"{path}: is not the record that the run's events tell of; the run is damaged")
-            records[ident] = json.loads(data)
+            records[ident] = parse_line(data, f"{FOLDER}/.json")
     return ExternalFiles(
         suite=load_robustness(run.input_file("suite")),
         planned=planned,
@@ -113,7 +114,7 @@ def keep_external(run: Path, record: Mapping[str, Any]) -> None:
         write_json(path, record)
         told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
         told |= {"end": {"disks": record["disks"]}, "program": record["id"]}
-        append_event_locked(run, "external_finished", {**told, "sha256": sha256_of(path.read_bytes())})
+        append_event_locked(run, "external_finished", {**told, "sha256": sha256_of(dump_json(record))})
 
 
 _MOST_UNREAD = 100

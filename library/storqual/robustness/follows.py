@@ -14,15 +14,11 @@ from storqual.robustness.external_runs import FOLDER as PROGRAMS
 from storqual.robustness.external_runs import ExternalFiles, program_again, read_external
 from storqual.robustness.store import FOLDER, TrialRunFiles, has_trials, read_trials
 from storqual.run import Run
+from storqual.run.files import DAMAGE, damage_told
 from storqual.run.layout import CHECKS, EVENTS, RUN_FILE, TRIAL_SCHEMA
 from storqual.run.records import TRIALS
 from storqual_core.kit.errors import StorqualError
 
-_DAMAGE = (
-    *(StorqualError, KeyError, TypeError, ValueError, AttributeError, IndexError),
-    *(OverflowError, RecursionError),
-)
-"""What reading a record, a stream or a line of it raises."""
 _FINISHED = {"trial_finished": (FOLDER, "trial"), "external_finished": (PROGRAMS, "program")}
 
 
@@ -41,10 +37,10 @@ def trial_findings(run: Run) -> list[str]:
             *checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure),
             *external_checks(programs.planned, programs.records, bench=bench),
         ]
-    except _DAMAGE as problem:
-        return [line.removeprefix(f"{run.path}/") for line in str(problem).splitlines()]
-    wanted = {(one["id"], one["bench"], one["adapter"]): one["outcome"] for one in counted}
-    said = {(one.id, one.bench, one.adapter): one.outcome for one in run.checks if one.source == TRIALS}
+        wanted = {(one["id"], one["bench"], one["adapter"]): one["outcome"] for one in counted}
+        said = {(one.id, one.bench, one.adapter): one.outcome for one in run.checks if one.source == TRIALS}
+    except DAMAGE as problem:
+        return damage_told(run.path, problem)
     other = [
         f"{CHECKS}: {key[0]} on {key[2]}: found {said.get(key, 'no outcome')}, "
         f"the records of its trials say {wanted.get(key, 'nothing of it')}"
@@ -97,7 +93,7 @@ def _different(
         file = f"{folder}/{record.get('id')}.json"
         try:
             made = again(record)
-        except _DAMAGE as problem:
+        except DAMAGE as problem:
             reason = str(problem) if isinstance(problem, StorqualError) else repr(problem)
             yield f"{file}: cannot be derived from its stream ({reason})"
             continue

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +17,8 @@ from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import Run, iter_events, sha256_of, write_json
 from storqual.run.events import append_event_locked
-from storqual.run.layout import RUN_FILE, locked
+from storqual.run.files import parse_line, read_bytes
+from storqual.run.layout import RUN_FILE, dump_json, locked
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 FOLDER = "trials"
@@ -80,7 +80,7 @@ def read_trials(run: Run) -> TrialRunFiles:
         if event.kind != "trial_finished":
             continue
         path = run.path / FOLDER / f"{event.text('trial')}.json"
-        data = path.read_bytes() if path.is_file() else b""
+        data = read_bytes(run.path, f"{FOLDER}/{path.name}") if path.is_file() else b""
         if sha256_of(data) != event.text("sha256"):
             raise StorqualError(f"{path}: is not the record that the run's events tell of; the run is damaged")
         record, wrong = _record(data)
@@ -127,7 +127,7 @@ def _plan(run: Run) -> tuple[tuple[PlannedTrial, ...], tuple[tuple[str, str], ..
 def _record(data: bytes) -> tuple[dict[str, Any], list[str]]:
     """A record, and all that is wrong with it."""
     try:
-        body = json.loads(data)
+        body = parse_line(data, f"{FOLDER}/.json")
     except ValueError as problem:
         return {}, [f"found no JSON ({problem}), expected a record"]
     if not isinstance(body, dict):
@@ -173,4 +173,4 @@ def keep_record(run: Path, record: Mapping[str, Any]) -> None:
         told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
         # the guard's count of what was written outside the claims rests on the counters that each trial ends with
         told |= {"end": {"disks": record["disks"]}, "trial": record["id"]}
-        append_event_locked(run, "trial_finished", {**told, "sha256": sha256_of(path.read_bytes())})
+        append_event_locked(run, "trial_finished", {**told, "sha256": sha256_of(dump_json(record))})

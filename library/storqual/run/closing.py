@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from storqual.run.events import append_event_locked, iter_events
+from storqual.run.files import file_digest, read_lines
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
     RAW,
     RUN_FILE,
     SAMPLES,
-    complete_lines,
-    file_digest,
     locked,
     sha256_of,
 )
@@ -44,21 +44,21 @@ def plan_digest(document: Mapping[str, Any]) -> str:
 def collected(run: Path) -> dict[str, Any]:
     """Count and digest of samples, checks, raw files and batch files, and the digest of run.json, as they are now."""
     return {
-        "samples": line_digests(run / SAMPLES, ())[-1],
-        "checks": line_digests(run / CHECKS, ())[-1],
-        "raw": _names(run / RAW),
-        "blocks": _names(run / BLOCKS),
-        "document": file_digest(run / RUN_FILE),
+        "samples": line_digests(run, SAMPLES, ())[-1],
+        "checks": line_digests(run, CHECKS, ())[-1],
+        "raw": _names(run, RAW),
+        "blocks": _names(run, BLOCKS),
+        "document": file_digest(run, RUN_FILE),
     }
 
 
-def line_digests(path: Path, counts: Iterable[int]) -> list[dict[str, Any]]:
+def line_digests(run: Path, name: str, counts: Iterable[int]) -> list[dict[str, Any]]:
     """Count and digest of the first so many lines of a file for each of `counts`, and of all of them as the last."""
     wanted, found = sorted(set(counts)), []
     digest, number = hashlib.sha256(), 0
     while wanted and wanted[0] == 0:
         found.append({"count": wanted.pop(0), "sha256": digest.hexdigest()})
-    for number, line in complete_lines(path):
+    for number, line in read_lines(run, name):
         digest.update(line)
         digest.update(b"\n")
         if wanted and wanted[0] == number:
@@ -66,9 +66,9 @@ def line_digests(path: Path, counts: Iterable[int]) -> list[dict[str, Any]]:
     return [*found, {"count": number, "sha256": digest.hexdigest()}]
 
 
-def _names(folder: Path) -> dict[str, Any]:
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    return {"count": len(names), "sha256": sha256_of("\n".join(names).encode())}
+def _names(run: Path, folder: str) -> dict[str, Any]:
+    names = sorted(os.listdir(run / folder)) if (run / folder).is_dir() else []  # noqa: PTH208 - names alone are wanted
+    return {"count": len(names), "sha256": sha256_of("\n".join(names).encode("utf-8", "surrogateescape"))}
 
 
 @dataclass(frozen=True, slots=True)

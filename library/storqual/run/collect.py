@@ -14,13 +14,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import NoJsonError, parse_json
 from storqual.run.events import append_event_locked, iter_events
+from storqual.run.files import LIMITS, read_lines, read_object
 from storqual.run.layout import (
     BLOCKS,
+    EVENTS,
     RAW,
     SAMPLES,
     append_lines,
-    complete_lines,
     dump_line,
     locked,
     sha256_of,
@@ -72,13 +74,15 @@ class _Spool:
 
 def read_block(run: Path, block: str) -> dict[str, Any]:
     """The block file `block` of a run. Raises BadInputError when it was never planned."""
-    path = run / BLOCKS / f"{checked_name(block, 'block', most=2 * MOST)}.json"
+    name = f"{BLOCKS}/{checked_name(block, 'block', most=2 * MOST)}.json"
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        return read_object(run, name)
     except OSError:
-        raise BadInputError([f"{path}: no such batch; expected one that `storqual next` named"]) from None
-    except ValueError as problem:
-        raise StorqualError(f"{path}: not JSON ({problem}); the run directory is damaged") from None
+        raise BadInputError([f"{run / name}: no such batch; expected one that `storqual next` named"]) from None
+    except NoJsonError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise StorqualError(f"{run / name}: this is no batch ({problem!r}); the run directory is damaged") from None
 
 
 def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Collected:
@@ -100,7 +104,7 @@ def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Co
     _check_evidence(where, run, parts.samples, files)
     lines = {str(sample["id"]): dump_line(_ordered(sample)) for sample in parts.samples}
     with locked(run):
-        known = _stored(run / SAMPLES, block)
+        known = _stored(run, block)
         for name, line in lines.items():
             if name in known and known[name] != sha256_of(line[:-1]):
                 raise StorqualError(f"{where}: found sample {name} with other content than the one already stored")
@@ -133,7 +137,7 @@ def _parse(block: str, spool: str) -> _Spool:
         if not text.strip():
             continue
         try:
-            line = json.loads(text)
+            line = parse_json(text.encode(), LIMITS[EVENTS].values)
             kind = line["kind"]
         except (ValueError, KeyError, TypeError):
             raise StorqualError(
@@ -214,11 +218,11 @@ def _ordered(sample: Mapping[str, Any]) -> dict[str, Any]:
     return {**first, **{name: value for name, value in sample.items() if name not in first}}
 
 
-def _stored(path: Path, block: str) -> dict[str, str]:
+def _stored(run: Path, block: str) -> dict[str, str]:
     """Digest by id of the samples of `block` that are stored; the other lines are not even parsed."""
     prefix = f"{block}/".encode()
     found = {}
-    for _, line in complete_lines(path):
+    for _, line in read_lines(run, SAMPLES):
         match = _STORED_ID.match(line)
         if match is not None and match.group(1).startswith(prefix):
             found[match.group(1).decode()] = sha256_of(line)

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from storqual.run.event_kinds import EVENT_KINDS, OUTCOMES, Stage, event_problems, line_problems
+from storqual.run.files import parse_line, read_bytes, read_lines
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
     EVENTS,
     append_lines,
-    complete_lines,
     dump_line,
     locked,
     now,
@@ -48,9 +47,8 @@ def append_event_locked(run: Path, kind: str, fields: Mapping[str, Any]) -> Even
         problems.append(f"event {kind}: found {_FILE_DIGEST!r}, which the store writes itself")
     if problems:
         raise BadInputError(problems)
-    path = run / EVENTS
     previous, number, closed = FIRST_DIGEST, 0, False
-    for number, text in complete_lines(path):  # noqa: B007 - how many there are is asked behind it
+    for number, text in read_lines(run, EVENTS):  # noqa: B007 - how many there are is asked behind it
         previous = sha256_of(text)
         closed = _closed_after(closed, _kind_of(text))
     told = out_of_order(kind, number=number, closed=closed)
@@ -58,7 +56,7 @@ def append_event_locked(run: Path, kind: str, fields: Mapping[str, Any]) -> Even
         raise BadInputError([f"{run}: event {kind}: {told}"])
     line = {"time": now(), "kind": kind, **fields, **_batch_file(run, kind, fields), "previous": previous}
     data = dump_line(line)
-    append_lines(path, data)
+    append_lines(run / EVENTS, data)
     return Event.from_json(line, number + 1, sha256_of(data[:-1]))
 
 
@@ -80,7 +78,7 @@ def of_campaign(event: Event) -> bool:
 def is_open(run: Path) -> bool:
     """Whether a run still takes what is measured and checked, by the kinds of its events alone."""
     closed = False
-    for _, line in complete_lines(run / EVENTS):
+    for _, line in read_lines(run, EVENTS):
         closed = _closed_after(closed, _kind_of(line))
     return not closed
 
@@ -96,8 +94,9 @@ def _kind_of(line: bytes) -> str:
 
 def _batch_file(run: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
     """The digest of the file by which a batch is started."""
-    path = run / BLOCKS / f"{fields.get('block')}.json"
-    return {_FILE_DIGEST: sha256_of(path.read_bytes())} if kind == "block_started" and path.is_file() else {}
+    name = f"{BLOCKS}/{fields.get('block')}.json"
+    known = kind == "block_started" and (run / name).is_file()
+    return {_FILE_DIGEST: sha256_of(read_bytes(run, name))} if known else {}
 
 
 def iter_events(run: Path) -> Iterator[Event]:
@@ -108,7 +107,7 @@ def iter_events(run: Path) -> Iterator[Event]:
     """
     path = run / EVENTS
     previous = FIRST_DIGEST
-    for number, line in complete_lines(path):
+    for number, line in read_lines(run, EVENTS):
         fields = _event(f"{path}:{number}", line)
         if fields["previous"] != previous:
             claimed = fields["previous"]
@@ -120,7 +119,7 @@ def iter_events(run: Path) -> Iterator[Event]:
 def _event(where: str, line: bytes) -> dict[str, Any]:
     """A line parsed and checked. Raises StorqualError."""
     try:
-        fields = json.loads(line)
+        fields = parse_line(line, EVENTS)
         # a key that stands twice, or stands elsewhere, is read otherwise by another reader
         same = isinstance(fields, dict) and dump_line(fields) == line + b"\n" and _kind_of(line) == fields.get("kind")
     except (ValueError, RecursionError) as problem:
@@ -161,9 +160,9 @@ def iter_checks(run: Path) -> Sequence[Check]:
     """All checks in order. Raises StorqualError for a line that is none."""
     path = run / CHECKS
     checks = []
-    for number, line in complete_lines(path):
+    for number, line in read_lines(run, CHECKS):
         try:
-            check = Check.from_json(json.loads(line))
+            check = Check.from_json(parse_line(line, CHECKS))
         except (ValueError, KeyError, TypeError) as problem:
             raise StorqualError(f"{path}:{number}: found no check ({problem})") from None
         if check.outcome not in OUTCOMES:

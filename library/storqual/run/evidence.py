@@ -6,13 +6,13 @@ A run has the digest of its plan in its first event, and an event that closes it
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from storqual.run.closing import collected, line_digests, plan_digest
 from storqual.run.collect import block_digest
 from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
+from storqual.run.files import file_digest, parse_line, read_bytes
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
@@ -22,7 +22,6 @@ from storqual.run.layout import (
     RUN_SCHEMA,
     SAMPLES,
     TRIAL_SCHEMA,
-    file_digest,
     sha256_of,
 )
 from storqual.run.measurements import measurements
@@ -188,7 +187,7 @@ def _end(run: Run) -> Iterator[str]:
     for before in (period.closed for period in earlier if period.closed is not None):
         for name in ("samples", "checks"):
             said = before.fields[name]
-            if said not in line_digests(run.path / _FILES[name], [said["count"]]):
+            if said not in line_digests(run.path, _FILES[name], [said["count"]]):
                 yield f"{_FILES[name]}: its first {said['count']} lines are not those that were closed over"
 
 
@@ -228,22 +227,24 @@ def _records(run: Run) -> Iterator[str]:
         path = run.path / file
         if "/" in name or not path.is_file():
             yield f"{file}: is missing"
-        elif sha256_of(data := path.read_bytes()) != event.text("sha256"):
+        elif sha256_of(data := read_bytes(run.path, file)) != event.text("sha256"):
             yield f"{file}: is not the record that was made"
         else:
-            yield from _stream(run, folder, data)
+            yield from _stream(run, file, data)
 
 
-def _stream(run: Run, folder: str, data: bytes) -> Iterator[str]:
+def _stream(run: Run, file: str, data: bytes) -> Iterator[str]:
     """The stream of a trial or a program is what its record names by digest."""
     try:
-        record = json.loads(data)
+        record, folder = parse_line(data, file), file.partition("/")[0]
         name, digest = str(record.get("stream")), record.get("stream_sha256")
     except (ValueError, AttributeError):
         # whoever reads records says what they are
         return
     path = run.path / folder / name
-    if digest is not None and ("/" in name or not path.is_file() or file_digest(path) != digest):
+    if digest is not None and (
+        "/" in name or not path.is_file() or file_digest(run.path, f"{folder}/{name}") != digest
+    ):
         yield f"{folder}/{name}: is missing, or is not what the bench told"
 
 
@@ -251,7 +252,7 @@ def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:
     path = run.path / BLOCKS / file
     if not path.is_file():
         yield f"{BLOCKS}/{file}: is missing"
-    elif digest is not None and sha256_of(path.read_bytes()) != digest:
+    elif digest is not None and sha256_of(read_bytes(run.path, f"{BLOCKS}/{file}")) != digest:
         yield f"{BLOCKS}/{file}: was changed after it was planned"
 
 
@@ -266,6 +267,6 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
     log = event.fields.get("kernel_log")
     if log is not None:
         path, sha256 = log["path"], log["sha256"]
-        said = read_raw(run.path / path, path, sha256, unpack=False)
+        said = read_raw(run.path, path, sha256, unpack=False)
         if isinstance(said, str):
             yield f"{said} (it is the kernel's log of batch {block})"

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from storqual.run.files import read_json
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 RUN_SCHEMA = "storqual.run/2"
@@ -35,6 +36,7 @@ MANIFEST = "signoff.manifest.json"
 ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 SIGNATURE = re.compile(rf"signoff\.(?!manifest\.json\Z)(?P<role>{ROLE})(?P<detached>\.statement)?\.json\Z")
 """The name of a signature: an envelope, or a statement with a signature beside it."""
+_APPENDED = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 ANNEX = "annex"
 """What is added to a run after it was signed: judgements by other rules, notes. No sign-off is about it."""
 
@@ -47,12 +49,6 @@ def now() -> str:
 def sha256_of(data: bytes) -> str:
     """The SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, read in parts. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def dump_line(value: Mapping[str, Any]) -> bytes:
@@ -103,7 +99,7 @@ def room_for(path: Path) -> Iterator[None]:
         refused = machine_error(problem, str(path))
         if refused is not None:
             raise refused from None
-        raise
+        raise StorqualError(f"{path}: cannot be written ({problem.strerror})") from None
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -154,7 +150,7 @@ def append_lines(path: Path, lines: bytes) -> None:
     A torn line was never acknowledged to anybody: its sample is still in the bench's spool, its event happens again.
     The caller holds `locked`. Raises MachineError.
     """
-    with room_for(path), path.open("ab+") as file:
+    with room_for(path), os.fdopen(os.open(path, _APPENDED, 0o644), "ab+") as file:
         size = file.seek(0, os.SEEK_END)
         keep = _end_of_last_line(file.fileno(), size)
         if keep < size:
@@ -162,16 +158,6 @@ def append_lines(path: Path, lines: bytes) -> None:
         file.write(lines)
         file.flush()
         os.fsync(file.fileno())
-
-
-def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Line numbers from 1 and lines without their end; a torn last line and a missing file yield nothing."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if line.endswith(b"\n"):
-                yield number, line[:-1]
 
 
 def is_signed(run: Path) -> bool:
@@ -274,13 +260,9 @@ def read_run_json(run: Path) -> dict[str, Any]:
     """`run.json` of a run directory. Raises BadInputError when there is none or it is of another schema."""
     path = run / RUN_FILE
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        document = read_json(run, RUN_FILE)
+    except OSError:
         raise BadInputError([f"{path}: cannot be read; this is not a run directory"]) from None
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise StorqualError(f"{path}: not JSON ({problem}); the run directory is damaged") from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != RUN_SCHEMA:
         raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r}"])

@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import OddFileError, read_plain
 from storqual.base.text import visible_text
 from storqual.run.events import append_event_locked, iter_events
-from storqual.run.layout import ANNEX, EVENTS, file_digest, locked, sha256_of, write_bytes
+from storqual.run.files import file_digest, limit_of
+from storqual.run.layout import ANNEX, EVENTS, locked, sha256_of, write_bytes
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import is_name
 
 NOTES = "notes"
-_LARGEST = 64 << 20
 _MOST_TEXT = 10_000
 
 
@@ -80,15 +81,15 @@ def make_note(
             problems.append(f"{path}: this file name cannot be kept; it may have letters, digits, '_', '-' and '.'")
             continue
         try:
-            with path.open("rb") as file:
-                data = file.read(_LARGEST + 1)
+            data = read_plain(path, limit_of(f"{folder}/").most)
         except OSError as problem:
             problems.append(f"{path}: cannot be read ({problem.strerror})")
             continue
+        except OddFileError as problem:
+            problems.append(str(problem))
+            continue
         place = f"{folder}/{number:04d}-{path.name}"
-        if len(data) > _LARGEST:
-            problems.append(f"{path}: found more than {_LARGEST >> 20} MiB, expected a smaller attachment")
-        elif place in files:
+        if place in files:
             problems.append(f"{path}: another attachment has the same name; rename one of them")
         else:
             files[place] = data
@@ -125,6 +126,6 @@ def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
             problems.append(f"{EVENTS}: a note has an attachment that lies in no folder of notes")
         elif not path.is_file():
             problems.append(f"{one.path}: is missing, although a note says that it was attached")
-        elif file_digest(path) != one.sha256:
+        elif file_digest(run, one.path) != one.sha256:
             problems.append(f"{one.path}: is not what was attached")
     return problems

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.evidence import evidence_findings
-from storqual.run.layout import EVENTS, file_digest, locked
+from storqual.run.files import DAMAGE, damage_told, file_digest
+from storqual.run.layout import EVENTS, locked
 from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.recompute import SampleCheck
 from storqual.run.run import Run, read_run
-from storqual_core.kit.errors import StorqualError
 
 PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
 
@@ -20,7 +20,7 @@ PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jso
 def record_published(run: Path) -> None:
     """Append the digests of what was published, unless the chain has them. Raises BadInputError for a signed run."""
     with locked(run):
-        files = {name: file_digest(run / name) for name in PUBLISHED if (run / name).is_file()}
+        files = {name: file_digest(run, name) for name in PUBLISHED if (run / name).is_file()}
         said = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
         if said[-1:] != [files]:
             append_event_locked(run, "published", {"files": files})
@@ -39,8 +39,8 @@ def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
             *published_findings(run),
             *changed_attachments(path, read_notes(path)),
         ]
-    except (StorqualError, OSError, KeyError, TypeError, ValueError, AttributeError) as problem:
-        return [line.removeprefix(f"{path}/") for line in str(problem).splitlines()]
+    except DAMAGE as problem:
+        return damage_told(path, problem)
 
 
 def published_findings(run: Run) -> Iterator[str]:
@@ -51,5 +51,5 @@ def published_findings(run: Run) -> Iterator[str]:
         path = run.path / name
         if not path.is_file():
             yield f"{name}: is missing, although {EVENTS} says that it was published"
-        elif file_digest(path) != digest:
+        elif file_digest(run.path, name) != digest:
             yield f"{name}: is not what was published"

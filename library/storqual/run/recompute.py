@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import gc
-import gzip
 import hashlib
 import json
-import os
 import zlib
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +17,9 @@ import orjson
 from pydantic_core import from_json, to_json
 
 from storqual.base.child import Workers
+from storqual.base.files import OddFileError, OpenFolder, unpacked
 from storqual.run.collect import read_block, sample_problem
+from storqual.run.files import LIMITS, read_bytes
 from storqual.run.layout import RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
 from storqual_core.measure.derive import RECORD, SAMPLE_SCHEMA, derive, idle_of
@@ -36,10 +36,11 @@ RECORD_END = f".{RECORD}.gz"
 """How the name of a launch's record ends."""
 _BEGINS = f'{{"schema":"{SAMPLE_SCHEMA}",'.encode()
 _RAW_AT = b',"raw":['
-_PART = 1 << 14
+_UNPACKED = LIMITS[f"{RAW}/"]
+_CHUNK_BYTES = 4 << 20
 _AS_ONE = bytes.maketrans(b"0123456789:,[- \t\r\n", b"0" * 10 + b":" * 8)
 _LONG_NUMBER = b":" + b"0" * 20
-_UNDERIVABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError)
+_UNDERIVABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """What a record raises that is none, or whose numbers are larger than any launch has them."""
 _NULL = b"null"
 """What orjson, which is faster, writes for NaN and infinity too; `to_json` does not."""
@@ -61,6 +62,8 @@ class SampleCheck:
         self._last: dict[str, int] = {}
         self._seen = 0
         self._chunk: list[bytes] = []
+        self._chunk_bytes = 0
+        self._raw = _raw(run)
         self._asked: deque[Future[list[str]]] = deque()
         self._pool: Workers | None = None
 
@@ -115,7 +118,7 @@ class SampleCheck:
         """Hold a sample to its raw files: now, or in a process beside this one where there are many."""
         self._seen += 1
         if self._seen <= _FEW:
-            if not is_made_again(str(self._run), self._name, line):
+            if not (self._raw and is_made_again(self._raw, self._name, line)):
                 self._told([evidence_problem(self._run, self._name, sample)])
             return
         if self._pool is None:
@@ -123,14 +126,15 @@ class SampleCheck:
             self._pool = Workers(gc.disable)
         # as text: taking a parsed sample apart for another process costs more than parsing it there
         self._chunk.append(line)
-        if len(self._chunk) == _CHUNK:
+        self._chunk_bytes += len(line)
+        if len(self._chunk) == _CHUNK or self._chunk_bytes > _CHUNK_BYTES:
             self._send(self._pool)
 
     def _send(self, pool: Workers) -> None:
         while len(self._asked) >= _MOST_ASKED:
             self._told(self._asked.popleft().result())
         self._asked.append(pool.submit(_problems, self._run, self._name, self._chunk))
-        self._chunk = []
+        self._chunk, self._chunk_bytes = [], 0
 
     def finish(self) -> None:
         """Wait for what is looked at beside this process; call it when every sample was seen."""
@@ -148,11 +152,19 @@ class SampleCheck:
             self.tell(finding)
 
 
+def _raw(run: Path) -> OpenFolder | None:
+    """The folder of raw files, held open; None where there is none: each file is named as missing then."""
+    try:
+        return OpenFolder(run, RAW)
+    except OSError:
+        return None
+
+
 def _problems(run: Path, name: str, lines: Sequence[bytes]) -> list[str]:
     """What is wrong with some samples, in a process of its own."""
-    folder = str(run)
+    raw = _raw(run)
     # only what does not come out of its evidence as it stands there has to be parsed
-    left = (from_json(line, allow_inf_nan=False) for line in lines if not is_made_again(folder, name, line))
+    left = (from_json(line, allow_inf_nan=False) for line in lines if not (raw and is_made_again(raw, name, line)))
     return [told for one in left if (told := evidence_problem(run, name, one))]
 
 
@@ -174,8 +186,8 @@ class _LastIdle:
 _idle = _LastIdle()
 
 
-def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
-    """Whether this line of samples.jsonl comes out of its raw files in the run directory `folder`, byte for byte.
+def is_made_again(raw: OpenFolder, run_name: str, line: bytes) -> bool:
+    """Whether this line of samples.jsonl comes out of its raw files in the folder `raw`, byte for byte.
 
     The quick way: nearly all lines do, and one that is proven need not be parsed. False means only that it is not
     proven this way: `evidence_problem` then reads the files as the bench did, and says what is wrong.
@@ -191,10 +203,10 @@ def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
             path, sha256 = file["path"], file["sha256"]
             if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
                 return False
-            data = read_file(f"{folder}/{path}")
+            data = raw.read(path[len(RAW) + 1 :], _UNPACKED.most)
             if hashlib.sha256(data).hexdigest() != sha256:
                 return False
-            text = _unpacked(data)
+            text = _text(data)
             texts[path] = text.decode()
             if path.endswith(RECORD_END):
                 records.append(text)
@@ -203,7 +215,7 @@ def is_made_again(folder: str, run_name: str, line: bytes) -> bool:
         record = _record(records[0])
         dumped = to_json if _NULL in line else orjson.dumps
         return record["run"] == run_name and dumped({**derive(record, texts, _alone, _idle), "raw": files}) == line
-    except (OSError, EOFError, zlib.error, *_UNDERIVABLE):
+    except (OSError, EOFError, zlib.error, OddFileError, *_UNDERIVABLE):
         return False
 
 
@@ -243,29 +255,11 @@ def _strictly(text: str) -> Any:  # noqa: ANN401 - whatever the text holds
     return value
 
 
-def read_file(path: str) -> bytes:
-    """A whole file by one opening; a file object, or a Path, costs as much again. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        part = os.read(handle, _PART)
-        # a file gives less than was asked for at its end only
-        if len(part) < _PART:
-            return part
-        parts = [part]
-        while len(part) == _PART:
-            part = os.read(handle, _PART)
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(handle)
-
-
-def _unpacked(data: bytes) -> bytes:
-    """What gzip packed as one member, as the product does. Raises EOFError for anything else, zlib.error as zlib."""
-    whole = zlib.decompressobj(wbits=31)
-    text = whole.decompress(data)
-    if not whole.eof or whole.unused_data:
-        raise EOFError("this is not one complete compressed file")
+def _text(data: bytes) -> bytes:
+    """A raw file unpacked. Raises EOFError for one that cannot be, or has more in it than fits in memory."""
+    text = unpacked(data, _UNPACKED.unpacked)
+    if len(text) > _CHUNK_BYTES and sum(map(text.count, (b":", b"[", b"{"))) > _UNPACKED.values:
+        raise EOFError(f"it has more than {_UNPACKED.values} values")
     return text
 
 
@@ -273,12 +267,11 @@ def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any]) -> str
     """Why the raw files of a sample are not there, or do not say what it says; empty when they do."""
     name = str(sample["id"])
     texts: dict[str, str] = {}
-    folder = str(run)
     for file in sample.get("raw") or ():
         path, sha256 = str(file["path"]), str(file["sha256"])
         if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
             return f"{SAMPLES}: found evidence named {path[:100]!r} with digest {sha256[:70]!r}"
-        data = read_raw(f"{folder}/{path}", path, sha256, unpack=True)
+        data = read_raw(run, path, sha256, unpack=True)
         if isinstance(data, str):
             return f"{data} (it is evidence of sample {name})"
         texts[path] = data.decode("utf-8", "replace")
@@ -303,20 +296,22 @@ def _not_made_again(run_name: str, sample: Mapping[str, Any], texts: Mapping[str
     return f"{SAMPLES}: sample {name}: {_differences(made, sample, wrong)}" if wrong else ""
 
 
-def read_raw(file: Path | str, path: str, sha256: str, *, unpack: bool) -> bytes | str:
+def read_raw(run: Path, path: str, sha256: str, *, unpack: bool) -> bytes | str:
     """The bytes of a piece of evidence, unpacked where that is asked; a sentence where its digest is another one."""
     try:
-        data = read_file(os.fspath(file))
+        data = read_bytes(run, path)
     except OSError as problem:
         return f"{path}: cannot be read ({problem.strerror})"
+    except OddFileError as problem:
+        return str(problem).removeprefix(f"{run}/")
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         return f"{path}: holds bytes of digest {found}"
     if not unpack:
         return b""
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as problem:
+        return _text(data)
+    except (EOFError, zlib.error) as problem:
         return f"{path}: cannot be unpacked ({problem})"
 
 

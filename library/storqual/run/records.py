@@ -358,6 +358,8 @@ class SuiteRef:
 
 TRIALS = "trials"
 """The source of checks that are counted from the records of trials and of foreign programs."""
+_MOST_SECONDS = 1_000_000
+"""Of a launch: more than eleven days."""
 _MOST = 1 << 63  # no counter, size or time of a launch reaches it: it is three centuries in nanoseconds
 
 
@@ -379,6 +381,8 @@ def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         if inner is None:
             _in_range(value, name, key)
         elif inner:
+            if len(inner) > _MOST_SECONDS:
+                raise ValueError(f"{name}.{key} has {len(inner)} values, more than any launch has")
             try:
                 widest = abs(max(inner)) + abs(min(inner))
             except TypeError:

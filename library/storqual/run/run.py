@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from storqual.base.files import OddFileError
 from storqual.run.closing import Period, periods_of
 from storqual.run.event_kinds import FINISHED
 from storqual.run.events import iter_checks, iter_events
-from storqual.run.layout import INPUTS, RUN_FILE, read_run_json, sha256_of
+from storqual.run.files import file_digest, open_file
+from storqual.run.layout import INPUTS, RUN_FILE, read_run_json
 from storqual.run.records import (
     Arm,
     Check,
@@ -45,7 +49,7 @@ class Run:
                 for name, arm in self.document["arms"].items()
             }
             self.benches: Mapping[str, Any] = dict(self.document["benches"])
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise StorqualError(
                 f"{path / 'run.json'}: the plan is not complete ({problem!r}); the run directory is damaged"
             ) from None
@@ -127,30 +131,36 @@ class Run:
     def input_file(self, name: str) -> Path:
         """The copy of an input in this directory: suite, gate, baseline, candidate, inventory, history.
 
-        Raises BadInputError when the run was planned without it, or names a place outside of `inputs/`.
+        Raises BadInputError when the run was planned without it, or its file is no plain one in inputs/.
         """
         entry = (self.document.get("inputs") or {}).get(name)
         if entry is None:
             raise BadInputError([f"{self.path}: this run has no input {name!r} in this run"])
-        file = PurePosixPath(str(entry["file"]))
-        path = self.path / file
-        # never opened: what it holds would be quoted in the message about its first mistake
-        outside = file.parts[:1] != (INPUTS,) or len(file.parts) < 2 or ".." in file.parts
-        if outside or path.is_symlink() or path.parent.is_symlink():
-            told = f"inputs.{name}.file is no file in {INPUTS}/ of this run, so it is not read"
-            raise BadInputError([f"{self.path / RUN_FILE}: {told}"])
-        return path
+        return self._input(name, str(entry["file"]))
+
+    def _input(self, name: str, file: str) -> Path:
+        """An input by its file; one that lies elsewhere is never opened: a message would quote what it holds."""
+        odd = ""
+        try:
+            if file.startswith(f"{INPUTS}/"):
+                with suppress(FileNotFoundError):
+                    os.close(open_file(self.path, file))
+                return self.path / file
+        except OddFileError as problem:
+            odd = f" ({problem})"
+        told = f"inputs.{name}.file is no file in {INPUTS}/ of this run, so it is not read{odd}"
+        raise BadInputError([f"{self.path / RUN_FILE}: {told}"])
 
     def verify_inputs(self) -> list[str]:
         """Problems with the copies in inputs/: each is missing or has another digest than at plan time."""
         problems = []
         for name, entry in (self.document.get("inputs") or {}).items():
             try:
-                path = self.input_file(name)
+                path = self._input(name, str(entry["file"]))
             except BadInputError as problem:
                 problems += problem.problems
                 continue
-            found = sha256_of(path.read_bytes()) if path.is_file() else "no file"
+            found = file_digest(self.path, str(entry["file"])) if path.is_file() else "no file"
             if found != entry["sha256"]:
                 problems.append(f"{path}: found {found}, expected the {name} as planned ({entry['sha256']})")
         return problems

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import defaultdict
@@ -12,7 +13,8 @@ from typing import Any
 
 from orjson import loads
 
-from storqual.run.layout import SAMPLES, complete_lines
+from storqual.run.files import open_file, read_lines
+from storqual.run.layout import SAMPLES
 from storqual.run.records import NAMES, STATUSES, Launch, RawFile, Sample
 from storqual_core.kit.errors import StorqualError
 
@@ -67,7 +69,7 @@ class PointIndex:
     """Where the lines of each point are: for readers that want the samples of a point at a time, many times."""
 
     def __init__(self, run: Path) -> None:
-        self._file = run / SAMPLES
+        self._run = run
         self._places: defaultdict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
         offset = 0
         for where, line in _lines(run):
@@ -78,16 +80,16 @@ class PointIndex:
         """The samples at a point (bench, adapter, point) in the order they came in. Raises as `read_samples`."""
         places = self._places.get(key, [])
         if places:
-            with self._file.open("rb") as file:
+            with os.fdopen(open_file(self._run, SAMPLES), "rb") as file:
                 for offset, length in places:
                     file.seek(offset)
-                    yield _sample(f"{self._file} at byte {offset}", file.read(length))
+                    yield _sample(f"{self._run / SAMPLES} at byte {offset}", file.read(length))
 
 
 def _lines(run: Path) -> Iterator[tuple[str, bytes]]:
     """Whole lines with their place in the file."""
     file = run / SAMPLES
-    for number, line in complete_lines(file):
+    for number, line in read_lines(run, SAMPLES):
         yield f"{file}:{number}", line
 
 
@@ -102,7 +104,7 @@ def _sample(where: str, line: bytes, look: Look | None = None) -> Sample:
         # NaN and infinity are no JSON: other people's parsers refuse them, and so does this one
         parsed = loads(line)
         sample = Sample.from_json(parsed)
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
         raise StorqualError(f"{where}: this is not a sample ({problem}); the run directory is damaged") from None
     if look is not None:
         look(line, parsed)

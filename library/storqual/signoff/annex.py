@@ -7,7 +7,6 @@ of its own. `annex/index.html` shows the notes; it is made from them and is evid
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.run import is_signed, read_run, sha256_of, write_bytes
+from storqual.run.files import DAMAGE, file_digest, parse_line, read_bytes
 from storqual.run.layout import ANNEX, MANIFEST, dump_json, locked
 from storqual.run.notes import Note, changed_attachments, make_note
 from storqual.signoff.envelope import load_private_key, open_envelope, public_line, read_payload, seal
@@ -79,7 +79,7 @@ def _add(request: NoteRequest) -> AnnexNote:
     number = len(list((run.path / NOTES).glob("*.json"))) + 1
     note, files = make_note(request.text, who.name, request.links, request.attached, folder=NOTES, number=number)
     note = replace(note, at=now.isoformat(timespec="seconds").replace("+00:00", "Z"))
-    statement = _statement(run.name, who.id, note, manifest=sha256_of((run.path / MANIFEST).read_bytes()))
+    statement = _statement(run.name, who.id, note, manifest=file_digest(run.path, MANIFEST))
     for place, data in files.items():
         write_bytes(run.path / place, data)
     file = f"{NOTES}/{number:04d}.json"
@@ -106,7 +106,7 @@ def annex_notes(path: Path, keys: Mapping[str, TrustedKey], moment: datetime) ->
     `keys` are trusted, by fingerprint. Raises OSError.
     """
     manifest = path / MANIFEST
-    data = manifest.read_bytes() if manifest.is_file() else b""
+    data = read_bytes(path, MANIFEST) if manifest.is_file() else b""
     files = sorted((path / NOTES).glob("*.json"))
     return tuple(_checked(path, file, data, keys, moment) for file in files)
 
@@ -115,8 +115,8 @@ def _checked(path: Path, file: Path, manifest: bytes, keys: Mapping[str, Trusted
     name = file.relative_to(path).as_posix()
     note = Note("", "", "", (), ())
     try:
-        data = file.read_bytes()
-        statement = json.loads(read_payload(data))
+        data = read_bytes(path, name)
+        statement = parse_line(read_payload(data), name)
         predicate = statement["predicate"]
         note = Note.from_fields(predicate, str(predicate["at"]))
         key = keys.get(str(predicate["key"]))
@@ -124,11 +124,11 @@ def _checked(path: Path, file: Path, manifest: bytes, keys: Mapping[str, Trusted
             return AnnexNote(name, note, f"it is signed with the key {predicate['key']}, which is not trusted")
         payload = open_envelope(data, key)
         problem = _problem(statement, note, key, moment)
-        run = str(json.loads(manifest)["run"]) if manifest else ""
+        run = str(parse_line(manifest, MANIFEST)["run"]) if manifest else ""
         if payload != _statement(run, key.id, note, manifest=sha256_of(manifest)):
             problem = problem or "it is about another manifest or other attachments, or has a field that no note has"
         return AnnexNote(name, note, problem or "; ".join(changed_attachments(path, [note])))
-    except (KeyError, TypeError, ValueError, AttributeError) as broken:
+    except DAMAGE as broken:
         return AnnexNote(name, note, f"it is not a signed note ({broken})")
 
 

@@ -17,6 +17,8 @@ from storqual.report.criterion import read_criteria
 from storqual.report.export.cases import is_accepted, named_cases, worst_of
 from storqual.report.export.ocp import end_of, told_of
 from storqual.run import Run
+from storqual.run.files import DAMAGE, limit_of, parse_line, read_object, read_text
+from storqual_core.kit.errors import StorqualError
 
 JUNIT = "junit.xml"
 OCP = "ocp.jsonl"
@@ -33,19 +35,23 @@ def export_findings(run: Run) -> Iterator[str]:
         if not (run.path / name).is_file():
             continue
         try:
-            verdict = json.loads((run.path / "verdict.json").read_bytes())
-            found = compare(run, verdict, (run.path / name).read_bytes())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError) as problem:
+            verdict = read_object(run.path, "verdict.json")
+            found = compare(run, verdict, read_text(run.path, name))
+        except StorqualError as problem:
+            found = f"cannot be compared with the verdict ({problem})"
+        except (*DAMAGE, SyntaxError) as problem:
             found = f"cannot be compared with the verdict ({problem!r})"
         if found:
             yield f"{name}: {found}"
 
 
-def _junit_difference(_run: Run, verdict: Mapping[str, Any], data: bytes) -> str:
+def _junit_difference(_run: Run, verdict: Mapping[str, Any], data: str) -> str:
     """The first case that is not as its criteria ended."""
-    if b"<!DOCTYPE" in data:
+    if "<!DOCTYPE" in data:
         # entities are text that grows when it is read; pytest writes none
         return "has a document type, which no log of a run has"
+    if data.count("<") > limit_of(JUNIT).values:
+        return "has more elements than any log of a run"
     expected = [(_plain(name), *_end(members)) for name, members in named_cases(verdict["criteria"])]
     document = ElementTree.fromstring(data)  # noqa: S314 - without a document type it has no entities
     found = [_case(one) for one in document.iter("testcase")]
@@ -90,12 +96,12 @@ def _counts_difference(document: ElementTree.Element, ends: Counter[str], cases:
     return ""
 
 
-def _ocp_difference(run: Run, verdict: Mapping[str, Any], data: bytes) -> str:
+def _ocp_difference(run: Run, verdict: Mapping[str, Any], data: str) -> str:
     """The first diagnosis, or the end, that is not the verdict's."""
     steps: dict[str, str] = {}
     found: Counter[tuple[str, str, str]] = Counter()
     ends = []
-    for line in map(json.loads, data.splitlines()):
+    for line in (parse_line(one, OCP) for one in data.encode().splitlines()):
         step, whole = line.get("testStepArtifact") or {}, line.get("testRunArtifact") or {}
         if "testStepStart" in step:
             steps[step["testStepId"]] = step["testStepStart"]["name"]

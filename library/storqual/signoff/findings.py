@@ -10,6 +10,7 @@ from pathlib import Path
 
 from storqual.robustness.follows import trial_findings
 from storqual.run import Run, read_run, sha256_of
+from storqual.run.files import DAMAGE, damage_told, read_bytes, read_text
 from storqual.run.layout import MANIFEST
 from storqual.run.published import run_findings
 from storqual.signoff.beside import Named, named_signatures
@@ -17,13 +18,6 @@ from storqual.signoff.exports import export_findings
 from storqual.signoff.judgement import JudgedAgain
 from storqual.signoff.manifest import Listing, Manifest, look, manifest_differences, parse_manifest
 from storqual.signoff.statement import kinds_of
-from storqual_core.kit.errors import StorqualError
-
-_DAMAGE = (
-    *(StorqualError, OSError, KeyError, TypeError, ValueError, AttributeError, IndexError),
-    *(ArithmeticError, RecursionError, MemoryError),
-)
-"""What a file of a run raises that is not what its name says."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +55,8 @@ def examine(folder: Path) -> Examined:
             judged = JudgedAgain(run)
             problems += _of_run(run, judged)
             problems += [] if problems else judged.differences("verdict.json")
-        except _DAMAGE as problem:
-            problems += _lines(folder, problem)
+        except DAMAGE as problem:
+            problems += damage_told(folder, problem)
     found = tuple(_relative(folder, line) for line in dict.fromkeys(problems))
     return Examined(folder, listing, digest, manifest, tuple(named), run, judged, found)
 
@@ -93,11 +87,11 @@ def release_findings(examined: Examined, signed: Iterable[tuple[str, str, date]]
                 found.append(f"{path}: as of {day}, when it was signed, the files give {verdict['outcome']}")
         report = again.run.path / "report.html"
         if report.is_file():
-            page = report.read_bytes()
-            if not any(digest.encode() in page for _, digest, _ in signed):
+            page = read_text(again.run.path, report.name)
+            if not any(digest in page for _, digest, _ in signed):
                 found.append("report.html: this report is of another verdict than the one that is signed")
-    except _DAMAGE as problem:
-        found += _lines(again.run.path, problem)
+    except DAMAGE as problem:
+        found += damage_told(again.run.path, problem)
     return [_relative(again.run.path, line) for line in dict.fromkeys(found)]
 
 
@@ -108,7 +102,10 @@ def _manifest(folder: Path, listing: Listing) -> tuple[str, Manifest | None, lis
         return "", None, odd
     if MANIFEST not in listing.signatures:
         return "", None, [*odd, *([] if MANIFEST in listing.odd else [f"{MANIFEST}: is missing"])]
-    data = (folder / MANIFEST).read_bytes()
+    try:
+        data = read_bytes(folder, MANIFEST)
+    except DAMAGE as problem:
+        return "", None, [*odd, *damage_told(folder, problem)]
     try:
         manifest = parse_manifest(data)
     except ValueError as problem:
@@ -122,14 +119,9 @@ def _run(folder: Path) -> tuple[Run | None, list[str]]:
         run = read_run(folder)
         # what is asked of it later is there
         _ = run.arms["candidate"].drop, kinds_of(run)
-    except _DAMAGE as problem:
-        return None, _lines(folder, problem)
+    except DAMAGE as problem:
+        return None, damage_told(folder, problem)
     return run, []
-
-
-def _lines(folder: Path, problem: BaseException) -> list[str]:
-    text = str(problem) if isinstance(problem, StorqualError) else f"the run cannot be read ({problem!r})"
-    return [_relative(folder, line) for line in text.splitlines()]
 
 
 def _relative(folder: Path, line: str) -> str:

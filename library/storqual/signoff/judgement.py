@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual import __version__
+from storqual.base.files import OddFileError
 from storqual.inputs import WAIVERS, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.judge.asked import asked_of, metrics_of
@@ -19,6 +19,7 @@ from storqual.judge.entry import Entry
 from storqual.judge.outcome import apply_waivers
 from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.run import Run, sha256_of
+from storqual.run.files import DAMAGE, parse_line, read_bytes
 from storqual.run.measurements import measurements
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -103,22 +104,24 @@ def acceptable_judgement(again: JudgedAgain, waivers: Path | None, now: datetime
         path = written.relative_to(run.path).as_posix()
     else:
         _refuse(run, current, _waivers_of(run, path, read_judgement(run, path)), now)
-    data = (run.path / path).read_bytes()
-    return Judgement(json.loads(data), path, sha256_of(data))
+    data = read_bytes(run.path, path)
+    return Judgement(parse_line(data, path), path, sha256_of(data))
 
 
 def read_judgement(run: Run, path: str) -> dict[str, Any]:
     """The judgement in a file of a run, not yet believed. Raises BadInputError for a file that holds none."""
     file = run.path / path
     try:
-        verdict = json.loads(file.read_bytes())
+        verdict = parse_line(read_bytes(run.path, path), path)
         complete = {"outcome", "exit_code"} <= verdict.keys() and all(entry.keys() for entry in verdict["criteria"])
         complete = complete and isinstance(verdict["inputs"], dict)
         complete = complete and datetime.fromisoformat(verdict["as_of"]).tzinfo is not None
     except FileNotFoundError:
         remedy = f"judge it first: storqual publish {run.path}"
         raise BadInputError([f"{file}: this run has no verdict; {remedy}"]) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except OddFileError as problem:
+        raise BadInputError([str(problem)]) from None
+    except DAMAGE:
         complete = False
     if not complete:
         raise BadInputError([f"{file}: this file holds no verdict of `storqual judge`"])

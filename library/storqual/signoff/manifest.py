@@ -8,7 +8,6 @@ name, write permission for everybody) or makes it more than a file is refused, w
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -18,6 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import OddFileError, digest_of, size_problem
+from storqual.run.files import open_file, read_bytes, walk
 from storqual.run.layout import ANNEX, dump_json, sha256_of
 from storqual_core.kit.errors import BadInputError
 
@@ -39,14 +40,13 @@ class Entry:
 
     @classmethod
     def of(cls, run: Path, path: str) -> Entry:
-        """The entry of a file as it is now. Raises OSError."""
-        # what took the place of a file since it was looked at is not followed and does not block
-        handle = os.open(run / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.tell()
-            executable = bool(os.fstat(file.fileno()).st_mode & 0o111) or None
-        return cls(path, size, digest, _sorted_digest(run / path) if path.endswith(_LINES) else None, executable)
+        """The entry of a file as it is now. Raises OSError, OddFileError."""
+        handle = open_file(run, path)
+        status = os.fstat(handle)
+        digest = digest_of(handle, status.st_size, path)
+        executable = bool(status.st_mode & 0o111) or None
+        lines = _sorted_digest(run, path) if path.endswith(_LINES) else None
+        return cls(path, status.st_size, digest, lines, executable)
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Entry:
@@ -61,9 +61,9 @@ class Entry:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def _sorted_digest(path: Path) -> str:
+def _sorted_digest(run: Path, path: str) -> str:
     """What stays the same when lines only change places."""
-    return sha256_of(b"\n".join(sorted(path.read_bytes().split(b"\n"))))
+    return sha256_of(b"\n".join(sorted(read_bytes(run, path).split(b"\n"))))
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ def look(run: Path) -> Listing:
     for path in plain:
         try:
             entry = Entry.of(run, path)
-        except OSError as problem:
-            listing.odd[path] = f"cannot be read ({problem.strerror})"
+        except (OSError, OddFileError) as problem:
+            listing.odd[path] = f"cannot be read ({getattr(problem, 'strerror', problem)})"
             continue
         if path.startswith(f"{ANNEX}/"):
             listing.annex[path] = entry
@@ -135,34 +135,29 @@ def look(run: Path) -> Listing:
 def _plain_files(run: Path, listing: Listing) -> list[str]:
     """Put folders and what is odd below `run` into `listing`; links are not gone into. The paths of plain files."""
     found: list[str] = []
-    left = [""]
-    while left:
-        folder = left.pop()
-        try:
-            entries = sorted(os.scandir(run / folder), key=lambda entry: entry.name)
-        except OSError as problem:
-            if not folder:
-                raise
-            listing.odd[folder.rstrip("/")] = f"cannot be read ({problem.strerror})"
-            continue
-        for entry in entries:
-            path = f"{folder}{entry.name}"
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError as problem:
-                listing.odd[path] = f"cannot be read ({problem.strerror})"
-                continue
+    annex = 0
+    try:
+        for seen in walk(run):
+            path, status = seen.path, seen.status
             listing.stamps[path] = _stamp(status)
-            inside = stat.S_ISDIR(status.st_mode)
-            odd = oddity(status) or _odd_name(path, status)
+            in_annex = path.partition("/")[0] == ANNEX
+            odd = seen.odd or oddity(status) or _odd_name(path, status)
+            annex += status.st_size if in_annex else 0
             if odd:
                 listing.odd[path] = odd
-            elif not inside:
+            elif not seen.folder:
                 found.append(path)
-            elif path.partition("/")[0] != ANNEX:
+            elif not in_annex:
                 listing.folders.append(path)
-            left += [f"{path}/"] if inside else []
-    return found
+    except OSError as problem:
+        if problem.filename in (None, str(run)):
+            raise
+        listing.odd[os.path.relpath(problem.filename, run)] = f"cannot be read ({problem.strerror})"
+    except OddFileError as problem:
+        listing.odd["."] = str(problem)
+    if annex > _LARGEST_ANNEX:
+        listing.odd[ANNEX] = size_problem(annex, _LARGEST_ANNEX)
+    return [path for path in sorted(found) if annex <= _LARGEST_ANNEX or not path.startswith(f"{ANNEX}/")]
 
 
 def _is_of_sign_off(path: str) -> bool:
@@ -184,18 +179,15 @@ def _stamp(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mode, status.st_size
 
 
+_LARGEST_ANNEX = 2 << 30
+"""Bytes: thirty notes with the largest attachments."""
 _SPECIAL_RIGHTS = stat.S_ISUID | stat.S_ISGID
 _FOR_ANYBODY = "can be written by anyone"
 
 
 def oddity(status: os.stat_result) -> str:
-    """Why something (not followed) is no plain file or folder that is its owner's alone; empty when it is."""
-    folder = stat.S_ISDIR(status.st_mode)
-    if not folder and not stat.S_ISREG(status.st_mode):
-        return "is a link or a special file"
-    if not folder and status.st_nlink > 1:
-        return "is a hard link: it has another name, through which it can be changed"
-    if not folder and status.st_mode & _SPECIAL_RIGHTS:
+    """Why a plain file or folder is not its owner's alone; empty when it is."""
+    if not stat.S_ISDIR(status.st_mode) and status.st_mode & _SPECIAL_RIGHTS:
         return "runs with the rights of its owner or group (setuid or setgid)"
     return _FOR_ANYBODY if status.st_mode & stat.S_IWOTH else ""
 

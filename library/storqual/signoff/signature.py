@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ from typing import Any
 
 from storqual.inputs.policy import TrustedKey
 from storqual.run import Run, sha256_of
+from storqual.run.files import DAMAGE, parse_line, read_bytes
 from storqual.run.layout import ANNEX, MANIFEST
 from storqual.signoff.beside import Named, named_signatures, signature_names
 from storqual.signoff.envelope import check_ssh_signature, open_envelope, read_payload
 from storqual.signoff.statement import parse_statement, statement_difference
-from storqual_core.kit.errors import StorqualError
 
 _RELEASABLE = ("PASS", "MARGINAL")
 _JUDGEMENT = re.compile(rf"verdict\.json\Z|({ANNEX}/)?judgements/[0-9a-f]{{16}}/verdict\.json\Z")
@@ -62,9 +61,9 @@ def signatures_told(path: Path) -> list[str]:
     lines = []
     for named in named_signatures(signature_names(path))[0]:
         try:
-            data = (path / named.file).read_bytes()
+            data = read_bytes(path, named.file)
             said = parse_statement(read_payload(data) if named.detached is None else data)
-        except (OSError, ValueError, KeyError, TypeError):
+        except DAMAGE:
             lines.append(f"{named.file} cannot be read")
             continue
         signer = said["signer"]
@@ -85,7 +84,7 @@ def check_signature(
     waivers: tuple[Mapping[str, Any], ...] = ()
     judgement = ("", "", date.min)
     try:
-        data = (path / named.file).read_bytes()
+        data = read_bytes(path, named.file)
         said = parse_statement(read_payload(data) if named.detached is None else data)
         signer, outcome = said["signer"], said["outcome"]
         role, name, key, signed_at = signer.role, signer.name, signer.key, signer.signed_at
@@ -93,14 +92,14 @@ def check_signature(
         if named.detached is None:
             open_envelope(data, trusted)
         else:
-            _check_detached(data, path / named.detached, trusted)
+            _check_detached(data, path, named.detached, trusted)
         # from here on the statement is what this person said
         waivers = tuple(said["waivers"])
         problem = _of_signer(said, named, trusted, moment) or _of_run(said, path, digest=digest, run=run)
         problem = problem or _expired_waiver(waivers, moment.date())
         named_by = said["judgement"]
         judgement = (named_by["path"], named_by["sha256"], datetime.fromisoformat(signed_at).astimezone(UTC).date())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, StorqualError) as broken:
+    except DAMAGE as broken:
         problem = str(broken)
     return Checked(Signature(named.file, role, name, key, signed_at, outcome, problem), waivers, judgement)
 
@@ -113,12 +112,12 @@ def _trusted(keys: Mapping[str, TrustedKey], name: str) -> TrustedKey:
     return found
 
 
-def _check_detached(statement: bytes, file: Path, key: TrustedKey) -> None:
+def _check_detached(statement: bytes, path: Path, name: str, key: TrustedKey) -> None:
     """Raise ValueError, naming the signature's own file, when it is not one of `key` over `statement`."""
     try:
-        check_ssh_signature(statement, file.read_bytes(), key)
+        check_ssh_signature(statement, read_bytes(path, name), key)
     except ValueError as problem:
-        raise ValueError(f"{problem} (its signature is {file.name})") from None
+        raise ValueError(f"{problem} (its signature is {name})") from None
 
 
 def _of_signer(said: Mapping[str, Any], named: Named, key: TrustedKey, moment: datetime) -> str:
@@ -151,10 +150,10 @@ def _of_run(said: Mapping[str, Any], path: Path, *, digest: str, run: Run | None
     file = path / judgement["path"]
     if not file.is_file():
         return f"the judgement that it is about is missing: {judgement['path']}"
-    data = file.read_bytes()
+    data = read_bytes(path, judgement["path"])
     if sha256_of(data) != judgement["sha256"]:
         return f"the judgement that it is about was changed: {judgement['path']}"
-    verdict = json.loads(data)
+    verdict = parse_line(data, judgement["path"])
     if said["outcome"] not in _RELEASABLE or verdict["exit_code"] != 0:
         return f"it says {said['outcome']}, and the judgement says {verdict['outcome']}, which is not a release"
     differs = "" if run is None else statement_difference(said, run, verdict)

@@ -14,7 +14,8 @@ from typing import Any
 
 from storqual.run.event_kinds import FINISHED
 from storqual.run.events import append_event, iter_events
-from storqual.run.layout import BLOCKS, SAMPLES, complete_lines, read_run_json, sha256_of
+from storqual.run.files import read_lines
+from storqual.run.layout import BLOCKS, SAMPLES, read_run_json, sha256_of
 from storqual.run.records import Event
 from storqual.witness.places import tell
 from storqual_core.kit.errors import StorqualError
@@ -60,7 +61,7 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
     the bench's stream by digest, and of its event; of an end and of a publication it is of their event.
     """
     samples: dict[str, hashlib._Hash] = {}
-    for _, line in complete_lines(run / SAMPLES):
+    for _, line in read_lines(run, SAMPLES):
         match = _STORED_ID.match(line)
         name = match.group(1).decode("utf-8", "replace") if match else ""
         samples.setdefault(name, hashlib.sha256()).update(line + b"\n")
@@ -86,8 +87,8 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
 
 
 def _file_digest(run: Path, event: Event, name: str) -> str:
-    file = run / _FOLDERS[event.kind] / f"{name}.json"
-    return sha256_of(file.read_bytes()) if "/" not in name and file.is_file() else "none"
+    file = f"{_FOLDERS[event.kind]}/{name}.json"
+    return file_digest(run, file) if "/" not in name and (run / file).is_file() else "none"
 
 
 def notify_witness(run: Path, bench: str | None = None) -> list[str]:

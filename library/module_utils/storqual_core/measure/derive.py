@@ -237,7 +237,7 @@ def per_second(
     fio never logs the interval that is open when a job ends, and jobs that end together often differ in whether that
     is so. What the log of a job does not hold is known exactly: the I/Os of its whole run (`jobs_ios`, one number
     per log) less those logged, over the time that is left, when that is half a second or more for all jobs. Empty
-    when the logs cannot tell: another number of logs than jobs, or nothing in one of them.
+    when the logs cannot tell: another number of logs than jobs, nothing in one of them, or a run that no job has.
     """
     if len(logs) != len(jobs_ios) or interval_ms <= 0:
         return []
@@ -248,7 +248,10 @@ def per_second(
     silent = not count or any(ios and not one.values for one, ios in zip(logged, ios_of))
     if silent and runtime_ms >= 1.5 * interval_ms:
         return []
-    series = [0.0] * (count + (max(int(left_ms // interval_ms), 1) if left_ms >= _LEAST_REST_MS else 0))
+    count += max(int(left_ms // interval_ms), 1) if left_ms >= _LEAST_REST_MS else 0
+    if count > _MOST_INTERVALS:
+        return []
+    series = [0.0] * count
     for one, ios in zip(logged, ios_of):
         for number, value in one.values.items():
             series[number - 1] += value

@@ -13,8 +13,9 @@ from storqual.report.material import Material
 from storqual.report.parts.arms import flatten
 from storqual.report.view import Cell, ChartTable, Digest, KeyValue
 from storqual.robustness.store import has_trials
-from storqual.run import sha256_of
 from storqual.run.event_kinds import FINISHED
+from storqual.run.files import file_digest
+from storqual.run.layout import BLOCKS
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _blocks(material: Material) -> ChartTable:
         if event.kind != "block_finished":
             continue
         block = event.text("block")
-        file = material.run.path / "blocks" / f"{block}.json"
+        file = f"{BLOCKS}/{block}.json"
         log = event.fields.get("kernel_log") or {}
         rows.append(
             (
@@ -101,7 +102,7 @@ def _blocks(material: Material) -> ChartTable:
                 str(event.bench or ""),
                 event.text("session"),
                 event.text("outcome") or "done",
-                sha256_of(file.read_bytes()) if file.is_file() else DASH,
+                file_digest(material.run.path, file) if (material.run.path / file).is_file() else DASH,
                 str(log.get("sha256") or DASH),
             )
         )

@@ -7,7 +7,6 @@ record is reached, the limit is not known, and the shares are told.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -18,6 +17,8 @@ from storqual.plan.points import points_of
 from storqual.report.figures import Figure, count, percent, quantity
 from storqual.report.material import Material
 from storqual.report.view import Cell, Phrase
+from storqual.run.files import read_object
+from storqual.run.layout import INPUTS
 from storqual.run.measurements import PointData, PointKey
 from storqual.study.demand import NEAR
 from storqual_core.kit.errors import BadInputError
@@ -191,7 +192,7 @@ def _paces(material: Material) -> dict[str, dict[str, Mapping[str, Any]]]:
     A candidate that changes a limit has its own.
     """
     try:
-        inventory = json.loads(material.run.input_file("inventory").read_bytes())
+        inventory = read_object(material.run.path, f"{INPUTS}/{material.run.input_file('inventory').name}")
     except (BadInputError, OSError, ValueError):
         return {}
     found: dict[str, dict[str, Mapping[str, Any]]] = {}

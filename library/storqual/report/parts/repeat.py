@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from typing import Any
 
 from storqual.report.material import Material
 from storqual.report.parts.appendix import measure_again
+from storqual.run.files import read_object
+from storqual.run.layout import BLOCKS
 from storqual.run.measurements import PointKey
 from storqual_core.measure.copy_program import copy_argv
 from storqual_core.measure.fio_job import COPIES, FioAsk, FioTarget, build_argv, launch_seed, read_ask
@@ -31,8 +32,8 @@ class Repeat:
 def repeats_of(material: Material) -> dict[PointKey, Repeat]:
     """By point; the job is that of the point's first launch in the first batch file that has one."""
     jobs: dict[PointKey, str] = {}
-    for file in sorted((material.run.path / "blocks").glob("*.json")):
-        block = json.loads(file.read_text(encoding="utf-8"))
+    for file in sorted((material.run.path / BLOCKS).glob("*.json")):
+        block = read_object(material.run.path, f"{BLOCKS}/{file.name}")
         targets = block.get("targets") or {}
         for launch in block.get("launches") or ():
             key = (str(block.get("bench")), str(launch.get("adapter")), str(launch.get("point")))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +15,10 @@ from typing import Any
 from storqual.judge.earlier import readings_of
 from storqual.report.criterion import Criterion, read_criteria
 from storqual.run import read_run, read_run_json
+from storqual.run.files import read_object
 from storqual.run.measurements import reference_launches
 from storqual.statistics.control import Control, individuals
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import BadInputError
 
 NOT_JUDGED = "NOT JUDGED"
 
@@ -103,16 +103,7 @@ def _runs_at(place: Path) -> Iterator[Path]:
 
 
 def _verdict(path: Path) -> Mapping[str, Any]:
-    file = path / "verdict.json"
-    if not file.is_file():
-        return {}
-    try:
-        verdict = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as problem:
-        raise StorqualError(f"{file}: found no JSON ({problem})") from None
-    if not isinstance(verdict, dict):
-        raise StorqualError(f"{file}: found {type(verdict).__name__}, expected an object")
-    return verdict
+    return read_object(path, "verdict.json") if (path / "verdict.json").is_file() else {}
 
 
 _METRIC = "iops"

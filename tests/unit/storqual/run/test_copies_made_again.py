@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic_core import to_json
 
+from storqual.base.files import OpenFolder
 from storqual.run.recompute import evidence_problem, is_made_again
 from storqual_core.measure.targets import HeldTargets
 from tests.support.fake_fio import launch
@@ -33,8 +34,8 @@ def test_a_sample_of_a_copy_program_is_made_again_and_a_changed_one_is_found(pro
     for path, data in line["artifacts"].items():
         (tmp_path / path).write_bytes(base64.b64decode(data))
     assert sample["status"] == "ok"
-    assert is_made_again(str(tmp_path), block.run, to_json(sample))
+    assert is_made_again(OpenFolder(tmp_path, "raw"), block.run, to_json(sample))
     assert evidence_problem(tmp_path, block.run, sample) == ""
     sample["primitives"]["read_ios"] += 1
-    assert not is_made_again(str(tmp_path), block.run, to_json(sample))
+    assert not is_made_again(OpenFolder(tmp_path, "raw"), block.run, to_json(sample))
     assert "read_ios" in evidence_problem(tmp_path, block.run, sample)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from storqual.base.files import OpenFolder
 from storqual.run import read_run, recompute, sha256_of
 from storqual.run.closing import close_run
 from storqual.run.evidence import evidence_findings
@@ -64,11 +65,12 @@ def measured(tmp_path: Path) -> Path:
 def test_a_line_that_follows_from_its_raw_files_is_proven_the_fast_way(measured: Path) -> None:
     """Otherwise judging costs twice as much."""
     lines = (measured / "samples.jsonl").read_bytes().splitlines()
-    assert [is_made_again(str(measured), read_run(measured).name, line) for line in lines] == [True] * 16
+    raw, name = OpenFolder(measured, "raw"), read_run(measured).name
+    assert [is_made_again(raw, name, line) for line in lines] == [True] * 16
 
 
 def test_nothing_that_differs_is_proven_the_fast_way(measured: Path) -> None:
-    name, folder = read_run(measured).name, str(measured)
+    name, folder = read_run(measured).name, OpenFolder(measured, "raw")
     line = (measured / "samples.jsonl").read_bytes().splitlines()[0]
     first = json.loads(line)["raw"][0]
     assert not is_made_again(folder, "another", line)
@@ -100,7 +102,7 @@ def test_a_number_past_64_bits_in_a_record_is_read_the_slow_way_as_it_stands_the
     replaced(measured, record, f'"seed":{sample["seed"]}', f'"seed":{1 << 64}')
     for seed in (1 << 64, float(1 << 64)):
         line = dump_line({**sample, "seed": seed}).rstrip()
-        assert not is_made_again(str(measured), name, line)
+        assert not is_made_again(OpenFolder(measured, "raw"), name, line)
     assert not evidence_problem(measured, name, {**sample, "seed": 1 << 64})
 
 
@@ -117,7 +119,7 @@ def with_log(run: Path, log: str) -> dict[str, Any]:
 def test_a_number_that_no_launch_has_is_told_and_raises_nothing(measured: Path) -> None:
     name = read_run(measured).name
     sample = with_log(measured, f"1000, {'9' * 400}, 0, 4096\n")
-    assert not is_made_again(str(measured), name, dump_line(sample).rstrip())
+    assert not is_made_again(OpenFolder(measured, "raw"), name, dump_line(sample).rstrip())
     told = evidence_problem(measured, name, sample)
     assert "cannot be derived from its raw files (OverflowError" in told
 
@@ -131,7 +133,7 @@ def test_no_number_at_all_does_not_stand_for_an_infinite_one(measured: Path) -> 
     made = {**derive(record, texts), "raw": sample["raw"]}
     assert math.isinf(made["series"]["iops"][0])
     made["series"]["iops"] = [None if math.isinf(one) else one for one in made["series"]["iops"]]
-    assert not is_made_again(str(measured), name, dump_line(made).rstrip())
+    assert not is_made_again(OpenFolder(measured, "raw"), name, dump_line(made).rstrip())
     assert "found series" in evidence_problem(measured, name, made)
 
 
@@ -144,7 +146,7 @@ def test_a_key_that_stands_twice_in_the_raw_output_is_found(measured: Path) -> N
     before = output["path"]
     replaced(measured, output, *DOUBLED)
     replaced(measured, record, before, output["path"])
-    assert not is_made_again(str(measured), run.name, dump_line(sample).rstrip())
+    assert not is_made_again(OpenFolder(measured, "raw"), run.name, dump_line(sample).rstrip())
     found = evidence_problem(measured, run.name, sample)
     assert 'its raw files say "lost"' in found
 

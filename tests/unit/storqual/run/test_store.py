@@ -22,7 +22,8 @@ from storqual.run import (
     sha256_of,
     write_json,
 )
-from storqual.run.layout import append_lines, complete_lines
+from storqual.run.files import read_lines
+from storqual.run.layout import append_lines
 from storqual.run.records import Event
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_run import make_run
@@ -96,7 +97,7 @@ def test_only_whole_lines_are_kept(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"one\ntwo\n" + torn)
     append_lines(path, b"three\n")
-    assert list(complete_lines(path)) == [(1, b"one"), (2, b"two"), (3, b"three")]
+    assert list(read_lines(path.parent, path.name)) == [(1, b"one"), (2, b"two"), (3, b"three")]
 
 
 _OF_BATCH = {"bench": "b", "session": "s", "block": "s-b01"}

@@ -324,7 +324,7 @@ def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Perso
 
 def test_a_link_in_a_run_directory_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
     (run / "raw" / "elsewhere").symlink_to("/etc/hostname")
-    assert "is a link or a special file" in refusal(run, people[0], keys)
+    assert "raw/elsewhere: is a symbolic link" in refusal(run, people[0], keys)
 
 
 def test_a_report_of_another_verdict_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:

@@ -227,11 +227,11 @@ def test_another_name_or_other_rights_of_a_file_are_found(
 def test_links_in_the_annex_are_found(signed: Path, keys: Path, tmp_path: Path) -> None:
     (signed / "annex").mkdir()
     (signed / "annex" / "note.txt").symlink_to("/etc/hostname")
-    assert "annex/note.txt: is a link" in problems(signed, keys)
+    assert "annex/note.txt: is a symbolic link" in problems(signed, keys)
     (signed / "annex" / "note.txt").unlink()
     (signed / "annex").rmdir()
     (signed / "annex").symlink_to(tmp_path)
-    assert "annex: is a link" in problems(signed, keys)
+    assert "annex: is a symbolic link" in problems(signed, keys)
 
 
 def test_a_signature_without_what_it_signs_is_found(signed: Path, keys: Path) -> None:

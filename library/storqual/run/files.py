@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a run as every reader gets them: plain files, each kind with the size that it never honestly has.
+
+Whoever can write to a run directory can put anything there: a pipe that is waited for, a link to a device, a file of
+a terabyte, a small one that unpacks to it. Every reader of a run goes through here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from storqual.base.files import (
+    NoJsonError,
+    OddFileError,
+    Unpacking,
+    digest_of,
+    oddity_of,
+    open_below,
+    parse_json,
+    read_all,
+    size_problem,
+)
+from storqual.base.text import visible_text
+from storqual_core.kit.errors import StorqualError
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that files of one kind have: bytes, bytes of a line or once unpacked, values of JSON or XML.
+
+    `all_values` are those of all lines where readers keep them all.
+    `why` says why no honest file reaches it. What was measured is a run of 10,000 samples at 1,000 points.
+    """
+
+    most: int
+    why: str
+    line: int = MIB
+    unpacked: int = 32 * MIB
+    values: int = 1_000_000
+    all_values: int = 1 << 62
+
+
+_VERDICT = Limit(64 * MIB, "1,000 points have 2 MB in a verdict", values=2_000_000)
+_JUDGED_WITH = Limit(256 * KIB, "people write it by hand, and no more of it is read")
+_CHECKS = Limit(32 * MIB, "a check is one line of 300 bytes, and a bench has dozens", all_values=4_000_000)
+_NOTE = Limit(64 * MIB, "a larger attachment is refused when the note is written")
+_PAGE = Limit(32 * MIB, "a page of 40 points has 2 MB, and more points go to pages of their own")
+
+LIMITS = {
+    "run.json": Limit(32 * MIB, "a plan of 1,000 points has 300 KB", values=2_000_000),
+    "samples.jsonl": Limit(16 * GIB, "a sample has 3 to 30 KB, 100,000 of them 3 GB at most", line=8 * MIB),
+    "events.jsonl": Limit(128 * MIB, "10,000 batches leave 100 MB of events", 16 * MIB, all_values=4_000_000),
+    "checks.jsonl": _CHECKS,
+    "verdict.json": _VERDICT,
+    "waivers.yml": _JUDGED_WITH,
+    "report.html": _PAGE,
+    "junit.xml": Limit(32 * MIB, "1,000 points have 2 MB in 20,000 elements"),
+    "ocp.jsonl": Limit(128 * MIB, "1,000 points have 7 MB"),
+    "audit.json": Limit(128 * MIB, "1,000 points have 6 MB"),
+    "signoff.manifest.json": Limit(256 * MIB, "200,000 raw files have 50 MB", values=8_000_000),
+    "signoff.": Limit(4 * MIB, "a statement names its run and its waivers: some KB"),
+    "inputs/.json": Limit(16 * MIB, "the inventory of a bench has 10 KB, the noise of 1,000 points 200 KB"),
+    "inputs/.yml": _JUDGED_WITH,
+    "inputs/": Limit(4 * MIB, "a hand-written check has some KB, and is only copied"),
+    "blocks/": Limit(16 * MIB, "the 250 launches of a batch have 40 KB"),
+    "raw/": Limit(32 * MIB, "64 jobs with full histograms print 7 MB, which pack to 1 MB"),
+    "trials/.json": Limit(16 * MIB, "the record of a trial has some KB"),
+    "trials/": Limit(64 * MIB, "a minute at 10,000 I/Os a second packs to 5 MB", line=16 * MIB, unpacked=GIB // 2),
+    "external/.json": Limit(16 * MIB, "10,000 tests have 2 MB"),
+    "external/": Limit(64 * MIB, "a program that prints 10 MB packs to 1 MB", line=16 * MIB, unpacked=64 * MIB),
+    "judgements/verdict.json": _VERDICT,
+    "judgements/checks.jsonl": _CHECKS,
+    "judgements/": _JUDGED_WITH,
+    "notes/": _NOTE,
+    "annex/verdict.json": _VERDICT,
+    "annex/": _NOTE,
+    "report/": _PAGE,
+    "": Limit(GIB, "nothing reads it but to compare its digest"),
+}
+"""By the name of a file, or by its folder with the name or the end of the name of what lies in it."""
+DAMAGE = (
+    *(StorqualError, OSError, KeyError, TypeError, ValueError, AttributeError, IndexError),
+    *(ArithmeticError, RecursionError, MemoryError),
+)
+"""What reading a run raises whose files are not what they should be."""
+FOLDERS = ("inputs", "blocks", "raw", "trials", "external", "judgements", "annex", "notes", "report", "robot")
+_DEEPEST = 8
+"""Folders in folders: a judgement in the annex lies four deep."""
+_MOST_ENTRIES = 1_000_000
+"""Of a whole run: 100,000 samples have 200,000 raw files."""
+_MOST_TOLD = 20
+_SMALL = min(limit.most for limit in LIMITS.values())
+
+
+def limit_of(name: str) -> Limit:
+    """The limit of a file at `name` in a run directory."""
+    folder, _, inner = name.partition("/")
+    if not inner:
+        return LIMITS.get(name) or LIMITS["signoff." if name.startswith("signoff") else ""]
+    last = inner.rpartition("/")[2]
+    for key in (f"{folder}/{last}", f"{folder}/{os.path.splitext(last)[1]}", f"{folder}/"):  # noqa: PTH122 - one name
+        if key in LIMITS:
+            return LIMITS[key]
+    return LIMITS[""]
+
+
+def open_file(run: Path | str, name: str) -> int:
+    """The handle of a file of a run. Raises FileNotFoundError, and OddFileError for what is no file of its kind."""
+    return open_below(run, name, limit_of(name).most)
+
+
+def read_bytes(run: Path | str, name: str) -> bytes:
+    """A file of a run. Raises what `open_file` raises."""
+    most = limit_of(name).most
+    return read_all(open_below(run, name, most), most)
+
+
+def read_json(run: Path, name: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """A JSON file of a run. Raises what `open_file` raises, and NoJsonError, which names the file too."""
+    try:
+        return parse_json(read_bytes(run, name), limit_of(name).values)
+    except NoJsonError as problem:
+        raise NoJsonError(f"{run / name}: not JSON ({problem}); the run directory is damaged") from None
+
+
+def parse_line(line: bytes, name: str) -> Any:  # noqa: ANN401 - whatever the line holds
+    """A line of a file of a run. Raises NoJsonError."""
+    return parse_json(line, limit_of(name).values)
+
+
+def read_object(run: Path, name: str) -> dict[str, Any]:
+    """The same where it is an object. Raises NoJsonError for anything else."""
+    value = read_json(run, name)
+    if not isinstance(value, dict):
+        raise NoJsonError(f"{run / name}: found {type(value).__name__}, expected a JSON object")
+    return value
+
+
+def read_text(run: Path, name: str) -> str:
+    """A text in UTF-8 of a run. Raises what `open_file` raises, and OddFileError for one in another encoding."""
+    data = read_bytes(run, name)
+    if b"\0" in data:
+        raise OddFileError(f"{run / name}: holds NUL bytes, expected a text")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise OddFileError(f"{run / name}: is no text in UTF-8") from None
+
+
+def read_lines(run: Path, name: str) -> Iterator[tuple[int, bytes]]:
+    """Line numbers from 1 and lines without their end; a torn last line and a missing file yield nothing.
+
+    Raises OddFileError as `open_file`, and for a line that is too long.
+    """
+    try:
+        handle = open_file(run, name)
+    except FileNotFoundError:
+        return
+    limit = limit_of(name)
+    longest, values = limit.line, 0
+    with os.fdopen(handle, "rb") as file:
+        for number, line in enumerate(iter(partial(file.readline, longest + 1), b""), start=1):
+            if len(line) > longest:
+                raise OddFileError(f"{run / name}:{number}: this line has more than {longest} bytes")
+            values += line.count(b",")
+            if values > limit.all_values:
+                raise OddFileError(f"{run / name}:{number}: up to here there are more than {limit.all_values} values")
+            if line.endswith(b"\n"):
+                yield number, line[:-1]
+
+
+def read_packed_lines(data: bytes, name: str) -> Iterator[Any]:
+    """The values of the lines of packed JSON, one after the other: what it unpacks to may not fit in memory.
+
+    Raises OddFileError for one that cannot be unpacked or ends within a line, NoJsonError for a line that is no JSON.
+    """
+    limit = limit_of(name)
+    source = BufferedReader(Unpacking(data, limit.unpacked))
+    try:
+        while line := source.readline(limit.line):
+            if not line.endswith(b"\n"):
+                raise OddFileError(f"{name}: ends within a line, or has one of more than {limit.line} bytes")
+            yield parse_json(line, limit.values)
+    except (EOFError, zlib.error) as problem:
+        raise OddFileError(f"{name}: cannot be read ({problem})") from None
+
+
+def file_digest(run: Path, name: str, most: int | None = None) -> str:
+    """The SHA-256 of a file of a run, of at most `most` bytes. Raises what `open_file` raises."""
+    most = limit_of(name).most if most is None else most
+    return digest_of(open_below(run, name, most), most, f"{run / name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something below a run directory: its path there, what the kernel says of it, and why it is no file of a run."""
+
+    path: str
+    status: os.stat_result
+    odd: str
+
+    @property
+    def folder(self) -> bool:
+        """Whether it is a folder."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+
+def look_at(run: Path, path: str) -> Entry:
+    """What lies at a path below a run directory. Raises OSError."""
+    return Entry(path, status := (run / path).lstat(), _odd(path, status))
+
+
+def walk(run: Path, top: str = "") -> Iterator[Entry]:
+    """Everything below a run directory, or below the folder `top` of it; links are not followed.
+
+    A folder that lies too deep is told and not gone into. Raises OSError, and OddFileError beyond a million entries.
+    """
+    return (Entry(*one) for one in _below(run, top))
+
+
+def _below(run: Path, top: str) -> Iterator[tuple[str, os.stat_result, str]]:
+    """The same as plain tuples: of 200,000 raw files most are as they should be."""
+    left, count = [top], 0
+    while left:
+        below = left.pop()
+        with os.scandir(run / below) as entries:
+            for entry in entries:
+                path = f"{below}/{entry.name}" if below else entry.name
+                count += 1
+                if count > _MOST_ENTRIES:
+                    raise OddFileError(f"{path}: a run has no more than {_MOST_ENTRIES} files and folders")
+                status = entry.stat(follow_symlinks=False)
+                yield path, status, _odd(path, status)
+                if stat.S_ISDIR(status.st_mode) and path.count("/") < _DEEPEST:
+                    left.append(path)
+
+
+def _odd(path: str, status: os.stat_result) -> str:
+    """Why that is nothing that a run has at this path; empty when it may be."""
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size <= _SMALL and path not in FOLDERS:
+        return ""
+    inside = stat.S_ISDIR(status.st_mode)
+    if inside and path.count("/") >= _DEEPEST:
+        return f"is a folder that lies more than {_DEEPEST} deep"
+    if inside:
+        return "is a folder, expected a file" if path in LIMITS else ""
+    if path in FOLDERS:
+        return oddity_of(status) or "is a file, expected a folder"
+    return oddity_of(status) or size_problem(status.st_size, limit_of(path).most)
+
+
+def oddities(run: Path) -> list[str]:
+    """What below a run directory no run has, a sentence each that begins with its path; the first of many.
+
+    Whoever judges or verifies looks here first, and at nothing else where there is something.
+    """
+    told: list[str] = []
+    more = 0
+    try:
+        for path, _, odd in _below(run, ""):
+            if odd and len(told) < _MOST_TOLD:
+                told.append(f"{visible_text(path)}: {odd}")
+            elif odd:
+                more += 1
+    except OddFileError as problem:
+        told.append(str(problem))
+    except OSError as problem:
+        told.append(f"{os.path.relpath(problem.filename, run)}: cannot be read ({problem.strerror})")
+    return [*told, f"and {more} more of this kind"] if more else told
+
+
+def damage_told(run: Path, problem: BaseException) -> list[str]:
+    """What was raised while a run was read (one of `DAMAGE`), as sentences that begin with the file."""
+    if isinstance(problem, StorqualError | OSError):
+        return [line.removeprefix(f"{run}/").removeprefix(f"{run.resolve()}/") for line in str(problem).splitlines()]
+    return [f"run.json: what the run says cannot be what a run is ({problem!r})"]
+
+
+def refuse_odd(run: Path) -> None:
+    """Raise OddFileError with what no run has, if there is anything."""
+    found = oddities(run)
+    if found:
+        raise OddFileError("\n".join(f"{run}/{told}" for told in found))
