@@ -14,7 +14,7 @@ from typing import Any
 
 from storqual.run.event_kinds import FINISHED
 from storqual.run.events import append_event, iter_events
-from storqual.run.files import read_lines
+from storqual.run.files import file_digest, read_lines
 from storqual.run.layout import BLOCKS, SAMPLES, read_run_json, sha256_of
 from storqual.run.records import Event
 from storqual.witness.places import tell

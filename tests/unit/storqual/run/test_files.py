@@ -23,6 +23,7 @@ from storqual.run.files import (
     read_packed_lines,
     read_text,
 )
+from storqual_core.kit.errors import BadInputError
 from storqual_core.measure.derive import per_second
 from tests.support.make_run import make_run
 from tests.support.odd_files import ODD, remove
@@ -71,7 +72,7 @@ def test_an_input_elsewhere_is_not_read(tmp_path: Path) -> None:
     document = json.loads((run / "run.json").read_bytes())
     document["inputs"]["suite"]["file"] = "../../etc/hostname"
     (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(OddFileError, match="expected a file in inputs/"):
+    with pytest.raises(BadInputError, match="no file in inputs/"):
         read_run(run).input_file("suite")
 
 
