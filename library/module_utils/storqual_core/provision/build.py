@@ -116,7 +116,7 @@ def put_on_disk(
     if not proven or (wanted.file and packed and packed.srcversion != wanted.file.build.srcversion):
         raise ToolError(
             f"driver {request.module} needs a boot ({reason}), and this boot's initramfs does not carry the declared "
-            "build: the role driver boots it once"
+            "build: the role provision boots it once"
         )
     steps: list[str] = []
     with _locked(request), told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):

@@ -195,7 +195,7 @@ def test_a_driver_in_use_is_refused(bench: BuildBench) -> None:
     with pytest.raises(GuardRefusalError, match="is mounted on /data"):
         provide(bench, prebuilt(bench))
     bench.tree.mount(bench.machine.text("/sys/block/sda/dev"), "/boot")
-    with pytest.raises(ToolError, match="the role driver boots it once"):
+    with pytest.raises(ToolError, match="the role provision boots it once"):
         provide(bench, prebuilt(bench))
     assert not (bench.root / PLACE.lstrip("/")).exists()
 
