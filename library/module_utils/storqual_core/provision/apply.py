@@ -16,7 +16,6 @@ from typing import Any, Callable, Collection, Mapping, Sequence
 from ..kit.command import Runner, run
 from ..kit.errors import ToolError
 from ..kit.machine import Machine
-from ..kit.module_options import declared_options
 from .adapter_queue import ThrottleRequest, provision_throttle
 from .boot import (
     Trial,
@@ -28,7 +27,7 @@ from .boot import (
     remember_boot,
     verify_trial,
 )
-from .build import provision_build
+from .build import provision_build, remove_builds, stage_build, unstage_builds
 from .build_plan import BuildRequest
 from .drives import ALL, MODE_PAGES, QUEUE, Access, DriveRequest, claims_for, provision_drives, usable_drives
 from .engine import Call
@@ -39,8 +38,8 @@ from .firmware.controller import guard_adapter, judge_inventory, refuse_answer
 from .firmware.subject import REDFISH, file_digest
 from .kernel_boot import System
 from .nvram import NvramBench, NvramRequest, provision_nvram
-from .options import OptionsBench, OptionsRequest, provision_options
-from .os_tuning import OsRequest, provision_os
+from .options import OptionsBench, boot_arguments
+from .os_tuning import OsRequest, provision_os, refuse_impossible
 from .raid.layout import Chooser, RaidRequest, provision_volumes, volumes_of
 
 SUBSYSTEMS = ("firmware", "driver", "nvram", "queue", "os", "modepages", "raid")
@@ -219,7 +218,7 @@ class Apply:
         """Refuse what this bench does not support before anything is touched."""
         declared = self._request.declared["os"]
         if self._request.asks("os") and declared["settings"]:
-            provision_os(self._os_request(possible=True), self._bench.machine, self._bench.runner)
+            refuse_impossible(self._os_request(), self._bench.machine, self._bench.runner)
 
     def _clearing(self, _state: Mapping[str, Any]) -> None:
         """Delete volumes of this run that are in the way of loading drivers again."""
@@ -332,12 +331,12 @@ class Apply:
         package, pause = self._package(declared["kernel"], state)
         if pause is not None:
             return Trial(""), True, pause
-        words = [*declared["cmdline"], *self._boot_words(declared["options"])]
+        words = [*declared["cmdline"], *boot_arguments(declared["options"], self._options, request.state_dir)]
         release = package["kernel"] or facts["found_running"]
         staged: Mapping[str, Any] = {}
         # in check mode a missing package has no release yet, so nothing can be said of a build for it
         if (declared["build"] or declared["build_as_found"]) and not package["missing"]:
-            staged = self._build(staged=True, kernel=release)
+            staged = self._build(release)
             self._keep(staged, settings=False)
         kernel = str(declared["kernel"].get("package")) if package["missing"] else release
         booted = facts["initramfs"] if release == facts["running"] else ""
@@ -381,30 +380,24 @@ class Apply:
             return looked, Pause({"fetched": True}, needs={"package": {"name": name, "version": version}})
         return looked, None
 
-    def _boot_words(self, options: Mapping[str, Any]) -> list[str]:
-        """The module options that only a boot can set, as words of the kernel's command line."""
-        if not options:
-            return []
-        request = self._request
-        asked = OptionsRequest(declared_options(options), request.state_dir, request.run, request.check, plan=True)
-        words: list[str] = provision_options(asked, self._options)["boot_words"]
-        return words
-
     @property
     def _options(self) -> OptionsBench:
         return OptionsBench(self._bench.runner, self._bench.machine)
 
-    def _build(self, *, staged: bool = False, kernel: str = "") -> dict[str, Any]:
-        """One step of the declared driver build, or of the removal of those that the run installed."""
-        build = self._request.declared["driver"]["build"]
-        asked: dict[str, Any] = {"as_found": True}
-        if build:
-            missing = {each["to"] for each in self._missing()} if self._request.check else ()
-            asked = {name: build[name] for name in ("module", "version", "sha256")}
-            asked.update(files=[str(self._path(build["path"]))], awaited=build["path"] in missing)
-        request = BuildRequest(**asked, staged=staged, kernel=kernel, **self._request.where)
-        result: dict[str, Any] = provision_build(request, self._options, self._bench.system)
-        return result
+    def _build(self, kernel: str = "") -> dict[str, Any]:
+        """The declared driver build, or those that the run installed off; for `kernel` what comes before its boot."""
+        build, call, bench = self._request.declared["driver"]["build"], self._request.call, self._options
+        if not build:
+            return unstage_builds(call, bench) if kernel else remove_builds(call, bench)
+        missing = {each["to"] for each in self._missing()} if call.check else ()
+        request = BuildRequest(
+            **{name: build[name] for name in ("module", "version", "sha256")},
+            files=[str(self._path(build["path"]))],
+            awaited=build["path"] in missing,
+            kernel=kernel,
+            call=call,
+        )
+        return stage_build(request, bench, self._bench.system) if kernel else provision_build(request, bench)
 
     def _after_boot(self, facts: Mapping[str, Any], wanted: Trial, *, booted: bool) -> None:
         """The build on the disk and loaded, the kernel kept, and what is loaded in the end."""
@@ -451,22 +444,21 @@ class Apply:
             )
             self._keep(provision_throttle(asked, self._options, self._bench.access))
 
-    def _os_request(self, *, possible: bool) -> OsRequest:
+    def _os_request(self) -> OsRequest:
         request, declared = self._request, self._request.declared["os"]
         return OsRequest(
             request.adapters,
             **declared["settings"],
-            as_found=() if possible else declared["as_found"],
-            possible=possible,
-            prove_s=0.0 if possible else request.prove_s,
+            as_found=declared["as_found"],
+            prove_s=request.prove_s,
             **request.where,
         )
 
     def _os(self, _state: Mapping[str, Any]) -> None:
         """The governor, and which CPUs take interrupts."""
         if self._request.asks("os") and any(self._request.declared["os"].values()):
-            asked = self._os_request(possible=False)
-            self._keep(provision_os(asked, self._bench.machine, self._bench.runner, self._bench.access))
+            bench = self._bench
+            self._keep(provision_os(self._os_request(), bench.machine, bench.runner, bench.access))
 
     def _drives(self, _state: Mapping[str, Any]) -> None:
         declared, request = self._request.declared["drive"], self._request

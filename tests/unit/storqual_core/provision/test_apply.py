@@ -31,6 +31,7 @@ WORKERS = {
     "flash_as_given": "firmware",
     "provision_nvram": "nvram",
     "provision_throttle": "queue",
+    "refuse_impossible": "possible",
     "provision_os": "os",
     "provision_drives": "drives",
     "provision_volumes": "raid",
@@ -109,9 +110,9 @@ def test_each_subsystem_gets_what_is_declared_in_the_order_of_what_undoes_what(
     recorder.answers["drives"] = [{"changed": True, "steps": ["s"], "settings": [{"name": "drive.WCE"}]}]
     called = Called(tmp_path, None, SPEC, kind="virtual", only=[name for name in SUBSYSTEMS if name != "driver"])
     done = called(prove_s=0.5, consent=["abcdef"], wait_s=7.0, save=True)
-    assert recorder.order == ["os", "raid", "nvram", "queue", "os", "drives", "raid"]
-    possible, os = recorder.of("os")
-    assert (possible.possible, possible.governor, os.possible, os.prove_s) == (True, "performance", False, 0.5)
+    assert recorder.order == ["possible", "raid", "nvram", "queue", "os", "drives", "raid"]
+    (os,) = recorder.of("os")
+    assert (os.governor, os.prove_s) == ("performance", 0.5)
     clearing, volumes = recorder.of("raid")
     assert (clearing.volumes, clearing.only, clearing.wait_s, clearing.consent) == ((), True, 0.0, ())
     assert (volumes.volumes, volumes.only, volumes.wait_s, volumes.consent) == (SPEC["raid"], True, 7.0, ["abcdef"])

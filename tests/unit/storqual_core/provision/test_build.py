@@ -11,8 +11,9 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import PartialError, TrialFailedError
 from storqual_core.kit.saved_state import read_saved
-from storqual_core.provision.build import check_build, provision_build
+from storqual_core.provision.build import check_build, provision_build, remove_builds, stage_build, unstage_builds
 from storqual_core.provision.build_plan import BuildRequest, Wanted
+from storqual_core.provision.engine import Call
 from storqual_core.provision.initramfs import builds_in
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
@@ -46,9 +47,12 @@ def prebuilt(bench: TrialBench, build: str = "BBBB") -> str:
 
 def build(bench: TrialBench, file: str = "", runner: Any = None, **more: Any) -> dict[str, Any]:
     """One step of a driver build."""
-    state = {"state_dir": str(bench.root / "state"), "run": "r1"}
-    request = BuildRequest("hba", files=[file] if file else [], **state, **more)
-    return provision_build(request, OptionsBench(runner or bench, bench.machine), bench.system)
+    call = Call(str(bench.root / "state"), "r1", more.pop("check", False))
+    on, staged = OptionsBench(runner or bench, bench.machine), more.pop("staged", False)
+    if more.pop("as_found", False):
+        return unstage_builds(call, on) if staged else remove_builds(call, on)
+    request = BuildRequest("hba", files=[file] if file else [], call=call, **more)
+    return stage_build(request, on, bench.system) if staged else provision_build(request, on)
 
 
 def boot(bench: TrialBench, state: str, **words: Any) -> dict[str, Any]:
