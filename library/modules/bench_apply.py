@@ -56,6 +56,10 @@ options:
     description: Seconds for which everything behind a flashed device is read before it counts as proven.
     type: float
     default: 30
+  log_rules:
+    description: Rules for the kernel's log during the soak. The action plugin passes the shipped ones.
+    type: list
+    elements: dict
   prove_s:
     description: Seconds of reads per drive and setting that show it in effect. 0 does not; skipped in check mode.
     type: float
@@ -170,6 +174,7 @@ def main() -> None:
             "start_driver": {"type": "bool", "default": True},
             "apt": {"type": "bool", "default": False},
             "soak_s": {"type": "float", "default": 30},
+            "log_rules": {"type": "list", "elements": "dict"},
             "prove_s": {"type": "float", "default": 0.0},
             "wait_s": {"type": "float", "default": 0.0},
             "brought": {"type": "dict", "default": {}},

@@ -128,6 +128,15 @@ def test_a_power_cycle_without_a_management_controller_is_a_persons_work(tmp_pat
     assert played.order == ["bench_apply"]
 
 
+@pytest.mark.parametrize("images", [[], [{"file": "x"}]])
+def test_a_flash_is_given_the_rules_for_the_kernels_log(tmp_path: Path, images: list[dict[str, str]]) -> None:
+    """Ansible ships no data files to a bench."""
+    given = {"provision_declared": {"firmware": images}}
+    played = apply(tmp_path, {"bench_apply": [ANSWER]}, given=given, plugins=["bench_apply"])
+    (asked,) = played.asked("bench_apply")
+    assert bool(asked.get("log_rules")) == bool(images), played.output
+
+
 def test_check_mode_is_one_call(tmp_path: Path) -> None:
     played = apply(tmp_path, {"bench_apply": [ANSWER]}, check=True)
     assert played.code == 0, played.output

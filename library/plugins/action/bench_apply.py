@@ -5,18 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
-
-from storqual.bench.slices import run_in_slices
+from storqual.bench.slices import SlicedAction
+from storqual_core.data import read_table
 
 
-class ActionModule(ActionBase):
-    """The module `bench_apply` in slices; its arguments are the module's."""
+class ActionModule(SlicedAction):
+    """The action of the module of this name; a flash gets the rules for the kernel's log, which Ansible ships not."""
 
-    _supports_check_mode = True
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The result of all slices."""
-        super().run(tmp, task_vars)
-        return run_in_slices(self, task_vars or {}, Display().display)
+    def arguments(self) -> dict[str, Any]:
+        """The module's, with the shipped rules where an image is declared."""
+        given = super().arguments()
+        flashes = (given.get("declared") or {}).get("firmware")
+        return {"log_rules": read_table("kernel_log")["rules"], **given} if flashes else given

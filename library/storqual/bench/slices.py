@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
 from storqual.base.text import terminal_text
 from storqual.bench.live_line import progress_line
 
@@ -17,26 +20,36 @@ Call = Callable[[float, Mapping[str, Any]], dict[str, Any]]
 """One call of the module: the seconds it may wait, and the results so far (empty at first)."""
 
 
-def run_in_slices(plugin: Any, task_vars: Mapping[str, Any], display: Callable[..., None]) -> dict[str, Any]:  # noqa: ANN401 - Ansible's class is not typed
-    """The module of an action plugin's task in slices, with a line on the terminal; `wait_s` is for all together."""
-    arguments = plugin._task.args  # noqa: SLF001 - no public name for it
-    bench = str(task_vars.get("inventory_hostname", ""))
-    benches = len(task_vars.get("ansible_play_hosts_all") or ()) or 1
-    line = progress_line(lambda text, end: display(text, newline=end == "\n"), bench, benches)
+class SlicedAction(ActionBase):
+    """The action of a module that waits for volumes; `wait_s` is the time for all slices together."""
 
-    def call(wait_s: float, before: Mapping[str, Any]) -> dict[str, Any]:
-        # the rest of what was declared is applied already
-        resume = {"resume": before["resume"]} if before.get("resume") else {}
-        # by the name of the task: in a collection the module has a longer one
-        result: dict[str, Any] = plugin._execute_module(  # noqa: SLF001 - no public name for it
-            module_args={**arguments, **resume, "wait_s": wait_s}, task_vars=task_vars
-        )
-        return result
+    _supports_check_mode = True
 
-    try:
-        return in_slices(call, float(arguments.get("wait_s", 0.0)), lambda words: line.show(f"{bench}: {words}"))
-    finally:
-        line.close()
+    def arguments(self) -> dict[str, Any]:
+        """The module's arguments, but for those of a slice."""
+        return dict(self._task.args)
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The result of all slices, with a line on the terminal while they last."""
+        super().run(tmp, task_vars)
+        arguments, known = self.arguments(), task_vars or {}
+        bench = str(known.get("inventory_hostname", ""))
+        benches = len(known.get("ansible_play_hosts_all") or ()) or 1
+        line = progress_line(lambda text, end: Display().display(text, newline=end == "\n"), bench, benches)
+
+        def call(wait_s: float, before: Mapping[str, Any]) -> dict[str, Any]:
+            # the rest of what was declared is applied already
+            resume = {"resume": before["resume"]} if before.get("resume") else {}
+            # by the name of the task: in a collection the module has a longer one
+            result: dict[str, Any] = self._execute_module(
+                module_args={**arguments, **resume, "wait_s": wait_s}, task_vars=task_vars
+            )
+            return result
+
+        try:
+            return in_slices(call, float(arguments.get("wait_s", 0.0)), lambda words: line.show(f"{bench}: {words}"))
+        finally:
+            line.close()
 
 
 def in_slices(call: Call, allowed: float, show: Callable[[str], None]) -> dict[str, Any]:

@@ -79,6 +79,7 @@ class ApplyRequest:
     start_driver: bool = True
     apt: bool = False
     soak_s: float = 30.0
+    log_rules: Sequence[Mapping[str, str]] | None = None
     prove_s: float = 0.0
     wait_s: float = 0.0
     brought: Mapping[str, Any] = field(default_factory=dict)
@@ -249,6 +250,7 @@ class Apply:
             **request.where,
             "consent": request.consent,
             "soak_s": request.soak_s,
+            "log_rules": request.log_rules,
             "state": "proven" if proving else "present",
         }
 
