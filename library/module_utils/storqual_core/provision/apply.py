@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Collection, Mapping, Sequence
 
+from ..guard.claims import claims_of_adapters
 from ..kit.command import Runner, run
 from ..kit.errors import ToolError
 from ..kit.machine import Machine
@@ -256,8 +257,10 @@ class Apply:
 
         def owners(access: FlashAccess) -> Owners:
             if image["drives"]:
-                return Drives(access, claims_for(request.adapters, image["drives"]))
-            return Adapters(access, {alias: request.adapters[alias] for alias in image["adapters"]})
+                wanted = claims_for(request.adapters, image["drives"])
+                return Drives(access, wanted, claims_of_adapters(request.adapters))
+            chosen = {alias: request.adapters[alias] for alias in image["adapters"]}
+            return Adapters(access, chosen, request.adapters)
 
         result = flash_as_given(given, owners, check=request.check)
         pending = "" if request.check else str(result["pending"])
@@ -282,7 +285,7 @@ class Apply:
                 return None
             request, bench = self._request, self._bench
             access = FlashAccess(request.state_dir, request.run, tuple(request.consent), bench.runner, bench.machine)
-            guard_adapter(access, alias, request.adapters[alias])
+            guard_adapter(access, alias, request.adapters)
             return Pause(
                 {"step": "flashed", "found": looked["found"]}, needs={"controller": {**asked, "flash": True}}
             )

@@ -44,14 +44,16 @@ class Recorder:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[str, Any]] = []
         self.answers: dict[str, list[Any]] = {}
+        self.rest: tuple[Any, ...] = ()
         for function, name in WORKERS.items():
             monkeypatch.setattr(subject, function, self.worker(name))
 
     def worker(self, name: str) -> Callable[..., dict[str, Any]]:
         """One subsystem."""
 
-        def work(request: Any, *_rest: Any, **_more: Any) -> dict[str, Any]:
+        def work(request: Any, *rest: Any, **_more: Any) -> dict[str, Any]:
             self.asked.append((name, request))
+            self.rest = rest
             answers = self.answers.get(name) or [{}]
             answer = answers.pop(0) if len(answers) > 1 else answers[0]
             if isinstance(answer, Exception):
@@ -247,6 +249,14 @@ def image(**more: Any) -> dict[str, Any]:
     return {**given, "tool": "storcli", **more}
 
 
+CLAIMED = {
+    "wwn": "0x5000c50000000001",
+    "serial": "S1",
+    "vendor": "V",
+    "model": "M",
+    "size": 1048576,
+    "claim": True,
+}
 ADAPTERS: dict[str, Any] = {"sas0": {"pci": "0000:3b:00.0", "drives": []}}
 
 
@@ -280,6 +290,24 @@ def test_an_image_that_needs_a_boot_is_proven_after_it_and_then_the_next_is_flas
 
 
 @pytest.mark.usefixtures("no_files")
+@pytest.mark.parametrize("drives", [[], [CLAIMED["wwn"]]], ids=["adapter", "drive"])
+def test_the_guard_learns_of_everything_beside_what_is_flashed(
+    tmp_path: Path, recorder: Recorder, drives: list[str]
+) -> None:
+    """A flash reaches other functions of a card, and other namespaces of a drive."""
+    other = {**CLAIMED, "wwn": "0x5000c50000000002", "serial": "S2"}
+    bench = {"sas0": {"pci": "0000:3b:00.0", "drives": [CLAIMED]}, "sas1": {"pci": "0000:3b:00.1", "drives": [other]}}
+    flash = image(adapters=[] if drives else ["sas0"], drives=drives)
+    Called(tmp_path, None, {"firmware": [flash]}, adapters=bench)()
+    owners = recorder.rest[0](None)
+    if drives:
+        assert [claim.id for claim in owners.claims] == drives
+        assert {claim.id for claim in owners.beside} == {CLAIMED["wwn"], other["wwn"]}
+    else:
+        assert (list(owners.adapters), owners.beside) == (["sas0"], bench)
+
+
+@pytest.mark.usefixtures("no_files")
 def test_check_mode_asks_for_no_boot_and_no_file(tmp_path: Path, recorder: Recorder) -> None:
     recorder.answers["firmware"] = [{"pending": "reboot"}]
     done = Called(tmp_path, None, {"firmware": [image()], **prebuilt(tmp_path)}, adapters=ADAPTERS)(check=True)
@@ -294,7 +322,7 @@ UPDATED = [{"Id": "1", "Name": "HBA", "Version": "2.0"}]
 def guarded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The adapters that the guard was asked about, and let be flashed."""
     asked: list[str] = []
-    monkeypatch.setattr(subject, "guard_adapter", lambda _access, alias, _declared: asked.append(alias))
+    monkeypatch.setattr(subject, "guard_adapter", lambda _access, alias, _adapters: asked.append(alias))
     return asked
 
 

@@ -21,12 +21,12 @@ from .subject import order_problem, same_version
 _SHOWS_NOTHING = SimpleNamespace(read_facts=lambda _runner: ToolFacts())
 
 
-def guard_adapter(access: Access, alias: str, declared: Mapping[str, Any]) -> None:
-    """Ask the guard whether an adapter may be flashed. Raises ToolError, GuardRefusalError."""
-    pci = str(declared.get("pci") or "").lower()
+def guard_adapter(access: Access, alias: str, adapters: Mapping[str, Mapping[str, Any]]) -> None:
+    """Ask the guard whether one of a bench's adapters may be flashed. Raises ToolError, GuardRefusalError."""
+    pci = str(adapters[alias].get("pci") or "").lower()
     if pci and not board_of(access.machine, pci):
         raise ToolError(f"adapter {alias}: there is no adapter at {pci}; correct its inventory")
-    with Adapters(access, {alias: declared}).hold(cast("Any", _SHOWS_NOTHING), write=True):
+    with Adapters(access, {alias: adapters[alias]}, adapters).hold(cast("Any", _SHOWS_NOTHING), write=True):
         pass
 
 

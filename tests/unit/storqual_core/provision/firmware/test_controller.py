@@ -59,7 +59,7 @@ def test_the_guard_is_asked_about_everything_behind_the_adapter(tmp_path: Path) 
     declared = {"pci": PCI, "serial": "CSN1", "drives": [DRIVE]}
 
     def ask(*consent: str, **more: Any) -> None:
-        guard_adapter(Access(STATE, "r1", consent, Replay([]), tree.machine), "sas0", {**declared, **more})
+        guard_adapter(Access(STATE, "r1", consent, Replay([]), tree.machine), "sas0", {"sas0": {**declared, **more}})
 
     ask("000001")
     with pytest.raises(GuardRefusalError, match="there is no consent"):
@@ -67,5 +67,5 @@ def test_the_guard_is_asked_about_everything_behind_the_adapter(tmp_path: Path) 
     with pytest.raises(ToolError, match=r"there is no adapter at 0000:09:00\.0"):
         ask("000001", pci="0000:09:00.0")
     tree.scsi("sdb", pci=PCI, wwn="0x5000c50000000002", serial="SER2")
-    with pytest.raises(GuardRefusalError, match="is behind adapter sas0 and is not claimed"):
+    with pytest.raises(GuardRefusalError, match="is not claimed, and a flash interrupts access"):
         ask("000001")
