@@ -25,8 +25,7 @@ description:
   - V(hbacmd) (Emulex, driver lpfc) is C(probed). C(boot_rom) only; what lpfc does itself are module options.
   - V(storcli), V(perccli) have the controller properties that their tool files name.
   - Where a driver does not follow the NVRAM (qla2xxx and C(execution_throttle)) the setting is told as not in
-    effect, and RV(throttle) names what M(adapter_queue) must set as the driver's own parameter; the role provision
-    does.
+    effect, and RV(throttle) names what must be set as the driver's own parameter; M(bench_apply) does.
 options:
   nvram:
     description: Declared settings by adapter alias, with the C(nvram) names of a drop.

@@ -1,15 +1,17 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: Apache-2.0
-"""Power a virtual bench on and off, from the control node."""
+"""Power a virtual bench on and off, and limit, unplug and plug its drives, from the control node."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: virtual_bench
-short_description: Power a virtual bench on or off, cycle or reset it
+short_description: Power a virtual bench on or off, cycle or reset it, limit or unplug its drives
 description:
   - Builds the bench image when it is not in the cache, starts QEMU in the background, and waits until the guest
     answers SSH and shows its drives.
+  - Sets the IOPS and bandwidth that QEMU grants to each drive of a running bench, and reads them back. What is not
+    given is what the inventory declared, so V(limited) alone puts every limit back.
   - Runs on the control node, with the interpreter that runs Ansible.
 options:
   name:
@@ -20,8 +22,9 @@ options:
     description:
       - V(image) only makes sure that the image is in the cache; V(up) and V(down) switch the power; V(cycle) switches
         it off and on again; V(reset) presses the reset button.
+      - V(limited) sets limits of drives, V(unplugged) pulls O(drive) unasked, V(plugged) puts it back.
     type: str
-    choices: [image, up, down, cycle, reset]
+    choices: [image, up, down, cycle, reset, limited, unplugged, plugged]
     default: up
   state_dir:
     description: Where the bench keeps root disk, drives, console log, keys and C(ssh_config).
@@ -39,6 +42,17 @@ options:
     description: Ask the guest to shut down before the plug is pulled.
     type: bool
     default: true
+  iops:
+    description: Requests per second for each drive (WWN or serial) or for C(all); 0 is no limit.
+    type: dict
+    default: {}
+  bandwidth:
+    description: Bytes per second (C(24MiB)) for each drive (WWN or serial) or for C(all); 0 is no limit.
+    type: dict
+    default: {}
+  drive:
+    description: The drive to unplug or plug, by WWN or serial.
+    type: str
 attributes:
   check_mode:
     support: full
@@ -62,6 +76,14 @@ EXAMPLES = r"""
     state_dir: "{{ virtual_bench_state }}"
     state: down
     graceful: false
+  delegate_to: localhost
+
+- name: A candidate that is five percent slower
+  virtual_bench:
+    name: "{{ inventory_hostname }}"
+    state: limited
+    state_dir: "{{ virtual_bench_state }}"
+    iops: {all: 950}
   delegate_to: localhost
 """
 
@@ -97,6 +119,17 @@ messages:
   elements: str
   returned: always
   sample: [the guest shut down]
+limits:
+  description: IOPS and bandwidth (bytes/s) in force for each drive that is plugged, as QEMU reports them.
+  type: dict
+  returned: when drives were limited, unplugged or plugged
+  sample: {"0x5000c50015ea0000": {iops: 950, bandwidth: 0}}
+unplugged:
+  description: Drives of the bench that are not plugged.
+  type: list
+  elements: str
+  returned: when drives were limited, unplugged or plugged
+  sample: ["0x5000c50015ea0000"]
 """
 
 import traceback
@@ -114,6 +147,10 @@ try:
     IMPORT_TRACEBACK = None
 except ImportError:
     IMPORT_TRACEBACK = traceback.format_exc()
+
+
+_POWER = ("image", "up", "down", "cycle", "reset")
+_DRIVES = ("limited", "unplugged", "plugged")
 
 
 def _facts(places: BenchPlaces, state: power.PowerState | None) -> dict[str, Any]:
@@ -172,12 +209,16 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
-            "state": {"type": "str", "default": "up", "choices": ["image", "up", "down", "cycle", "reset"]},
+            "state": {"type": "str", "default": "up", "choices": [*_POWER, *_DRIVES]},
             "state_dir": {"type": "path", "required": True},
             "adapters": {"type": "dict", "default": {}},
             "virtual": {"type": "dict", "default": {}},
             "graceful": {"type": "bool", "default": True},
+            "iops": {"type": "dict", "default": {}},
+            "bandwidth": {"type": "dict", "default": {}},
+            "drive": {"type": "str"},
         },
+        required_if=[("state", "unplugged", ["drive"]), ("state", "plugged", ["drive"])],
         supports_check_mode=True,
     )
     if IMPORT_TRACEBACK:
@@ -185,6 +226,10 @@ def main() -> None:
     places = BenchPlaces.of(module.params["state_dir"])
     messages: list[str] = []
     try:
+        if module.params["state"] in _DRIVES:
+            given = {name: module.params[name] for name in ("state", "iops", "bandwidth")}
+            drive = module.params["drive"] or ""
+            module.exit_json(**power.change_drives(places, **given, drive=drive, check=module.check_mode))
         before = _facts(places, power.power_state(places))
         changed = _apply(module.params, places, messages, module.check_mode)
         after = _facts(places, power.power_state(places))

@@ -26,7 +26,7 @@ from tests.live.choice import (
 )
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RAID = About(("storqual_core.provision.raid", "storqual_core.tools.mdadm"), ("roles/raid_layout",), 300.0)
+RAID = About(("storqual_core.provision.raid", "storqual_core.tools.mdadm"), ("roles/provision",), 300.0)
 FILES = {name: About((), (), 300.0) for name in ("a.py", "b.py", "c.py")}
 TESTS = [f"{name}::test_{number}" for name in FILES for number in range(3)]
 
@@ -39,12 +39,12 @@ def imports(module: str) -> list[str]:
     ("changed", "near"),
     [
         ("tests/virtual/test_raid.py", DIRECT),
-        ("roles/raid_layout/tasks/main.yml", DIRECT),
+        ("roles/provision/tasks/main.yml", DIRECT),
         ("library/module_utils/storqual_core/provision/raid/md.py", DIRECT),
         ("library/module_utils/storqual_core/tools/mdadm.py", DIRECT),
         ("library/module_utils/storqual_core/kit/command.py", IMPORTED),
         ("library/module_utils/storqual_core/tools/mdadm_other.py", IN_TURN),
-        ("roles/raid_layout_other/tasks/main.yml", IN_TURN),
+        ("roles/provision_other/tasks/main.yml", IN_TURN),
         ("README.md", IN_TURN),
     ],
 )

@@ -54,7 +54,7 @@ class Played:
 
     @property
     def order(self) -> list[str]:
-        """The modules in the order of their calls, `kernel_boot` with its state."""
+        """The modules in the order of their calls, with the state that was asked for."""
         return [f"{name}:{arguments['state']}" if "state" in arguments else name for name, arguments, _ in self.calls]
 
 
@@ -68,10 +68,12 @@ def play(
     report: str = "",
     plugins: Sequence[str] = (),
     tags: str = "",
+    tasks_from: str = "main",
 ) -> Played:
     """Play `role` with `variables`; the modules named in `answers` give those, in order, the last one for ever.
 
-    `plugins`: action plugins of the project beside those that every role uses. `tags`: only tasks with these.
+    `plugins`: action plugins of the project beside those that every role uses. `tags`: options of the play that
+    choose tasks.
     """
     library, actions = folder / "library", folder / "plugins"
     library.mkdir(parents=True, exist_ok=True)
@@ -95,7 +97,7 @@ def play(
     tasks: list[dict[str, Any]] = [
         {
             "name": "Play the role",
-            "ansible.builtin.include_role": {"name": role},
+            "ansible.builtin.include_role": {"name": role, "tasks_from": tasks_from},
             "vars": variables,
             "tags": ["always"],
         }
@@ -104,7 +106,13 @@ def play(
         content = "{{ " + report + " | to_json }}"
         copy = {"content": content, "dest": str(facts), "mode": "0644"}
         tasks.append(
-            {"name": "Keep the report", "ansible.builtin.copy": copy, "check_mode": False, "changed_when": False}
+            {
+                "name": "Keep the report",
+                "ansible.builtin.copy": copy,
+                "check_mode": False,
+                "changed_when": False,
+                "tags": ["always"],
+            }
         )
     playbook = [{"name": "Play", "hosts": "all", "gather_facts": False, "tasks": tasks}]
     (folder / "play.yml").write_text(json.dumps(playbook), encoding="utf-8")
@@ -112,7 +120,7 @@ def play(
         [
             Path(sys.executable).parent / "ansible-playbook",
             *(["--check"] if check else []),
-            *(["--tags", tags] if tags else []),
+            *tags.split(),
             *("-i", "bench,", "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}"),
             str(folder / "play.yml"),
         ],

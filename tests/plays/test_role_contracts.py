@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from storqual_core.provision.apply import SUBSYSTEMS
+
 ROLES = sorted((Path(__file__).resolve().parents[2] / "roles").glob("*/tasks"))
 
 
@@ -21,12 +23,12 @@ def role(request: pytest.FixtureRequest) -> Path:
 
 def test_every_subsystem_that_can_be_chosen_is_told() -> None:
     repository = ROLES[0].parents[2]
-    folder = repository / "roles" / "provision" / "tasks"
-    tasks = [task for path in sorted(folder.glob("*.yml")) for task in read(path)]
-    tags = {tag for task in tasks for tag in task["tags"]} - {"always"}
+    role = repository / "roles" / "provision"
+    assert read(role / "vars" / "main.yml")["__provision_subsystems"] == list(SUBSYSTEMS)
+    assert options(role)["provision_only"]["choices"] == list(SUBSYSTEMS)
     for name in ("docs/how-to/technician/many-benches.md", "playbooks/setup.yml", "roles/provision/README.md"):
         words = set(re.findall(r"\w+", (repository / name).read_text(encoding="utf-8")))
-        assert tags <= words, name
+        assert set(SUBSYSTEMS) <= words, name
 
 
 def read(path: Path) -> Any:
@@ -83,7 +85,7 @@ def test_the_readme_tells_the_variables(role: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "look", "when"), [("main", "drive_guard", "before"), ("after", "bench_facts", "after")]
+    ("file", "look", "when"), [("main", "bench_guard", "before"), ("after", "bench_facts", "after")]
 )
 def test_smart_and_the_logs_of_drives_are_recorded_before_and_after_a_run(file: str, look: str, when: str) -> None:
     tasks = read(ROLES[0].parents[1] / "preflight" / "tasks" / f"{file}.yml")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
+from storqual_core.provision.boot import Trial, boot_facts, keep_kernel, prepare_trial, verify_trial
+from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_boot import System
 
 if TYPE_CHECKING:
@@ -142,3 +144,15 @@ class FakeBench:
             self.packages[name] = (version, kernel)
             self.kernels.append(kernel)
         self.install_kernels()
+
+
+def boot_step(system: System, state_dir: str, step: str, *, check: bool = False, **words: Any) -> dict[str, Any]:
+    """One step of what boots, for run r1: `facts`, a `trial`, to `verify` it, or `default`."""
+    call = Call(state_dir, "r1", check)
+    modules = words.pop("modules", ())
+    if step == "facts":
+        return {"facts": boot_facts(system, state_dir, modules)}
+    if step == "default":
+        return keep_kernel(call, system, **words)
+    trial = Trial(**words)
+    return prepare_trial(trial, call, system) if step == "trial" else verify_trial(trial, modules, system)

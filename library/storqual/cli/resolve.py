@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import click
@@ -43,7 +43,7 @@ def resolve_command(
     Example:
       storqual resolve -i inventories/virtual --bench vbench --drop stable --json
     """
-    from storqual.campaign.role_inputs import resolve_drop, resolve_planned
+    from storqual.campaign.declared import resolve_drop, resolve_planned
 
     if run is not None:
         answer = resolve_planned(run, bench, arm)
@@ -55,41 +55,43 @@ def resolve_command(
     if as_json:
         print_json(answer)
         return
-    print_pairs(list(_declared(answer["roles"])) or [("nothing", f"{drop or arm} declares nothing for {bench}")])
+    print_pairs(list(_lines(answer["declared"])) or [("nothing", f"{drop or arm} declares nothing for {bench}")])
 
 
-def _declared(roles: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _lines(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Everything that a bench would get, a line for each drive, adapter, volume, image and module."""
-    yield from _software(roles)
-    for adapter, words in roles["nvram"].items():
+    yield from _software(declared["driver"])
+    if declared["os"]["settings"]:
+        yield "os", _named(declared["os"]["settings"])
+    for adapter, words in declared["nvram"]["settings"].items():
         yield f"{adapter} nvram", _named(words)
-    for image in roles["firmware"]:
+    for image in declared["firmware"]:
         told = {name: image["firmware"][name] for name in ("version", "tool", "activation")}
         for owner in (*image["adapters"], *image["drives"]):
             yield f"{owner} {image['firmware']['component']}", _named(told)
-    for volume in roles["volumes"]:
+    for volume in declared["raid"]["volumes"]:
         yield f"{volume['adapter']} volume", _named({name: one for name, one in volume.items() if name != "adapter"})
-    for drive, settings in roles["drives"].items():
+    for drive, settings in declared["drive"]["settings"].items():
         yield drive, _named(settings)
-    for adapter, most in roles["iops_limit"].items():
+    for adapter, most in declared["virtual"]["iops_limit"].items():
         yield f"{adapter} virtual limit", f"{most} IOPS"
-    if roles["panic_at_boot"]:
+    if declared["driver"]["panic_at_boot"]:
         yield "virtual", "the kernel panics at boot"
 
 
-def _software(roles: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Kernel, builds and options of drivers, and what is set on the running kernel."""
-    for name in ("kernel", "dkms", "module"):
-        if roles[name]:
-            yield f"driver.{name}", _named(roles[name])
-    for module, options in roles["options"].items():
+def _software(driver: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Kernel, build and options of drivers."""
+    if driver["kernel"]:
+        yield "driver.kernel", _named(driver["kernel"])
+    if driver["build"]:
+        build = {name: driver["build"][name] for name in ("module", "version", "sha256")}
+        yield "driver build", _named({"file": PurePath(driver["build"]["path"]).name, **build})
+    for module, options in driver["options"].items():
         yield f"options of {module}", _named(options) if isinstance(options, dict) else str(options)
-    if roles["modules"]:
-        yield "drivers expected", " ".join(roles["modules"])
-    if roles["cmdline"]:
-        yield "kernel command line", " ".join(roles["cmdline"])
-    if roles["os_tuning"]:
-        yield "os", _named(roles["os_tuning"])
+    if driver["modules"]:
+        yield "drivers expected", " ".join(driver["modules"])
+    if driver["cmdline"]:
+        yield "kernel command line", " ".join(driver["cmdline"])
 
 
 def _named(values: Mapping[str, Any]) -> str:

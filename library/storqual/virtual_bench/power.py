@@ -15,21 +15,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual.virtual_bench import boot
+from storqual.virtual_bench import boot, limits
 from storqual.virtual_bench.acceleration import choose_acceleration
 from storqual.virtual_bench.boot import Booted, BootFailedError, wait_for_boot
 from storqual.virtual_bench.description import BenchDescription, from_plain
 from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
 from storqual.virtual_bench.image import BenchImage, ensure_image
-from storqual.virtual_bench.limits import declared_limits, set_limits
 from storqual.virtual_bench.places import BenchPlaces, locked, make_private, socket_folder
 from storqual.virtual_bench.qemu import Machine, machine_argv
 from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.command import run
-from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
+from storqual_core.kit.quantities import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 _OFF_LIMIT_S = 60.0
@@ -149,7 +149,7 @@ def _spawn(
         raise ToolError("QEMU ended as soon as it was started")
 
     async def start(monitor: Monitor) -> tuple[int, float]:
-        await set_limits(monitor, description, declared_limits(description))
+        await limits.set_limits(monitor, description, limits.declared_limits(description))
         forwards = await monitor.ask("human-monitor-command", {"command-line": "info usernet"})
         match = _FORWARD.search(str(forwards))
         if match is None:
@@ -319,3 +319,66 @@ def power_cycle(
     """Off and on again."""
     power_off(places, graceful=graceful)
     return power_on(places, description, say=say)[0]
+
+
+def change_drives(
+    places: BenchPlaces,
+    state: str,
+    *,
+    iops: Mapping[str, object],
+    bandwidth: Mapping[str, object],
+    drive: str = "",
+    check: bool = False,
+) -> dict[str, Any]:
+    """Limit the drives of a running bench (`state` limited), or have one of them `unplugged` or `plugged`.
+
+    Limits are as people write them (950, 24MiB); a drive without one has what the inventory declares. Returns what
+    the module does: `changed`, `limits` by drive, drives that are `unplugged`, `diff`. Raises StorqualError.
+    """
+    with locked(places.lock):
+        bench = power_state(places)
+        if bench is None:
+            raise StorqualError("the bench is off; its drives can be limited only while it runs")
+        description = bench.bench
+        wanted = limits.wanted_limits(description, _numbers(iops, "iops"), _numbers(bandwidth, "bandwidth"))
+        target = description.drive(drive).identity if state != "limited" else ""
+
+        async def talk(monitor: Monitor) -> tuple[dict[str, limits.Limit], dict[str, limits.Limit]]:
+            before = await limits.read_limits(monitor, description)
+            if state == "limited":
+                foreseen = {identity: wanted[identity] for identity in before}
+                return (before, foreseen) if check else await limits.set_limits(monitor, description, wanted)
+            if check:
+                others = {identity: limit for identity, limit in before.items() if identity != target}
+                kept = {target: before.get(target, wanted[target])} if state == "plugged" else {}
+                return before, {**others, **kept}
+            if state == "unplugged":
+                await limits.unplug(monitor, description, target)
+            else:
+                await limits.plug(monitor, description, target, wanted[target])
+            return before, await limits.read_limits(monitor, description)
+
+        before, after = converse(Path(bench.monitor), talk)
+    return {
+        "changed": before != after,
+        "limits": {identity: asdict(limit) for identity, limit in after.items()},
+        "unplugged": [each.identity for each in description.drives if each.identity not in after],
+        "diff": {
+            name: {identity: asdict(limit) for identity, limit in found.items()}
+            for name, found in (("before", before), ("after", after))
+        },
+    }
+
+
+def _numbers(given: Mapping[str, object], name: str) -> dict[str, int]:
+    """Limits as numbers. Raises BadInputError naming every one that is none."""
+    numbers: dict[str, int] = {}
+    problems = []
+    for drive, value in given.items():
+        try:
+            numbers[drive] = parse_size(str(value))
+        except ValueError:
+            problems.append(f"{name} of {drive}: {value!r} is no limit")
+    if problems:
+        raise BadInputError(problems)
+    return numbers

@@ -12,7 +12,7 @@ import pytest
 LIBRARY = Path(__file__).resolve().parents[3] / "library"
 CORE = sorted((LIBRARY / "module_utils" / "storqual_core").rglob("*.py"))
 MODULES = sorted((LIBRARY / "modules").glob("*.py"))
-CONTROL_NODE_MODULES = {"virtual_bench.py", "virtual_limits.py"}
+CONTROL_NODE_MODULES = {"virtual_bench.py"}
 
 
 def imported_roots(tree: ast.AST) -> set[str]:

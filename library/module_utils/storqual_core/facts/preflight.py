@@ -275,7 +275,7 @@ def _make_files(claims: Sequence[Claim], request: Request) -> list[str]:
     if not request.stamp:
         return []
     if missing and not request.check:
-        with hold_lock(Path(request.state_dir), request.run, "drive_guard"):
+        with hold_lock(Path(request.state_dir), request.run, "bench_guard"):
             for claim in missing:
                 make_file(claim, request.state_dir)
     return [claim.id for claim in missing]
@@ -285,7 +285,7 @@ def _stamp(bare: Sequence[Claim], request: Request, machine: Machine, runner: Ru
     """Stamp the claimed drives that carry no stamp; in check mode only name them."""
     if not bare or request.check:
         return [claim.id for claim in bare]
-    with hold_lock(Path(machine.path(request.state_dir)), request.run, "drive_guard"), hold.hold(
+    with hold_lock(Path(machine.path(request.state_dir)), request.run, "bench_guard"), hold.hold(
         bare, purpose="write", state_dir=request.state_dir, run=request.run, machine=machine, runner=runner
     ) as held:
         return list(held.stamped)

@@ -109,43 +109,37 @@ def _unexpected(problem: Exception) -> str:
     return f"unexpected error at {place}: {words}; check the bench before you continue"
 
 
-def finish(module: Any, work: Callable[[], Mapping[str, Any]]) -> None:  # noqa: ANN401 - Ansible's class is not typed
+def finish(
+    module: Any,  # noqa: ANN401 - Ansible's class is not typed
+    work: Callable[[], Mapping[str, Any]],
+    done: Callable[[], Mapping[str, Any]] = dict,
+) -> None:
     """Do `work` and leave the module with its result.
 
-    A failure before the first write is unchanged; one after it says what was done and what was read back. The exit
-    code of the playbook run (2 could not judge, 3 bad input, 4 refused) travels as `storqual_exit_code`.
+    A failure before the first write is unchanged; one after it says what was done and what was read back. `done` is
+    what earlier steps of the same call did (`steps`, `settings`). The exit code of the playbook run (2 could not
+    judge, 3 bad input, 4 refused) travels as `storqual_exit_code`.
     """
     try:
         result = dict(work())
-    except PartialError as problem:
-        module.fail_json(
-            msg=str(problem),
-            changed=bool(problem.steps) or changed(problem.settings),
-            steps=problem.steps,
-            settings=[entry.record() for entry in problem.settings],
-            storqual_exit_code=problem.exit_code,
-        )
-        return
-    except GuardRefusalError as problem:
-        module.fail_json(
-            msg=str(problem), changed=False, refusals=problem.refusals, storqual_exit_code=problem.exit_code
-        )
-        return
-    except TrialFailedError as problem:
-        module.fail_json(
-            msg=str(problem),
-            changed=False,
-            facts=problem.facts,
-            evidence=problem.evidence,
-            storqual_exit_code=problem.exit_code,
-        )
-        return
-    except StorqualError as problem:
-        module.fail_json(msg=str(problem), changed=False, storqual_exit_code=problem.exit_code)
-        return
     except Exception as problem:  # noqa: BLE001 - Ansible tells one without words as "Module failed" and no more
-        module.fail_json(
-            msg=_unexpected(problem), changed=True, exception=traceback.format_exc(), storqual_exit_code=2
-        )
+        module.fail_json(**_failure(problem, done()))
         return
     module.exit_json(**result)
+
+
+def _failure(problem: Exception, done: Mapping[str, Any]) -> dict[str, Any]:
+    """What a module that failed returns."""
+    if not isinstance(problem, StorqualError):
+        told = {"msg": _unexpected(problem), "exception": traceback.format_exc(), "storqual_exit_code": 2}
+        return {**done, **told, "changed": True}
+    result = {"msg": str(problem), "changed": False, **done, "storqual_exit_code": problem.exit_code}
+    if isinstance(problem, PartialError):
+        result["steps"] = [*done.get("steps", ()), *problem.steps]
+        result["settings"] = [*done.get("settings", ()), *(entry.record() for entry in problem.settings)]
+        result["changed"] = result["changed"] or bool(problem.steps) or changed(problem.settings)
+    elif isinstance(problem, GuardRefusalError):
+        result["refusals"] = problem.refusals
+    elif isinstance(problem, TrialFailedError):
+        result.update(facts=problem.facts, evidence=problem.evidence)
+    return result

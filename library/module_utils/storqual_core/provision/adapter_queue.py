@@ -20,7 +20,8 @@ from ..kit.module_options import declared_options
 from ..kit.results import Provisioned
 from .driver import QueueParameter, adapters_of_module, parameter_for, parameter_of
 from .drives import Access, claims_for, usable_drives
-from .options import OptionsBench, OptionsRequest, provision_options
+from .engine import Call
+from .options import OptionsBench, provision_options
 from .queue import Queues, judge_queue_depth, observe_in_flight
 
 _PREFIX = "driver.options."
@@ -36,7 +37,6 @@ class ThrottleRequest:
     state_dir: str
     run: str
     check: bool = False
-    plan: bool = False
     prove_s: float = 0.0
 
 
@@ -48,8 +48,8 @@ def provision_throttle(
     for module, parameters in throttle_options(request.throttle, request.adapters, bench).items():
         # an option that the drop declares by its own name holds over what a throttle means for it
         merged[module] = {**parameters, **merged.get(module, {})}
-    asked = OptionsRequest(merged, request.state_dir, request.run, check=request.check, plan=request.plan)
-    return provision_options(asked, bench, lambda settings: _prove(settings, request, bench, access))
+    call = Call(request.state_dir, request.run, request.check)
+    return provision_options(merged, call, bench, lambda settings: _prove(settings, request, bench, access))
 
 
 def throttle_options(

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of the modules that change what a bench boots: a trial, a default, a kernel package."""
+"""What a bench boots: a trial and its proof, a default, a kernel package."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from ..kit.errors import BadInputError, StorqualError, ToolError
+from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock
 from ..kit.results import PartialError, Provisioned, TrialFailedError, told
 from ..kit.saved_state import read_saved, remember
 from ..tools import dpkg
 from ..tools.kmod import Build
-from .engine import lock_for
+from .engine import Call
 from .initramfs import builds_in
 from .kernel_boot import (
     System,
@@ -29,69 +29,28 @@ from .kernel_boot import (
 
 
 @dataclass(frozen=True)
-class BootRequest:
-    """What is asked: `facts`, a `trial` of `kernel`, to `verify` it, `kernel` as the `default`, or to `remember`.
+class Trial:
+    """A one-shot boot: the kernel's release, an initramfs of ours in /boot, words for the command line.
 
-    `initramfs`: an image of ours in /boot that the trial boots, or that becomes part of the default.
+    `mark` tells this boot from the default; `fallback` is the release that must be the default meanwhile (empty: what
+    is the default now).
     """
 
-    state: str
-    kernel: str = ""
+    kernel: str
     initramfs: str = ""
     arguments: Sequence[str] = ()
-    mark: str = ""
+    mark: str = "trial"
     fallback: str = ""
-    modules: Sequence[str] = ()
-    kernels: Sequence[str] = ()
-    package: str = ""
-    version: str = ""
-    state_dir: str = "/var/lib/storqual"
-    run: str = "provision"
-    check: bool = False
 
 
-@dataclass(frozen=True)
-class PackageRequest:
-    """A package that carries a kernel: its name, version (empty: any), and the files it can be installed from."""
-
-    package: str
-    version: str = ""
-    files: Sequence[str] = field(default_factory=tuple)
-    state_dir: str = "/var/lib/storqual"
-    run: str = "provision"
-    check: bool = False
-
-
-def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
-    """Carry the request out; the module's result, with the facts after it. Raises StorqualError of all kinds."""
-    if request.state == "verify":
-        return _verify(request, system)
-    if request.state == "facts":
-        found = {"package": look_at_package(system, request.package, request.version)} if request.package else {}
-        return {"changed": False, "settings": [], "steps": [], **found, **_facts(request, system)}
-    if request.state == "remember":
-        with lock_for(request.state_dir, request.run, "boot loader", check=request.check) as lock:
-            if lock is not None:
-                remember_boot(lock, system)
-        return {"changed": False, "settings": [], "steps": []}
-    kernel = request.kernel or (system.running if request.state == "default" else "")
-    if not kernel:
-        raise BadInputError(["a trial needs the release of the kernel to boot"])
-    with lock_for(request.state_dir, request.run, "boot loader", check=request.check) as lock:
-        return (
-            _trial(request, system, kernel, lock)
-            if request.state == "trial"
-            else _default(request, system, kernel, lock)
-        )
-
-
-def _facts(request: BootRequest, system: System) -> dict[str, Any]:
-    facts = read_facts(system, request.modules, request.kernels)
-    saved = read_saved(Path(request.state_dir))
+def boot_facts(system: System, state_dir: str, modules: Sequence[str] = ()) -> dict[str, Any]:
+    """What runs and what boots, the builds of `modules`, and the kernel and default from before the run."""
+    facts = read_facts(system, modules)
+    saved = read_saved(Path(state_dir))
     default = (facts["default"] or {}).get("release", "")
     for name, now in (("running", facts["running"]), ("default", default)):
         facts[f"found_{name}"] = (saved.values.get(f"boot.{name}@bench") if saved else None) or now
-    return {"facts": facts}
+    return facts
 
 
 def remember_boot(lock: BenchLock, system: System) -> None:
@@ -99,37 +58,38 @@ def remember_boot(lock: BenchLock, system: System) -> None:
     remember(lock, {f"boot.{name}@bench": value for name, value in saved_boot(system).items()})
 
 
-def _verify(request: BootRequest, system: System) -> dict[str, Any]:
-    """Whether the trial runs: release and mark, and of each driver the build that lies on disk for it.
+def verify_trial(expected: Trial, modules: Sequence[str], system: System) -> dict[str, Any]:
+    """The facts of the trial that runs: release and mark, and of each driver the build that lies on disk for it.
 
-    Raises TrialFailedError; ToolError when the right kernel runs a stale driver.
+    `settings` are the kernel and the drivers. Raises TrialFailedError; ToolError when the right kernel runs a stale
+    driver.
     """
-    facts = read_facts(system, request.modules)
-    asked = (request.kernel, request.mark, request.initramfs)
+    facts = read_facts(system, modules)
+    asked = (expected.kernel, expected.mark, expected.initramfs)
     if (facts["running"], facts["trial"], facts["initramfs"]) != asked:
         default = (facts["default"] or {}).get("release", "")
         by_itself = "by itself " if facts["running"] == default and not facts["trial"] else ""
-        image = f" with {request.initramfs}" if request.initramfs else ""
+        image = f" with {expected.initramfs}" if expected.initramfs else ""
         raise TrialFailedError(
-            f"kernel {request.kernel}{image} did not start in its trial boot: the bench is back {by_itself}on "
+            f"kernel {expected.kernel}{image} did not start in its trial boot: the bench is back {by_itself}on "
             f"{facts['running']} (boot {facts['boot_id']})",
             facts=facts,
             evidence=last_words(),
         )
-    carried = builds_in(f"{system.boot}/{request.initramfs}", request.modules) if request.initramfs else {}
-    initrd = facts["installed"].get(request.kernel, "")
+    carried = builds_in(f"{system.boot}/{expected.initramfs}", modules) if expected.initramfs else {}
+    initrd = facts["installed"].get(expected.kernel, "")
     problems = [
         problem
         for name, builds in facts["modules"].items()
         for problem in (
             _not_carried(name, builds["loaded"], carried[name])
             if carried.get(name)
-            else _stale(name, builds, request.kernel, system, initrd)
+            else _stale(name, builds, expected.kernel, system, initrd)
         )
     ]
     if problems:
         raise ToolError("\n".join(problems))
-    return {"changed": False, "settings": _driver_records(facts, request.kernel), "steps": [], "facts": facts}
+    return {"settings": _driver_records(facts, expected.kernel), "facts": facts}
 
 
 def _not_carried(name: str, loaded: Mapping[str, Any] | None, carried: Build | None) -> list[str]:
@@ -187,49 +147,50 @@ def _default_release(system: System) -> str:
     return entry.release if entry else ""
 
 
-def _trial(request: BootRequest, system: System, kernel: str, lock: BenchLock | None) -> dict[str, Any]:
-    """A one-shot boot; first the default is set to the kernel to fall back to, where it is another one."""
-    # check mode has made no image
-    check_trial(system, kernel, request.initramfs if lock else "")
-    before = {"default": _default_release(system), "next": system.loader.environment().get("next_entry", "")}
-    fallback = request.fallback or before["default"]
-    steps: list[str] = []
-    if lock is not None:
-        remember_boot(lock, system)
-        with told(steps):
-            if fallback != before["default"]:
-                steps += keep(system, fallback, [])
-            steps += trial(system, kernel, request.arguments, request.mark, request.initramfs)
-    setting = Provisioned("boot.trial", kernel, before["next"], kernel if lock else before["next"], changed=True)
+def prepare_trial(planned: Trial, call: Call, system: System) -> dict[str, Any]:
+    """Have the next start be the trial; first the default is set to the kernel to fall back to, if it is another."""
+    with call.lock("boot loader") as lock:
+        # check mode has made no image
+        check_trial(system, planned.kernel, planned.initramfs if lock else "")
+        before = {"default": _default_release(system), "next": system.loader.environment().get("next_entry", "")}
+        fallback = planned.fallback or before["default"]
+        steps: list[str] = []
+        if lock is not None:
+            remember_boot(lock, system)
+            with told(steps):
+                if fallback != before["default"]:
+                    steps += keep(system, fallback, [])
+                steps += trial(system, planned.kernel, planned.arguments, planned.mark, planned.initramfs)
     return {
         "changed": True,
-        "settings": [setting.record()],
-        "steps": steps or [f"one-shot boot of {kernel} would be prepared"],
+        "steps": steps or [f"one-shot boot of {planned.kernel} would be prepared"],
         "diff": {
             "before": f"next boot: {before['default']}\ndefault: {before['default']}\n",
-            "after": f"next boot: {kernel} {' '.join(request.arguments)}\ndefault: {fallback}\n",
+            "after": f"next boot: {planned.kernel} {' '.join(planned.arguments)}\ndefault: {fallback}\n",
         },
-        **_facts(request, system),
     }
 
 
-def _default(request: BootRequest, system: System, kernel: str, lock: BenchLock | None) -> dict[str, Any]:
-    """What boots from now on; nothing is written when it is the default already."""
-    before, was = _default_release(system), _default_words(system)
-    wanted = _words(kernel, request.arguments, request.initramfs)
-    steps: list[str] = []
-    if was != wanted and lock is not None:
-        remember_boot(lock, system)
-        with told(steps):
-            steps += keep(system, kernel, request.arguments, request.initramfs)
-    now = _default_release(system)
-    setting = Provisioned("boot.default", kernel, before, now, changed=was != _default_words(system))
+def keep_kernel(
+    call: Call, system: System, arguments: Sequence[str] = (), initramfs: str = "", kernel: str = ""
+) -> dict[str, Any]:
+    """What boots from now on: the running kernel, or `kernel`; nothing is written when it is the default already."""
+    release = kernel or system.running
+    with call.lock("boot loader") as lock:
+        before, was = _default_release(system), _default_words(system)
+        wanted = _words(release, arguments, initramfs)
+        steps: list[str] = []
+        if was != wanted and lock is not None:
+            remember_boot(lock, system)
+            with told(steps):
+                steps += keep(system, release, arguments, initramfs)
+        now = _default_release(system)
+    setting = Provisioned("boot.default", release, before, now, changed=was != _default_words(system))
     return {
         "changed": was != wanted,
         "settings": [setting.record()],
         "steps": steps,
         "diff": {"before": f"default: {was}\n", "after": f"default: {wanted}\n"},
-        **_facts(request, system),
     }
 
 
@@ -270,61 +231,32 @@ def _package_record(declared: str, before: str, now: str) -> Provisioned:
     return Provisioned("driver.kernel.version", declared or None, before, now, changed=before != now, proof=proof)
 
 
-def provision_package(request: PackageRequest, system: System) -> dict[str, Any]:
-    """Have the package installed; the module's result, with the kernel release that it carries.
+def install_package(package: str, version: str, files: Sequence[str], call: Call, system: System) -> dict[str, Any]:
+    """Install a kernel package that is missing from its files; the module's result, with the kernel that it carries.
 
-    `missing` is true when it is not installed and no files are given: fetch them, then ask again.
+    Raises PartialError.
     """
-    looked = look_at_package(system, request.package, request.version)
-    before = looked["version"]
-    if not looked["missing"]:
-        return {"changed": False, "steps": [], "diff": {}, **looked}
-    if not request.files or request.check:
-        return {
-            "changed": request.check,
-            "missing": True,
-            "kernel": "",
-            "steps": [],
-            "settings": [],
-            "diff": {
-                "before": f"{request.package}: not installed\n",
-                "after": f"{request.package}: {request.version}\n",
-            },
-        }
-    with lock_for(request.state_dir, request.run, "driver package", check=request.check) as lock:
+    with call.lock("driver package") as lock:
         if lock is not None:
             # installing a kernel rewrites the boot menu, and may change what is the default
             remember_boot(lock, system)
         try:
-            dpkg.install(system.runner, request.files)
+            dpkg.install(system.runner, files)
         except StorqualError as problem:
-            now = dpkg.installed(system.runner, request.package)
-            state = Provisioned(
-                "driver.kernel", request.package, before, now.version if now else "", changed=now is not None
-            )
-            raise PartialError(
-                str(problem), steps=[f"dpkg -i of {len(request.files)} files"], settings=[state]
-            ) from problem
-    now = dpkg.installed(system.runner, request.package)
-    if now is None or not now.complete or (request.version and now.version != request.version):
-        state = Provisioned("driver.kernel", request.version, before, now.version if now else "", changed=True)
+            now = dpkg.installed(system.runner, package)
+            state = Provisioned("driver.kernel", package, "", now.version if now else "", changed=now is not None)
+            raise PartialError(str(problem), steps=[f"dpkg -i of {len(files)} files"], settings=[state]) from problem
+    now = dpkg.installed(system.runner, package)
+    if now is None or not now.complete or (version and now.version != version):
+        state = Provisioned("driver.kernel", version, "", now.version if now else "", changed=True)
         held = f"{now.version} ({'complete' if now.complete else 'not configured'})" if now else "nothing"
-        raise PartialError(f"{request.package} after the installation: {held}", steps=["dpkg -i"], settings=[state])
-    return _package_result(request, system, before, now.version, [f"{request.package} {now.version} installed"])
-
-
-def _package_result(
-    request: PackageRequest, system: System, before: str, now: str, steps: list[str]
-) -> dict[str, Any]:
+        raise PartialError(f"{package} after the installation: {held}", steps=["dpkg -i"], settings=[state])
     return {
-        "changed": before != now,
+        "changed": True,
         "missing": False,
-        "kernel": dpkg.kernel_of(system.runner, request.package),
-        "version": now,
-        "steps": steps,
-        "settings": [_package_record(request.version, before, now).record()],
-        "diff": {
-            "before": f"{request.package}: {before or 'not installed'}\n",
-            "after": f"{request.package}: {now}\n",
-        },
+        "kernel": dpkg.kernel_of(system.runner, package),
+        "version": now.version,
+        "steps": [f"{package} {now.version} installed"],
+        "settings": [_package_record(version, "", now.version).record()],
+        "diff": {"before": f"{package}: not installed\n", "after": f"{package}: {now.version}\n"},
     }

@@ -49,7 +49,7 @@ from .driver import (
     read_module_file,
     reload_module,
 )
-from .engine import LOCK_WAIT_S, Outcome
+from .engine import LOCK_WAIT_S, Call, Outcome
 from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_build, plain_module
 from .kernel_boot import System, image_name, own_images, remove_images, unchanged
 from .options import OptionsBench
@@ -58,15 +58,14 @@ from .options import OptionsBench
 _SPARE = 1.05
 
 
-def stage_build(
-    request: BuildRequest, bench: OptionsBench, system: System, before: Builds, wanted: Wanted | None
-) -> dict[str, Any]:
-    """Have an initramfs with the build in /boot; the module's result, with `initramfs` (its name) and `boots`.
+def stage_build(request: BuildRequest, bench: OptionsBench, system: System) -> dict[str, Any]:
+    """What comes before a boot: have an initramfs with the build in /boot, for `request.kernel`.
 
-    `wanted` None: check mode has no file to look into. Both are empty for a build that takes no boot. Raises
-    ToolError (nothing was written) or PartialError.
+    The module's result, with `boots` (whether one is needed) and `initramfs` (its name; empty for a build that takes
+    no boot). Raises BadInputError, ToolError (nothing was written) or PartialError.
     """
-    reason = takes_boot(bench, request.name, request.state_dir)
+    bench, before, wanted = _look(request, bench)
+    reason = takes_boot(bench, request.name, request.call.state_dir)
     if not reason:
         return {**result(request, before, before, []), "initramfs": "", "boots": False}
     file = _present_file(request, bench, wanted)
@@ -77,10 +76,10 @@ def stage_build(
         raise ToolError(
             f"driver {request.module} needs a boot ({reason}), and kernel {bench.kernel} has no initramfs"
         )
-    if request.check or wanted is None:
+    if request.call.check or wanted is None:
         step = f"an initramfs with {request.module} would be made, for a boot of its own: {reason}"
         return {**result(request, before, before, [step]), "initramfs": name, "boots": True}
-    with _locked(request) as lock:
+    with _locked(request.call) as lock:
         remember_boot(lock, system)
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=True)
         name, steps = _make(request, bench, system, wanted, before)
@@ -88,18 +87,18 @@ def stage_build(
     return {**told, "initramfs": name, "boots": name != bench.booted_image}
 
 
-def stage_none(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
+def unstage_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
     """Take builds of the run that came with a boot off the disk; `boots` when the former ones need a boot to run."""
     steps: list[str] = []
-    saved = read_saved(Path(request.state_dir))
+    saved = read_saved(Path(call.state_dir))
     found = saved.values.get("boot.initramfs@bench", "") if saved else bench.booted_image
     boots = bench.booted_image != found
-    for owner, memory in builds_of_run(request.state_dir).items():
+    for owner, memory in builds_of_run(call.state_dir).items():
         if not memory["boots"]:
             continue
         boots = boots or not is_former(bench, owner.partition("/")[0], memory)
-        if not request.check:
-            with _locked(request):
+        if not call.check:
+            with _locked(call):
                 steps += set_aside(bench, memory)
     return Outcome([], steps).result(identifiers={}, initramfs=found, boots=boots)
 
@@ -116,10 +115,10 @@ def put_on_disk(
     if not proven or (wanted.file and packed and packed.srcversion != wanted.file.build.srcversion):
         raise ToolError(
             f"driver {request.module} needs a boot ({reason}), and this boot's initramfs does not carry the declared "
-            "build: the role driver boots it once"
+            "build: the role provision boots it once"
         )
     steps: list[str] = []
-    with _locked(request), told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
+    with _locked(request.call), told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
         if wanted.file is not None:
             steps += write_module(bench, wanted.file)
         else:
@@ -130,13 +129,13 @@ def put_on_disk(
         if not is_there(replace(wanted, installed=True), now):
             places = ", ".join(f"{place} {words_of(build)}" for place, build in now.items())
             raise ToolError(f"driver {request.module} is not the declared build everywhere: {places}")
-    was = builds_of_run(request.state_dir).get(f"{request.name}/{bench.kernel}", {})
+    was = builds_of_run(request.call.state_dir).get(f"{request.name}/{bench.kernel}", {})
     former = kmod.Build(was.get("srcversion", ""), was.get("version", ""))
     return result(request, {**before, "loaded": former}, now, steps)
 
 
-def _locked(request: BuildRequest) -> ContextManager[BenchLock]:
-    return hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S)
+def _locked(call: Call) -> ContextManager[BenchLock]:
+    return hold_lock(Path(call.state_dir), call.run, "driver build", wait_s=LOCK_WAIT_S)
 
 
 def write_module(bench: OptionsBench, file: ModuleFile) -> list[str]:
@@ -159,7 +158,7 @@ def _make(
     try:
         file = wanted.file
         if file is None:
-            with unchanged(native, request.state_dir, steps):
+            with unchanged(native, request.call.state_dir, steps):
                 file = _build(request, bench, wanted, before, steps)
         content = _content(file)
         name = image_name(bench.kernel, content)
@@ -200,7 +199,7 @@ def _build(
 
 def _needed(request: BuildRequest, bench: OptionsBench, system: System, name: str) -> set[str]:
     """The images of ours that are booted, were found or are named in an entry, and the one that is to come."""
-    saved = read_saved(Path(request.state_dir))
+    saved = read_saved(Path(request.call.state_dir))
     found = saved.values.get("boot.images@bench", ()) if saved else ()
     text = system.loader.custom_text() or ""
     return {bench.booted_image, name, *found, *(each for each in own_images(system.boot) if each in text)}
@@ -232,36 +231,35 @@ def _content(file: ModuleFile) -> bytes:
         raise ToolError(f"{file.path} cannot be read: {problem.strerror}") from problem
 
 
-def provision_build(request: BuildRequest, bench: OptionsBench, system: System) -> dict[str, Any]:
-    """Have the build installed and loaded; the module's result, with `identifiers` of the three places after it.
-
-    With `request.staged` only what comes before a boot is done; `boots` and `initramfs` in the result say whether one
-    is needed, and with which image. Raises BadInputError, ToolError, GuardRefusalError (nothing was written) or
-    PartialError (something was).
-    """
-    if request.as_found:
-        return stage_none(request, bench) if request.staged else _as_found(request, bench)
+def _look(request: BuildRequest, bench: OptionsBench) -> tuple[OptionsBench, Builds, Wanted | None]:
+    """The bench with the kernel that is meant, its builds, and what the files are (None: check mode has no files)."""
     if not request.files or not request.module:
         raise BadInputError([f"driver build of {request.module or '(no module)'}: module and file are needed"])
     bench = replace(bench, release=request.kernel or bench.release)
     before = identifiers(bench, request.name)
     # check mode copies nothing, so what the file holds is not known on the bench
-    unknown = request.check and (request.awaited or not all(Path(file).exists() for file in request.files))
-    wanted = None if unknown else wanted_build(request, bench, before["disk"])
-    if request.staged:
-        return stage_build(request, bench, system, before, wanted)
-    unfinished = request.name in pending_starts(bench.machine, request.state_dir)
+    unknown = request.call.check and (request.awaited or not all(Path(file).exists() for file in request.files))
+    return bench, before, None if unknown else wanted_build(request, bench, before["disk"])
+
+
+def provision_build(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
+    """Have the build installed and loaded; the module's result, with `identifiers` of the three places after it.
+
+    Raises BadInputError, ToolError, GuardRefusalError (nothing was written) or PartialError (something was).
+    """
+    bench, before, wanted = _look(request, bench)
+    unfinished = request.name in pending_starts(bench.machine, request.call.state_dir)
     if wanted and is_there(wanted, before) and not unfinished:
         return result(request, before, before, [])
-    reason = takes_boot(bench, request.name, request.state_dir)
-    if wanted is None or (reason and request.check):
+    reason = takes_boot(bench, request.name, request.call.state_dir)
+    if wanted is None or (reason and request.call.check):
         return result(request, before, before, [f"{request.module} would be installed and loaded"])
     if reason:
         return put_on_disk(request, bench, before, wanted, reason)
     adapters = adapters_of_module(bench.machine, request.name)
     what = f"reloading {request.module} unloads it for a moment"
-    refuse_when_used(bench.machine, adapters, request.state_dir, what)
-    if request.check:
+    refuse_when_used(bench.machine, adapters, request.call.state_dir, what)
+    if request.call.check:
         return result(request, before, before, [f"{request.module} would be installed and loaded"])
     return _carry_out(request, bench, before, wanted)
 
@@ -269,13 +267,13 @@ def provision_build(request: BuildRequest, bench: OptionsBench, system: System) 
 def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wanted: Wanted) -> dict[str, Any]:
     """Save, install, load again, read back."""
     steps: list[str] = []
-    with _locked(request) as lock:
+    with _locked(request.call) as lock:
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=False)
-        note_starts(bench.machine, request.state_dir, [request.name])
+        note_starts(bench.machine, request.call.state_dir, [request.name])
         with told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
             steps += _install(request, bench, wanted)
             reload_module(bench.machine, bench.runner, request.name)
-            forget_start(bench.machine, request.state_dir, request.name)
+            forget_start(bench.machine, request.call.state_dir, request.name)
             steps.append(f"module {request.name} loaded again")
             now = identifiers(bench, request.name)
             check_build(request, wanted, now)
@@ -303,22 +301,22 @@ def check_build(request: BuildRequest, wanted: Wanted, now: Builds) -> None:
         raise ToolError(f"driver {request.module} is not the declared build everywhere: {'; '.join(told)}")
 
 
-def _as_found(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
+def remove_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
     """Builds that the run installed go, and the former ones run; they stay remembered for the restore.
 
-    Those that came with a boot went before the boot (`stage_none`).
+    Those that came with a boot went before the boot (`unstage_builds`).
     """
     settings: list[Provisioned] = []
     steps: list[str] = []
-    in_place = {owner: was for owner, was in builds_of_run(request.state_dir).items() if not was["boots"]}
+    in_place = {owner: was for owner, was in builds_of_run(call.state_dir).items() if not was["boots"]}
     for owner, was in in_place.items():
         module = owner.partition("/")[0]
         before = identifiers(bench, module)
-        if request.check:
+        if call.check:
             steps += [] if is_former(bench, module, was) else [f"{module} would be loaded as it was found"]
         else:
-            with _locked(request):
-                steps += uninstall(bench, module, was, request.state_dir)
+            with _locked(call):
+                steps += uninstall(bench, module, was, call.state_dir)
         now = identifiers(bench, module)
         settings += records(module, before, now)
     return Outcome(settings, steps).result(drift=steps, identifiers={})

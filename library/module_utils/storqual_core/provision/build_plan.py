@@ -28,7 +28,7 @@ from .driver import (
     reload_module,
     take_out,
 )
-from .engine import Outcome
+from .engine import Call, Outcome
 from .initramfs import builds_in
 from .kernel_boot import put_native_back
 from .option_step import boot_reason
@@ -43,21 +43,16 @@ class BuildRequest:
     """A driver build: `module` and, where declared, its `version`; files on the bench; `sha256` of a prebuilt module.
 
     A `.ko` file (packed or not) is a prebuilt module, `.deb` files are a DKMS package. `awaited`: they are not copied
-    yet, what lies under their names is another build. `as_found`: no build is declared, those that the run installed
-    must go. `staged`: only what comes before a boot, for `kernel` (empty: the running one).
+    yet, what lies under their names is another build. `kernel`: the release that it is for (empty: the running one).
     """
 
-    module: str = ""
+    module: str
     version: str = ""
     files: Sequence[str] = field(default_factory=tuple)
     sha256: str = ""
     awaited: bool = False
-    as_found: bool = False
-    staged: bool = False
     kernel: str = ""
-    state_dir: str = "/var/lib/storqual"
-    run: str = "provision"
-    check: bool = False
+    call: Call = field(default_factory=Call)
 
     @property
     def prebuilt(self) -> bool:

@@ -175,6 +175,19 @@ def lock_for(state_dir: str, run: str, purpose: str, *, check: bool) -> ContextM
     return nullcontext() if check else hold_lock(Path(state_dir), run, purpose, wait_s=LOCK_WAIT_S)
 
 
+@dataclass(frozen=True)
+class Call:
+    """How a step was called: the bench's state folder, the run that it belongs to, and whether it only looks."""
+
+    state_dir: str = "/var/lib/storqual"
+    run: str = "provision"
+    check: bool = False
+
+    def lock(self, purpose: str) -> ContextManager[BenchLock | None]:
+        """The bench's lock; none in check mode."""
+        return lock_for(self.state_dir, self.run, purpose, check=self.check)
+
+
 def saver(lock: BenchLock | None) -> Callable[[Values], None] | None:
     """What remembers old values under a lock; None without one (check mode)."""
 

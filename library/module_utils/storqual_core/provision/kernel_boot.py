@@ -145,20 +145,17 @@ def installed_kernels(boot: str = "/boot") -> dict[str, str]:
     return kernels
 
 
-def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[str] = ()) -> dict[str, Any]:
-    """What runs, what would boot, what is installed, and the builds of `modules` loaded and on disk.
-
-    `kernels`: releases beside the running one for which the builds on disk are wanted too.
-    """
+def read_facts(system: System, modules: Sequence[str] = ()) -> dict[str, Any]:
+    """What runs, what would boot, what is installed, and the builds of `modules` loaded and on disk."""
     arguments = system.arguments()
     loader = system.loader
     environment = loader.environment()
     default = loader.default(environment)
-    disks = {kernel: kmod.on_disk(system.runner, modules, kernel) for kernel in (system.running, *kernels)}
+    disk = kmod.on_disk(system.runner, modules, system.running)
     builds: dict[str, Any] = {
         name: {
             "loaded": _plain(kmod.loaded(name, system.sysfs)),
-            "disk": {kernel: _plain(found[name]) for kernel, found in disks.items()},
+            "disk": {system.running: _plain(disk[name])},
         }
         for name in modules
     }

@@ -176,5 +176,5 @@ def refuse_boot(plan: ModulePlan) -> str:
     words = " ".join(f"{plan.module}.{value.name}={value.declared}" for value in plan.values)
     return (
         f"module {plan.module} cannot be loaded again while the machine runs ({plan.boot_reason}): it takes a boot "
-        f"with {words} on the kernel's command line, which the role driver does"
+        f"with {words} on the kernel's command line, which the role provision does"
     )

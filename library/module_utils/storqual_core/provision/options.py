@@ -23,7 +23,7 @@ from ..kit.results import PartialError, Provisioned, told
 from ..kit.saved_state import read_saved, remember
 from ..tools import initramfs_maker, kmod
 from .driver import adapters_of_module, forget_start, note_starts, pending_starts, reload_module
-from .engine import Change, Outcome, lock_for, refuse_problems
+from .engine import Call, Change, Outcome, refuse_problems
 from .initramfs import builds_in, entries, with_file
 from .kernel_boot import booted_image
 from .option_step import ModulePlan, OptionValue, plan_module, read_values, refuse_boot
@@ -74,50 +74,44 @@ class OptionsBench:
         return next((f"/boot/{name}" for name in names if self.machine.exists(f"/boot/{name}")), "")
 
 
-@dataclass(frozen=True)
-class OptionsRequest:
-    """What is asked: options by module as a drop declares them; `plan` only says which of them take a boot."""
+def boot_arguments(declared: Mapping[str, object], bench: OptionsBench, state_dir: str) -> list[str]:
+    """What the kernel's command line must carry, because a module cannot be loaded again. Raises StorqualError.
 
-    options: Mapping[str, object]
-    state_dir: str
-    run: str
-    check: bool = False
-    plan: bool = False
+    What is wrong with an option is not told here: what runs now may be another build, with other parameters.
+    """
+    options = declared_options(declared)
+    return [word for plan in (_plans(bench, options, state_dir) if options else ()) for word in plan.boot_words]
 
 
-def provision_options(request: OptionsRequest, bench: OptionsBench, prove: Prove = list) -> dict[str, Any]:
+def provision_options(
+    declared: Mapping[str, object], call: Call, bench: OptionsBench, prove: Prove = list
+) -> dict[str, Any]:
     """Have modules loaded with their options, and again after a boot; the module's result.
 
-    `boot_words` in the result: what the kernel's command line must carry, because the module cannot be loaded again.
-    Raises StorqualError of all kinds: BadInputError, GuardRefusalError (a drive behind it is used), ToolError
-    (nothing was changed), PartialError (something was).
+    `declared` are options by module, as a drop has them. Raises StorqualError of all kinds: BadInputError,
+    GuardRefusalError (a drive behind it is used), ToolError (nothing was changed), PartialError (something was).
     """
-    options = declared_options(request.options)
-    plans = _plans(bench, options, request.state_dir) if options else []
-    if not request.plan:
-        # what runs while a drop is planned may be another build, with other parameters
-        refuse_problems([problem for plan in plans for problem in plan.problems])
-    words = [word for plan in plans for word in plan.boot_words]
-    if request.plan:
-        return Outcome([], []).result(boot_words=words)
+    options = declared_options(declared)
+    plans = _plans(bench, options, call.state_dir) if options else []
+    refuse_problems([problem for plan in plans for problem in plan.problems])
     stuck = [refuse_boot(plan) for plan in plans if plan.reloads and plan.boot_reason]
-    if not request.check:
+    if not call.check:
         refuse_problems(stuck)
-    saved = read_saved(Path(request.state_dir))
-    work = _work(bench, plans, saved.values if saved else {}, request.state_dir)
-    _refuse_used(bench, [*(plan.module for plan in work.reloading), *work.returning], request.state_dir)
+    saved = read_saved(Path(call.state_dir))
+    work = _work(bench, plans, saved.values if saved else {}, call.state_dir)
+    _refuse_used(bench, [*(plan.module for plan in work.reloading), *work.returning], call.state_dir)
     settings, steps = _records(plans, plans), work.foreseen(bench)
-    if not request.check and steps:
-        with lock_for(request.state_dir, request.run, "module options", check=False) as lock:
+    if not call.check and steps:
+        with call.lock("module options") as lock:
             if lock is not None:
                 remember(lock, _memory(bench, plans))
             steps = []
-            now = _carry_out(bench, plans, work, request.state_dir, steps)
+            now = _carry_out(bench, plans, work, call.state_dir, steps)
             settings = _records(plans, now)
             _refuse_unlike(bench, now, settings, steps)
-    if not request.check:
+    if not call.check:
         settings = prove(settings)
-    result = Outcome(settings, steps, _changes(plans)).result(boot_words=words)
+    result = Outcome(settings, steps, _changes(plans)).result()
     result["changed"] = bool(steps or stuck)
     result["drift"] += [f"module options of {module}: not declared" for module in work.returning]
     return result

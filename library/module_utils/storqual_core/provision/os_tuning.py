@@ -269,7 +269,7 @@ def missing_cpus(machine: Machine, wanted: Sequence[int]) -> list[str]:
 
 @dataclass(frozen=True)
 class OsRequest:
-    """What is asked: governor, CPUs by adapter alias, names to be as found; `possible` only says what cannot be.
+    """What is asked: governor, CPUs by adapter alias, names to be as they were found.
 
     `prove_s`: seconds of reads per adapter that show which CPUs take its interrupts.
     """
@@ -280,7 +280,6 @@ class OsRequest:
     governor: str = ""
     irq_affinity: Mapping[str, Sequence[int]] = field(default_factory=dict)
     as_found: Collection[str] = ()
-    possible: bool = False
     check: bool = False
     prove_s: float = 0.0
 
@@ -289,14 +288,7 @@ def provision_os(
     request: OsRequest, machine: Machine, runner: Runner = run, access: Access = usable_drives
 ) -> dict[str, Any]:
     """Make the bench as declared; the module's result. Raises StorqualError of all kinds (see `engine.apply`)."""
-    given: dict[str, object] = {"governor": request.governor} if request.governor else {}
-    if request.irq_affinity:
-        given["irq_affinity"] = request.irq_affinity
-    bench: Values = check_section("os", given)
-    affinity: Mapping[str, Any] = bench.pop("irq_affinity", {})
-    wanted = {alias: {"irq_affinity": cpus} for alias, cpus in affinity.items()}
-    if request.possible:
-        return _possible(request, bench, wanted, machine, runner)
+    bench, wanted = _declared(request)
     saved = read_saved(Path(request.state_dir)) if request.as_found else None
     for key, value in (saved.values if saved else {}).items():
         name, _, owner = key.partition("@")
@@ -340,18 +332,25 @@ def _reads(request: OsRequest, machine: Machine, access: Access, place: Place) -
             yield len(paths)
 
 
-def _possible(
-    request: OsRequest, bench: Values, wanted: Mapping[str, Any], machine: Machine, runner: Runner
-) -> dict[str, Any]:
-    """Refuse what no driver and no boot would change; nothing is touched."""
+def _declared(request: OsRequest) -> tuple[Values, dict[str, Values]]:
+    """What is declared for the bench, and for each adapter. Raises BadInputError."""
+    given: dict[str, object] = {"governor": request.governor} if request.governor else {}
+    if request.irq_affinity:
+        given["irq_affinity"] = request.irq_affinity
+    bench: Values = check_section("os", given)
+    affinity: Mapping[str, Any] = bench.pop("irq_affinity", {})
+    return bench, {alias: {"irq_affinity": cpus} for alias, cpus in affinity.items()}
+
+
+def refuse_impossible(request: OsRequest, machine: Machine, runner: Runner = run) -> None:
+    """Raise ToolError for what no driver and no boot would change; nothing is touched."""
+    bench, wanted = _declared(request)
     problems = list(plan(Processors(machine, runner), "bench", "bench", bench).problems)
-    cpus = sorted({cpu for values in wanted.values() for cpu in values["irq_affinity"]})
-    problems += missing_cpus(machine, cpus)
+    problems += missing_cpus(machine, sorted({cpu for values in wanted.values() for cpu in values["irq_affinity"]}))
     problems += [
         f"{alias!r} is no adapter of this bench's inventory" for alias in wanted if alias not in request.adapters
     ]
     refuse_problems(problems)
-    return Outcome([], []).result()
 
 
 def _both(first: Outcome, second: Outcome) -> Outcome:

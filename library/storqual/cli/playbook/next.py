@@ -9,8 +9,8 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.campaign import Provision, RunBatch, Stop
+from storqual.campaign.declared import declared_document
 from storqual.campaign.next_step import next_command as next_step
-from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run import planned_session, read_run
 from storqual.run.effort import TimeLeft
@@ -33,7 +33,7 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     step = next_step(run, bench, boot_id=boot_id)
     answer = step.to_json()
     if isinstance(step, Provision):
-        answer["roles"] = role_inputs(step.spec)
+        answer["declared"] = declared_document(step.spec)
         answer["told"] = TimeLeft(run, bench).told(
             f"session {step.session.id} is prepared: packages, settings, boots"
         )

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from storqual.campaign.role_inputs import resolve_drop
+from storqual.campaign.declared import resolve_drop
 from storqual.cli.playbook import next as next_command
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS, Setting, section_of
+from storqual_core.provision import apply as apply_file
 from storqual_core.provision import boot, build_plan
 from storqual_core.provision.adapter_queue import provision_throttle
 from storqual_core.provision.driver import PARAMETERS
@@ -58,16 +59,17 @@ def value_of(setting: Setting) -> Any:
     return "1" if setting.kind == "text" else setting.maximum
 
 
-def roles_for(folder: Path, drop: dict[str, Any]) -> dict[str, Any]:
-    """What the roles of a bench get for a drop."""
+def declared_for(folder: Path, drop: dict[str, Any]) -> dict[tuple[str, str], Any]:
+    """What a drop declares for a bench, by section and name."""
     hosts = lab_hosts({"sym": 4})
     hosts["b1"]["storqual_adapters"]["sym"]["driver"] = "vmw_pvscsi"
     (folder / "drops").mkdir(parents=True, exist_ok=True)
     listed = {"benches": {"hosts": list(hosts)}, "_meta": {"hostvars": dict(hosts)}}
     (folder / "hosts.json").write_text(json.dumps(listed))
     (folder / "drops" / "it.yml").write_text(json.dumps(drop))
-    roles: dict[str, Any] = resolve_drop([folder / "hosts.json"], "b1", "it")["roles"]
-    return roles
+    declared = resolve_drop([folder / "hosts.json"], "b1", "it")["declared"]
+    named = {section: value if isinstance(value, dict) else {"": value} for section, value in declared.items()}
+    return {(section, name): value for section, values in named.items() for name, value in values.items()}
 
 
 def drop_with(setting: Setting) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -83,26 +85,27 @@ def drop_with(setting: Setting) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 WHILE_MEASURING = "virtual.unplug"
-"""What happens while a block runs is no role's: the step that measures it is told (`storqual next`)."""
+"""What happens while a block runs is not provisioned: the step that measures it is told (`storqual next`)."""
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if name != WHILE_MEASURING])
-def test_every_setting_reaches_a_role_or_is_refused_with_a_sentence(
+def test_every_setting_is_read_where_a_bench_is_provisioned_or_is_refused_with_a_sentence(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storqual.campaign.role_inputs.image_problems", lambda _drop, _path: ())
+    monkeypatch.setattr("storqual.campaign.declared.image_problems", lambda _drop, _path: ())
     setting = SETTINGS[name]
     declared, without = drop_with(setting)
     if setting.refused:
         with pytest.raises(BadInputError, match=re.escape(f"{name}: {setting.refused}")):
-            roles_for(tmp_path, declared)
+            declared_for(tmp_path, declared)
         return
-    mine, other = roles_for(tmp_path / "a", declared), roles_for(tmp_path / "b", without)
+    mine, other = declared_for(tmp_path / "a", declared), declared_for(tmp_path / "b", without)
     different = [key for key in mine if mine[key] != other[key]]
-    assert different, f"{name} is accepted, and no role gets it"
+    assert different, f"{name} is accepted, and no bench gets it"
     tasks = "".join(path.read_text() for path in (REPOSITORY / "roles").glob("*/tasks/*.yml"))
-    for key in different:
-        assert re.search(rf"(provision_roles|campaign_step\.roles)\.{key}\b|\.{key} \| default", tasks), key
+    applied = Path(str(apply_file.__file__)).read_text(encoding="utf-8")
+    for section, key in different:
+        assert f'["{key or section}"]' in applied or f"declared.{section}.{key}" in tasks, (section, key)
 
 
 SHOWN_ELSEWHERE = {
@@ -111,7 +114,7 @@ SHOWN_ELSEWHERE = {
     "os.governor": judge_frequency,
     "os.irq_affinity": judge_interrupts,
     "nvram.execution_throttle": provision_throttle,
-    "driver.kernel": boot.provision_boot,
+    "driver.kernel": boot.verify_trial,
     "driver.dkms": build_plan.records,
     "driver.module": build_plan.records,
     "driver.can_queue": provision_throttle,

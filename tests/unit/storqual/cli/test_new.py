@@ -81,7 +81,7 @@ def test_a_drop_for_files_of_this_machine_resolves_and_plans(storqual: Storqual,
     shutil.copytree(REPOSITORY / "inventories/local", tmp_path / "inventories/local")
     answer = made(storqual, "drop", "newer", "-i", "inventories/local")
     assert answer["files"] == ["inventories/local/drops/newer.yml"]
-    assert json.loads(followed(storqual, answer["next"][0], "--json"))["roles"]["drives"] == {}
+    assert json.loads(followed(storqual, answer["next"][0], "--json"))["declared"]["drive"]["settings"] == {}
     words = (
         "storqual plan -i inventories/local --baseline baseline --candidate newer --suite adapter --dry-run --json"
     )
@@ -92,7 +92,7 @@ def test_a_drop_for_hardware_resolves_to_settings_of_its_drives(storqual: Storqu
     shutil.copytree(REPOSITORY / "inventories/example_lab", tmp_path / "lab")
     answer = made(storqual, "drop", "newer", "-i", "lab/hosts.yml")
     assert answer["files"] == ["lab/drops/newer.yml"]
-    drives = json.loads(followed(storqual, answer["next"][0], "--json"))["roles"]["drives"]
+    drives = json.loads(followed(storqual, answer["next"][0], "--json"))["declared"]["drive"]["settings"]
     assert drives
     assert all(settings == {"queue_depth": 16} for settings in drives.values())
 
@@ -120,7 +120,7 @@ def test_a_lab_is_written_below_inventories_and_its_drop_resolves(
     read, _, resolve = answer["next"]
     (bench,) = json.loads(followed(storqual, read, "--json")).values()
     assert not any(drive["claim"] for adapter in bench["adapters"].values() for drive in adapter["drives"])
-    assert json.loads(followed(storqual, resolve, "--json"))["roles"]["drives"] == {}
+    assert json.loads(followed(storqual, resolve, "--json"))["declared"]["drive"]["settings"] == {}
     assert load_gate(lab / "gate.yml").name == "room7"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from storqual.campaign.role_inputs import role_inputs
+from storqual.campaign.declared import declared_document
 from storqual.plan import make_plan
 from tests.support.make_lab import make_lab
 
@@ -17,17 +17,17 @@ def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path) ->
     campaign = make_plan(lab)
     specs = campaign.document["provision"]["b1"]
     assert Path(specs["candidate"]["driver"]["dkms"]["package"]).is_absolute()
-    baseline, candidate = role_inputs(specs["baseline"]), role_inputs(specs["candidate"])
-    assert (baseline["build_as_found"], baseline["dkms"]) == (True, {})
-    assert (candidate["build_as_found"], candidate["dkms"]["module"]) == (False, "sym_driver")
+    baseline, candidate = declared_document(specs["baseline"]), declared_document(specs["candidate"])
+    assert (baseline["driver"]["build_as_found"], baseline["driver"]["build"]) == (True, {})
+    assert (candidate["driver"]["build_as_found"], candidate["driver"]["build"]["module"]) == (False, "sym_driver")
 
 
 def test_what_one_arm_has_of_adapters_the_other_has_as_found(tmp_path: Path) -> None:
     candidate = {"nvram": {"max_tags": 8, "execution_throttle": 4}, "driver": {"options": {"sym53c8xx": {"safe": 1}}}}
     campaign = make_plan(make_lab(tmp_path, baseline={"driver": {"options": {"m": {"p": 1}}}}, candidate=candidate))
     specs = campaign.document["provision"]["b1"]
-    baseline, candidate_inputs = role_inputs(specs["baseline"]), role_inputs(specs["candidate"])
-    assert all(names == ["max_tags", "execution_throttle"] for names in baseline["nvram_as_found"].values())
-    assert (baseline["options"], baseline["options_as_found"]) == ({"m": {"p": "1"}}, True)
-    assert candidate_inputs["options"] == {"sym53c8xx": {"safe": "1"}}
-    assert candidate_inputs["nvram_as_found"] == {}
+    baseline, candidate_inputs = declared_document(specs["baseline"]), declared_document(specs["candidate"])
+    assert all(names == ["max_tags", "execution_throttle"] for names in baseline["nvram"]["as_found"].values())
+    assert (baseline["driver"]["options"], baseline["driver"]["options_as_found"]) == ({"m": {"p": "1"}}, True)
+    assert candidate_inputs["driver"]["options"] == {"sym53c8xx": {"safe": "1"}}
+    assert candidate_inputs["nvram"]["as_found"] == {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from storqual.campaign.role_inputs import role_inputs
+from storqual.campaign.declared import declared_document
 from storqual.cli import storqual
 from storqual.plan import make_plan
 from storqual_core.kit.errors import BadInputError
@@ -56,16 +56,17 @@ def test_what_starts_an_image_is_what_a_change_costs(tmp_path: Path, activation:
     assert {session["change"] for session in campaign.document["plan"]["sessions"]} == {cost}
 
 
-def test_roles_get_files_to_bring_and_where_they_will_be(tmp_path: Path) -> None:
+def test_a_bench_gets_files_to_bring_and_where_they_will_be(tmp_path: Path) -> None:
     campaign = make_plan(lab(tmp_path))
     spec = campaign.document["provision"]["b1"]["candidate"]
-    inputs = role_inputs(spec)
+    inputs = declared_document(spec)
     (entry,) = inputs["firmware"]
     new, old = (hashlib.sha256(version.encode()).hexdigest() for version in ("2.0", "1.0"))
     assert entry["adapters"] == ["sym"]
-    assert entry["copies"] == [
-        {"from": str(tmp_path / "drops" / "fw-2.0.bin"), "to": f"firmware/{new}/fw-2.0.bin"},
-        {"from": str(tmp_path / "drops" / "fw-1.0.bin"), "to": f"firmware/{old}/fw-1.0.bin"},
+    drops, own = tmp_path / "drops", {"subsystem": "firmware"}
+    assert inputs["files"] == [
+        {**own, "from": str(drops / "fw-2.0.bin"), "to": f"firmware/{new}/fw-2.0.bin", "sha256": new},
+        {**own, "from": str(drops / "fw-1.0.bin"), "to": f"firmware/{old}/fw-1.0.bin", "sha256": old},
     ]
     firmware = entry["firmware"]
     assert (firmware["path"], firmware["version"], firmware["tool"]) == (
@@ -85,7 +86,7 @@ def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> No
         for arm, version in (("baseline", "1.0"), ("candidate", "2.0"))
     }
     campaign = make_plan(make_lab(tmp_path, hosts=hosts, **arms))
-    inputs = role_inputs(campaign.document["provision"]["b1"]["candidate"])
+    inputs = declared_document(campaign.document["provision"]["b1"]["candidate"])
     assert [entry["drives"] for entry in inputs["firmware"]] == [drives]
 
 

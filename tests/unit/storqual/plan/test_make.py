@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from storqual.campaign.role_inputs import role_inputs
+from storqual.campaign.declared import declared_document
 from storqual.plan import Campaign, make_plan
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.measure.batch_file import parse_block
@@ -108,8 +108,8 @@ def test_module_options_are_loaded_again(tmp_path: Path) -> None:
     campaign = make_plan(make_lab(tmp_path, baseline={}, candidate=options))
     assert {(change, boot) for _, change, boot in sessions(campaign)[1:]} == {("reload", "never")}
     spec = campaign.document["provision"]["b1"]["candidate"]
-    starts = [role_inputs({**spec, "change": change, "boot": boot}) for _, change, boot in sessions(campaign)]
-    assert [bool(inputs["start_drivers"]) for inputs in starts] == [False, True, True, True]
+    starts = [declared_document({**spec, "change": change, "boot": boot}) for _, change, boot in sessions(campaign)]
+    assert [bool(declared["nvram"]["start"]) for declared in starts] == [False, True, True, True]
 
 
 def test_a_setting_that_one_arm_does_not_declare_is_put_back_as_found(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.campaign.role_inputs import resolve_planned
+from storqual.campaign.declared import resolve_planned
 from storqual.checks import campaign_keywords
 from storqual.cli import main
 from storqual.trials.campaign import draft_campaign, plan_campaign
@@ -52,9 +52,9 @@ def test_trials_are_provisioned_with_what_was_planned_whatever_happens_to_the_dr
     path = plan_campaign(replace(REQUEST, baseline="", candidate=str(drop)), tmp_path / "runs")
     drop.unlink()
     planned = resolve_planned(path, "vbench", "candidate")
-    assert planned["roles"]["module"]["file"] == str(tmp_path / "acme.ko")
+    assert planned["declared"]["files"][0]["from"] == str(tmp_path / "acme.ko")
     assert planned["bench"]["kind"] == "virtual"
-    assert planned["change"] == "none"
+    assert planned["declared"]["change"] == "none"
     with pytest.raises(BadInputError, match="this run has no settings of arm 'baseline' for bench 'vbench'"):
         resolve_planned(path, "vbench", "baseline")
 

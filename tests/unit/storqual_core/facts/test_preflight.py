@@ -95,7 +95,7 @@ class EndedError(Exception):
 def test_the_module_ends_with_sentences_and_the_exit_code(
     tree: BenchTree, load_module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = load_module("drive_guard")
+    module = load_module("bench_guard")
     ended: dict[str, Any] = {}
 
     class Stand:

@@ -11,15 +11,16 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import PartialError, TrialFailedError
 from storqual_core.kit.saved_state import read_saved
-from storqual_core.provision.boot import BootRequest, provision_boot
-from storqual_core.provision.build import check_build, provision_build
+from storqual_core.provision.build import check_build, provision_build, remove_builds, stage_build, unstage_builds
 from storqual_core.provision.build_plan import BuildRequest, Wanted
+from storqual_core.provision.engine import Call
 from storqual_core.provision.initramfs import builds_in
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
 from storqual_core.tools import kmod
 from tests.support.adapter_bench import KERNEL
 from tests.support.build_bench import PLACE, TrialBench, module_file
+from tests.support.fake_boot import boot_step
 from tests.support.power_cut import every_cut
 
 if TYPE_CHECKING:
@@ -45,16 +46,18 @@ def prebuilt(bench: TrialBench, build: str = "BBBB") -> str:
 
 
 def build(bench: TrialBench, file: str = "", runner: Any = None, **more: Any) -> dict[str, Any]:
-    """One call of the module driver_build."""
-    state = {"state_dir": str(bench.root / "state"), "run": "r1"}
-    request = BuildRequest("hba", files=[file] if file else [], **state, **more)
-    return provision_build(request, OptionsBench(runner or bench, bench.machine), bench.system)
+    """One step of a driver build."""
+    call = Call(str(bench.root / "state"), "r1", more.pop("check", False))
+    on, staged = OptionsBench(runner or bench, bench.machine), more.pop("staged", False)
+    if more.pop("as_found", False):
+        return unstage_builds(call, on) if staged else remove_builds(call, on)
+    request = BuildRequest("hba", files=[file] if file else [], call=call, **more)
+    return stage_build(request, on, bench.system) if staged else provision_build(request, on)
 
 
 def boot(bench: TrialBench, state: str, **words: Any) -> dict[str, Any]:
-    """One call of the module kernel_boot."""
-    state_dir = str(bench.root / "state")
-    return provision_boot(BootRequest(state=state, state_dir=state_dir, run="r1", **words), bench.system)
+    """One step of what boots."""
+    return boot_step(bench.system, str(bench.root / "state"), state, **words)
 
 
 def try_it(bench: TrialBench, file: str) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import adapter_queue, driver, options
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
+from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.option_step import ModulePlan, OptionValue
-from storqual_core.provision.options import OptionsBench, OptionsRequest, provision_options
+from storqual_core.provision.options import OptionsBench, boot_arguments, provision_options
 from storqual_core.provision.queue import InFlight
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import KERNEL, AdapterBench
@@ -47,8 +48,8 @@ def bench(tmp_path: Path) -> AdapterBench:
 
 def provide(bench: AdapterBench, options: dict[str, Any], **more: Any) -> dict[str, Any]:
     """One call of the module's work."""
-    request = OptionsRequest(options, str(bench.root / "state"), "r1", **more)
-    return provision_options(request, OptionsBench(bench, bench.machine))
+    call = Call(str(bench.root / "state"), "r1", **more)
+    return provision_options(options, call, OptionsBench(bench, bench.machine))
 
 
 def put_back(bench: AdapterBench, *, check: bool = False) -> dict[str, Any]:
@@ -125,13 +126,13 @@ def test_a_drive_in_use_is_refused_by_the_guard(bench: AdapterBench) -> None:
 
 def test_a_disk_of_the_system_takes_a_boot(bench: AdapterBench) -> None:
     bench.tree.mount(bench.machine.text("/sys/block/sda/dev"), "/boot")
-    assert provide(bench, FOUR, plan=True)["boot_words"] == ["sym53c8xx.cmd_per_lun=4"]
+    asked = FOUR, OptionsBench(bench, bench.machine), str(bench.root / "state")
+    assert boot_arguments(*asked) == ["sym53c8xx.cmd_per_lun=4"]
     with pytest.raises(ToolError, match="carries /boot"):
         provide(bench, FOUR)
     bench.tree.write("/proc/cmdline", "root=/dev/vda1 sym53c8xx.cmd_per_lun=4\n")
-    again = provide(bench, FOUR)
-    assert not again["changed"]
-    assert again["boot_words"] == ["sym53c8xx.cmd_per_lun=4"]
+    assert not provide(bench, FOUR)["changed"]
+    assert boot_arguments(*asked) == ["sym53c8xx.cmd_per_lun=4"]
     assert bench.modprobe_file() is None
 
 

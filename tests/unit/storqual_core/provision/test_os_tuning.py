@@ -15,7 +15,7 @@ from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import os_tuning
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.os_tuning import OsRequest, parse_cpus, provision_os
+from storqual_core.provision.os_tuning import OsRequest, parse_cpus, provision_os, refuse_impossible
 from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import BenchTree
 
@@ -63,6 +63,10 @@ class Lab:
     def set(self, **given: Any) -> dict[str, Any]:
         """One call of the module."""
         return provision_os(OsRequest(ADAPTERS, self.state, "r1", **given), self.machine, self)
+
+    def look_ahead(self, **given: Any) -> None:
+        """What is refused before anything is touched."""
+        refuse_impossible(OsRequest(ADAPTERS, self.state, "r1", **given), self.machine, self)
 
     def restore(self) -> dict[str, Any]:
         """One call of the restore module."""
@@ -172,18 +176,18 @@ def test_what_only_the_other_arm_declares_is_as_it_was_found(lab: Lab) -> None:
 def test_what_cannot_be_is_refused_before_any_write(
     lab: Lab, given: dict[str, Any], kind: type[Exception], told: str
 ) -> None:
-    for possible in (True, False):
+    for work in (lab.look_ahead, lab.set):
         with pytest.raises((kind, ToolError), match=told):
-            lab.set(possible=possible, **given)
+            work(**given)
     assert lab.service == "active"
     assert not Path(lab.state).exists()
 
 
 def test_a_bench_without_cpufreq_is_refused_before_anything_is_touched(tmp_path: Path) -> None:
     lab = Lab(tmp_path, cpufreq=False)
-    for possible in (True, False):
+    for work in (lab.look_ahead, lab.set):
         with pytest.raises(ToolError, match=r"it has no cpufreq .*, so os\.governor performance cannot be set"):
-            lab.set(governor="performance", irq_affinity={"sas0": [0]}, possible=possible)
+            work(governor="performance", irq_affinity={"sas0": [0]})
     assert lab.affinity() == ["0-3"] * 3
     assert not Path(lab.state).exists()
 
@@ -192,7 +196,8 @@ def test_the_look_ahead_touches_nothing_and_needs_no_driver(lab: Lab) -> None:
     for vector in ("40", "41", "42"):
         (Path(lab.machine.path(f"/sys/devices/pci0000:00/{PCI}/msi_irqs")) / vector).unlink()
     (Path(lab.machine.path(f"/sys/devices/pci0000:00/{PCI}")) / "irq").write_text("0\n")
-    assert not lab.set(irq_affinity={"sas0": [0]}, governor="performance", possible=True)["changed"]
+    lab.look_ahead(irq_affinity={"sas0": [0]}, governor="performance")
+    assert not Path(lab.state).exists()
     with pytest.raises(ToolError, match="has no interrupts now"):
         lab.set(irq_affinity={"sas0": [0]})
 

@@ -15,11 +15,10 @@ import pytest
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.command import Completed
 from storqual_core.kit.saved_state import ForeignStateError, read_saved
-from storqual_core.provision.boot import BootRequest, provision_boot
 from storqual_core.provision.drives import DriveRequest, provision_drives
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.restore import Tools, restore
-from tests.support.fake_boot import FakeBench
+from tests.support.fake_boot import FakeBench, boot_step
 from tests.support.power_cut import Mains, every_cut
 
 if TYPE_CHECKING:
@@ -192,12 +191,12 @@ def test_another_run_after_a_cut_names_what_a_person_must_do(tmp_path: Path) -> 
 
 
 def boot_and_keep(bench: FakeBench, runner: Callable[..., Completed]) -> None:
-    """What the role driver does: look, try once, prove, keep."""
+    """Look, try once, prove, keep."""
 
     def ask(state: str, **words: Any) -> dict[str, Any]:
         system = bench.system
         seen = System(runner, system.boot, system.proc, system.sysfs, release=bench.running)
-        return provision_boot(BootRequest(state=state, state_dir=f"{bench.folder}/state", run="r1", **words), seen)
+        return boot_step(seen, f"{bench.folder}/state", state, **words)
 
     facts = ask("facts")["facts"]
     if facts["running"] != NEW:

@@ -10,6 +10,7 @@ import pytest
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision.build import BuildRequest, provision_build
 from storqual_core.provision.driver import pending_starts
+from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
@@ -36,9 +37,8 @@ def test_the_declared_build_runs_after_the_next_run(tmp_path: Path, loses_memory
     """There is a driver at every boot in between, and the kernel's own after the restore."""
 
     def work(bench: BuildBench, mains: Mains) -> None:
-        request = BuildRequest("hba", files=[prebuilt(bench)], state_dir=str(bench.root / "state"), run="r1")
-        runner = mains.runner(bench)
-        provision_build(request, OptionsBench(runner, bench.machine), System(runner))
+        request = BuildRequest("hba", files=[prebuilt(bench)], call=Call(str(bench.root / "state"), "r1"))
+        provision_build(request, OptionsBench(mains.runner(bench), bench.machine))
 
     cuts = 0
     for bench in every_cut(tmp_path, BuildBench, work):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.kit.saved_state import read_saved
+from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.options import OptionsBench, OptionsRequest, provision_options
+from storqual_core.provision.options import OptionsBench, provision_options
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import AdapterBench
 from tests.support.power_cut import Mains, every_cut
@@ -42,8 +43,8 @@ def runs_with(bench: AdapterBench) -> dict[str, str] | None:
 def test_the_driver_runs_as_declared_after_the_next_run(tmp_path: Path, loses_memory: bool) -> None:
 
     def work(bench: AdapterBench, mains: Mains) -> None:
-        request = OptionsRequest(FOUR, str(bench.root / "state"), "r1")
-        provision_options(request, OptionsBench(mains.runner(bench), bench.machine))
+        call = Call(str(bench.root / "state"), "r1")
+        provision_options(FOUR, call, OptionsBench(mains.runner(bench), bench.machine))
 
     cuts = 0
     for bench in every_cut(tmp_path, bench_in, work):

@@ -13,8 +13,9 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
-from storqual_core.provision.build import provision_build
+from storqual_core.provision.build import provision_build, remove_builds
 from storqual_core.provision.build_plan import BuildRequest
+from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
@@ -59,8 +60,8 @@ def prebuilt(bench: BuildBench, text: str = f"BBBB|hba|{MAGIC}") -> str:
 
 def provide(bench: BuildBench, file: str, **more: Any) -> dict[str, Any]:
     """One call of the module's work."""
-    request = BuildRequest("hba", files=[file], state_dir=str(bench.root / "state"), run="r1", **more)
-    return provision_build(request, OptionsBench(bench, bench.machine), System(bench))
+    call = Call(str(bench.root / "state"), "r1", more.pop("check", False))
+    return provision_build(BuildRequest("hba", files=[file], call=call, **more), OptionsBench(bench, bench.machine))
 
 
 def put_back(bench: BuildBench) -> dict[str, Any]:
@@ -195,7 +196,7 @@ def test_a_driver_in_use_is_refused(bench: BuildBench) -> None:
     with pytest.raises(GuardRefusalError, match="is mounted on /data"):
         provide(bench, prebuilt(bench))
     bench.tree.mount(bench.machine.text("/sys/block/sda/dev"), "/boot")
-    with pytest.raises(ToolError, match="the role driver boots it once"):
+    with pytest.raises(ToolError, match="the role provision boots it once"):
         provide(bench, prebuilt(bench))
     assert not (bench.root / PLACE.lstrip("/")).exists()
 
@@ -214,14 +215,14 @@ def test_a_module_that_does_not_load_is_told_and_restored(bench: BuildBench) -> 
 
 def test_no_file_is_bad_input(bench: BuildBench) -> None:
     with pytest.raises(BadInputError, match="module and file are needed"):
-        provision_build(BuildRequest("hba"), OptionsBench(bench, bench.machine), System(bench))
+        provision_build(BuildRequest("hba"), OptionsBench(bench, bench.machine))
 
 
 def test_an_arm_without_a_build_runs_the_driver_of_before(bench: BuildBench) -> None:
     provide(bench, prebuilt(bench))
     for check, changed in ((True, True), (False, True), (False, False)):
-        request = BuildRequest(as_found=True, state_dir=str(bench.root / "state"), run="r1", check=check)
-        result = provision_build(request, OptionsBench(bench, bench.machine), System(bench))
+        call = Call(str(bench.root / "state"), "r1", check)
+        result = remove_builds(call, OptionsBench(bench, bench.machine))
         assert result["changed"] == changed
     assert bench.machine.text("/sys/module/hba/srcversion") == "AAAA"
     assert read_saved(bench.root / "state") is not None

@@ -256,7 +256,7 @@ def read_image(fields: Mapping[str, Any], what: str = "image") -> Image:
 def image_problems(runner: Runner, image: Image) -> list[str]:
     """Why the file is not the image that is meant; none when it is."""
     try:
-        found = _digest(Path(image.path))
+        found = file_digest(Path(image.path))
     except OSError as problem:
         return [f"{image.path}: cannot be read: {problem.strerror}"]
     if found != image.sha256:
@@ -271,7 +271,8 @@ def image_problems(runner: Runner, image: Image) -> list[str]:
         return [f"{image.path}: its signature could not be checked: {problem}"]
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         for chunk in iter(lambda: stream.read(_CHUNK), b""):

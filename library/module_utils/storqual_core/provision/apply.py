@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that is declared for a bench, applied in one call: each subsystem in its order, on the engine.
+
+The order is that of the changes that undo others: a volume in the way goes first, firmware and the driver need boots,
+a driver that is loaded again gives its adapter other interrupts and its drives new queues, and a drive that is a
+member of a volume is not flashed. What only the control node can do (bring files, talk to a management controller,
+boot) ends the call: its result says what is needed, and the next call goes on there with `resume`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Collection, Mapping, Sequence
+
+from ..guard.claims import claims_of_adapters
+from ..kit.command import Runner, run
+from ..kit.errors import ToolError
+from ..kit.machine import Machine
+from .adapter_queue import ThrottleRequest, provision_throttle
+from .boot import (
+    Trial,
+    boot_facts,
+    install_package,
+    keep_kernel,
+    look_at_package,
+    prepare_trial,
+    remember_boot,
+    verify_trial,
+)
+from .build import provision_build, remove_builds, stage_build, unstage_builds
+from .build_plan import BuildRequest
+from .drives import ALL, MODE_PAGES, QUEUE, Access, DriveRequest, claims_for, provision_drives, usable_drives
+from .engine import Call
+from .firmware.access import Access as FlashAccess
+from .firmware.access import Adapters, Drives
+from .firmware.apply import Owners, flash_as_given
+from .firmware.controller import guard_adapter, judge_inventory, refuse_answer
+from .firmware.subject import REDFISH, file_digest
+from .kernel_boot import System
+from .nvram import NvramBench, NvramRequest, provision_nvram
+from .options import OptionsBench, boot_arguments
+from .os_tuning import OsRequest, provision_os, refuse_impossible
+from .raid.layout import Chooser, RaidRequest, provision_volumes, volumes_of
+
+SUBSYSTEMS = ("firmware", "driver", "nvram", "queue", "os", "modepages", "raid")
+"""What can be applied on its own, by the name of a playbook's tag; `queue` is that of adapters and that of drives."""
+
+# rdinit names no file, so the kernel looks for its root by itself and finds no such disk: a real panic, before any
+# program runs and before any disk is mounted
+_PANIC = ("rdinit=/storqual-panic", "root=/dev/storqual-panic")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The bench that is provisioned; other values are for tests."""
+
+    runner: Runner = run
+    machine: Machine = field(default_factory=Machine)
+    system: System = field(default_factory=lambda: System(run))
+    access: Access = usable_drives
+
+
+@dataclass(frozen=True)
+class ApplyRequest:
+    """What a bench is to be: `declared` as `storqual resolve` has it, the inventory's adapters, how it is applied.
+
+    `only`: these of `SUBSYSTEMS`; all when empty. `apt`: a missing kernel package is installed by the control node
+    with the bench's package manager. `brought`: what the control node did since the last call, `resume`: where that
+    one ended. Both are empty at first.
+    """
+
+    declared: Mapping[str, Any]
+    adapters: Mapping[str, Any]
+    kind: str = "hardware"
+    only: Collection[str] = ()
+    consent: Sequence[str] = ()
+    keep: bool = False
+    save: bool = False
+    start_driver: bool = True
+    apt: bool = False
+    soak_s: float = 30.0
+    log_rules: Sequence[Mapping[str, str]] | None = None
+    prove_s: float = 0.0
+    wait_s: float = 0.0
+    brought: Mapping[str, Any] = field(default_factory=dict)
+    resume: Mapping[str, Any] = field(default_factory=dict)
+    state_dir: str = "/var/lib/storqual"
+    run: str = "provision"
+    check: bool = False
+
+    @property
+    def call(self) -> Call:
+        """The call as each step takes it."""
+        return Call(self.state_dir, self.run, self.check)
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """The same as arguments of a subsystem's request."""
+        return asdict(self.call)
+
+    def asks(self, *subsystems: str) -> bool:
+        """Whether one of these is to be applied."""
+        return not self.only or any(name in self.only for name in subsystems)
+
+
+@dataclass
+class Report:
+    """What the subsystems did so far; `throttle`: what NVRAM leaves to the drivers' options."""
+
+    settings: list[Any] = field(default_factory=list)
+    drift: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    driver: dict[str, Any] = field(default_factory=dict)
+    throttle: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Where a call ends because the control node must act: what it must do, and what the step needs to know then.
+
+    `needs`: `files`, a `package`, the management `controller`. `boot`: kind (`reboot`, `power cycle`) and reason.
+    """
+
+    state: Mapping[str, Any]
+    needs: Mapping[str, Any] = field(default_factory=dict)
+    boot: Mapping[str, str] = field(default_factory=dict)
+
+
+class Apply:
+    """One call. `doing` is the subsystem that works, `done()` what was done before it."""
+
+    def __init__(self, request: ApplyRequest, bench: Bench | None = None) -> None:
+        self._request = request
+        self._bench = bench or Bench()
+        self._report = Report(**request.resume.get("report", {}))
+        self._changed = False
+        self._diff = {"before": "", "after": ""}
+        self._progress: Mapping[str, Any] = {}
+        self.doing = ""
+
+    def done(self) -> dict[str, Any]:
+        """What the subsystems before the one that failed did."""
+        told = asdict(self._report)
+        return {
+            "changed": self._changed,
+            "subsystem": self.doing,
+            "steps": told["steps"],
+            "settings": told["settings"],
+        }
+
+    def run(self) -> dict[str, Any]:
+        """Apply what is left; the module's result. Raises StorqualError of all kinds."""
+        stages: Mapping[str, Callable[[Mapping[str, Any]], Pause | None]] = {
+            "files": self._files,
+            "possible": self._possible,
+            "clearing": self._clearing,
+            "firmware": self._firmware,
+            "driver": self._driver,
+            "nvram": self._nvram,
+            "queue": self._queue,
+            "os": self._os,
+            "drives": self._drives,
+            "raid": self._raid,
+        }
+        first = str(self._request.resume.get("stage") or "files")
+        names = list(stages)
+        for name in names[names.index(first) :]:
+            self.doing = name
+            state = self._request.resume.get("state") or {}
+            pause = stages[name](state if name == first else {})
+            if pause is not None:
+                resume = {"stage": name, "state": dict(pause.state), "report": asdict(self._report)}
+                return self._result(pause, resume)
+        # a volume under way is looked at again, and nothing else
+        return self._result(Pause({}), {"stage": "raid"} if self._progress else {})
+
+    def _result(self, pause: Pause, resume: Mapping[str, Any]) -> dict[str, Any]:
+        told = {name: value for name, value in asdict(self._report).items() if name != "throttle"}
+        return {
+            "changed": self._changed,
+            **told,
+            "diff": self._diff,
+            "progress": dict(self._progress),
+            "needs": {"files": [], "package": {}, "controller": {}, **pause.needs},
+            "boot_needed": dict(pause.boot),
+            "resume": dict(resume),
+        }
+
+    def _keep(self, result: Mapping[str, Any], *, settings: bool = True, drift: bool = True) -> None:
+        """Have a subsystem's result in the report."""
+        self._changed = self._changed or bool(result.get("changed"))
+        self._report.steps += result.get("steps", ())
+        self._report.settings += result.get("settings", ()) if settings else ()
+        new = [line for line in result.get("drift", ()) if drift and line not in self._report.drift]
+        self._report.drift += new
+        for name, text in (result.get("diff") or {}).items():
+            self._diff[name] += text
+
+    # what must be there, and what cannot be
+
+    def _missing(self) -> list[Mapping[str, Any]]:
+        """The declared files that the bench does not have as they are declared."""
+        listed = [each for each in self._request.declared["files"] if self._request.asks(each["subsystem"])]
+        return [each for each in listed if not _holds(self._path(each["to"]), each["sha256"])]
+
+    def _path(self, place: str) -> Path:
+        return Path(self._request.state_dir, place)
+
+    def _files(self, state: Mapping[str, Any]) -> Pause | None:
+        missing = [] if self._request.check else self._missing()
+        if missing and state:
+            listed = ", ".join(str(each["to"]) for each in missing)
+            raise ToolError(
+                f"{listed}: the bench does not hold the declared file after it was copied; look at its disk"
+            )
+        return Pause({"copied": True}, needs={"files": missing}) if missing else None
+
+    def _possible(self, _state: Mapping[str, Any]) -> None:
+        """Refuse what this bench does not support before anything is touched."""
+        declared = self._request.declared["os"]
+        if self._request.asks("os") and declared["settings"]:
+            refuse_impossible(self._os_request(), self._bench.machine, self._bench.runner)
+
+    def _clearing(self, _state: Mapping[str, Any]) -> None:
+        """Delete volumes of this run that are in the way of loading drivers again."""
+        declared = self._request.declared
+        if self._request.asks("raid") and declared["raid"]["only"] and declared["change"] in ("reload", "rebuild"):
+            # what is not there at the end of the session is no drift of its own
+            self._keep(self._volumes((), (), only=True, wait_s=0.0), settings=False, drift=False)
+
+    # firmware
+
+    def _firmware(self, state: Mapping[str, Any]) -> Pause | None:
+        images = self._request.declared["firmware"] if self._request.asks("firmware") else ()
+        for number, image in enumerate(images):
+            if number < state.get("image", 0):
+                continue
+            now = state if number == state.get("image") else {}
+            work = self._by_controller if image["firmware"]["tool"] == REDFISH else self._flash
+            pause = work(image, now)
+            if pause is not None:
+                return Pause({**pause.state, "image": number}, pause.needs, pause.boot)
+        return None
+
+    def _flash(self, image: Mapping[str, Any], state: Mapping[str, Any]) -> Pause | None:
+        """Flash one image by its tool, or prove it after the boot. The one place where a flash is asked for."""
+        request, proving = self._request, bool(state.get("proving"))
+        given = {
+            **image["firmware"],
+            **request.where,
+            "consent": request.consent,
+            "soak_s": request.soak_s,
+            "log_rules": request.log_rules,
+            "state": "proven" if proving else "present",
+        }
+
+        def owners(access: FlashAccess) -> Owners:
+            if image["drives"]:
+                wanted = claims_for(request.adapters, image["drives"])
+                return Drives(access, wanted, claims_of_adapters(request.adapters))
+            chosen = {alias: request.adapters[alias] for alias in image["adapters"]}
+            return Adapters(access, chosen, request.adapters)
+
+        result = flash_as_given(given, owners, check=request.check)
+        pending = "" if request.check else str(result["pending"])
+        self._keep(result, settings=not pending, drift=not proving)
+        if not pending:
+            return None
+        reason = f"firmware {image['firmware']['version']}"
+        return Pause({"proving": True}, boot={"kind": pending, "reason": reason})
+
+    def _by_controller(self, image: Mapping[str, Any], state: Mapping[str, Any]) -> Pause | None:
+        """The same by the management controller: look, ask the guard, have it flash, look again."""
+        brought, (alias,) = self._request.brought, image["adapters"]
+        asked = {"file": image["file"], "activation": image["firmware"]["activation"], "adapter": alias}
+        if not state:
+            return Pause({"step": "look"}, needs={"controller": {**asked, "flash": False}})
+        entries, target = brought.get("entries") or (), str(brought.get("target") or "")
+        if state["step"] == "look":
+            looked = judge_inventory(image["firmware"], alias, entries, target)
+            wanted = looked["needed"] and not self._request.check
+            self._keep(looked, settings=not wanted)
+            if not wanted:
+                return None
+            request, bench = self._request, self._bench
+            access = FlashAccess(request.state_dir, request.run, tuple(request.consent), bench.runner, bench.machine)
+            guard_adapter(access, alias, request.adapters)
+            return Pause(
+                {"step": "flashed", "found": looked["found"]}, needs={"controller": {**asked, "flash": True}}
+            )
+        refuse_answer(alias, str(brought.get("answer") or ""))
+        self._changed = True
+        self._keep(
+            judge_inventory(image["firmware"], alias, entries, target, before=state["found"], flashed=True),
+            drift=False,
+        )
+        return None
+
+    # driver
+
+    def _driver(self, state: Mapping[str, Any]) -> Pause | None:
+        request, bench = self._request, self._bench
+        if request.kind == "local":
+            read = bench.machine.text
+            self._report.driver = {
+                "kernel": read("/proc/sys/kernel/osrelease"),
+                "boot_id": read("/proc/sys/kernel/random/boot_id"),
+                "drivers": {},
+            }
+            return None
+        if not request.asks("driver"):
+            return None
+        declared = request.declared["driver"]
+        if "trial" in state:
+            wanted = Trial(**state["trial"])
+            modules = [*declared["modules"], *([self._module] if wanted.initramfs and declared["build"] else [])]
+            proven = verify_trial(wanted, list(dict.fromkeys(modules)), bench.system)
+            self._keep(proven)
+            facts, booted = proven["facts"], True
+        else:
+            facts = boot_facts(bench.system, request.state_dir, declared["modules"])
+            wanted, booted, pause = self._before_boot(facts, state)
+            if pause is not None:
+                return pause
+        self._after_boot(facts, wanted, booted=booted)
+        return None
+
+    @property
+    def _module(self) -> str:
+        return str(self._request.declared["driver"]["build"].get("module", ""))
+
+    def _before_boot(self, facts: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Trial, bool, Pause | None]:
+        """What must run, whether that takes a boot, and the pause for it, or for a package that is missing."""
+        request, declared = self._request, self._request.declared["driver"]
+        package, pause = self._package(declared["kernel"], state)
+        if pause is not None:
+            return Trial(""), True, pause
+        words = [*declared["cmdline"], *boot_arguments(declared["options"], self._options, request.state_dir)]
+        release = package["kernel"] or facts["found_running"]
+        staged: Mapping[str, Any] = {}
+        # in check mode a missing package has no release yet, so nothing can be said of a build for it
+        if (declared["build"] or declared["build_as_found"]) and not package["missing"]:
+            staged = self._build(release)
+            self._keep(staged, settings=False)
+        kernel = str(declared["kernel"].get("package")) if package["missing"] else release
+        booted = facts["initramfs"] if release == facts["running"] else ""
+        wanted = Trial(kernel, staged.get("initramfs", booted), words, facts["boot_id"][:8], facts["found_default"])
+        differs = kernel != facts["running"] or words != facts["added"]
+        if differs and not declared["fresh_boot"]:
+            line = f"kernel {facts['running']} {' '.join(facts['added'])}, declared {kernel} {' '.join(words)}"
+            self._keep({"drift": [line]})
+        boots = differs or declared["fresh_boot"] or declared["panic_at_boot"] or staged.get("boots", False)
+        if not boots:
+            return wanted, False, None
+        if package["missing"]:
+            self._keep({"changed": True, "steps": [f"kernel {kernel} would be installed and booted"]})
+            return wanted, True, None
+        panic = _PANIC if declared["panic_at_boot"] else ()
+        asked = Trial(wanted.kernel, wanted.initramfs, [*words, *panic], wanted.mark, wanted.fallback)
+        self._keep(prepare_trial(asked, request.call, self._bench.system))
+        reason = f"kernel {kernel}"
+        pause = None if request.check else Pause({"trial": asdict(wanted)}, boot={"kind": "reboot", "reason": reason})
+        return wanted, True, pause
+
+    def _package(self, kernel: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Mapping[str, Any], Pause | None]:
+        """The declared kernel package: installed, installed now, or (check mode, pause) missing."""
+        request, system = self._request, self._bench.system
+        name, version = str(kernel.get("package") or ""), str(kernel.get("version") or "")
+        if not name:
+            return {"missing": False, "kernel": ""}, None
+        looked = look_at_package(system, name, version)
+        files = [str(self._path(each)) for each in request.brought.get("packages") or ()]
+        if looked["missing"] and files and not request.check:
+            looked = install_package(name, version, files, request.call, system)
+        if not looked["missing"]:
+            self._keep(looked)
+        elif not request.check:
+            if state.get("fetched"):
+                raise ToolError(f"{name} is not installed, and no package file was brought to the bench")
+            if request.apt:
+                with request.call.lock("driver package") as lock:
+                    if lock is not None:
+                        remember_boot(lock, system)
+            return looked, Pause({"fetched": True}, needs={"package": {"name": name, "version": version}})
+        return looked, None
+
+    @property
+    def _options(self) -> OptionsBench:
+        return OptionsBench(self._bench.runner, self._bench.machine)
+
+    def _build(self, kernel: str = "") -> dict[str, Any]:
+        """The declared driver build, or those that the run installed off; for `kernel` what comes before its boot."""
+        build, call, bench = self._request.declared["driver"]["build"], self._request.call, self._options
+        if not build:
+            return unstage_builds(call, bench) if kernel else remove_builds(call, bench)
+        missing = {each["to"] for each in self._missing()} if call.check else ()
+        request = BuildRequest(
+            **{name: build[name] for name in ("module", "version", "sha256")},
+            files=[str(self._path(build["path"]))],
+            awaited=build["path"] in missing,
+            kernel=kernel,
+            call=call,
+        )
+        return stage_build(request, bench, self._bench.system) if kernel else provision_build(request, bench)
+
+    def _after_boot(self, facts: Mapping[str, Any], wanted: Trial, *, booted: bool) -> None:
+        """The build on the disk and loaded, the kernel kept, and what is loaded in the end."""
+        request, declared, bench = self._request, self._request.declared["driver"], self._bench
+        installed: Mapping[str, Any] = {}
+        if declared["build"] or declared["build_as_found"]:
+            installed = self._build()
+            self._keep(installed)
+        if (request.keep or declared["kernel"].get("keep")) and not (request.check and booted):
+            self._keep(keep_kernel(request.call, bench.system, wanted.arguments, wanted.initramfs))
+        if installed.get("changed") and not request.check:
+            facts = boot_facts(bench.system, request.state_dir, declared["modules"])
+        self._report.driver = {
+            "kernel": facts["running"],
+            "booted": booted,
+            **{name: facts[name] for name in ("boot_id", "drivers", "modules", "default")},
+        }
+
+    # settings
+
+    def _nvram(self, _state: Mapping[str, Any]) -> None:
+        declared, request = self._request.declared["nvram"], self._request
+        if not request.asks("nvram") or not any(declared.values()):
+            return
+        asked = NvramRequest(
+            declared["settings"],
+            request.adapters,
+            start_driver=request.start_driver,
+            as_found=declared["as_found"],
+            start=declared["start"],
+            **request.where,
+        )
+        result = provision_nvram(asked, NvramBench(self._bench.runner, self._bench.machine))
+        self._keep(result)
+        self._report.throttle = dict(result["throttle"])
+
+    def _queue(self, _state: Mapping[str, Any]) -> None:
+        """Module options, and the throttles of NVRAM that only an option brings about."""
+        declared, request = self._request.declared["driver"], self._request
+        wanted = declared["options"] or self._report.throttle or declared["options_as_found"]
+        if request.asks("queue") and wanted:
+            asked = ThrottleRequest(
+                self._report.throttle, declared["options"], request.adapters, prove_s=request.prove_s, **request.where
+            )
+            self._keep(provision_throttle(asked, self._options, self._bench.access))
+
+    def _os_request(self) -> OsRequest:
+        request, declared = self._request, self._request.declared["os"]
+        return OsRequest(
+            request.adapters,
+            **declared["settings"],
+            as_found=declared["as_found"],
+            prove_s=request.prove_s,
+            **request.where,
+        )
+
+    def _os(self, _state: Mapping[str, Any]) -> None:
+        """The governor, and which CPUs take interrupts."""
+        if self._request.asks("os") and any(self._request.declared["os"].values()):
+            bench = self._bench
+            self._keep(provision_os(self._os_request(), bench.machine, bench.runner, bench.access))
+
+    def _drives(self, _state: Mapping[str, Any]) -> None:
+        declared, request = self._request.declared["drive"], self._request
+        pages, queue = request.asks("modepages"), request.asks("queue")
+        if not (pages or queue) or not any(declared.values()):
+            return
+        asked = DriveRequest(
+            declared["settings"],
+            request.adapters,
+            as_found=declared["as_found"],
+            part=ALL if pages and queue else MODE_PAGES if pages else QUEUE,
+            save=request.save,
+            prove_s=request.prove_s,
+            **request.where,
+        )
+        self._keep(provision_drives(asked, access=self._bench.access))
+
+    # volumes
+
+    def _raid(self, _state: Mapping[str, Any]) -> None:
+        declared, request = self._request.declared, self._request
+        # what the other arm or another level of a varied setting declared is not there in this session
+        only = bool(declared["raid"]["only"] and declared["change"])
+        if request.kind == "local" or not request.asks("raid") or not (declared["raid"]["volumes"] or only):
+            return
+        result = self._volumes(declared["raid"]["volumes"], request.consent, only=only, wait_s=request.wait_s)
+        self._keep(result)
+        self._progress = result["progress"]
+
+    def _volumes(
+        self, volumes: Sequence[Mapping[str, Any]], consent: Collection[str], *, only: bool, wait_s: float
+    ) -> dict[str, Any]:
+        request = self._request
+        asked = RaidRequest(volumes, request.adapters, consent=consent, only=only, wait_s=wait_s, **request.where)
+        backends = volumes_of(
+            request.state_dir, request.run, consent, machine=self._bench.machine, runner=self._bench.runner
+        )
+        result: dict[str, Any] = provision_volumes(
+            asked, backends, Chooser(request.adapters, self._bench.machine).tool
+        )
+        return result
+
+
+def _holds(path: Path, sha256: str) -> bool:
+    """Whether a file is there with that digest."""
+    try:
+        return bool(sha256) and file_digest(path) == sha256.lower()
+    except OSError:
+        return False

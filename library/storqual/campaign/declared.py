@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a drop or a session declares for one bench, as the document that the module `bench_apply` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from storqual.inputs import find_drop, load_drop, load_inventory
+from storqual.inputs.shape import raise_all
+from storqual.plan.checks import image_problems
+from storqual.plan.resolve import resolve
+from storqual.run import read_run
+from storqual.run.files import read_object
+from storqual_core.kit.errors import BadInputError
+from storqual_core.provision.firmware.subject import REDFISH, file_digest
+
+OS_SETTINGS = ("governor", "irq_affinity")
+"""What is set on the running kernel; the rest of the section `os` takes a boot, or is a drive's."""
+
+
+def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a bench's specification in a plan; every key is always there.
+
+    `files` must be on the bench, below its state folder, before anything is applied. The folder of each is its
+    digest: two files of one name do not meet, and what is there stays right.
+    """
+    driver, system, found = (spec.get(name) or {} for name in ("driver", "os", "as_found"))
+    files: list[dict[str, str]] = []
+    images = [_image(image, files) for image in spec.get("firmware") or []]
+    return {
+        "change": spec.get("change") or "",
+        # adapters first: a drive is flashed by way of its adapter
+        "firmware": sorted(images, key=lambda image: (bool(image["drives"]), image["firmware"]["tool"] == REDFISH)),
+        "driver": {
+            "kernel": driver.get("kernel") or {},
+            "modules": sorted(set((spec.get("expected_drivers") or {}).values())),
+            "cmdline": [
+                *(system.get("cmdline") or []),
+                *([f"maxcpus={system['cpus']}"] if system.get("cpus") else []),
+            ],
+            "options": driver.get("options") or {},
+            "options_as_found": _options_as_found(found),
+            "build": _build(driver, files),
+            "build_as_found": any(name in (found.get("driver") or {}).get("", ()) for name in ("dkms", "module")),
+            "fresh_boot": spec.get("boot") == "always",
+            "panic_at_boot": bool((spec.get("virtual") or {}).get("panic_at_boot")),
+        },
+        "nvram": {
+            "settings": spec.get("nvram") or {},
+            "start": _starting_adapters(spec),
+            "as_found": found.get("nvram") or {},
+        },
+        "os": {
+            "settings": {name: system[name] for name in OS_SETTINGS if name in system},
+            "as_found": [name for name in OS_SETTINGS if name in (found.get("os") or {}).get("", ())],
+        },
+        "drive": {"settings": spec.get("drive") or {}, "as_found": found.get("drive") or {}},
+        # `only`: volumes of another configuration of this bench may be there and must not stay
+        "raid": {"volumes": spec.get("raid") or [], "only": bool(spec.get("raid") or found.get("raid"))},
+        "virtual": {"iops_limit": (spec.get("virtual") or {}).get("iops_limit") or {}},
+        "files": files,
+    }
+
+
+def _image(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, Any]:
+    """An image with its adapters and drives, as the flash takes it; the files that it needs are added to `files`."""
+    component = image.get("component") or "firmware"
+    # the management controller takes its image from the control node
+    needed: list[dict[str, str]] = [] if image["tool"] == REDFISH else files
+    return {
+        "adapters": list(image.get("adapters") or ()),
+        "drives": list(image.get("drives") or ()),
+        "file": image["file"],
+        "firmware": {
+            **_on_bench(image, needed),
+            "tool": image["tool"],
+            "component": component,
+            "activation": image["activation"],
+            "from": list(image.get("from") or ()),
+            "boards": list(image.get("boards") or ()),
+            "rollback": [{**_on_bench(each, needed), "component": component} for each in image.get("rollback") or ()],
+        },
+    }
+
+
+def _on_bench(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, str]:
+    """One image and its signature below the state folder."""
+    signature = image.get("signature") or {}
+    named = {"path": image["file"], "signature": signature.get("file", ""), "key": signature.get("key", "")}
+    found = {"sha256": image["sha256"], "version": image.get("version") or ""}
+    for name, source in named.items():
+        found[name] = f"firmware/{image['sha256']}/{PurePath(source).name}" if source else ""
+        if source:
+            digest = image["sha256"] if name == "path" else _digest(source)
+            files.append({"subsystem": "firmware", "from": source, "to": found[name], "sha256": digest})
+    return found
+
+
+def _build(driver: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, str]:
+    """A DKMS package or a prebuilt module as the bench has it; empty where none is declared."""
+    package, prebuilt = driver.get("dkms") or {}, driver.get("module") or {}
+    source = str(package.get("package") or prebuilt.get("file") or "")
+    if not source:
+        return {}
+    digest = _digest(source)
+    place = f"packages/{digest}/{PurePath(source).name}"
+    files.append({"subsystem": "driver", "from": source, "to": place, "sha256": digest})
+    return {
+        "module": str(package.get("module") or PurePath(source).name.partition(".ko")[0]),
+        "version": str(package.get("version") or ""),
+        "path": place,
+        "sha256": str(prebuilt.get("sha256") or ""),
+    }
+
+
+def _digest(file: str) -> str:
+    """The digest of a file on the control node; empty for one that is gone, which the copy will say."""
+    try:
+        return file_digest(Path(file))
+    except OSError:
+        return ""
+
+
+def _options_as_found(found: Mapping[str, Any]) -> bool:
+    """Whether only the other arm has module options, or a throttle that may have become one."""
+    options = any("options" in names for names in (found.get("driver") or {}).values())
+    return options or any("execution_throttle" in names for names in (found.get("nvram") or {}).values())
+
+
+def _starting_adapters(spec: Mapping[str, Any]) -> list[str]:
+    """The adapters whose drivers start again in any case: neighbours of one arm are two sessions."""
+    again = spec.get("change") == "reload" and spec.get("boot") == "never" and spec.get("kind") != "local"
+    return list(spec.get("adapters") or ()) if again else []
+
+
+def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Sequence[str] = ()) -> dict[str, Any]:
+    """The bench as its inventory describes it, and what the drop declares for it.
+
+    Raises BadInputError for files that cannot be used, a bench or an adapter that the inventory does not have.
+    """
+    benches = load_inventory(sources).benches
+    if bench not in benches:
+        raise BadInputError([f"{sources[0]}: there is no bench {bench!r}; the benches are: {', '.join(benches)}"])
+    here = benches[bench]
+    unknown = [alias for alias in adapters if alias not in here.adapters]
+    if unknown:
+        known = ", ".join(here.adapters)
+        raise BadInputError([f"{bench}: found no adapter {alias!r}, expected one of {known}" for alias in unknown])
+    under_test = list(adapters) or [alias for alias, adapter in here.adapters.items() if adapter.claimed]
+    path = find_drop(drop, sources)
+    manifest = load_drop(path)
+    raise_all(image_problems(manifest, path))
+    spec = resolve(manifest, here, under_test).to_json()
+    spec["expected_drivers"] = {
+        alias: here.adapters[alias].driver for alias in under_test if here.adapters[alias].driver
+    }
+    return {"bench": here.model_dump(mode="json", exclude_none=True), "declared": declared_document(spec)}
+
+
+def resolve_planned(path: Path, bench: str, arm: str) -> dict[str, Any]:
+    """The same of an arm of a run of trials, as it was planned.
+
+    Raises BadInputError for a run, a bench or an arm that has no such record.
+    """
+    run = read_run(path)
+    spec = ((run.document.get("provision") or {}).get(bench) or {}).get(arm)
+    if spec is None:
+        raise BadInputError([f"{path}: this run has no settings of arm {arm!r} for bench {bench!r}; plan it again"])
+    described = read_object(path, "inputs/inventory.json")[bench]
+    return {"bench": described, "declared": declared_document(spec)}
