@@ -150,7 +150,7 @@ def read_text(run: Path, name: str) -> str:
     """A text in UTF-8 of a run. Raises what `open_file` raises, and OddFileError for one in another encoding."""
     data = read_bytes(run, name)
     if b"\0" in data:
-        raise OddFileError(f"{run / name}: holds NUL bytes, expected a text")
+        raise OddFileError(f"{run / name}: found NUL bytes, expected a text")
     try:
         return data.decode()
     except UnicodeDecodeError:
