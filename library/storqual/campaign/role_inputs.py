@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
@@ -12,7 +11,6 @@ from storqual.inputs import find_drop, load_drop, load_inventory
 from storqual.inputs.shape import raise_all
 from storqual.plan.checks import image_problems
 from storqual.plan.resolve import resolve
-from storqual.run import read_run
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.firmware.subject import REDFISH
 
@@ -128,16 +126,3 @@ def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Seque
         alias: here.adapters[alias].driver for alias in under_test if here.adapters[alias].driver
     }
     return {"bench": here.model_dump(mode="json", exclude_none=True), "roles": role_inputs(spec), "change": ""}
-
-
-def resolve_planned(path: Path, bench: str, arm: str) -> dict[str, Any]:
-    """The same of an arm of a run of trials, as it was planned, and the cost of the change from the other arm.
-
-    Raises BadInputError for a run, a bench or an arm that has no such record.
-    """
-    run = read_run(path)
-    spec = ((run.document.get("provision") or {}).get(bench) or {}).get(arm)
-    if spec is None:
-        raise BadInputError([f"{path}: this run has no settings of arm {arm!r} for bench {bench!r}; plan it again"])
-    described = json.loads((path / "inputs" / "inventory.json").read_text(encoding="utf-8"))[bench]
-    return {"bench": described, "roles": role_inputs(spec), "change": spec.get("change", "")}

@@ -24,11 +24,13 @@ from storqual.robustness.suite import SECTOR, Expectation, IntegrityLoad
 from storqual.run.layout import sha256_of
 from storqual_core.data.faults import FAULTS, LOGGING_WAY
 from storqual_core.kit.errors import StorqualError
-from storqual_core.trial.load import FILL_SECTORS
+from storqual_core.turns.integrity_load import FILL_SECTORS
 
 _CLOCK_SLACK_S = 1.0
 """How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 _STREAM, _WRITE_LOG = "stream", "write_log"
+FOLDERS = {"trial": "trials", "program": "external"}
+"""Where the records of each kind of turn are in a run directory, beside their streams."""
 _LONGEST = 1 << 28
 """Bytes of a line: far more than the longest report of a program, and no more than there is memory for."""
 
