@@ -84,7 +84,7 @@ def drive_batch(
         "point": "",
         "n": 1,
         "drives": [drive],
-        "request": {"pci": PCI, "reach": [drive], **(_TRIAL if kind == "trial" else _PROGRAM), **request},
+        "request": {"pci": PCI, **(_TRIAL if kind == "trial" else _PROGRAM), **request},
     }
     return {
         "schema": SCHEMA,

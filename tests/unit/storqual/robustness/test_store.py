@@ -59,7 +59,8 @@ def with_record(planned: Path, folder: Path, change: Callable[[dict[str, Any]], 
 def tell(run: Path, good: dict[str, Any], body: bytes) -> None:
     """The event of a record."""
     told = {name: good[name] for name in ("bench", "session", "outcome", "boot_id")}
-    told |= {"block": "s01-b001", "turn": good["id"], "turn_kind": "trial"}
+    told |= {"block": "s01-b001", "turn": good["id"], "turn_kind": "trial", "ends_session": False}
+    told |= {"end": {"disks": {}}}
     append_event(run, "turn_finished", {**told, "sha256": sha256_of(body)})
 
 

@@ -167,7 +167,7 @@ def test_placeholders_are_filled_and_one_without_a_value_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize("change", [{"reach": ["other"]}, {"limit_s": "x"}, {"pci": 3}, {"words": None}])
+@pytest.mark.parametrize("change", [{"reads_as": "tap"}, {"limit_s": "x"}, {"pci": 3}, {"words": None}])
 def test_a_wrong_program_is_refused_before_anything_is_touched(
     tmp_path: Path, streams: Path, change: dict[str, Any]
 ) -> None:

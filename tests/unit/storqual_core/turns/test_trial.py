@@ -55,13 +55,13 @@ def test_the_request_of_a_trial_is_read(tmp_path: Path) -> None:
     [
         ({"way": "pull_the_plug"}, "way: found 'pull_the_plug'"),
         ({"part": "some"}, "part: found 'some'"),
-        ({"reach": ["0x5000c50000000009"]}, "reach: found '0x5000c50000000009', expected one of the batch's targets"),
+        ({"pci": ""}, "pci: found ''"),
         ({"load": {}}, "load: found '{}', expected a mapping of first, flush_every"),
         ({"at_s": "soon"}, "at_s: found 'soon'"),
         ({"expect": {}}, "expect: recovery: found 'None'"),
         ({"moment": 1}, "moment: found 'moment'"),
     ],
-    ids=["way", "part", "reach", "load", "time", "recovery", "unknown"],
+    ids=["way", "part", "pci", "load", "time", "recovery", "unknown"],
 )
 def test_a_wrong_trial_is_refused_before_anything_is_touched(
     tmp_path: Path, streams: Path, changes: dict[str, Any], told: str
