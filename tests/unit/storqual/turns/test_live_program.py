@@ -301,8 +301,9 @@ def test_a_package_that_cannot_be_installed_is_an_error() -> None:
 
 def test_an_event_keeps_the_counters_of_the_disks_for_the_guard(path: Path) -> None:
     planned = read_external(read_run(path)).planned[0]
-    fields = {"bench": "vbench", "outcome": "ended", "boot_id": "b", "disks": {"sda": {"claimed": True}}}
+    disk = {"claimed": True, "system": "", "write_sectors_before": 1, "write_sectors_after": 2}
+    fields = {"bench": "vbench", "outcome": "ended", "boot_id": "b", "disks": {"sda": disk}}
     append_event(path, "session_started", {"bench": "vbench", "session": "s01", "boot_id": "b"})
     keep_turn(path, {**planned.to_json(), **fields}, "program")
     (event,) = [one for one in iter_events(path) if one.kind == "turn_finished"]
-    assert event.fields["end"] == {"disks": {"sda": {"claimed": True}}}
+    assert event.fields["end"] == {"disks": {"sda": disk}}
