@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from storqual.cli.playbook.publish import publish
-from storqual.robustness.criteria import checks_of
 from storqual.robustness.derived import derive_trial, head_line, keep_lines, kept_lines
-from storqual.robustness.external_results import external_checks
 from storqual.robustness.external_runs import FOLDER as PROGRAMS
-from storqual.robustness.external_runs import PlannedExternal, derive_program, keep_external, read_external, run_line
+from storqual.robustness.external_runs import PlannedExternal, derive_program, read_external, run_line
 from storqual.robustness.images import Logged
 from storqual.robustness.log_writes import FLUSH
 from storqual.robustness.plan import PlannedTrial
-from storqual.robustness.store import FOLDER, TrialRunFiles, keep_record, read_trials
-from storqual.run import Run, append_check, append_event, read_run
+from storqual.robustness.store import FOLDER, TrialRunFiles, read_trials
+from storqual.run import Run, append_event, read_run
 from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual_core.data.faults import LOGGING_WAY
+from tests.support.turn_records import keep_turn
 
 SUITE = """\
 kind: robustness
@@ -67,19 +66,13 @@ def trial_run(folder: Path, *, damaged: bool = False) -> Path:
         told = {"bench": "vbench", "session": session, "arm": arm, "boot_id": "b", "kernel": "6.1"}
         append_event(path, "session_started", told)
     for planned in files.planned:
-        keep_record(path, kept_trial(run, files, planned, lost=damaged and planned.arm == "candidate"))
+        keep_turn(path, kept_trial(run, files, planned, lost=damaged and planned.arm == "candidate"))
     (path / PROGRAMS).mkdir()
     for one in programs.planned:
         named = _kept(path / PROGRAMS, one.id, stream=list(_program(run.name, one)))
         lines = kept_lines(path / PROGRAMS, {"id": one.id, **named}, "stream")
         program = programs.suite.external[one.program]
-        keep_external(path, {**derive_program(lines, one, program, run=run.name), **named})
-    files, programs = read_trials(read_run(path)), read_external(read_run(path))
-    for check in (
-        *checks_of(files.planned, files.records, bench="vbench", until_failure=False),
-        *external_checks(programs.planned, programs.records, bench="vbench"),
-    ):
-        append_check(path, check)
+        keep_turn(path, {**derive_program(lines, one, program, run=run.name), **named}, "program")
     append_event(path, "restored", {"bench": "vbench"})
     publish(path)
     return path
@@ -130,8 +123,7 @@ def _stream(run: str, planned: PlannedTrial, *, lost: bool) -> Iterator[Mapping[
     for turn in (1, 2):
         runs = [[4096, 1, "good", 1 if lost else 2]]
         yield {"kind": "found", "at": (9 + turn) * S, "turn": turn, "runs": runs, "whole": True}
-    yield {"kind": "disks", "at": 12 * S, "disks": _DISKS, "boot_id": "b"}
-    yield {"kind": "end", "at": 13 * S, "code": 0, "message": "", "ios": 4}
+    yield {"kind": "end", "at": 13 * S, "outcome": "done", "message": "", "ios": 4, "disks": _DISKS, "boot_id": "b"}
 
 
 def _program(run: str, planned: PlannedExternal) -> Iterator[Mapping[str, Any]]:
@@ -140,8 +132,7 @@ def _program(run: str, planned: PlannedExternal) -> Iterator[Mapping[str, Any]]:
     yield {"kind": "program", "at": 1, "words": ["a-test", "/dev/sg1"]}
     yield {"kind": "output", "at": 2, "text": "1..2\nok 1 - reads\nnot ok 2 - writes\n"}
     yield {"kind": "ended", "at": 3, "status": 1, "hung": False, "stuck": False, "seconds": 1.0, "cut": 0}
-    yield {"kind": "disks", "at": 4, "disks": _DISKS, "boot_id": "b"}
-    yield {"kind": "end", "at": 5, "code": 0, "message": ""}
+    yield {"kind": "end", "at": 5, "outcome": "done", "message": "", "disks": _DISKS, "boot_id": "b"}
     yield {"kind": "spent", "seconds": 2.5}
 
 

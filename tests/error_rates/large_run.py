@@ -24,7 +24,7 @@ from storqual.run.closing import close_run, plan_digest
 from storqual.run.layout import RUN_SCHEMA, dump_line, write_json
 from storqual.run.records import NAMES
 from storqual_core.host.counters import CLASSES, DiskCounters, Snapshot
-from storqual_core.measure.derive import RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
+from storqual_core.turns.derive import RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from tests.support.make_run import make_run
 
 BINS = 60
@@ -69,14 +69,16 @@ def make_large_run(
             for name in names:
                 block = {"run": document["run"], "bench": name, "session": session, "block": f"{session}-{name}"}
                 same = {"adapter": first["adapter"], "arm": arm, "configuration": arm, "n": number + 1}
-                launches = [{"index": index, "point": place, **same} for index, place in enumerate(places)]
-                write_json(path / "blocks" / f"{block['block']}.json", {**block, "launches": launches})
+                launches = [
+                    {"index": index, "id": f"{block['block']}/{index}", "point": place, **same}
+                    for index, place in enumerate(places)
+                ]
+                write_json(path / "blocks" / f"{block['block']}.json", {**block, "turns": launches})
                 own = {key: value for key, value in block.items() if key != "run"}
                 events.append({"kind": "block_started", **own})
                 ios = np.round(6000 * np.exp(rng.normal(0, 0.003, points))).astype(int).tolist()
                 for launch in launches:
                     head = {**own, **{key: value for key, value in launch.items() if key != "index"}}
-                    head["id"] = f"{block['block']}/{launch['index']}"
                     file.write(_with_evidence(path, document["run"], head, ios[launch["index"]]))
     (path / "events.jsonl").unlink()
     append_event(path, "planned", {"run": document["run"], "plan_sha256": plan_digest(document), "blocks": {}})

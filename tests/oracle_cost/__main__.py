@@ -11,17 +11,18 @@ import json
 import math
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from storqual.bench.program import build_program
 from storqual.inputs import read_inventory
 from storqual.inputs.shape import raise_all
+from storqual.plan.batches import claim
 from storqual.robustness.oracle import Oracle
 from storqual.robustness.suite import SECTOR, IntegrityLoad
-from storqual.trials.link import Link
-from storqual.trials.one import send_program
+from storqual.turns.connection import Connection
 from storqual.virtual_bench.places import BenchPlaces
+from tests.support.batches import drive_batch
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -42,60 +43,42 @@ def main() -> int:
     ((name, bench),) = inventory.benches.items()
     places = BenchPlaces.of(str(REPOSITORY / ".cache" / "bench" / name))
     worst = math.inf
-    with tempfile.TemporaryDirectory(prefix="storqual-") as folder:
-        link = Link(name, ("-F", str(places.ssh_config)), Path(folder) / "ssh")
-        program = send_program(link, "python3", bench.state_dir)
-        for alias in options.adapters.split(","):
-            turns = _turns(link, program, bench, alias, options.pairs, options.seconds)
-            worst = min(worst, _print(alias, turns))
-        link.close()
+    ssh = ["ssh", "-F", str(places.ssh_config), "-o", "ServerAliveInterval=5", "-o", "ConnectTimeout=10"]
+    connection = Connection(name, lambda command: [*ssh, name, command], ["true"])
+    program = build_program()
+    remote = f"{bench.state_dir}/{program.name}"
+    connection.put(program.read_bytes(), remote)
+    for alias in options.adapters.split(","):
+        turns = _turns(connection, remote, bench, alias, options.pairs, options.seconds)
+        worst = min(worst, _print(alias, turns))
     return 0 if worst >= WANTED else 1
 
 
-def _turns(link: Link, program: str, bench: Any, alias: str, pairs: int, seconds: float) -> list[dict[str, Any]]:
+def _turns(
+    connection: Connection, program: str, bench: Any, alias: str, pairs: int, seconds: float
+) -> list[dict[str, Any]]:
     """What the bench tells of each turn; its I/Os are taken into a list as in a trial."""
     adapter = bench.adapters[alias]
-    claims = {
-        drive.id: {"claim": {name: getattr(drive, name) for name in ("wwn", "serial", "vendor", "model", "size")}}
-        for drive in adapter.claimed
+    load, base = IntegrityLoad(region=2 << 20), f"/run/storqual/cost-{alias}"
+    claims = {drive.id: claim(drive) for drive in adapter.claimed}
+    asked = {
+        "first": (2 << 20) // SECTOR,
+        "sectors": load.region // SECTOR,
+        "workers": load.workers,
+        "sizes": [size // SECTOR for size in load.sizes],
+        "read_share": load.reads,
+        "through_share": load.write_through,
+        "flush_every": load.flush_every,
+        "seed": 1,
     }
-    load, base = IntegrityLoad(region=2 << 20), f"/run/storqual/trials/cost-{alias}"
-    body = {
-        "run": "oracle-cost",
-        "state_dir": bench.state_dir,
-        "drive": adapter.claimed[0].id,
-        "adapter": adapter.pci,
-        "claims": claims,
-        "claimed": list(claims),
-        "tag": "00" * 8,
-        "load": {
-            "first": (2 << 20) // SECTOR,
-            "sectors": load.region // SECTOR,
-            "workers": load.workers,
-            "sizes": [size // SECTOR for size in load.sizes],
-            "read_share": load.reads,
-            "through_share": load.write_through,
-            "flush_every": load.flush_every,
-            "seed": 1,
-        },
-        "way": "",
-        "scope": "drive",
-        "at_s": 0,
-        "away_s": 0,
-        "load_s": 0,
-        "recover_s": 0,
-        "parts": "all",
-        "stream": f"{base}.jsonl",
-    }
-    link.put(json.dumps(body).encode(), f"{base}.json")
-    link.put((HERE / "on_bench.py").read_bytes(), f"{base}.py")
-    start = f"import sys; sys.path.insert(0, {program!r}); sys.argv = sys.argv[1:]; exec(open(sys.argv[0]).read())"
-    words = f"python3 -I -S -c '{start}' {base}.py {base}.json {pairs} {seconds:g}".replace(
-        f"'{program}'", f'"{program}"'
-    )
-    link.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
+    body = drive_batch("trial", bench.state_dir, claims=claims, way="qmp_unplug", load=asked, pci=adapter.address)
+    connection.put(json.dumps(body).encode(), f"{base}.json")
+    connection.put((HERE / "on_bench.py").read_bytes(), f"{base}.py")
+    start = f'import sys; sys.path.insert(0, "{program}"); sys.argv = sys.argv[1:]; exec(open(sys.argv[0]).read())'
+    words = f"python3 -I -S -c '{start}' {base}.py {base}.json {base}.jsonl {pairs} {seconds:g}"
+    connection.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
     found, oracle = list[dict[str, Any]](), Oracle()
-    for line in link.lines(f"{base}.jsonl", limit_s=pairs * 2 * (seconds + 60)):
+    for line in connection.lines(f"{base}.jsonl", limit_s=pairs * 2 * (seconds + 60)):
         if line is None:
             continue
         if line["kind"] == "io":
@@ -105,7 +88,7 @@ def _turns(link: Link, program: str, bench: Any, alias: str, pairs: int, seconds
             oracle = Oracle()
             found.append(line)
     if len(found) < pairs * 2:
-        sys.exit(link.run(f"tail -5 {base}.out"))
+        sys.exit(connection.run(f"tail -5 {base}.out"))
     return found
 
 

@@ -11,11 +11,15 @@ import sys
 import time
 from pathlib import Path
 
-from storqual_core.trial.device import HeldDevice
-from storqual_core.trial.load import READ, WRITE, WRITE_THROUGH, Load, Worker
-from storqual_core.trial.program import TrialRun, read_trial
-from storqual_core.trial.sectors import SECTOR
-from storqual_core.trial.stream import Stream
+from storqual_core.kit.machine import Machine
+from storqual_core.turns.batch_file import read_batch_file
+from storqual_core.turns.device import HeldDevice
+from storqual_core.turns.integrity_load import READ, WRITE, WRITE_THROUGH, Load, Worker
+from storqual_core.turns.requests import TrialRequest
+from storqual_core.turns.sectors import SECTOR
+from storqual_core.turns.spool import Spool, Stream
+from storqual_core.turns.subject import Subject
+from storqual_core.turns.trial import TrialRun
 
 _RWF_DSYNC = 2
 
@@ -43,12 +47,15 @@ class PlainWorker(Worker):
 
 
 def main(words: list[str]) -> None:
-    """`on_bench TRIAL.json PAIRS SECONDS`; one line of kind `note` a turn."""
-    trial = read_trial(Path(words[0]))
-    pairs, seconds = int(words[1]), float(words[2])
-    stream = Stream(trial.stream)
-    run = TrialRun(trial, stream)
-    device = HeldDevice(trial.drive, run._holder)
+    """`on_bench BATCH.json STREAM PAIRS SECONDS`; one line of kind `turn` each."""
+    spool = Spool(Path(words[1]), durable=False)
+    pairs, seconds = int(words[2]), float(words[3])
+    stream = Stream(spool)
+    subject = Subject(read_batch_file(Path(words[0])), stream, Machine())
+    trial = subject.turn.request
+    assert isinstance(trial, TrialRequest)
+    run = TrialRun(subject, trial)
+    device = HeldDevice(subject.id, run._holder)
     counted = [0] * trial.load.workers
     turns = [
         turn for pair in range(pairs) for turn in (("with", "without") if pair % 2 == 0 else ("without", "with"))
@@ -70,8 +77,9 @@ def main(words: list[str]) -> None:
         stream.send()
         stream.line("turn", turn=turn, pair=number // 2, ios=sum(counted) - before, seconds=lasted)
     device.close(60.0)
-    stream.line("end", code=0, message="", ios=stream.told)
+    stream.line("end", outcome="done", message="", ios=stream.told)
     stream.close()
+    spool.close()
 
 
 def _count(worker: Worker, counted: list[int], place: int) -> None:

@@ -88,12 +88,10 @@ ALONE = {
 }
 """Those that need neither a run nor another phase before them."""
 OF_A_RUN = ("plan.yml", "preflight.yml", "measure.yml", "publish.yml", "qualify.yml")
-OF_TRIALS = ("trials.yml", "trials_settle.yml", "external.yml")
-"""Those of a campaign of trials, which benches of files have none of."""
 
 
 def test_every_playbook_is_run_alone_here() -> None:
-    assert {path.name for path in (REPOSITORY / "playbooks").glob("*.yml")} == {*ALONE, *OF_A_RUN, *OF_TRIALS}
+    assert {path.name for path in (REPOSITORY / "playbooks").glob("*.yml")} == {*ALONE, *OF_A_RUN}
 
 
 @pytest.mark.parametrize("name", ALONE)
@@ -151,9 +149,7 @@ def test_measuring_on_a_bench_that_cannot_be_prepared_is_no_success(tmp_path: Pa
     assert "is not done: " in ended.output or "failed=1" in ended.output
 
 
-@pytest.mark.parametrize(
-    "name", ["measure.yml", "publish.yml", "trials.yml", "external.yml", "qualify.yml", "plan.yml"]
-)
+@pytest.mark.parametrize("name", ["measure.yml", "publish.yml", "qualify.yml", "plan.yml"])
 def test_a_phase_without_its_input_is_no_success(name: str, lab: Lab) -> None:
-    ended = play(lab.folder, name, **({"run": lab.folder / "nosuch", "session": "s01"} if name in OF_TRIALS else {}))
+    ended = play(lab.folder, name)
     assert ended.code != 0, ended.output

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.guard.writes import Reading
-from storqual_core.measure.batch_file import Block, parse_block
-from storqual_core.measure.fio_job import FioTarget
-from storqual_core.measure.targets import HeldTargets
+from storqual_core.turns.batch_file import Batch, parse_batch
+from storqual_core.turns.fio_job import FioTarget
+from storqual_core.turns.targets import HeldTargets
+from tests.support.batches import launch_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -90,25 +91,22 @@ def launch(index: int, **fields: Any) -> dict[str, Any]:
 
 def block_text(state_dir: Path, launches: Sequence[Mapping[str, Any]], **fields: Any) -> str:
     """A block file over the targets `d0` and `d1`."""
-    return json.dumps(
-        {
-            "schema": "storqual.block/2",
-            "run": "r1",
-            "block": "s01-b01",
-            "bench": "bench",
-            "session": "s01",
-            "state_dir": str(state_dir),
-            "targets": {"d0": {"claim": {}}, "d1": {"claim": {}}},
-            "idle_s": 0.0,
-            "launches": list(launches),
-            **fields,
-        }
-    )
+    whole = {
+        "run": "r1",
+        "block": "s01-b01",
+        "bench": "bench",
+        "session": "s01",
+        "state_dir": str(state_dir),
+        "targets": {"d0": {"claim": {}}, "d1": {"claim": {}}},
+        "idle_s": 0.0,
+        **fields,
+    }
+    return json.dumps(launch_batch(launches, **whole))
 
 
-def make_block(state_dir: Path, launches: Sequence[Mapping[str, Any]], **fields: Any) -> Block:
+def make_block(state_dir: Path, launches: Sequence[Mapping[str, Any]], **fields: Any) -> Batch:
     """The same, read."""
-    return parse_block(block_text(state_dir, launches, **fields))
+    return parse_batch(block_text(state_dir, launches, **fields))
 
 
 class FileTargets:
@@ -121,7 +119,7 @@ class FileTargets:
         self.size = size
 
     @contextmanager
-    def __call__(self, block: Block) -> Iterator[HeldTargets]:
+    def __call__(self, batch: Batch) -> Iterator[HeldTargets]:
         """The targets while the block runs."""
         yield HeldTargets(
             {name: FioTarget(name, str(path), 0, self.size, is_file=True) for name, path in self.paths.items()}
@@ -133,7 +131,7 @@ def no_disks(**_: object) -> Reading:
     return Reading("boot", {})
 
 
-def spooled(block: Block, kind: str = "sample") -> list[dict[str, Any]]:
+def spooled(batch: Batch, kind: str = "sample") -> list[dict[str, Any]]:
     """The spool's lines of one kind; of samples, the samples."""
-    lines = [json.loads(line) for line in block.spool.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in batch.spool.read_text(encoding="utf-8").splitlines()]
     return [line["sample"] if kind == "sample" else line for line in lines if line["kind"] == kind]

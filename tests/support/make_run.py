@@ -13,6 +13,7 @@ from typing import Any
 from storqual.run import sha256_of, write_bytes, write_json
 from storqual.run.closing import close_run
 from storqual.run.layout import RUN_SCHEMA, dump_line
+from tests.support.batches import launch_turn
 from tests.support.sealed_run import chained, fio_of, lines_of, sealed
 from tests.support.synthetic_events import events_of
 from tests.support.synthetic_sample import primitives
@@ -113,7 +114,7 @@ def _launches(shape: Shape, session: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _block(shape: Shape, session: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "schema": "storqual.block/2",
+        "schema": "storqual.block/3",
         "run": shape.run,
         "block": session["blocks"][0],
         "bench": shape.bench,
@@ -121,7 +122,8 @@ def _block(shape: Shape, session: Mapping[str, Any]) -> dict[str, Any]:
         "state_dir": "/var/lib/storqual",
         "targets": {},
         "idle_s": 1.0,
-        "launches": _launches(shape, session),
+        "spool": "durable",
+        "turns": [launch_turn(session["blocks"][0], launch) for launch in _launches(shape, session)],
     }
 
 

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storqual.bench.program import build_program
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.store import read_trials
 from storqual.run import read_run
 from storqual.trials.campaign import TrialRequest, plan_campaign
-from storqual.trials.link import Link
-from storqual.trials.session import run_session
+from storqual.turns.connection import Connection
+from storqual.turns.live_turn import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.live_bench import INVENTORY, REPOSITORY
+from tests.support.turn_records import drive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +45,7 @@ PCI = {
     "vscsi": "0000:00:09.0",
 }
 _PLACE = f"/root/{MODULE}.ko"
+_STATE_DIR = "/var/lib/storqual"
 
 
 def build_planted(sources: DriverSources, defect: str = "none", adapters: str = "") -> Path:
@@ -122,19 +125,24 @@ def qualify_planted(
 
 def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> None:
     """Load the layer, make the trials, take the layer out; anew after each time that the bench went down."""
-    for _ in range(20):
+    ssh = ["ssh", "-F", str(bench.state / "ssh_config"), "-o", "ServerAliveInterval=5", "-o", "ConnectTimeout=10"]
+    connection = Connection("vbench", lambda command: [*ssh, "vbench", command], ["true"])
+    program = build_program()
+    here = BenchHere(
+        "vbench",
+        connection,
+        "/usr/bin/python3",
+        _STATE_DIR,
+        f"{_STATE_DIR}/{program.name}",
+        BenchPlaces.of(bench.state),
+    )
+
+    def load() -> None:
         bench.wait_for_answer()
         bench.ask(f"rmmod {MODULE} 2>/dev/null; insmod {_PLACE} {parameters}")
-        with tempfile.TemporaryDirectory(prefix="planted-") as control:
-            link = Link("vbench", ["-F", str(bench.state / "ssh_config")], Path(control) / "ssh")
-            try:
-                done = run_session(
-                    run, "vbench", session, link, python="/usr/bin/python3", virtual=str(bench.state), say=print
-                )
-            finally:
-                link.close()
-        if done:
-            break
+        connection.put(program.read_bytes(), here.program)
+
+    drive(run, here, sessions=[session], provision=load)
     bench.wait_for_answer()
     # what a defect holds back cannot be taken out, and a bench that was reset has nothing to take out
     if bench.ask(f"rmmod {MODULE} 2>/dev/null; [ ! -e /sys/module/{MODULE} ] || echo stays").strip():

@@ -18,7 +18,8 @@ from storqual.run.closing import close_run, plan_digest
 from storqual.run.collect import block_digest
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
-from storqual_core.measure.derive import SAMPLE_SCHEMA
+from storqual_core.turns.batch_file import SCHEMA
+from storqual_core.turns.derive import SAMPLE_SCHEMA
 from tests.support.simulated_launch import spooled_launch
 from tests.support.synthetic_shape import factors_of
 
@@ -83,29 +84,32 @@ def sealed(run: Path, *, close: bool = True) -> Path:
 def _block_of(run: Path, name: str, samples: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The file of a batch, whose launches are those of the samples; the others stay."""
     path = run / "blocks" / f"{name}.json"
-    block: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {"launches": []}
-    launches = {int(launch["index"]): launch for launch in block["launches"]}
+    block: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {"turns": []}
+    launches = {int(launch["index"]): launch for launch in block["turns"]}
     for sample in samples:
         index = int(sample["id"].rpartition("/")[2])
         asked = sample["primitives"].get("asked_runtime_ns", 2_000_000_000) / 1e9
         before = launches.get(index, {})
         launches[index] = {
+            "kind": "launch",
             **before,
             "index": index,
+            "id": f"{name}/{index}",
             **{key: sample[key] for key in ("adapter", "arm", "configuration", "point", "n")},
             "drives": before.get("drives") or ["d0"],
-            "fio": before.get("fio") or fio_of(sample["point"], asked),
+            "request": before.get("request") or {"fio": fio_of(sample["point"], asked)},
         }
         block |= {key: sample[key] for key in ("bench", "session", "block")}
     drives = {drive for launch in launches.values() for drive in launch["drives"]}
     return {
-        "schema": "storqual.block/2",
+        "schema": SCHEMA,
+        "spool": "durable",
         "run": json.loads((run / "run.json").read_bytes())["run"],
         "state_dir": "/var/lib/storqual",
         "idle_s": 1.0,
         **block,
         "targets": {drive: {} for drive in sorted(drives)},
-        "launches": [launches[index] for index in sorted(launches)],
+        "turns": [launches[index] for index in sorted(launches)],
     }
 
 

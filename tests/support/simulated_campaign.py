@@ -55,7 +55,7 @@ class Rates:
         rate = 1000.0 * math.exp(source.gauss(0.0, self.noise) + boot)
         if launch["arm"] == "candidate":
             rate *= 1 - sum(loss for text, loss in self.losses.items() if text in launch["point"])
-        fio = launch["fio"]
+        fio = launch["request"]["fio"]
         seconds = float(fio["runtime_s"])
         workload = "write" if "write" in fio["rw"] else "read"
         counts = primitives(workload, rate, seconds, asked=seconds, size=fio["bs"], outstanding=fio["iodepth"])
@@ -81,7 +81,7 @@ class Bench:
         assert block["block"] not in self.spools, "a second program beside the first"
         self.ran_in[block["session"]].add(self.boot)
         lines: list[dict[str, Any]] = [{"kind": "start", "boot_id": self.boot_id, "kernel": "x"}]
-        lines += [self._spooled(block, launch) for launch in block["launches"][:launches]]
+        lines += [self._spooled(block, launch) for launch in block["turns"][:launches]]
         if launches is None:
             lines.append({"kind": "end", "outcome": "done", "message": "", "disks": {}})
         self.spools[block["block"]] = [json.dumps(line) + "\n" for line in lines]
@@ -163,7 +163,7 @@ def drive(
             else:
                 block = read_block(path, step.batch)
                 fails = happens(0.15)
-                bench.run(block, source.randrange(len(block["launches"]) + 1) if fails else None)
+                bench.run(block, source.randrange(len(block["turns"]) + 1) if fails else None)
                 if fails:
                     bench.reset()
                 perhaps_killed()

@@ -10,17 +10,17 @@ from typing import Any
 
 from storqual_core.host.counters import DiskCounters, Snapshot
 from storqual_core.host.error_counters import ERROR_WORDS
-from storqual_core.measure.batch_file import Block, parse_block
-from storqual_core.measure.derive import result_of
-from storqual_core.measure.launch import Launched
-from storqual_core.measure.sample import make_sample
+from storqual_core.turns.batch_file import Batch, parse_batch
+from storqual_core.turns.derive import result_of
+from storqual_core.turns.launch import Launched
+from storqual_core.turns.sample import make_sample
 
 _CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: str) -> Block:
-    return parse_block(text)
+def _parsed(text: str) -> Batch:
+    return parse_batch(text)
 
 
 def spooled_launch(

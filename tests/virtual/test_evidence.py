@@ -2,7 +2,7 @@
 """Evidence beside the numbers, provoked on a live bench while the main job measures: a good number is not enough.
 
 What an emulated bench cannot show is shown on files only: heat and clocks, errors on SAS links and time that a
-hypervisor took (`tests/unit/storqual_core/measure/test_environment_doubts.py`, `tests/meta/test_gates_bite.py`).
+hypervisor took (`tests/unit/storqual_core/turns/test_environment_doubts.py`, `tests/meta/test_gates_bite.py`).
 """
 
 from __future__ import annotations

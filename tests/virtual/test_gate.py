@@ -160,7 +160,7 @@ def test_a_killed_controller_is_resumed_without_losing_or_repeating_a_sample(tmp
     samples = [json.loads(line) for line in after]
     launches = [(s["adapter"], s["point"], s["arm"], s["session"], s["n"]) for s in samples]
     blocks = [json.loads(path.read_text(encoding="utf-8")) for path in (run / "blocks").glob("*.json")]
-    assert len(launches) == len(set(launches)) == sum(len(block["launches"]) for block in blocks)
+    assert len(launches) == len(set(launches)) == sum(len(block["turns"]) for block in blocks)
     overlaps = sorted((s["start"], s["id"]) for s in samples)
     assert [name for _, name in overlaps] == [s["id"] for s in sorted(samples, key=lambda s: s["start"])]
     assert done.events("resumed")

@@ -74,7 +74,7 @@ def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) ->
 def under_way(run: Path | None) -> bool:
     """Whether a trial has begun and has no record yet."""
     kinds = Counter(event.kind for event in iter_events(run)) if run is not None else Counter()
-    return kinds["trial_started"] > kinds["trial_finished"] + kinds["trial_lost"]
+    return kinds["block_started"] > kinds["block_finished"]
 
 
 def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> Path:
@@ -107,7 +107,7 @@ def test_every_trial_counts_once_and_the_lists_of_the_oracle_are_whole(tmp_path:
     run = interrupted(tmp_path, chance.sample(TROUBLES, len(TROUBLES)), chance)
     output = (tmp_path / "output.log").read_text(encoding="utf-8", errors="replace")
     files = read_trials(read_run(run))
-    finished = Counter(event.text("trial") for event in iter_events(run) if event.kind == "trial_finished")
+    finished = Counter(event.text("turn") for event in iter_events(run) if event.kind == "turn_finished")
     assert finished == {trial.id: 1 for trial in files.planned}, output[-3000:]
     assert len(files.records) == len(files.planned)
     for record in files.records:

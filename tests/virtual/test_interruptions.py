@@ -92,7 +92,7 @@ def spooled(run: Path) -> set[str]:
 def planned(run: Path) -> set[tuple[str, str, int]]:
     """The launches of the plan."""
     blocks = [json.loads(path.read_text(encoding="utf-8")) for path in (run / "blocks").glob("*.json")]
-    return {(one["arm"], one["point"], one["n"]) for block in blocks for one in block["launches"]}
+    return {(one["arm"], one["point"], one["n"]) for block in blocks for one in block["turns"]}
 
 
 def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> tuple[Path, int]:

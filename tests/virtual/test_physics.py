@@ -20,8 +20,9 @@ import pytest
 
 from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.scaling import scaling
-from storqual_core.measure.fio_job import FioTarget, build_argv, read_ask
-from storqual_core.measure.load import read_steps
+from storqual_core.turns.fio_job import FioTarget, build_argv, read_ask
+from storqual_core.turns.latency_cap import read_steps
+from tests.support.batches import launch_batch
 from tests.support.gate_bench import REPOSITORY, STATE, powered
 
 if TYPE_CHECKING:
@@ -113,8 +114,9 @@ def measure(
 ) -> Measured:
     """Run them as one block on the bench; `bare` are commands before a launch, `DRIVE` in them is its node."""
     names = {"run": "physics", "block": "s01-b01", "bench": "gatebench", "session": "s01"}
-    block = {"schema": "storqual.block/2", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
-    block |= {"targets": {"d0": {"claim": {}}}, "launches": launches}
+    block = launch_batch(
+        launches, **names, state_dir="/root/trial/state", idle_s=idle_s, targets={"d0": {"claim": {}}}
+    )
     asked = {"delay_ns": delay_ns, "queue": SERVED, "background": background, "block": block}
     asked["bare"] = bare or {}
     said = ask("cd /root/trial && python3 physics.py", json.dumps(asked).encode())

@@ -211,8 +211,8 @@ class Collector:
 
     def arm_of(self, progress: Progress) -> str:
         """The arm of the launch that runs now."""
-        launches = self._planned["launches"]
-        return str(launches[min(progress.index, len(launches) - 1)]["arm"]) if launches else ""
+        turns = self._planned["turns"]
+        return str(turns[min(progress.index, len(turns) - 1)]["arm"])
 
     def seconds_left(self, progress: Progress) -> float | None:
         """Until the bench is put back, with what is to come after this batch."""

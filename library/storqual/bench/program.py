@@ -16,7 +16,7 @@ _MAIN = """\
 # SPDX-License-Identifier: Apache-2.0
 import sys
 
-from storqual_core.measure.program import main
+from storqual_core.turns.main import main
 
 sys.exit(main())
 """

@@ -11,8 +11,6 @@ from storqual.inputs import find_drop, load_drop, load_inventory
 from storqual.inputs.shape import raise_all
 from storqual.plan.checks import image_problems
 from storqual.plan.resolve import resolve
-from storqual.run import read_run
-from storqual.run.files import read_object
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.firmware.subject import REDFISH, file_digest
 
@@ -157,16 +155,3 @@ def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Seque
         alias: here.adapters[alias].driver for alias in under_test if here.adapters[alias].driver
     }
     return {"bench": here.model_dump(mode="json", exclude_none=True), "declared": declared_document(spec)}
-
-
-def resolve_planned(path: Path, bench: str, arm: str) -> dict[str, Any]:
-    """The same of an arm of a run of trials, as it was planned.
-
-    Raises BadInputError for a run, a bench or an arm that has no such record.
-    """
-    run = read_run(path)
-    spec = ((run.document.get("provision") or {}).get(bench) or {}).get(arm)
-    if spec is None:
-        raise BadInputError([f"{path}: this run has no settings of arm {arm!r} for bench {bench!r}; plan it again"])
-    described = read_object(path, "inputs/inventory.json")[bench]
-    return {"bench": described, "declared": declared_document(spec)}

@@ -19,7 +19,7 @@ Turn = tuple[PointKey, str, int]
 """A launch to be: its point, its arm, and the how manieth of that arm there."""
 
 
-_COMMON = ("schema", "run", "bench", "state_dir", "idle_s", "kernel_rules")
+_COMMON = ("schema", "run", "bench", "state_dir", "idle_s", "kernel_rules", "spool")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,11 @@ class Pattern:
 
     def takes_ramp(self, place: PointKey) -> bool:
         """Whether launches at a point may have a ramp: see `plan.points.Pattern.ramp`."""
-        return all(THINK_TIME not in one["fio"]["options"] for (at, _), one in self.launches.items() if at == place)
+        return all(
+            THINK_TIME not in one["request"]["fio"]["options"]
+            for (at, _), one in self.launches.items()
+            if at == place
+        )
 
 
 def planned_pattern(run: Run, bench: str) -> Pattern:
@@ -51,7 +55,7 @@ def planned_pattern(run: Run, bench: str) -> Pattern:
         for name in session.blocks if session.bench == bench else ():
             batch = read_block(run.path, name)
             common = {key: batch[key] for key in _COMMON if key in batch}
-            for launch in batch["launches"]:
+            for launch in batch["turns"]:
                 place = ((launch["adapter"], launch["point"]), launch["arm"])
                 launches[place] = launch
                 targets[place] = _targets(launch, batch["targets"])
@@ -95,44 +99,50 @@ def further_batch(
                 state[drive] = configuration
         targets.update(pattern.targets[place, arm])
         more = longer.get((place, arm, number), 0.0)
-        fio = {**launch["fio"], "ramp_s": launch["fio"]["ramp_s"] + more} if more else launch["fio"]
-        listed.append({**launch, "fio": fio, "index": index, "n": number, "switch": steps})
+        fio = launch["request"]["fio"]
+        request = {**launch["request"], "fio": {**fio, "ramp_s": fio["ramp_s"] + more}, "switch": steps}
+        listed.append({**launch, "index": index, "id": f"{name}/{index}", "n": number, "request": request})
     return {
         **pattern.common,
         "targets": dict(sorted(targets.items())),
         "block": name,
         "session": session,
-        "launches": listed,
+        "turns": listed,
     }
 
 
 def rest_of(batch: Mapping[str, Any], done: Collection[str], *, name: str, session: str) -> dict[str, Any] | None:
-    """What is left of `block` when the samples `done` exist; None when nothing is.
+    """What is left of a batch when the turns `done` have samples or records; None when nothing is.
 
-    Indices count from 0 again. `n` stays: it is the same launch of the plan, tried in another session; a sample that
-    was cut off is never joined to another. A switch that an earlier launch made holds no more on a bench that was
-    booted, so every launch gets the switches that led to its state, unless the rest made them already.
+    Indices count from 0 again, and the ids of launches with them. `n` stays: it is the same launch of the plan, tried
+    in another session; a sample that was cut off is never joined to another. A switch that an earlier launch made
+    holds no more on a bench that was booted, so every launch gets the switches that led to its state, unless the rest
+    made them already.
     """
     wanted: dict[tuple[str, str], Mapping[str, Any]] = {}
     made: dict[tuple[str, str], object] = {}
     left: list[dict[str, Any]] = []
-    for launch in batch["launches"]:
-        steps = [_checked(step) for step in launch.get("switch") or ()]
+    for launch in batch["turns"]:
+        steps = [_checked(step) for step in launch["request"].get("switch") or ()]
         wanted.update({(step["drive"], step["setting"]): step for step in steps})
-        if f"{batch['block']}/{launch['index']}" in done:
+        if launch["id"] in done:
+            continue
+        if launch["kind"] != "launch":
+            left.append({**launch, "index": len(left)})
             continue
         own = {key: step for key, step in wanted.items() if key[0] in _targets(launch, batch["targets"])}
         changed = [key for key, step in own.items() if key not in made or made[key] != step["value"]]
         touched = {(drive, name) for drive, setting in changed for name in (setting, *disturbed_by("drive", setting))}
         steps = [step for key, step in own.items() if key in touched]
         made.update({key: own[key]["value"] for key in changed})
-        left.append({**launch, "index": len(left), "switch": steps})
+        numbered = {**launch, "index": len(left), "id": f"{name}/{len(left)}"}
+        left.append({**numbered, "request": {**launch["request"], "switch": steps}})
     if not left:
         return None
-    if len(left) < len(batch["launches"]):
+    if len(left) < len(batch["turns"]):
         # drives are preconditioned before the first launch of all
         batch = {name: value for name, value in batch.items() if name != "precondition"}
-    return {**batch, "block": name, "session": session, "launches": left}
+    return {**batch, "block": name, "session": session, "turns": left}
 
 
 def _checked(step: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,6 +32,8 @@ def next_step(run: Run, bench: str) -> Step:
     sessions = [replace(s, blocks=(*s.blocks, *progress.more.get(s.id, ()))) for s in known]
     if progress.halt:
         return Stop(progress.halt, complete=False)
+    if progress.failed and run.plan.fields.get("until_failure"):
+        return Stop(f"{progress.failed} failed: it was repeated until then", complete=True)
     for number, session in enumerate(sessions, start=1):
         step = _step_of(run, progress, session, number, len(sessions))
         if step is not None:
@@ -46,16 +48,20 @@ def session_boot(run: Run, bench: str, session: str) -> str:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One try at a session: its own id from the second on, and the batches it has."""
+    """One try at a session: its own id from the second on, and the batches it has.
+
+    `failures` are the tries before it that nothing came of.
+    """
 
     number: int
+    failures: int
     session: PlannedSession
     batches: tuple[Mapping[str, Any], ...] = ()
 
 
 def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int, of: int) -> Step | None:
     """What is left to do for a session; None when it is measured."""
-    attempt = _Attempt(1, session)
+    attempt = _Attempt(1, 0, session)
     while True:
         name = attempt.session.id
         open_batches = [batch for batch in attempt.session.blocks if batch not in progress.ended]
@@ -75,7 +81,7 @@ def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int,
         following = _following(run, progress, session, attempt)
         if following is None:
             return None
-        if following.number > MOST_ATTEMPTS:
+        if following.failures >= MOST_ATTEMPTS:
             reason = (
                 f"session {session.id} was lost {MOST_ATTEMPTS} times, the last time because {progress.lost[name]}"
             )
@@ -92,7 +98,7 @@ def _following(run: Run, progress: Progress, session: PlannedSession, attempt: _
         # planned before; a sample that came in since changes nothing about a batch that a bench may be running
         batches: Sequence[Mapping[str, Any]] = [read_block(run.path, batch) for batch in stored]
     else:
-        done = {launch.id for launch in read_launches(run.path)}
+        done = {launch.id for launch in read_launches(run.path)} | run.recorded
         open_batches = [batch for batch in attempt.session.blocks if progress.ended.get(batch) != "done"]
         known = {str(batch["block"]): batch for batch in attempt.batches}
         rests: list[Mapping[str, Any]] = []
@@ -108,7 +114,8 @@ def _following(run: Run, progress: Progress, session: PlannedSession, attempt: _
     # the bench was booted just now, or by itself: one more boot proves nothing
     boot = "if_needed" if session.boot == "always" else session.boot
     again = replace(session, id=name, blocks=names, boot=boot)
-    return _Attempt(number, again, tuple(batches))
+    failures = attempt.failures + (attempt.session.id not in progress.bounded)
+    return _Attempt(number, failures, again, tuple(batches))
 
 
 def _spec(run: Run, session: PlannedSession, *, boot: str) -> dict[str, Any]:

@@ -22,10 +22,14 @@ class Progress:
     """Blocks that were started."""
     ended: dict[str, str] = field(default_factory=dict)
     """Block -> how it ended: done, refused, stopped, lost."""
+    bounded: set[str] = field(default_factory=set)
+    """Sessions whose loss was expected, or has a limit of its own: trying them again is not counted."""
     added: list[PlannedSession] = field(default_factory=list)
     """Sessions that were planned since the plan."""
     more: dict[str, list[str]] = field(default_factory=dict)
     """Session -> batches that were planned for it since it was."""
+    failed: str = ""
+    """The first turn whose record says that it failed."""
     halt: str = ""
 
 
@@ -53,6 +57,12 @@ def _follow(progress: Progress, event: Event) -> None:
             progress.started.add(batch)
         case "block_finished":
             _finish(progress, session, batch, event)
+        case "turn_finished":
+            progress.bounded.add(session)
+            if event.text("outcome") == "failed":
+                progress.failed = progress.failed or event.text("turn")
+            if event.fields.get("ends_session"):
+                progress.lost.setdefault(session, f"after {event.text('turn')} the bench is set up again")
         case "provision_failed":
             progress.halt = f"session {session} could not be provisioned: {event.text('reason')}"
         case "resumed":
@@ -65,6 +75,8 @@ def _finish(progress: Progress, session: str, batch: str, event: Event) -> None:
     if outcome != "done":
         # the launches that have no sample are tried in a session of their own, if the campaign goes on
         progress.lost.setdefault(session, why)
+    if event.fields.get("lost") or event.fields.get("interrupted"):
+        progress.bounded.add(session)
     if outcome not in ("done", "lost"):
         progress.halt = f"batch {batch} {outcome}: {why}"
 

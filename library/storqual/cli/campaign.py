@@ -40,12 +40,16 @@ class Campaign:
     budget: str | None
     consent: str | None
     checks: tuple[Path, ...]
+    trial: str | None
+    repeat: int
 
-    def of_trials(self, trial: str | None = None, repeat: int = 1) -> TrialRequest:
-        """The same for a suite of trials. Raises BadInputError for options of measured points."""
+    def of_trials(self) -> TrialRequest:
+        """The same for a suite of trials. Raises BadInputError for what is missing or is of measured points."""
         from storqual.inputs.shape import raise_all
         from storqual.trials.campaign import TrialRequest
 
+        needed = {"inventory": self.inventories, "candidate": self.candidate}
+        raise_all(f"--{name} is needed" for name, value in needed.items() if not value)
         others = {f"--{name}": getattr(self, name) for name in _OF_POINTS} | {"--point": self.points}
         raise_all(
             f"{name} cannot be used with suite {self.suite}, which is a suite of trials; leave it out"
@@ -62,8 +66,8 @@ class Campaign:
             adapters=_names(self.adapters),
             seed=self.seed,
             limit=self.limit,
-            trial=trial,
-            repeat=repeat,
+            trial=self.trial,
+            repeat=self.repeat,
         )
 
     def of_points(self) -> PlanRequest:
@@ -215,6 +219,14 @@ _CAMPAIGN = (
             "Your own checks: a test_*.py, a *.robot, or a folder of them; those in suites/ run anyway. "
             "With --resume: your copies of checks that another user planned. Can be repeated."
         ),
+    ),
+    click.option("--trial", help="With a suite of trials: repeat only the trial with this id until it fails."),
+    click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=20,
+        show_default=True,
+        help="With --trial: how often to repeat it at most.",
     ),
 )
 

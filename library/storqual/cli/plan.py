@@ -34,25 +34,27 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite robustness --dry-run
     """
     from storqual.checks.own import allow_checks
-    from storqual.cli.trials import of_trials, plan_trials
+    from storqual.cli.trials import of_trials, plan_trials, planned_benches
     from storqual.plan.make import check_resume, plan_run
     from storqual.run import read_run
 
     runs = campaign.runs.resolve()
-    if resume is None and of_trials(campaign.suite or "", None, None):
+    if resume is None and of_trials(campaign.suite, campaign.trial):
         plan_trials(campaign.of_trials(), None if dry_run else runs, as_json=as_json)
         return
     if resume is not None:
         done = check_resume(resume)
         campaign.refuse_another(resume)
-        answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
+        answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": planned_benches(resume)}
     else:
         request = campaign.of_points()
         planned = plan_run(request, runs, write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:
             allow_checks(read_run(planned.path), request.checks)
-            answer["benches"] = {name: {**answer["benches"][name], **b} for name, b in _benches(planned.path).items()}
+            answer["benches"] = {
+                name: {**answer["benches"][name], **b} for name, b in planned_benches(planned.path).items()
+            }
     if as_json:
         print_json(answer)
     else:
@@ -62,13 +64,6 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
 def rounded_percent(percent: float) -> str:
     """An estimate with two digits, as the field writes one: `15 %` of 14.999, `1.2 %` of 1.234."""
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
-
-
-def _benches(run: Path) -> dict[str, Any]:
-    """The benches as the plan read them: their device strings are what devices say, never templates."""
-    from storqual.run.files import read_object
-
-    return read_object(run, "inputs/inventory.json")
 
 
 def _until(answer: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from storqual.cli.options import as_json, print_json
 from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError
 
 if TYPE_CHECKING:
-    from storqual.plan.inputs import PlanRequest
+    from collections.abc import Sequence
 
 _NO_VERDICT = 2
 _LAST_RUN = "STORQUAL_LAST_RUN"
@@ -30,14 +30,6 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Waiver file: failures that are accepted (default: waivers.yml beside the inventory).",
 )
-@click.option("--trial", help="With a suite of trials: repeat only the trial with this id until it fails.")
-@click.option(
-    "--repeat",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="With --trial: how often to repeat it at most.",
-)
 @click.option("-v", "--verbose", count=True, help="Show more of Ansible's own output; can be repeated.")
 @as_json
 def qualify_command(
@@ -45,8 +37,6 @@ def qualify_command(
     *,
     resume: str | None,
     waivers: Path | None,
-    trial: str | None,
-    repeat: int,
     verbose: int,
     as_json: bool,
 ) -> int:
@@ -63,15 +53,12 @@ def qualify_command(
       storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
-    from storqual.cli.trials import of_trials, qualify_trials
     from storqual.inputs import load_waivers
 
     runs, inventories = campaign.runs.resolve(), campaign.inventories
     resumed = None if resume is None else _find_run(resume, runs)
     if resumed is not None:
         campaign.refuse_another(resumed)
-    if of_trials(campaign.suite, resumed, trial):
-        return qualify_trials(campaign.of_trials(trial, repeat), runs, resumed, waivers, as_json=as_json)
     if waivers is not None:
         # read now: a mistake in it must not wait for the end of a campaign
         load_waivers(waivers)
@@ -83,9 +70,7 @@ def qualify_command(
         inventories = inventories or _inventories_of(resumed)
         variables: dict[str, object] = {"resume": str(resumed)}
     else:
-        request = campaign.of_points()
-        _refuse_mistakes(campaign, request)
-        variables = _variables(campaign, request)
+        variables = _variables(campaign, _refuse_mistakes(campaign))
     for inventory in inventories:
         if "," not in inventory and not Path(inventory).exists():
             raise BadInputError([f"{inventory}: no such inventory; expected a folder or a file"])
@@ -114,26 +99,38 @@ def qualify_command(
     return code
 
 
-def _refuse_mistakes(campaign: Campaign, request: PlanRequest) -> None:
+def _refuse_mistakes(campaign: Campaign) -> Sequence[Path]:
     """Raise BadInputError with every mistake of the inputs, as `storqual plan` tells them, before Ansible starts.
 
     Which benches a pattern or a list of hosts means, only Ansible says: with one of them its plan tells the mistakes.
+    Returns the files of hand-written checks.
     """
+    from storqual.cli.trials import of_trials, warn_unsigned
     from storqual.plan.make import make_plan
+    from storqual.trials.campaign import draft_campaign
 
-    if campaign.limit is not None or any("," in inventory for inventory in campaign.inventories):
-        return
+    ansible_says = campaign.limit is not None or any("," in inventory for inventory in campaign.inventories)
+    if of_trials(campaign.suite, campaign.trial):
+        trials = campaign.of_trials()
+        if not ansible_says:
+            warn_unsigned(trials, draft_campaign(trials).document)
+        return ()
+    request = campaign.of_points()
+    if ansible_says:
+        return request.checks
     for told in make_plan(request).unsigned:
         # the run would be measured for nothing, and its gate cannot be changed afterwards
         click.echo(terminal_text(f"storqual: warning: {told}"), err=True)
+    return request.checks
 
 
-def _variables(campaign: Campaign, request: PlanRequest) -> dict[str, object]:
+def _variables(campaign: Campaign, checks: Sequence[Path]) -> dict[str, object]:
     """The campaign as the playbook takes it; what was not given is left out."""
-    names = ("candidate", "suite", "baseline", "profile", "adapters", "seed", "consent", "budget")
+    names = ("candidate", "suite", "baseline", "profile", "adapters", "seed", "consent", "budget", "trial")
     files = {"gate": campaign.gate, "history": campaign.history, "facts_file": campaign.facts}
-    lists = {"points": list(campaign.points), "checks": [str(path) for path in request.checks]}
+    lists = {"points": list(campaign.points), "checks": [str(path) for path in checks]}
     return {
+        **({"repeat": campaign.repeat} if campaign.trial else {}),
         **{name: value for name in names if (value := getattr(campaign, name)) is not None},
         **{name: str(file.resolve()) for name, file in files.items() if file is not None},
         **{name: listed for name, listed in lists.items() if listed},

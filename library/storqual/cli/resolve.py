@@ -22,40 +22,24 @@ from storqual.cli.options import as_json, complete_adapters, complete_drop, prin
     default="",
     help="Only these adapters, separated by commas (default: all).",
 )
-@click.option(
-    "--run",
-    type=click.Path(path_type=Path),
-    help="Instead of --inventory and --drop: a run of trials, with the settings that it was planned with.",
-)
-@click.option(
-    "--arm",
-    type=click.Choice(["baseline", "candidate"]),
-    default="candidate",
-    help="With --run: which arm (default: candidate).",
-)
 @as_json
-def resolve_command(
-    sources: tuple[str, ...], bench: str, drop: str | None, adapters: str, run: Path | None, arm: str, as_json: bool
-) -> None:
+def resolve_command(sources: tuple[str, ...], bench: str, drop: str | None, adapters: str, as_json: bool) -> None:
     """Show which settings, files and versions a drop gives one bench.
 
     \b
     Example:
       storqual resolve -i inventories/virtual --bench vbench --drop stable --json
     """
-    from storqual.campaign.declared import resolve_drop, resolve_planned
+    from storqual.campaign.declared import resolve_drop
 
-    if run is not None:
-        answer = resolve_planned(run, bench, arm)
-    elif drop is None or not sources:
-        raise click.UsageError("name an inventory (-i) and a drop (--drop), or a run (--run)")
-    else:
-        chosen = tuple(alias for alias in adapters.split(",") if alias)
-        answer = resolve_drop([Path(source) for source in sources], bench, drop, chosen)
+    if drop is None or not sources:
+        raise click.UsageError("name an inventory (-i) and a drop (--drop)")
+    chosen = tuple(alias for alias in adapters.split(",") if alias)
+    answer = resolve_drop([Path(source) for source in sources], bench, drop, chosen)
     if as_json:
         print_json(answer)
         return
-    print_pairs(list(_lines(answer["declared"])) or [("nothing", f"{drop or arm} declares nothing for {bench}")])
+    print_pairs(list(_lines(answer["declared"])) or [("nothing", f"{drop} declares nothing for {bench}")])
 
 
 def _lines(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.quantities import format_percent
 from storqual_core.kit.setting_values import check_level
 from storqual_core.kit.settings import SETTINGS
-from storqual_core.measure.fio_job import read_ask
+from storqual_core.turns.fio_job import read_ask
 
 _OF_TRIALS = "robustness"
 _SIDES = {"read": ("read",), "write": ("write",), "mixed": ("read", "write"), "trim": ()}

@@ -14,7 +14,7 @@ from storqual.judge.question import ArmLaunches, Question
 from storqual.run import Run
 from storqual.run.measurements import PointKey
 from storqual.run.records import Launch
-from storqual_core.measure.precondition import settled_from
+from storqual_core.turns.precondition import settled_from
 
 LENGTHENED = "ramp_lengthened"
 """The event of a point whose further launches get a longer ramp."""

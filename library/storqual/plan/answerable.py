@@ -124,8 +124,8 @@ def _made(plan: BenchPlan, profile: Profile) -> Mapping[tuple[str, str], Sequenc
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for batch in plan.batches:
-        for launch in batch["launches"]:
-            runtime_s = float(launch["fio"]["runtime_s"])
+        for launch in batch["turns"]:
+            runtime_s = float(launch["request"]["fio"]["runtime_s"])
             ios = _rate(launch, drives) * runtime_s
             found[launch["adapter"], launch["point"]][launch["arm"]][batch["session"]].append((ios, runtime_s))
     first = profile if plan.design.kind == "single" else first_part(profile)
@@ -148,7 +148,7 @@ def _made(plan: BenchPlan, profile: Profile) -> Mapping[tuple[str, str], Sequenc
 
 def _rate(launch: Mapping[str, Any], drives: Mapping[str, Drive]) -> float:
     """I/Os per second that a launch cannot exceed; infinite where nothing declares a rate."""
-    fio = launch["fio"]
+    fio = launch["request"]["fio"]
     jobs = len(launch["drives"]) * int(fio["numjobs"])
     fixed = float(fio["options"].get("rate_iops") or math.inf) * jobs
     # a volume is no drive of the inventory

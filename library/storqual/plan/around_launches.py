@@ -15,7 +15,7 @@ from storqual.plan.batches import LOCAL_FALLBACK, claim
 from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual.plan.resolve import find_drive
 from storqual.run.records import REFERENCE_POINT
-from storqual_core.measure.precondition import FEWEST_SECONDS
+from storqual_core.turns.precondition import FEWEST_SECONDS
 
 _LOAD = {
     "rw": "randread",
@@ -50,21 +50,24 @@ def with_reference(bench: Bench, batches: Sequence[dict[str, Any]], session: int
     alias = next(alias for alias, adapter in bench.adapters.items() if drive in adapter.drives)
     made = list(batches)
     for place, at_end in ((0, False), (-1, True)):
-        launches = list(made[place]["launches"])
+        launches = list(made[place]["turns"])
         beside = launches[-1 if at_end else 0]
         reference = {
-            **{name: beside[name] for name in ("arm", "configuration")},
+            **{name: beside[name] for name in ("kind", "arm", "configuration")},
             "adapter": alias,
             "point": REFERENCE_POINT,
             "n": 2 * session - (not at_end),
             "drives": [drive.id],
-            "fio": {**_LOAD, **({"fallback": LOCAL_FALLBACK} if bench.kind == "local" else {})},
-            "switch": [],
+            "request": {
+                "fio": {**_LOAD, **({"fallback": LOCAL_FALLBACK} if bench.kind == "local" else {})},
+                "switch": [],
+            },
         }
         ordered = [*launches, reference] if at_end else [reference, *launches]
-        numbered = [{**launch, "index": index} for index, launch in enumerate(ordered)]
+        block = made[place]["block"]
+        numbered = [{**launch, "index": index, "id": f"{block}/{index}"} for index, launch in enumerate(ordered)]
         targets = {**made[place]["targets"], drive.id: {"claim": claim(drive)}}
-        made[place] = {**made[place], "launches": numbered, "targets": dict(sorted(targets.items()))}
+        made[place] = {**made[place], "turns": numbered, "targets": dict(sorted(targets.items()))}
     return made
 
 

@@ -16,8 +16,8 @@ from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import ON_VOLUME, Layout, TargetVolume, volumes_of
-from storqual_core.measure.asks import KINDS
-from storqual_core.measure.batch_file import SCHEMA
+from storqual_core.turns.asks import KINDS
+from storqual_core.turns.batch_file import SCHEMA
 
 
 @dataclass(frozen=True)
@@ -152,17 +152,21 @@ def batch_file(
             state[drive.id] = launch.configuration
         listed.append(
             {
+                "kind": "launch",
                 "index": index,
+                "id": f"{batch}/{index}",
                 "adapter": launch.placed.adapter,
                 "arm": launch.arm,
                 "configuration": launch.configuration,
                 "point": launch.point,
                 "n": launch.n,
                 "drives": [target.id for target in volumes or drives],
-                "fio": _fio(launch, profile, bench.kind, drives),
-                **_load(launch),
-                **to_batch(ask_of(launch.placed.point.pattern, profile)),
-                "switch": list(steps.values()),
+                "request": {
+                    "fio": _fio(launch, profile, bench.kind, drives),
+                    **_load(launch),
+                    **to_batch(ask_of(launch.placed.point.pattern, profile)),
+                    "switch": list(steps.values()),
+                },
             }
         )
     return {
@@ -174,7 +178,8 @@ def batch_file(
         "state_dir": bench.state_dir,
         "targets": dict(sorted(targets.items())),
         "idle_s": profile.idle,
-        "launches": listed,
+        "spool": "durable",
+        "turns": listed,
         **({"kernel_rules": [rule.model_dump() for rule in bench.kernel_rules]} if bench.kernel_rules else {}),
     }
 

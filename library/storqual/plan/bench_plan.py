@@ -263,7 +263,7 @@ def plan_bench(
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
         time=took.lines(factor, [preconditioning, *around]),
         measuring_seconds=factor * measuring,
-        launches=sum(len(batch["launches"]) for batch in batches),
+        launches=sum(len(batch["turns"]) for batch in batches),
         expected_units=expected,
         detectable=detectable_loss(bench.kind, profile, interleaved=interleaved, noise=noise),
         effort=_effort(design, choice.placed, profile, costs, again, around[-1].seconds),

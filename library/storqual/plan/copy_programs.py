@@ -13,7 +13,7 @@ from storqual.inputs.yaml_file import Document, read_yaml
 from storqual.metrics import METRICS
 from storqual.plan.fraction import Placed
 from storqual.plan.points import Pattern
-from storqual_core.measure.fio_job import COPIES
+from storqual_core.turns.fio_job import COPIES
 
 _UNTOLD = frozenset(
     {f"{way}_{name}" for way in ("read", "write") for name in ("lat_sum_ns", "lat_max_ns", "bins")}

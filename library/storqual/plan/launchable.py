@@ -12,7 +12,7 @@ from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.points import Pattern, points_of
 from storqual.plan.settable import Facts
-from storqual_core.measure.fio_job import COPIES
+from storqual_core.turns.fio_job import COPIES
 
 _SECTOR = 512
 """The smallest logical block of any drive (bytes)."""

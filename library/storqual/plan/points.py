@@ -13,7 +13,7 @@ from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual.inputs.suite import FACTORS, Profile, Suite, format_level
 from storqual.inputs.workload import Load
 from storqual.plan.volumes import NO_VOLUMES, ON_VOLUME, VOLUME, Layout
-from storqual_core.measure.asks import LoadAsk
+from storqual_core.turns.asks import LatencyCap
 
 LOAD_STEPS = 10
 """Launches that a search for a latency cap usually takes."""
@@ -61,7 +61,7 @@ class Pattern:
         """Expected seconds of a launch: one fio process, or as many as a search for a cap usually takes."""
         runtime, steps = profile.runtime, 1
         if self.load is not None:
-            asked = LoadAsk(**self.load.to_batch(1))
+            asked = LatencyCap(**self.load.to_batch(1))
             steps = LOAD_STEPS
             if asked.by == "iodepth" or self.values["iodepth"] > 1:
                 # half of them are near the cap, where a launch has to be long

@@ -23,13 +23,15 @@ from storqual.run.files import read_bytes, read_packed_lines
 from storqual.run.layout import sha256_of
 from storqual_core.data.faults import FAULTS, LOGGING_WAY
 from storqual_core.kit.errors import StorqualError
-from storqual_core.trial.load import FILL_SECTORS
+from storqual_core.turns.integrity_load import FILL_SECTORS
 
 _CLOCK_SLACK_S = 1.0
 """How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 _STREAM, _WRITE_LOG = "stream", "write_log"
 _MOST_BESIDE = 200_000
 """Lines of a stream that are no I/Os: the kernel's, those of faults, of states."""
+FOLDERS = {"trial": "trials", "program": "external"}
+"""Where the records of each kind of turn are in a run directory, beside their streams."""
 
 
 def head_line(run: str, planned: PlannedTrial, *, bench: str, tag: str, start: str) -> dict[str, Any]:

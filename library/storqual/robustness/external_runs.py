@@ -13,15 +13,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from storqual.robustness.derived import kept_lines
+from storqual.robustness.derived import FOLDERS, kept_lines
 from storqual.robustness.external_suite import External
 from storqual.robustness.output.formats import read_output
 from storqual.robustness.plan import Seat
 from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, load_robustness
-from storqual.run import Run, sha256_of, write_json
-from storqual.run.events import append_event_locked
+from storqual.run import Run, sha256_of
 from storqual.run.files import parse_line, read_bytes
-from storqual.run.layout import dump_json, locked
 from storqual_core.kit.errors import StorqualError
 
 
@@ -73,7 +71,7 @@ def plan_external(
     return tuple(sorted(planned, key=lambda one: order.index(one.session)))
 
 
-FOLDER = "external"
+FOLDER = FOLDERS["program"]
 
 
 @dataclass(frozen=True)
@@ -92,8 +90,8 @@ def read_external(run: Run) -> ExternalFiles:
     planned = tuple(PlannedExternal.from_json(line) for line in plan.get("external") or ())
     records = {}
     for event in run.events:
-        if event.kind == "external_finished":
-            ident = event.text("program")
+        if event.kind == "turn_finished" and event.text("turn_kind") == "program":
+            ident = event.text("turn")
             path = run.path / FOLDER / f"{ident}.json"
             data = read_bytes(run.path, f"{FOLDER}/{path.name}") if path.is_file() else b""
             if sha256_of(data) != event.text("sha256"):
@@ -105,16 +103,6 @@ def read_external(run: Run) -> ExternalFiles:
         sessions=tuple((session["id"], session["arm"]) for session in plan["sessions"]),
         records=tuple(records.values()),
     )
-
-
-def keep_external(run: Path, record: Mapping[str, Any]) -> None:
-    """Write the record of one run of a program, then the event that makes it count."""
-    path = run / FOLDER / f"{record['id']}.json"
-    with locked(run):
-        write_json(path, record)
-        told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
-        told |= {"end": {"disks": record["disks"]}, "program": record["id"]}
-        append_event_locked(run, "external_finished", {**told, "sha256": sha256_of(dump_json(record))})
 
 
 _MOST_UNREAD = 100
@@ -129,7 +117,7 @@ class Told:
     output: list[str] = field(default_factory=list)
     report: str | None = None
     ended: Mapping[str, Any] | None = None
-    end: tuple[int, str] | None = None
+    end: tuple[str, str] | None = None
     stuck: str = ""
     recovered: str = ""
     notes: list[str] = field(default_factory=list)
@@ -154,15 +142,14 @@ class Told:
         elif kind == "ended":
             self.ended = line
         elif kind == "end":
-            self.end = (int(line["code"]), str(line["message"]))
+            self.end = (str(line["outcome"]), str(line["message"]))
+            self.disks, self.boot_id = line.get("disks") or {}, str(line.get("boot_id") or "")
         elif kind in ("stuck", "recovered"):
             setattr(self, kind, str(line["text"]))
         elif kind == "seen":
             self.notes.append(f"{line['seen']}: {line['text']}")
         elif kind == "kernel":
             self.kernel = [str(text) for text in line["lines"]]
-        elif kind == "disks":
-            self.disks, self.boot_id = line["disks"], str(line["boot_id"])
         elif kind == "program":
             self.words = [str(word) for word in line["words"]]
         elif kind == "spent":
@@ -190,7 +177,7 @@ def derive_program(
     ended = seen.ended or {}
     hung = bool(ended.get("hung")) or (seen.end is None and bool(seen.words))
     reasons = []
-    if seen.end is not None and seen.end[0]:
+    if seen.end is not None and seen.end[0] != "done":
         reasons.append(f"it could not be run: {seen.end[1]}")
     elif not seen.words:
         reasons.append("it never began")

@@ -13,7 +13,7 @@ from pydantic import Field
 from storqual.inputs.fields import Duration, ManyOf, Name, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of
 from storqual.inputs.yaml_file import Document, Keys
-from storqual_core.trial.external import PLACEHOLDERS
+from storqual_core.turns.program import PLACEHOLDERS
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 

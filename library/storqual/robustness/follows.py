@@ -5,21 +5,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from storqual.robustness.criteria import checks_of
-from storqual.robustness.derived import trial_again
+from storqual.robustness.derived import FOLDERS, trial_again
 from storqual.robustness.external_results import external_checks
 from storqual.robustness.external_runs import FOLDER as PROGRAMS
 from storqual.robustness.external_runs import ExternalFiles, program_again, read_external
 from storqual.robustness.store import FOLDER, TrialRunFiles, has_trials, read_trials
-from storqual.run import Run
+from storqual.run import Run, append_check, read_run
 from storqual.run.files import DAMAGE, damage_told
 from storqual.run.layout import CHECKS, EVENTS, RUN_FILE, TRIAL_SCHEMA
 from storqual.run.records import TRIALS
 from storqual_core.kit.errors import StorqualError
 
-_FINISHED = {"trial_finished": (FOLDER, "trial"), "external_finished": (PROGRAMS, "program")}
+
+def append_turn_checks(path: Path) -> None:
+    """Append the checks that follow from the records of a run's trials and programs, at its end.
+
+    Raises StorqualError, BadInputError for records that cannot be read.
+    """
+    run = read_run(path)
+    if has_trials(run.document):
+        for check in _checks(run, read_trials(run), read_external(run)):
+            append_check(path, check)
+
+
+def _checks(run: Run, files: TrialRunFiles, programs: ExternalFiles) -> Iterator[dict[str, Any]]:
+    bench = next(iter(run.benches), "")
+    yield from checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure)
+    yield from external_checks(programs.planned, programs.records, bench=bench)
 
 
 def trial_findings(run: Run) -> list[str]:
@@ -30,13 +46,9 @@ def trial_findings(run: Run) -> list[str]:
     """
     if not has_trials(run.document):
         return []
-    bench = next(iter(run.benches), "")
     try:
         files, programs = read_trials(run), read_external(run)
-        counted = [
-            *checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure),
-            *external_checks(programs.planned, programs.records, bench=bench),
-        ]
+        counted = [*_checks(run, files, programs)]
         wanted = {(one["id"], one["bench"], one["adapter"]): one["outcome"] for one in counted}
         said = {(one.id, one.bench, one.adapter): one.outcome for one in run.checks if one.source == TRIALS}
     except DAMAGE as problem:
@@ -107,11 +119,11 @@ def _events(run: Run, records: Mapping[str, Iterable[Mapping[str, Any]]]) -> Ite
     """What the event of a record tells of it: the guard's count rests on the counters of disks that stand there."""
     known = {(folder, record["id"]): record for folder, listed in records.items() for record in listed}
     for event in run.events:
-        folder, name = _FINISHED.get(event.kind, ("", ""))
-        record = known.get((folder, event.text(name))) if folder else None
+        folder = FOLDERS.get(event.text("turn_kind"), "") if event.kind == "turn_finished" else ""
+        record = known.get((folder, event.text("turn")))
         if record is None:
             continue
-        told = {key: event.fields.get(key) for key in ("session", "outcome", "boot_id")}
+        told = {key: event.fields.get(key) for key in ("outcome", "boot_id")}
         told |= {"bench": event.bench, "disks": (event.fields.get("end") or {}).get("disks")}
         for key, value in told.items():
             if value != record.get(key):

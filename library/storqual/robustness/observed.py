@@ -9,7 +9,7 @@ from typing import Any
 
 from storqual.robustness.oracle import Oracle
 from storqual_core.data.faults import KERNEL_GRACE_S
-from storqual_core.trial.load import OTHER_DATA
+from storqual_core.turns.integrity_load import OTHER_DATA
 
 STALL_S = 1.0
 """An I/O that takes longer than this is a stall, and what happens until its end is part of the recovery."""
@@ -44,7 +44,7 @@ class Observed:
     untold: int = 0
     found: dict[int, list[Sequence[Any]]] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
-    end: tuple[int, str] | None = None
+    end: tuple[str, str] | None = None
     disks: Mapping[str, Any] = field(default_factory=dict)
     boot_id: str = ""
     _earlier: int = 0
@@ -94,8 +94,9 @@ class Observed:
         elif kind == "cannot":
             self.cannot = line["reason"]
         elif kind == "end":
-            self.end = (int(line["code"]), line["message"])
+            self.end = (str(line["outcome"]), line["message"])
             self.untold += abs(int(line["ios"]) - (self.ios - self._earlier))
+            self.disks, self.boot_id = line.get("disks") or {}, str(line.get("boot_id") or "")
 
     def take_story(self, at: int, line: Mapping[str, Any]) -> None:
         """What belongs to the trial's timeline."""
@@ -108,8 +109,6 @@ class Observed:
             self.states[line["when"]] = line["state"]
         elif kind == "drive":
             self.drive.append((at, line["text"]))
-        elif kind == "disks":
-            self.disks, self.boot_id = line["disks"], line["boot_id"]
 
     def _fault(self, phase: str, at: int, text: str) -> None:
         if phase == "begin":
@@ -157,7 +156,8 @@ _LINES: Mapping[str, Callable[[Observed, int, Mapping[str, Any]], None]] = {
     "found": Observed.take_found,
     "fault": Observed.take_fault,
     "trial": Observed.take_head,
-    **dict.fromkeys(("begin", "loading", "hung", "down", "lost", "cannot", "end", "note"), Observed.take_mark),
-    **dict.fromkeys(("kernel", "seen", "state", "drive", "disks"), Observed.take_story),
+    **dict.fromkeys(("start", "begin", "loading", "hung", "down", "lost"), Observed.take_mark),
+    **dict.fromkeys(("cannot", "end", "note"), Observed.take_mark),
+    **dict.fromkeys(("kernel", "seen", "state", "drive"), Observed.take_story),
 }
 """Who reads which line."""

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual_core.trial.load import FLUSH, OTHER_DATA, READ, WRITE, WRITE_THROUGH
-from storqual_core.trial.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
+from storqual_core.turns.integrity_load import FLUSH, OTHER_DATA, READ, WRITE, WRITE_THROUGH
+from storqual_core.turns.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
 
 LOST, STALE, DEALLOCATED = "lost", "stale", "deallocated"
 KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE)

@@ -17,8 +17,8 @@ from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Fault, Way
 from storqual_core.host.log_findings import find_all
-from storqual_core.trial.bench_faults import OTHER_VALUE
-from storqual_core.trial.sectors import UNREADABLE
+from storqual_core.turns.bench_faults import OTHER_VALUE
+from storqual_core.turns.sectors import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20
@@ -69,8 +69,8 @@ def _void(seen: Observed, way: Way) -> list[str]:
     """Why the trial proves nothing; nothing when its fault was there and the bench did what a trial needs."""
     if seen.cannot:
         return [f"it could not be tried: {seen.cannot}"]
-    if seen.end is not None and seen.end[0]:
-        return [f"the bench's program ended with {seen.end[0]}: {seen.end[1]}"]
+    if seen.end is not None and seen.end[0] != "done":
+        return [f"the bench's program ended {seen.end[0]}: {seen.end[1]}"]
     if seen.end is None and not (seen.hung or seen.down):
         return ["the bench never told that the trial is over"]
     if seen.untold:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.shape import one_of, raise_all
+from storqual.robustness.derived import FOLDERS
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import Run, iter_events, sha256_of, write_json
@@ -21,7 +22,7 @@ from storqual.run.files import parse_line, read_bytes
 from storqual.run.layout import RUN_FILE, dump_json, locked
 from storqual_core.kit.errors import BadInputError, StorqualError
 
-FOLDER = "trials"
+FOLDER = FOLDERS["trial"]
 
 
 def _is_text(value: object) -> bool:
@@ -77,20 +78,20 @@ def read_trials(run: Run) -> TrialRunFiles:
     records, problems = [], []
     known, counted = {trial.id for trial in planned}, set[str]()
     for event in run.events:
-        if event.kind != "trial_finished":
+        if event.kind != "turn_finished" or event.text("turn_kind") != "trial":
             continue
-        path = run.path / FOLDER / f"{event.text('trial')}.json"
+        path = run.path / FOLDER / f"{event.text('turn')}.json"
         data = read_bytes(run.path, f"{FOLDER}/{path.name}") if path.is_file() else b""
         if sha256_of(data) != event.text("sha256"):
             raise StorqualError(f"{path}: is not the record that the run's events tell of; the run is damaged")
         record, wrong = _record(data)
-        if not wrong and record["id"] != event.text("trial"):
-            wrong = [f"id: found {record['id']!r}, expected {event.text('trial')!r}"]
-        if event.text("trial") in counted:
+        if not wrong and record["id"] != event.text("turn"):
+            wrong = [f"id: found {record['id']!r}, expected {event.text('turn')!r}"]
+        if event.text("turn") in counted:
             wrong.append("is counted a second time in the run's events")
-        if event.text("trial") not in known:
+        if event.text("turn") not in known:
             wrong.append("is of no planned trial")
-        counted.add(event.text("trial"))
+        counted.add(event.text("turn"))
         records.append(record)
         problems += [f"{path}: {problem}" for problem in wrong]
     raise_all(problems)
@@ -160,17 +161,26 @@ def making(run: Path, say: Callable[[str], None]) -> Iterator[None]:
         os.close(opened)
 
 
-def keep_record(run: Path, record: Mapping[str, Any]) -> None:
-    """Write a trial's record, then the event that makes it count.
+def keep_record(
+    run: Path,
+    folder: str,
+    record: Mapping[str, Any],
+    batch: Mapping[str, Any],
+    *,
+    kind: str,
+    ends_session: bool,
+) -> None:
+    """Write the record of a turn of a batch into a folder, then the event that makes it count.
 
-    Raises StorqualError when there is one already: a trial counts once, whoever else makes trials of the run.
+    Raises StorqualError when there is one already: a turn counts once, whoever else runs batches of the run.
     """
-    path = run / FOLDER / f"{record['id']}.json"
+    path = run / folder / f"{record['id']}.json"
     with locked(run):
-        if any(event.kind == "trial_finished" and event.text("trial") == record["id"] for event in iter_events(run)):
-            raise StorqualError(f"{path}: has a record already; another process makes trials of this run")
+        if any(event.kind == "turn_finished" and event.text("turn") == record["id"] for event in iter_events(run)):
+            raise StorqualError(f"{path}: has a record already; another process runs turns of this run")
         write_json(path, record)
-        told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
-        # the guard's count of what was written outside the claims rests on the counters that each trial ends with
-        told |= {"end": {"disks": record["disks"]}, "trial": record["id"]}
-        append_event_locked(run, "trial_finished", {**told, "sha256": sha256_of(dump_json(record))})
+        told = {name: record[name] for name in ("bench", "outcome", "boot_id")}
+        told |= {"session": batch["session"], "block": batch["block"], "turn": record["id"], "turn_kind": kind}
+        # the guard's count of what was written outside the claims rests on the counters that each turn ends with
+        told |= {"ends_session": ends_session, "end": {"disks": record["disks"]}}
+        append_event_locked(run, "turn_finished", {**told, "sha256": sha256_of(dump_json(record))})

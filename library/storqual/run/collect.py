@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from storqual.base.files import NoJsonError, parse_json
-from storqual.run.events import append_event_locked, iter_events
+from storqual.run.events import append_event, append_event_locked, iter_events
 from storqual.run.files import LIMITS, read_lines, read_object
 from storqual.run.layout import (
     BLOCKS,
@@ -31,7 +32,7 @@ from storqual.run.layout import (
 from storqual.run.records import Sample
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.names import MOST, checked_name
-from storqual_core.measure.derive import SAMPLE_SCHEMA
+from storqual_core.turns.derive import SAMPLE_SCHEMA
 
 _RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")
 _OF_BLOCK = ("bench", "session", "block")
@@ -73,7 +74,7 @@ class _Spool:
 
 
 def read_block(run: Path, block: str) -> dict[str, Any]:
-    """The block file `block` of a run. Raises BadInputError when it was never planned."""
+    """The batch file `block` of a run. Raises BadInputError when it was never planned."""
     name = f"{BLOCKS}/{checked_name(block, 'block', most=2 * MOST)}.json"
     try:
         return read_object(run, name)
@@ -97,7 +98,7 @@ def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Co
     where = f"spool of batch {block}"
     if parts.start and parts.start.get("run") not in (None, planned["run"]):
         raise StorqualError(f"{where}: found run {parts.start['run']!r}, expected {planned['run']!r}")
-    launches = {f"{block}/{launch['index']}": launch for launch in planned["launches"]}
+    launches = {turn["id"]: turn for turn in planned["turns"]}
     for sample in parts.samples:
         _check_sample(where, sample, launches, planned)
     files = {name: _decode(where, name, text) for name, text in parts.artifacts.items()}
@@ -262,6 +263,24 @@ def _finish(
             **({"preconditioned": parts.preconditioned} if parts.preconditioned else {}),
         }
         append_event_locked(run, "block_finished", fields)
+    return outcome, message
+
+
+def finish_streamed(
+    run: Path,
+    planned: Mapping[str, Any],
+    outcome: str,
+    message: str,
+    fields: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[str, str]:
+    """Append the end of a streamed batch, whose turns have records and no samples; outcome and message.
+
+    `fields` says more of a lost one: `lost`, the turn that was cut short and whether the bench was booted, or
+    `interrupted` where its campaign was killed.
+    """
+    names = {name: planned[name] for name in ("bench", "session", "block")}
+    ended = {"outcome": outcome, "message": message, "samples": 0, "sha256": block_digest(())}
+    append_event(run, "block_finished", {**names, **ended, **fields})
     return outcome, message
 
 

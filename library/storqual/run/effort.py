@@ -129,5 +129,5 @@ def _seconds_after(run: Path, plan: Mapping[str, Any], bench: str, batch: str) -
     begun = {batch, *(event.text("block") for event in iter_events(run) if event.kind == "block_started")}
     sessions = [session for session in plan["sessions"] if session["bench"] == bench]
     waiting = [block for session in sessions for block in session["blocks"] if block not in begun]
-    launches = {block: len(read_block(run, block)["launches"]) for block in waiting}
+    launches = {block: len(read_block(run, block)["turns"]) for block in waiting}
     return seconds_after(Effort(**entry), sessions, begun, launches)

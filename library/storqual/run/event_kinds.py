@@ -138,13 +138,20 @@ EVENT_KINDS: Mapping[str, EventKind] = {
             ],
             "kernel_log?": {"path": "name", "sha256": "sha256"},
             "preconditioned?": {"steady?": {"*": "any"}, "as_found?": ["text"], "...": "any"},
+            "lost?": {"turn": "name", "rebooted": "flag"},
+            "interrupted?": "flag",
         }
     ),
-    "trial_started": _campaign({**_ON_BENCH, "trial": "name"}),
-    "trial_finished": _campaign({**_ON_BENCH, "trial": "name", **_FINISHED}),
-    "trial_lost": _campaign({**_ON_BENCH, "trial": "name", "reason": "text", "rebooted": "flag"}),
-    "external_started": _campaign({**_ON_BENCH, "program": "name"}),
-    "external_finished": _campaign({**_ON_BENCH, "program": "name", **_FINISHED}),
+    "turn_finished": _campaign(
+        {
+            **_ON_BENCH,
+            "block": "name",
+            "turn": "name",
+            "turn_kind": "trial|program",
+            "ends_session": "flag",
+            **_FINISHED,
+        }
+    ),
     "provision_failed": _campaign({**_ON_BENCH, "reason": "text", "arm?": "text", "task?": "text"}, recorded=True),
     "kernel_panic": _campaign({"bench": "name", "text": "text", "session?": "text", "arm?": "text"}, recorded=True),
     "unplugged": _campaign({"bench": "name", "drive": "name"}),
@@ -177,7 +184,7 @@ EVENT_KINDS: Mapping[str, EventKind] = {
     "not_witnessed": EventKind(Stage.ANY, {**_WITNESS, "reason": "text"}),
 }
 
-FINISHED: Mapping[str, str] = {"block_finished": "block", "trial_finished": "trial", "external_finished": "program"}
+FINISHED: Mapping[str, str] = {"block_finished": "block", "turn_finished": "turn"}
 """Kinds that end something measured, and the field that names it."""
 
 STORED: Mapping[str, Shape] = {"time": "time", "kind": "name", "previous": "sha256"}

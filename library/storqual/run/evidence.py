@@ -32,8 +32,8 @@ from storqual.run.run import Run
 from storqual_core.kit.errors import StorqualError
 
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
-_RECORDS = {"trial_finished": "trials", "external_finished": "external"}
-"""Where the records are that an event tells of."""
+_RECORDS = {"trial": "trials", "program": "external"}
+"""Where the records of each kind of turn are."""
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BLOCKS}/", "document": RUN_FILE}
 
 
@@ -219,10 +219,9 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
 def _records(run: Run) -> Iterator[str]:
     """Records of trials and of foreign programs are those that were made, and so are the streams that they name."""
     for event in run.events:
-        folder = _RECORDS.get(event.kind)
-        if folder is None:
+        if event.kind != "turn_finished":
             continue
-        name = event.text(FINISHED[event.kind])
+        folder, name = _RECORDS[event.text("turn_kind")], event.text("turn")
         file = f"{folder}/{name}.json"
         path = run.path / file
         if "/" in name or not path.is_file():

@@ -22,8 +22,8 @@ from storqual.run.collect import read_block, sample_problem
 from storqual.run.files import LIMITS, read_bytes
 from storqual.run.layout import RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
-from storqual_core.measure.derive import RECORD, SAMPLE_SCHEMA, derive, idle_of
-from storqual_core.measure.fio_result import FioDocument, document_of
+from storqual_core.turns.derive import RECORD, SAMPLE_SCHEMA, derive, idle_of
+from storqual_core.turns.fio_result import FioDocument, document_of
 
 MOST_TOLD = 20
 """Sentences of one kind of finding; the rest is counted."""
@@ -105,7 +105,7 @@ class SampleCheck:
         if held is None:
             try:
                 document = read_block(self._run, block)
-                launches = {f"{block}/{launch['index']}": launch for launch in document["launches"]}
+                launches = {turn["id"]: turn for turn in document["turns"]}
                 held = (launches, document)
             except (StorqualError, KeyError, TypeError) as problem:
                 held = str(problem).removeprefix(f"{self._run}/")

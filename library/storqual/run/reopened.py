@@ -27,17 +27,19 @@ assert set(_RANKS) == set(OUTCOMES)  # noqa: S101 - an outcome without a rank wo
 
 
 def is_measured(run: Run, bench: str, blocks: Iterable[str]) -> bool:
-    """Whether each launch of these batches has a sample; False for a batch that was never planned.
+    """Whether each launch of these batches has a sample, each other turn a record; False for one that has no file.
 
-    A launch that a reset cut off is tried again in another session: it is the same by adapter, arm, point and number.
-    Raises StorqualError for a batch file that is damaged.
+    What a reset cut off is tried again in another session: it is the same by adapter, arm, point and number, or by
+    its id. Raises StorqualError for a batch file that is damaged.
     """
     try:
-        launches = [launch for block in blocks for launch in read_block(run.path, block)["launches"]]
+        turns = [turn for block in blocks for turn in read_block(run.path, block)["turns"]]
     except BadInputError:
         return False
+    launches = [turn for turn in turns if turn["kind"] == "launch"]
     wanted = {(bench, str(one["adapter"]), str(one["point"]), str(one["arm"]), int(one["n"])) for one in launches}
-    return bool(wanted) and wanted <= run.measured
+    others = {str(turn["id"]) for turn in turns if turn["kind"] != "launch"}
+    return bool(turns) and wanted <= run.measured and others <= run.recorded
 
 
 def recovered(run: Run, event: Event) -> str:

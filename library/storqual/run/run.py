@@ -76,6 +76,11 @@ class Run:
         return frozenset((*one.key, one.arm, one.n) for one in read_launches(self.path))
 
     @cached_property
+    def recorded(self) -> frozenset[str]:
+        """The ids of trials and programs that have a record."""
+        return frozenset(event.text("turn") for event in self.events if event.kind == "turn_finished")
+
+    @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Outcomes of hand-written tests, in order."""
         return tuple(iter_checks(self.path))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials, from the control node: the connection to the bench, faults that it causes, one trial, a campaign."""
+"""Campaigns of trials: planned from a suite, an inventory and drops, with a batch for each turn."""

@@ -1,42 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign of trials: planned from files, made session by session over the project's playbooks, restored."""
+"""A campaign of trials: planned from files, with a batch for each of its turns."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from storqual import __version__
-from storqual.bench.ansible_run import run_playbook
 from storqual.inputs import GATE, beside_inventory, find_drop, find_suite, read_drop, read_gate, read_inventory
 from storqual.inputs.drop import Drop
 from storqual.inputs.find import lab_folders
-from storqual.inputs.inventory import Bench
+from storqual.inputs.inventory import Bench, Drive
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.inputs.yaml_file import read_yaml
 from storqual.plan.arms import change_cost, differences, spec_of
+from storqual.plan.batches import claim
 from storqual.plan.checks import DropFile, arm_problems, drop_problems, section_keys
 from storqual.plan.inputs import NO_ADAPTER
 from storqual.plan.resolve import resolve
 from storqual.plan.volume_tools import drop_tool_problems
-from storqual.robustness.criteria import checks_of
-from storqual.robustness.external_results import external_checks
-from storqual.robustness.external_runs import PlannedExternal, plan_external, read_external
-from storqual.robustness.plan import Seat, TrialPlan, expected_seconds, plan_trials
-from storqual.robustness.store import making, read_trials
-from storqual.robustness.suite import RobustnessSuite, load_robustness
-from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
+from storqual.robustness.external_runs import PlannedExternal, plan_external
+from storqual.robustness.plan import PlannedTrial, Seat, TrialPlan, expected_seconds, plan_trials
+from storqual.robustness.suite import SECTOR, RobustnessSuite, load_robustness
+from storqual.run import InputFile, create_run, new_run_id
 from storqual.run.layout import TRIAL_SCHEMA
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import BadInputError
+from storqual_core.turns.batch_file import SCHEMA
 
-_FUTILE = 5
-"""After so many turns in which no trial was made a session is left as it is."""
-_UNCHANGED = "changed=0 "
-"""In the recap of bench_up.yml: the bench was on already."""
 _SEEDS = 1 << 31
 
 
@@ -63,16 +57,19 @@ class Draft:
 
     document: Mapping[str, Any]
     inputs: Mapping[str, InputFile]
+    batches: Sequence[Mapping[str, Any]]
 
 
 def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     """Write the run directory. Raises BadInputError with the problems of the files."""
     draft = draft_campaign(request)
     name = str(draft.document["suite"]["name"])
-    return create_run(runs, new_run_id(name), dict(draft.document), inputs=draft.inputs, blocks=())
+    run = new_run_id(name)
+    blocks = [{**batch, "run": run} for batch in draft.batches]
+    return create_run(runs, run, dict(draft.document), inputs=draft.inputs, blocks=blocks)
 
 
-def draft_campaign(request: TrialRequest) -> Draft:
+def draft_campaign(request: TrialRequest) -> Draft:  # noqa: PLR0915 - it reads every input once
     """Read every file and draw the trials; nothing is written. Raises BadInputError with every problem."""
     sources = [Path(source) for source in request.inventories]
     inventory, problems = read_inventory(sources, limit=request.limit)
@@ -125,6 +122,8 @@ def draft_campaign(request: TrialRequest) -> Draft:
         raise BadInputError([f"suite {suite.name}: found nothing that can be run here", *plan.left_out])
     under_test = {trial.adapter for trial in plan.trials} | {one.adapter for one in external}
     inputs = _inputs(request, suite_path, arms, bench, gate)
+    batches = streamed_batches(suite, plan, external, bench)
+    specs = _specs({arm: drop for arm, (drop, _) in arms.items()}, bench, under_test)
     document = {
         "inventories": list(request.inventories),
         "lab": lab_folders(request.inventories),
@@ -139,13 +138,13 @@ def draft_campaign(request: TrialRequest) -> Draft:
             for arm, (drop, _) in arms.items()
         },
         "configurations": {},
-        "provision": {bench.name: _specs({arm: drop for arm, (drop, _) in arms.items()}, bench, under_test)},
+        "provision": {bench.name: specs},
         "benches": {bench.name: _bench(bench, under_test)},
-        "plan": _plan(plan, external, seed, bench, until_failure=request.trial is not None),
+        "plan": _plan(plan, external, seed, bench, batches, specs, until_failure=request.trial is not None),
         "provisioned": [],
         "versions": {"storqual": __version__},
     }
-    return Draft(document, inputs)
+    return Draft(document, inputs, batches)
 
 
 def _inputs(
@@ -270,23 +269,116 @@ def _repeated(plan: TrialPlan, wanted: str, times: int) -> TrialPlan:
     return TrialPlan(tuple(trials), (("s01", found.arm),), ())
 
 
+_FIRST_BYTE = 2 << 20
+"""Where a load begins on its drive: behind the stamps of the guard."""
+
+
+def streamed_batches(
+    suite: RobustnessSuite, plan: TrialPlan, external: Sequence[PlannedExternal], bench: Bench
+) -> list[dict[str, Any]]:
+    """A batch for each trial and each program: what a bench is like after one decides whether the next is run on it.
+
+    Trials of a session come before its programs. The batches lack the id of the run.
+    """
+    targets = {drive.id: {"claim": claim(drive)} for drive in _claimed(bench)}
+    turns = [(one.session, _turn("trial", one, _trial(suite, one))) for one in plan.trials]
+    turns += [(one.session, _turn("program", one, _program(suite, one))) for one in external]
+    batches = []
+    for session, _ in plan.sessions:
+        for number, turn in enumerate((turn for of, turn in turns if of == session), start=1):
+            pci = bench.adapters[turn["adapter"]].address
+            batches.append(
+                {
+                    "schema": SCHEMA,
+                    "run": "",
+                    "block": f"{session}-b{number:03d}",
+                    "bench": bench.name,
+                    "session": session,
+                    "state_dir": bench.state_dir,
+                    "targets": targets,
+                    "spool": "streamed",
+                    "turns": [{**turn, "request": {"pci": pci, **turn["request"]}}],
+                }
+            )
+    return batches
+
+
+def _turn(kind: str, planned: PlannedTrial | PlannedExternal, request: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "index": 0,
+        "id": planned.id,
+        "adapter": planned.adapter,
+        "arm": planned.arm,
+        "configuration": planned.arm,
+        "point": planned.fault if isinstance(planned, PlannedTrial) else planned.program,
+        "n": planned.number,
+        "drives": [planned.drive],
+        "request": dict(request),
+    }
+
+
+def _trial(suite: RobustnessSuite, planned: PlannedTrial) -> dict[str, Any]:
+    load = suite.loads[planned.load]
+    own = ("pair", "fault", "way", "seed", "at_s", "away_s", "load_s", "number")
+    return {
+        **{name: value for name, value in planned.to_json().items() if name in own},
+        "expect": suite.trials[planned.number].expect.model_dump(mode="json"),
+        "load": {
+            "first": _FIRST_BYTE // SECTOR,
+            "sectors": load.region // SECTOR,
+            "workers": load.workers,
+            "sizes": [size // SECTOR for size in load.sizes],
+            "read_share": load.reads,
+            "through_share": load.write_through,
+            "flush_every": load.flush_every,
+            "seed": planned.seed,
+        },
+    }
+
+
+def _program(suite: RobustnessSuite, planned: PlannedExternal) -> dict[str, Any]:
+    program = suite.external[planned.program]
+    return {
+        "program": planned.program,
+        "number": planned.number,
+        "words": list(program.run),
+        "reads": program.reads,
+        "report": program.report,
+        "package": program.package,
+        "checkout": program.checkout,
+        "limit_s": program.limit,
+    }
+
+
+def _claimed(bench: Bench) -> list[Drive]:
+    return [drive for adapter in bench.adapters.values() for drive in adapter.claimed]
+
+
 def _file(entry: InputFile) -> dict[str, str]:
     return {"file": entry.to_json()["file"], "sha256": entry.sha256}
 
 
 def _plan(
-    plan: TrialPlan, external: Sequence[PlannedExternal], seed: int, bench: Bench, *, until_failure: bool
+    plan: TrialPlan,
+    external: Sequence[PlannedExternal],
+    seed: int,
+    bench: Bench,
+    batches: Sequence[Mapping[str, Any]],
+    specs: Mapping[str, Mapping[str, Any]],
+    *,
+    until_failure: bool,
 ) -> dict[str, Any]:
     sessions = [
         {
             "id": session,
             "bench": bench.name,
             "arm": arm,
-            "configuration": "",
-            "change": "none",
+            "configuration": arm,
+            "change": specs[arm]["change"],
             "boot": "if_needed",
             "arms": [arm],
-            "blocks": [],
+            "blocks": [batch["block"] for batch in batches if batch["session"] == session],
         }
         for session, arm in plan.sessions
     ]
@@ -318,78 +410,3 @@ def _bench(bench: Bench, under_test: set[str]) -> dict[str, Any]:
         adapters[alias] = {**entry, "under_test": alias in under_test, "drives": drives}
     told = bench.witnessed()
     return {"kind": bench.kind, "state_dir": bench.state_dir, "adapters": adapters, "environment": {}, **told}
-
-
-def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
-    """Make every trial that has no record yet, restore the bench, and tell the criteria.
-
-    Raises StorqualError when a play fails; what was made stays, and the campaign can be resumed.
-    """
-    run = read_run(path)
-    bench = next(iter(run.benches))
-    inventories = [str(source) for source in run.document["inventories"]]
-    if run.benches[bench]["kind"] == "virtual":
-        log = _play("bench_up.yml", path, inventories, bench, {})
-        if _UNCHANGED not in log.read_text(encoding="utf-8"):
-            append_event(path, "powered_on", {"bench": bench})
-    files, programs = read_trials(run), read_external(run)
-    with making(path, say):
-        # a campaign whose command was killed has ended by now
-        pass
-    try:
-        for session, arm in files.sessions:
-            begins = {"run": str(path), "session": session}
-            for name, count in (("trials.yml", _left), ("external.yml", _programs_left)):
-                before, futile = None, 0
-                while (left := count(path, session)) and futile < _FUTILE:
-                    futile = futile + 1 if left == before else 0
-                    before = left
-                    _play("trials_settle.yml", path, inventories, bench, {})
-                    say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
-                    _play("provision.yml", path, inventories, bench, {**begins, "arm": arm})
-                    _play(name, path, inventories, bench, begins)
-    finally:
-        _play("trials_settle.yml", path, inventories, bench, {})
-        _play("restore.yml", path, inventories, bench, {})
-        append_event(path, "restored", {"bench": bench})
-        # the power is left as it was found, also by a campaign that was resumed
-        if any(event.kind == "powered_on" for event in read_run(path).events):
-            _play("bench_down.yml", path, inventories, bench, {})
-    files, programs = read_trials(read_run(path)), read_external(read_run(path))
-    for check in checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure):
-        append_check(path, check)
-    for check in external_checks(programs.planned, programs.records, bench=bench):
-        append_check(path, check)
-
-
-def _left(path: Path, session: str) -> int:
-    """How many trials a session has to make: those without a record, and none once one failed where that ends it."""
-    files = read_trials(read_run(path))
-    if files.until_failure and any(record["outcome"] == "failed" for record in files.records):
-        return 0
-    made = {record["id"] for record in files.records}
-    return sum(trial.session == session and trial.id not in made for trial in files.planned)
-
-
-def _programs_left(path: Path, session: str) -> int:
-    """How many programs a session has to run."""
-    files = read_external(read_run(path))
-    made = {record["id"] for record in files.records}
-    return sum(one.session == session and one.id not in made for one in files.planned)
-
-
-def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variables: Mapping[str, object]) -> Path:
-    """Run a playbook of the project; where its output is kept. Raises StorqualError when it fails."""
-    log = path / f"{name.removesuffix('.yml')}.log"
-    told = name in ("trials.yml", "external.yml")
-    status = run_playbook(
-        name,
-        inventories=inventories,
-        variables=variables,
-        options=["--limit", bench],
-        output=None if told else log,
-    )
-    if status:
-        where = "" if told else f"; {log} says why"
-        raise StorqualError(f"playbook {name} ended with {status}{where}")
-    return log

@@ -24,7 +24,7 @@ def limits_of_batch(run: Path, bench: str, batch: str) -> dict[str, int] | None:
     if not design.get("by_block"):
         return None
     specs = document["provision"][bench]
-    names = dict.fromkeys(str(launch["configuration"]) for launch in read_block(run, batch)["launches"])
+    names = dict.fromkeys(str(turn["configuration"]) for turn in read_block(run, batch)["turns"])
     wanted = [dict(specs[name]["virtual"].get("iops_limit") or {}) for name in names]
     if any(one != wanted[0] for one in wanted):
         raise StorqualError(f"batch {batch}: found launches of arms with different limits, expected one arm")

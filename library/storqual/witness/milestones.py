@@ -23,8 +23,7 @@ from storqual_core.kit.errors import StorqualError
 TOLD, NOT_TOLD = "witnessed", "not_witnessed"
 _OF_RUN = {"closed": "end of the run", "published": "publication"}
 """Events of the run as a whole, and the word for what each stands for."""
-_FOLDERS = {"block_finished": BLOCKS, "trial_finished": "trials", "external_finished": "external"}
-_WORDS = {"block_finished": "batch", "trial_finished": "trial", "external_finished": "program"}
+_FOLDERS = {"batch": BLOCKS, "trial": "trials", "program": "external"}
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)/[0-9]+"')
 
 
@@ -73,7 +72,7 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
             block = event.text(FINISHED[event.kind])
             measured = samples[block].hexdigest() if block in samples else "none"
             parts: tuple[str, ...] = (name, block, _file_digest(run, event, block), measured, event.sha256)
-            word = _WORDS[event.kind]
+            word = event.text("turn_kind") or "batch"
         elif event.kind in _OF_RUN:
             counted[event.kind] += 1
             block = f"events/{event.kind}-{counted[event.kind]}"
@@ -87,7 +86,7 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
 
 
 def _file_digest(run: Path, event: Event, name: str) -> str:
-    file = f"{_FOLDERS[event.kind]}/{name}.json"
+    file = f"{_FOLDERS[event.text('turn_kind') or 'batch']}/{name}.json"
     return file_digest(run, file) if "/" not in name and (run / file).is_file() else "none"
 
 

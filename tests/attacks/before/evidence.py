@@ -96,15 +96,14 @@ def a_batch_is_added(run: Path, source: random.Random) -> None:
 @kind
 def a_launch_of_a_batch_is_changed(run: Path, source: random.Random) -> None:
     with document(source.choice(sorted((run / "blocks").iterdir()))) as block:
-        launch = source.choice(block["launches"])
-        name = source.choice(("arm", "configuration", "point", "n", "fio", "drives"))
-        launch[name] = {"arm": "baseline", "n": 77, "drives": [], "fio": {**launch["fio"], "runtime_s": 1.5}}.get(
-            name, "other"
-        )
+        launch = source.choice(block["turns"])
+        name = source.choice(("arm", "configuration", "point", "n", "request", "drives"))
+        longer = {"fio": {**launch["request"]["fio"], "runtime_s": 1.5}}
+        launch[name] = {"arm": "baseline", "n": 77, "drives": [], "request": longer}.get(name, "other")
         block["idle_s"] = source.random()
 
 
 @kind
 def a_launch_of_a_batch_is_taken_out(run: Path, source: random.Random) -> None:
     with document(source.choice(sorted((run / "blocks").iterdir()))) as block:
-        block["launches"].pop(source.randrange(len(block["launches"])))
+        block["turns"].pop(source.randrange(len(block["turns"])))

@@ -91,7 +91,7 @@ def the_arms_change_places_in_the_batches_too(run: Path, source: random.Random) 
     the_arms_change_places(run, source)
     for path in (run / "blocks").iterdir():
         with document(path) as block:
-            for launch in block["launches"]:
+            for launch in block["turns"]:
                 launch["arm"] = {"baseline": "candidate", "candidate": "baseline"}[launch["arm"]]
 
 

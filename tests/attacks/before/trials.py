@@ -17,7 +17,6 @@ from tests.attacks.finished_run import put
 
 TRIAL_KINDS: dict[str, Kind] = {}
 """By name: each is seen, on whichever trial or program it is drawn."""
-_FINISHED = {"trials": ("trial_finished", "trial"), "external": ("external_finished", "program")}
 _FIELDS = {
     "trials": (
         *("outcome", "reasons", "violations", "ios", "writes", "flushes", "errors", "stall_s", "recovery_s"),
@@ -38,9 +37,8 @@ def told_anew(run: Path, path: Path, body: dict[str, Any]) -> None:
     data = json.dumps(body, indent=1).encode()
     put(path, data)
     events = lines_of(run / "events.jsonl")
-    kind, name = _FINISHED[path.parent.name]
     for event in events:
-        if event["kind"] == kind and event[name] == path.stem:
+        if event["kind"] == "turn_finished" and event["turn"] == path.stem:
             event["sha256"] = sha256_of(data)
     chained(run / "events.jsonl", events)
 
@@ -108,9 +106,9 @@ def _without(what: str) -> Callable[[list[dict[str, Any]], random.Random], None]
     return change
 
 
-for _kind in ("trial", "begin", "state", "loading", "io", "fault", "seen", "kernel", "found", "disks", "end"):
+for _kind in ("trial", "begin", "state", "loading", "io", "fault", "seen", "kernel", "found", "end"):
     TRIAL_KINDS[f"stream_without_{_kind}"] = _lines(_without(_kind))
-for _kind in ("run", "program", "output", "ended", "disks", "spent"):
+for _kind in ("run", "program", "output", "ended", "end", "spent"):
     TRIAL_KINDS[f"program_without_{_kind}"] = _lines(_without(_kind), "external")
 
 
@@ -268,9 +266,17 @@ def a_key_that_no_stream_gives(run: Path, source: random.Random) -> None:
 
 
 @kind
+def what_disks_counted(run: Path, source: random.Random) -> None:
+    def change(lines: list[dict[str, Any]], _: random.Random) -> None:
+        lines[-1]["disks"]["sda"]["write_sectors_after"] += 8
+
+    _lines(change)(run, source)
+
+
+@kind
 def disks_in_the_event(run: Path, source: random.Random) -> None:
     events = lines_of(run / "events.jsonl")
-    event = source.choice([event for event in events if event["kind"] in ("trial_finished", "external_finished")])
+    event = source.choice([event for event in events if event["kind"] == "turn_finished"])
     event["end"]["disks"]["sda"]["write_sectors_after"] = 0
     chained(run / "events.jsonl", events)
 
@@ -278,7 +284,7 @@ def disks_in_the_event(run: Path, source: random.Random) -> None:
 @kind
 def outcome_in_the_event(run: Path, source: random.Random) -> None:
     events = lines_of(run / "events.jsonl")
-    event = source.choice([event for event in events if event["kind"] in ("trial_finished", "external_finished")])
+    event = source.choice([event for event in events if event["kind"] == "turn_finished"])
     event["outcome"] = "failed"
     chained(run / "events.jsonl", events)
 
@@ -286,14 +292,14 @@ def outcome_in_the_event(run: Path, source: random.Random) -> None:
 @kind
 def a_trial_that_no_event_tells_of(run: Path, source: random.Random) -> None:
     events = lines_of(run / "events.jsonl")
-    events.remove(source.choice([event for event in events if event["kind"] == "trial_finished"]))
+    events.remove(source.choice([event for event in events if event.get("turn_kind") == "trial"]))
     chained(run / "events.jsonl", events)
 
 
 @kind
 def a_trial_that_is_told_twice(run: Path, source: random.Random) -> None:
     events = lines_of(run / "events.jsonl")
-    at = source.choice([at for at, event in enumerate(events) if event["kind"] == "trial_finished"])
+    at = source.choice([at for at, event in enumerate(events) if event.get("turn_kind") == "trial"])
     events.insert(at, dict(events[at]))
     chained(run / "events.jsonl", events)
 

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from storqual_core.measure.batch_file import Block, Launch, parse_block
-from storqual_core.measure.batch_run import BlockRunner
-from storqual_core.measure.fio_job import FioTarget
-from storqual_core.measure.spool import Spool
-from storqual_core.measure.targets import HeldTargets
+from storqual_core.turns.batch_file import Batch, Launch, parse_batch
+from storqual_core.turns.fio_job import FioTarget
+from storqual_core.turns.launches import LaunchRunner
+from storqual_core.turns.spool import Spool
+from storqual_core.turns.targets import HeldTargets
 
 BARE = Path("/root/trial/bare")
 PERIOD_S = 0.02
@@ -78,7 +78,7 @@ def background(share: float) -> Iterator[None]:
             child.kill()
 
 
-class WithBareFio(BlockRunner):
+class WithBareFio(LaunchRunner):
     """Runs commands of its own between launches; their time is not the launches'."""
 
     bare: Mapping[str, Sequence[Sequence[str]]] = {}
@@ -97,12 +97,12 @@ def main() -> None:
     asked = json.load(sys.stdin)
     shutil.rmtree(BARE, ignore_errors=True)
     BARE.mkdir(parents=True)
-    block = parse_block(json.dumps(asked["block"]))
+    block = parse_batch(json.dumps(asked["block"]))
     shutil.rmtree(block.state_dir, ignore_errors=True)
     with drive(asked["delay_ns"], asked["queue"]) as node, background(asked["background"]):
 
         @contextmanager
-        def resolve(_: Block) -> Iterator[HeldTargets]:
+        def resolve(_: Batch) -> Iterator[HeldTargets]:
             # nobody claims a drive of scsi_debug; the guard has tests of its own
             yield HeldTargets({"d0": FioTarget("d0", node)})
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from storqual_core.kit.machine import selected_word
-from storqual_core.measure.batch_file import SCHEMA, Launch, parse_block
-from storqual_core.measure.batch_run import BlockRunner
+from storqual_core.turns.batch_file import SCHEMA, Launch, parse_batch
+from storqual_core.turns.launches import LaunchRunner
 
 
-class Looking(BlockRunner):
+class Looking(LaunchRunner):
     """Looks at the drive's queue as each launch begins."""
 
     def _launch(self, spool: Any, launch: Launch, position: int, folder: Path) -> str:
@@ -36,26 +36,31 @@ def main() -> None:
     fio = {"rw": "randread", "bs": 4096, "iodepth": 1, "numjobs": 1, "runtime_s": 1.0, "ramp_s": 0.0}
     launches = [
         {
+            "kind": "launch",
             "index": index,
+            "id": f"{asked['block']}/{index}",
             "adapter": "fusion",
             "arm": ("baseline", "candidate")[index % 2],
             "configuration": scheduler,
             "point": "rand_read",
             "n": index + 1,
             "drives": [drive],
-            "fio": {**fio, "ioengine": "libaio", "direct": 1},
-            "switch": [
-                # named in the order that the kernel would undo
-                {"drive": drive, "setting": "nr_requests", "value": asked["nr_requests"]},
-                {"drive": drive, "setting": "scheduler", "value": scheduler},
-            ],
+            "request": {
+                "fio": {**fio, "ioengine": "libaio", "direct": 1},
+                "switch": [
+                    # named in the order that the kernel would undo
+                    {"drive": drive, "setting": "nr_requests", "value": asked["nr_requests"]},
+                    {"drive": drive, "setting": "scheduler", "value": scheduler},
+                ],
+            },
         }
         for index, scheduler in enumerate(asked["schedulers"])
     ]
     names = {"run": "switching", "block": asked["block"], "bench": "vbench", "session": "s01"}
-    block = {"schema": SCHEMA, **names, "state_dir": "/var/lib/storqual", "idle_s": 0.0, "launches": launches}
+    block = {"schema": SCHEMA, **names, "state_dir": "/var/lib/storqual", "idle_s": 0.0, "spool": "durable"}
+    block["turns"] = launches
     block["targets"] = {drive: {"claim": asked["claim"]}}
-    end = Looking(parse_block(json.dumps(block))).run()
+    end = Looking(parse_batch(json.dumps(block))).run()
     print(json.dumps({"outcome": end.outcome, "message": end.message}))
 
 

@@ -18,7 +18,7 @@ from storqual.inputs.lab import missing_inventories
 from storqual.inputs.shape import raise_all
 from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError, StorqualError
 
-_OF_COMMANDS = frozenset({"external", "facts", "look", "trials", "trials_settle"})
+_OF_COMMANDS = frozenset({"facts", "look"})
 """Playbooks that other commands run, with variables that people do not have."""
 _ON_FILES = frozenset({"publish"})
 """These contact no bench."""

@@ -110,6 +110,7 @@ def _publish(run: Path, waivers: Path | None) -> Published:
     from storqual.report.export import write_ocp
     from storqual.report.material import read_material
     from storqual.robot_library import publish_suites
+    from storqual.robustness.follows import append_turn_checks
     from storqual.robustness.store import has_trials, read_trials
     from storqual.run import append_event, finish_run, is_signed, read_run
     from storqual.run.closing import close_run, is_closed
@@ -126,6 +127,7 @@ def _publish(run: Path, waivers: Path | None) -> Published:
     if not is_closed(run):
         append_event(run, "run_finished", {})
         finish_run(run, measured=measured)
+        append_turn_checks(run)
         if not has_trials(opened.document):
             # they look at measured batches and at facts that a campaign of trials has none of
             run_checks(run)

@@ -65,7 +65,7 @@ def _witness(material: Material) -> str:
             "was collected."
         )
     trials = has_trials(material.document)
-    what = "trials and programs" if trials else "batches"
+    what = "batches, trials and programs" if trials else "batches"
     ended = {event.text(FINISHED[event.kind]) for event in material.events if event.kind in FINISHED}
     places = ", ".join(sorted(set(told.values())))
     closings = sum(event.kind == "closed" for event in material.events)

@@ -13,8 +13,8 @@ from storqual.report.parts.appendix import measure_again
 from storqual.run.files import read_object
 from storqual.run.layout import BLOCKS
 from storqual.run.measurements import PointKey
-from storqual_core.measure.copy_program import copy_argv
-from storqual_core.measure.fio_job import COPIES, FioAsk, FioTarget, build_argv, launch_seed, read_ask
+from storqual_core.turns.copy_program import copy_argv
+from storqual_core.turns.fio_job import COPIES, FioAsk, FioTarget, build_argv, launch_seed, read_ask
 
 _MEASURING = {"output-format", "eta", "disk_util", "group_reporting", "lat_percentiles", "clat_percentiles"}
 _MEASURING |= {"percentile_list", "per_job_logs", "log_avg_msec", "log_hist_msec"}
@@ -35,7 +35,7 @@ def repeats_of(material: Material) -> dict[PointKey, Repeat]:
     for file in sorted((material.run.path / BLOCKS).glob("*.json")):
         block = read_object(material.run.path, f"{BLOCKS}/{file.name}")
         targets = block.get("targets") or {}
-        for launch in block.get("launches") or ():
+        for launch in block.get("turns") or ():
             key = (str(block.get("bench")), str(launch.get("adapter")), str(launch.get("point")))
             if key in material.points and key not in jobs:
                 jobs[key] = _job(material.run.name, launch, targets)
@@ -48,7 +48,7 @@ def repeats_of(material: Material) -> dict[PointKey, Repeat]:
 
 def _job(run: str, launch: Mapping[str, Any], targets: Mapping[str, Any]) -> str:
     """A launch as a job file; empty for one that cannot be read."""
-    ask = read_ask(launch.get("fio"), "fio", [])
+    ask = read_ask((launch.get("request") or {}).get("fio"), "fio", [])
     if ask is None:
         return ""
     if ask.ioengine in COPIES:

@@ -78,7 +78,9 @@ def trials_of(run: Run) -> Trials | None:
     failed = tuple(_failed(run, record) for record in files.records if record["outcome"] != "passed")
     left_out = tuple(str(one) for one in run.document["plan"].get("left_out") or ())
     again = tuple(
-        f"{event.text('trial')}: {event.text('reason')}" for event in run.events if event.kind == "trial_lost"
+        f"{event.fields['lost']['turn']}: {event.text('message')}"
+        for event in run.events
+        if event.kind == "block_finished" and event.fields.get("lost")
     )
     matrix = ChartTable("Faults by adapter and arm", _HEADS, rows)
     figures = _figures(cells) if cells or not run.document["plan"].get("external") else ()

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storqual.campaign import Further, Provision, RunBatch, Stop
+from storqual.campaign.further import rest_of
 from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import parse_fields, record
 from storqual.plan.make import check_resume
@@ -42,7 +43,7 @@ def wanted(path: Path) -> Counter[tuple[str, str, str, int]]:
     """Each launch of the plan once."""
     run = read_run(path)
     blocks = [read_block(path, block) for session in run.plan.sessions for block in session.blocks]
-    return Counter((x["adapter"], x["point"], x["arm"], x["n"]) for block in blocks for x in block["launches"])
+    return Counter((x["adapter"], x["point"], x["arm"], x["n"]) for block in blocks for x in block["turns"])
 
 
 def test_a_campaign_goes_through_its_sessions_and_stops(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
     assert isinstance(step, Provision)
     assert (step.session.id, step.session.boot) == ("s01.2", "if_needed")
     rest = read_block(path, step.session.blocks[0])
-    assert [x["point"] for x in rest["launches"]] == [x["point"] for x in read_block(path, "s01-b02")["launches"]]
+    assert [x["point"] for x in rest["turns"]] == [x["point"] for x in read_block(path, "s01-b02")["turns"]]
     assert (rest["session"], rest["block"]) == ("s01.2", "s01.2-b01")
 
 
@@ -165,7 +166,8 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
             return Stop("enough", complete=True)
         first = run.plan.sessions[0]
         session = replace(first, id="x01", boot="always", blocks=("x01-b01",))
-        block = {**read_block(path, first.blocks[0]), "block": "x01-b01", "session": "x01"}
+        block = rest_of(read_block(path, first.blocks[0]), (), name="x01-b01", session="x01")
+        assert block is not None
         return Further("one point is undecided", (block,), (session,))
 
     drive(path, bench)

@@ -247,7 +247,7 @@ class Settling(Rates):
 
     def __call__(self, block: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]:
         found = super().__call__(block, launch)
-        left = round(3.0 - float(launch["fio"]["ramp_s"]))
+        left = round(3.0 - float(launch["request"]["fio"]["ramp_s"]))
         found["series"]["iops"] = [
             value * (1.35 if second < left else 1.0) for second, value in enumerate(found["series"]["iops"])
         ]
@@ -258,8 +258,9 @@ def ramps(path: Path) -> dict[str, list[float]]:
     """The ramp of each launch in the order of the blocks, by block size."""
     found: dict[str, list[float]] = {}
     for name in sorted(file.stem for file in (path / "blocks").glob("*.json")):
-        for launch in read_block(path, name)["launches"]:
-            found.setdefault(launch["point"].partition("bs=")[2].rstrip("]"), []).append(launch["fio"]["ramp_s"])
+        for launch in read_block(path, name)["turns"]:
+            size = launch["point"].partition("bs=")[2].rstrip("]")
+            found.setdefault(size, []).append(launch["request"]["fio"]["ramp_s"])
     return found
 
 
@@ -277,8 +278,8 @@ def test_launches_that_still_settle_get_a_longer_ramp_in_the_rest_of_the_campaig
     assert last in (3.0, 4.0)
     by_arm: dict[str, Counter[float]] = {}
     for name in sorted(file.stem for file in (path / "blocks").glob("*.json")):
-        for launch in read_block(path, name)["launches"]:
-            by_arm.setdefault(launch["arm"], Counter())[launch["fio"]["ramp_s"]] += 1
+        for launch in read_block(path, name)["turns"]:
+            by_arm.setdefault(launch["arm"], Counter())[launch["request"]["fio"]["ramp_s"]] += 1
     assert by_arm["baseline"] == by_arm["candidate"]
     (told,) = [text for text in judge_run(path)["warnings"] if "had a longer ramp" in text]
     assert told.startswith("b1: launches at ")

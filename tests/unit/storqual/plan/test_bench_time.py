@@ -103,7 +103,7 @@ def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> No
     truth = []
     for session in reversed(document["plan"]["sessions"]):
         for block in reversed(session["blocks"]):
-            own = len(read_block(made, block)["launches"]) * effort["launch_s"]
+            own = len(read_block(made, block)["turns"]) * effort["launch_s"]
             follows += own
             truth.append((session["id"], block, slow * own, slow * follows))
         follows += effort["session_s"]

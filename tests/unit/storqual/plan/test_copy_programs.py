@@ -27,7 +27,7 @@ def suite(workload: dict[str, Any], *criteria: dict[str, Any]) -> dict[str, Any]
 def planned(folder: Path, wanted: dict[str, Any]) -> list[str]:
     """The engines of the launches."""
     lab = make_lab(folder, hosts=lab_hosts({"sym": 1}), suite=json.dumps(wanted), baseline=None, candidate={})
-    return sorted({one["fio"]["ioengine"] for batch in make_plan(lab).batches for one in batch["launches"]})
+    return sorted({one["request"]["fio"]["ioengine"] for batch in make_plan(lab).batches for one in batch["turns"]})
 
 
 def test_sequential_reads_are_planned(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from storqual.plan import make_plan
 from storqual_core.kit.errors import BadInputError
-from storqual_core.measure.asks import FileSystemAsk, part_bytes
-from storqual_core.measure.batch_file import parse_block
+from storqual_core.turns.asks import FileSystemAsk, part_bytes
+from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import lab_hosts, make_lab
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def plan(folder: Path, suite: str = SUITE, **lab: Any) -> Any:
 
 def kind_of(launch: dict[str, Any]) -> str:
     """The file system of a launch of a block file; empty for none."""
-    return str(launch.get("file_system", {}).get("kind", ""))
+    return str(launch["request"].get("file_system", {}).get("kind", ""))
 
 
 def test_a_launch_says_which_file_system_its_drives_carry_and_how_large_the_file_is(tmp_path: Path) -> None:
     campaign = plan(tmp_path, SUITE.replace("24MiB", "24000001"))
-    block = parse_block(json.dumps(campaign.batches[0]))
+    block = parse_batch(json.dumps(campaign.batches[0]))
     asked = {launch.point.rpartition("target=")[2][:-1]: launch.file_system for launch in block.launches}
     size = 23 * MIB
     assert asked == {"raw": None, "xfs": FileSystemAsk("xfs", size), "ext4": FileSystemAsk("ext4", size)}
@@ -51,7 +51,7 @@ def test_a_launch_says_which_file_system_its_drives_carry_and_how_large_the_file
 
 def test_launches_on_one_file_system_stay_together(tmp_path: Path) -> None:
     (block,) = plan(tmp_path).batches
-    rounds = [block["launches"][start : start + 36] for start in range(0, 144, 36)]
+    rounds = [block["turns"][start : start + 36] for start in range(0, 144, 36)]
     orders = [[kind for kind, _ in groupby(round_, key=kind_of)] for round_ in rounds]
     assert [sorted(order) for order in orders] == [["", "ext4", "xfs"]] * 4
     assert len({tuple(order) for order in orders}) > 1
@@ -124,7 +124,7 @@ def on_volume(folder: Path, suite: str = ON_VOLUMES, *, level: int = 0, size: in
 
 def test_a_file_on_a_volume_is_a_file_system_on_the_volume_of_the_drop(tmp_path: Path) -> None:
     campaign = on_volume(tmp_path)
-    launches = [launch for batch in campaign.batches for launch in parse_block(json.dumps(batch)).launches]
+    launches = [launch for batch in campaign.batches for launch in parse_batch(json.dumps(batch)).launches]
     asked = {
         (launch.point, launch.drives[0], launch.file_system) for launch in launches if "of_volume" in launch.point
     }
@@ -143,7 +143,7 @@ def test_launches_on_one_file_system_of_a_volume_stay_together(tmp_path: Path) -
     suite = ON_VOLUMES.replace("bs: 64k, factors: {direct", "factors: {bs: [4k, 8k, 64k], direct")
     (block,) = on_volume(tmp_path, suite).batches
     for start in range(0, 2 * 28, 28):
-        round_ = block["launches"][start : start + 28]
+        round_ = block["turns"][start : start + 28]
         made = [target for target, _ in groupby((launch["drives"][0], kind_of(launch)) for launch in round_)]
         assert sorted(kind for _, kind in made if kind) == ["xfs", "xfs"]
 

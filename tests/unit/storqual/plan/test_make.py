@@ -14,7 +14,7 @@ import pytest
 from storqual.campaign.declared import declared_document
 from storqual.plan import Campaign, make_plan
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.measure.batch_file import parse_block
+from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
 
 
@@ -45,11 +45,11 @@ def test_a_kernel_is_compared_in_sessions_a_b_b_a(tmp_path: Path) -> None:
 
 def test_every_session_measures_every_point_once(tmp_path: Path) -> None:
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
-    orders = [[(launch["adapter"], launch["point"]) for launch in block["launches"]] for block in campaign.batches]
+    orders = [[(launch["adapter"], launch["point"]) for launch in block["turns"]] for block in campaign.batches]
     points = {(point["adapter"], point["point"]) for point in campaign.document["plan"]["points"]}
     assert all(Counter(order) == Counter(points) for order in orders)
     assert len({tuple(order) for order in orders}) == len(orders)
-    counts = Counter((launch["arm"], launch["n"]) for block in campaign.batches for launch in block["launches"])
+    counts = Counter((launch["arm"], launch["n"]) for block in campaign.batches for launch in block["turns"])
     assert counts == {(arm, n): len(points) for arm in ("baseline", "candidate") for n in (1, 2)}
 
 
@@ -66,12 +66,12 @@ def test_equal_arms_alternate_launch_by_launch(tmp_path: Path) -> None:
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=KERNEL))
     assert sessions(campaign) == [("baseline+candidate", "none", "if_needed")]
     (block,) = campaign.batches
-    pairs = list(zip(block["launches"][::2], block["launches"][1::2], strict=True))
+    pairs = list(zip(block["turns"][::2], block["turns"][1::2], strict=True))
     half = len(pairs) // 2
     assert all((a["arm"], b["arm"]) == ("baseline", "candidate") for a, b in pairs[:half])
     assert all((a["arm"], b["arm"]) == ("candidate", "baseline") for a, b in pairs[half:])
     assert all((a["point"], a["adapter"], a["n"]) == (b["point"], b["adapter"], b["n"]) for a, b in pairs)
-    assert not any(launch["switch"] for launch in block["launches"])
+    assert not any(launch["request"]["switch"] for launch in block["turns"])
     assert "compares a drop with itself" in campaign.warnings[-1]
 
 
@@ -89,11 +89,10 @@ def test_limits_of_the_emulator_alternate_block_by_block(tmp_path: Path) -> None
     campaign = make_plan(make_lab(tmp_path, baseline=LIMITED, candidate=SLOWER))
     assert sessions(campaign) == [("baseline+candidate", "instant", "if_needed")]
     assert campaign.document["plan"]["designs"]["b1"]["by_block"]
-    arms = [{launch["arm"] for launch in block["launches"]} for block in campaign.batches]
+    arms = [{launch["arm"] for launch in block["turns"]} for block in campaign.batches]
     assert arms == [{"baseline"}, {"candidate"}, {"baseline"}]
     first, both, last = (
-        [(launch["n"], launch["point"], launch["adapter"]) for launch in block["launches"]]
-        for block in campaign.batches
+        [(launch["n"], launch["point"], launch["adapter"]) for launch in block["turns"]] for block in campaign.batches
     )
     assert first + last == both
     # what the bench switches by itself is set in each block, which cannot know what the one before left
@@ -123,13 +122,13 @@ def test_a_setting_that_one_arm_does_not_declare_is_put_back_as_found(tmp_path: 
 
 def wanted_state(block: dict[str, Any]) -> list[dict[str, Any]]:
     """What the switches of a block set."""
-    return [step for launch in block["launches"] for step in launch["switch"]]
+    return [step for launch in block["turns"] for step in launch["request"]["switch"]]
 
 
 def test_the_bench_program_takes_every_block(tmp_path: Path) -> None:
     for drops in ((KERNEL, OTHER), INSTANT, ({}, {})):
         for block in make_plan(make_lab(tmp_path, baseline=drops[0], candidate=drops[1])).batches:
-            assert len(parse_block(json.dumps(block)).launches) == len(block["launches"])
+            assert len(parse_batch(json.dumps(block)).launches) == len(block["turns"])
 
 
 def test_a_long_session_is_cut_into_blocks_between_pairs(tmp_path: Path) -> None:
@@ -137,10 +136,10 @@ def test_a_long_session_is_cut_into_blocks_between_pairs(tmp_path: Path) -> None
     campaign = make_plan(make_lab(tmp_path, suite=suite, profile="full"))
     assert len(campaign.batches) > 2
     for block in campaign.batches:
-        assert len(block["launches"]) % 2 == 0
-        assert len(block["launches"]) * 3.4 <= 70
+        assert len(block["turns"]) % 2 == 0
+        assert len(block["turns"]) * 3.4 <= 70
     whole = make_plan(make_lab(tmp_path, profile="full"))
-    assert sum(len(b["launches"]) for b in campaign.batches) == sum(len(b["launches"]) for b in whole.batches)
+    assert sum(len(b["turns"]) for b in campaign.batches) == sum(len(b["turns"]) for b in whole.batches)
     assert [block["block"] for block in campaign.batches[:2]] == ["s01-b01", "s01-b02"]
 
 
@@ -210,9 +209,9 @@ def test_a_workload_with_a_think_time_has_no_ramp_and_the_others_keep_theirs(tmp
     assert thinking != SMALL_SUITE
     plan = make_plan(make_lab(tmp_path, suite=thinking))
     ramps = {
-        (launch["point"].partition("[")[0], launch["fio"]["ramp_s"])
+        (launch["point"].partition("[")[0], launch["request"]["fio"]["ramp_s"])
         for block in plan.batches
-        for launch in block["launches"]
+        for launch in block["turns"]
     }
     assert ramps == {("seq_read", 0.0), ("rand_write", 0.5)}
 
@@ -307,7 +306,7 @@ def test_a_point_is_planned_alone_whatever_the_profile_chooses(tmp_path: Path) -
     name = whole.document["plan"]["points"][-1]["point"]
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, points=[name]))
     assert {point["point"] for point in campaign.document["plan"]["points"]} == {name}
-    assert {launch["point"] for batch in campaign.batches for launch in batch["launches"]} == {name}
+    assert {launch["point"] for batch in campaign.batches for launch in batch["turns"]} == {name}
     assert f"only {name} is measured, as asked by --point" in campaign.warnings
     assert not any("--point" in warning for warning in whole.warnings)
 

@@ -97,8 +97,8 @@ def test_the_same_points_are_read_by_three_ways_to_a_drive_and_two_other_program
     fio = {"libaio", "psync", "sg"}
     assert all(by_rest[f"seq_read {size}"] == fio | {"dd", "sg_dd"} for size in (2048, 65536))
     assert all(by_rest[f"rand_read {size}"] == fio for size in (2048, 65536))
-    launches = [launch for batch in campaigns["load-generators"].batches for launch in batch["launches"]]
-    assert {launch["fio"]["rw"] for launch in launches} == {"read", "randread"}
+    launches = [launch for batch in campaigns["load-generators"].batches for launch in batch["turns"]]
+    assert {launch["request"]["fio"]["rw"] for launch in launches} == {"read", "randread"}
 
 
 def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
@@ -133,8 +133,8 @@ def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dic
     assert varied == {("0", 4), ("5", 3), ("10", 4)}
     assert {point["adapter"] for point in points} == {"fusion"}
     assert {p["workload"] for p in points if p["skipped"]} == {"controller_cache"}
-    launches = [launch for block in campaigns["perc3qc-raid"].batches for launch in block["launches"]]
-    bursts = [launch["fio"] for launch in launches if launch["point"].startswith("bursts[")]
+    launches = [launch for block in campaigns["perc3qc-raid"].batches for launch in block["turns"]]
+    bursts = [launch["request"]["fio"] for launch in launches if launch["point"].startswith("bursts[")]
     assert {(fio["options"]["thinktime_blocks"], fio["ramp_s"]) for fio in bursts} == {("32", 0.0)}
     advice = " ".join(document["plan"]["advice"])
     assert "strips a second" in advice

@@ -40,7 +40,7 @@ def test_one_arm_has_one_session_and_no_baseline(tmp_path: Path) -> None:
     assert set(document["arms"]) == {"candidate"}
     assert document["plan"]["design"] == "single"
     assert [session["arms"] for session in document["plan"]["sessions"]] == [["candidate"]]
-    assert {launch["arm"] for block in campaign.batches for launch in block["launches"]} == {"candidate"}
+    assert {launch["arm"] for block in campaign.batches for launch in block["turns"]} == {"candidate"}
     assert document["plan"]["detectable"] is None
     assert campaign.warnings == ()
 
@@ -68,8 +68,8 @@ def test_instant_settings_are_switched_inside_the_session(tmp_path: Path) -> Non
     campaign = plan(tmp_path, vary="drive.nomerges: [0, 2]")
     assert len(campaign.document["plan"]["sessions"]) == 1
     (block,) = campaign.batches
-    assert any(launch["switch"] for launch in block["launches"])
-    assert {step["setting"] for launch in block["launches"] for step in launch["switch"]} == {"nomerges"}
+    assert any(launch["request"]["switch"] for launch in block["turns"])
+    assert {step["setting"] for launch in block["turns"] for step in launch["request"]["switch"]} == {"nomerges"}
 
 
 def test_dear_settings_are_visited_there_and_back(tmp_path: Path) -> None:

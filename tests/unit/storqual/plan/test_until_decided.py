@@ -13,7 +13,7 @@ import pytest
 from storqual.plan import make_plan
 from storqual.plan.make import Campaign
 from storqual_core.kit.errors import BadInputError
-from storqual_core.measure.batch_file import parse_block
+from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
 
 SUITE = """\
@@ -40,7 +40,7 @@ def campaign(folder: Path, *, name_of_baseline: str = "baseline", **options: Any
 
 def launches(found: Campaign) -> int:
     """Launches in all planned blocks."""
-    return sum(len(block["launches"]) for block in found.batches)
+    return sum(len(block["turns"]) for block in found.batches)
 
 
 def test_only_what_comes_before_the_first_look_is_planned(tmp_path: Path) -> None:
@@ -115,7 +115,8 @@ def test_launches_are_as_long_as_their_cost_makes_worth(tmp_path: Path, ramp: st
     suite = SUITE.replace("runtime: 5s, ramp: 1s, until", f"ramp: {ramp}, until")
     found = campaign(tmp_path, suite=suite, profile="full")
     assert found.document["plan"]["runtime_s"] == runtime
-    assert {launch["fio"]["runtime_s"] for block in found.batches for launch in block["launches"]} == {runtime}
+    requests = [launch["request"] for block in found.batches for launch in block["turns"]]
+    assert {request["fio"]["runtime_s"] for request in requests} == {runtime}
 
 
 def test_noise_that_history_knows_sizes_the_plan(tmp_path: Path) -> None:
@@ -145,11 +146,11 @@ def test_the_golden_reference_is_first_and_last_in_each_session(tmp_path: Path) 
     hosts["b1"]["storqual_reference"] = drive
     found = campaign(tmp_path, hosts=hosts, **KERNELS)
     for session in found.document["plan"]["sessions"]:
-        blocks = [parse_block(json.dumps(block)) for block in found.batches if block["session"] == session["id"]]
+        blocks = [parse_batch(json.dumps(block)) for block in found.batches if block["session"] == session["id"]]
         ends = (blocks[0].launches[0], blocks[-1].launches[-1])
         assert {launch.point for launch in ends} == {"golden_reference"}
         assert {launch.drives for launch in ends} == {(drive,)}
-    numbers = [x["n"] for block in found.batches for x in block["launches"] if x["point"] == "golden_reference"]
+    numbers = [x["n"] for block in found.batches for x in block["turns"] if x["point"] == "golden_reference"]
     assert numbers == list(range(1, 9))
     hosts["b1"]["storqual_reference"] = "0x5000c500deadbeef"
     with pytest.raises(BadInputError, match="name a claimed drive"):
@@ -162,7 +163,7 @@ def test_drives_are_preconditioned_once_before_the_first_launch(tmp_path: Path) 
     found = campaign(tmp_path / "b", suite=suite, consent=("ec0000",))
     with_it = [block for block in found.batches if "precondition" in block]
     assert with_it == [found.batches[0]]
-    read = parse_block(json.dumps(found.batches[0]))
+    read = parse_batch(json.dumps(found.batches[0]))
     assert read.precondition is not None
     assert (read.precondition.purge, read.precondition.consent) == ("discard", ("ec0000",))
     assert read.precondition.fill is not None
@@ -176,7 +177,7 @@ def test_a_format_brings_the_claims_on_all_other_drives_of_the_bench(tmp_path: P
     """It may reach them: which, is found on the bench."""
     suite = SUITE.replace("pairs: 3,", "pairs: 3, precondition: {purge: format},")
     found = campaign(tmp_path, suite=suite, consent=("ec0000",))
-    read = parse_block(json.dumps(found.batches[0]))
+    read = parse_batch(json.dumps(found.batches[0]))
     assert read.precondition is not None
     claimed = {
         drive["wwn"]
@@ -194,9 +195,9 @@ def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_pat
     load = "rw: randread, iodepth: 2, load: {to: 100ms, of: p99, by: iodepth, most: 512}"
     suite = SUITE.replace("rand_read: {rw: randread", f"rand_read: {{{load}")
     found = campaign(tmp_path, suite=suite)
-    searches = [launch for block in found.batches for launch in block["launches"] if "load" in launch]
+    searches = [launch for block in found.batches for launch in block["turns"] if "load" in launch["request"]]
     assert {launch["point"].partition("[")[0] for launch in searches} == {"rand_read"}
-    (read,) = {launch.load for block in found.batches for launch in parse_block(json.dumps(block)).launches} - {None}
+    (read,) = {launch.load for block in found.batches for launch in parse_batch(json.dumps(block)).launches} - {None}
     assert (read.cap_ns, read.share_ppm, read.by, read.least, read.most) == (10**8, 990_000, "iodepth", 2, 512)
     plain = campaign(tmp_path / "plain")
     ratio = found.document["plan"]["measuring_seconds"] / plain.document["plan"]["measuring_seconds"]
@@ -207,7 +208,7 @@ def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_pat
 def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
     suite = SUITE.replace("rw: randread", "rw: randread, rate_iops: 500, arrivals: poisson")
     found = campaign(tmp_path, suite=suite)
-    asks = [launch.fio for block in found.batches for launch in parse_block(json.dumps(block)).launches]
+    asks = [launch.fio for block in found.batches for launch in parse_batch(json.dumps(block)).launches]
     assert {ask.options.get("rate_process") for ask in asks if ask.rw == "randread"} == {"poisson"}
     assert {ask.options.get("rate_process") for ask in asks if ask.rw == "read"} == {None}
 

@@ -14,7 +14,7 @@ from storqual.plan import Campaign, make_plan
 from storqual_core.guard.claims import read_claims, read_volumes
 from storqual_core.guard.stamps import volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError
-from storqual_core.measure.batch_file import parse_block
+from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import lab_hosts, make_lab
 
 SUITE = """\
@@ -44,7 +44,7 @@ def plan(folder: Path, baseline: dict[str, Any], candidate: dict[str, Any], suit
 def test_a_volume_is_a_target_with_all_its_members_claimed(tmp_path: Path) -> None:
     campaign = plan(tmp_path, raid(), raid(level=10))
     for block in campaign.batches:
-        read = parse_block(json.dumps(block))
+        read = parse_batch(json.dumps(block))
         (volume,) = read_volumes(read.targets)
         claims = read_claims({name: target for name, target in read.targets.items() if "volume" not in target})
         assert (volume.id, volume.uuid, volume.members) == ("sym/volume1", volume_uuid(DRIVES[:4]), tuple(DRIVES[:4]))
@@ -57,7 +57,7 @@ def test_a_volume_is_a_target_with_all_its_members_claimed(tmp_path: Path) -> No
 def test_drives_in_a_volume_are_no_targets_of_their_own(tmp_path: Path) -> None:
     one = SUITE.replace("drives: [1, 2]", "drives: [1]")
     campaign = plan(tmp_path, raid(), raid(members=DRIVES[1:5]), one)
-    launches = [launch for block in campaign.batches for launch in block["launches"]]
+    launches = [launch for block in campaign.batches for launch in block["turns"]]
     used = {drive for launch in launches if "on_drives" in launch["point"] for drive in launch["drives"]}
     assert used == {DRIVES[5]}
     with pytest.raises(BadInputError, match=r"too few single drives for on_drives; .*`target: volume`"):
@@ -100,7 +100,7 @@ def test_a_suite_varies_how_many_of_its_drives_a_volume_has(tmp_path: Path) -> N
     sizes = {
         (launch["configuration"], len(block["targets"][name]["volume"]["members"]))
         for block in campaign.batches
-        for launch in block["launches"]
+        for launch in block["turns"]
         for name in launch["drives"]
     }
     assert ("candidate[raid.members=3]", 3) in sizes

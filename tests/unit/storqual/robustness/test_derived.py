@@ -13,7 +13,7 @@ from storqual.robustness.follows import trial_findings
 from storqual.robustness.images import Logged
 from storqual.robustness.suite import SECTOR, IntegrityLoad
 from storqual.run import read_run
-from storqual_core.trial.load import FILL_SECTORS
+from storqual_core.turns.integrity_load import FILL_SECTORS
 from tests.attacks.trial_run import trial_run
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.robustness.oracle import Oracle, Violation
-from storqual_core.trial.load import OTHER_DATA
-from storqual_core.trial.sectors import CODES
+from storqual_core.turns.integrity_load import OTHER_DATA
+from storqual_core.turns.sectors import CODES
 
 
 def write(sequence: int, sector: int, length: int, begin: int, end: int, problem: int = 0) -> list[object]:

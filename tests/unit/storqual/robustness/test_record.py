@@ -16,7 +16,7 @@ from storqual.robustness.record import Verdict, judge, record_of
 from storqual.robustness.suite import Expectation
 from storqual_core.data import read_table
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
-from storqual_core.trial.load import OTHER_DATA
+from storqual_core.turns.integrity_load import OTHER_DATA
 
 S = 1_000_000_000
 LOGGED = ("inserted", "logged", "removed")
@@ -48,7 +48,7 @@ def lines() -> list[dict[str, Any]]:
         {"kind": "state", "at": 6 * S, "when": "after", "state": STATE},
         {"kind": "found", "at": 7 * S, "turn": 1, "runs": [[10, 2, "good", 2]], "whole": True},
         {"kind": "found", "at": 8 * S, "turn": 2, "runs": [[10, 2, "good", 2]], "whole": True},
-        {"kind": "end", "at": 9 * S, "code": 0, "message": "", "ios": 3},
+        {"kind": "end", "at": 9 * S, "outcome": "done", "message": "", "ios": 3},
     ]
 
 
@@ -61,7 +61,7 @@ def test_a_list_that_lacks_what_the_bench_told_proves_nothing() -> None:
     down = [
         *lines()[:-1],
         {"kind": "begin", "at": 10 * S},
-        {"kind": "end", "at": 11 * S, "code": 0, "message": "", "ios": 0},
+        {"kind": "end", "at": 11 * S, "outcome": "done", "message": "", "ios": 0},
     ]
     assert seen(down).untold == 0
 
@@ -125,7 +125,7 @@ def test_a_trial_with_its_fault_proven_and_nothing_against_it_passes() -> None:
         (changed("kernel", {"at": 9 * S}), "not proven: no a kernel line"),
         (without("fault", phase="begin"), "never begun"),
         (without("loading"), "never began"),
-        (changed("end", {"code": 4, "message": "refused"}), "ended with 4: refused"),
+        (changed("end", {"outcome": "refused", "message": "not claimed"}), "ended refused: not claimed"),
         ([*lines()[:2], {"kind": "cannot", "at": 3, "reason": "no such file"}], "no such file"),
     ],
 )

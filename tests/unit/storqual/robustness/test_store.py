@@ -16,10 +16,11 @@ from storqual.base.files import NoJsonError
 from storqual.cli.playbook.publish import publish
 from storqual.report.parts.trials import trials_of
 from storqual.robustness.criteria import checks_of
-from storqual.robustness.store import _RECORD, has_trials, keep_record, read_trials
+from storqual.robustness.store import _RECORD, has_trials, read_trials
 from storqual.run import append_event, read_run, sha256_of
 from storqual.trials.campaign import plan_campaign
 from storqual_core.kit.errors import BadInputError, StorqualError
+from tests.support.turn_records import keep_turn
 from tests.unit.storqual.trials.test_campaign import REQUEST, record
 
 if TYPE_CHECKING:
@@ -52,9 +53,16 @@ def with_record(planned: Path, folder: Path, change: Callable[[dict[str, Any]], 
     body = json.dumps(change(good)).encode()
     (run / "trials").mkdir(exist_ok=True)
     (run / "trials" / f"{good['id']}.json").write_bytes(body)
-    told = {name: good[name] for name in ("bench", "session", "outcome", "boot_id")}
-    append_event(run, "trial_finished", {**told, "trial": good["id"], "sha256": sha256_of(body)})
+    tell(run, good, body)
     return run
+
+
+def tell(run: Path, good: dict[str, Any], body: bytes) -> None:
+    """The event of a record."""
+    told = {name: good[name] for name in ("bench", "session", "outcome", "boot_id")}
+    told |= {"block": "s01-b001", "turn": good["id"], "turn_kind": "trial", "ends_session": False}
+    told |= {"end": {"disks": {}}}
+    append_event(run, "turn_finished", {**told, "sha256": sha256_of(body)})
 
 
 def read_all(run: Path) -> None:
@@ -158,8 +166,7 @@ def test_a_trial_that_is_counted_twice_is_refused(planned: Path, tmp_path: Path)
     run = with_record(planned, tmp_path, lambda good: good)
     keep = record(read_run(run), 0)
     body = (run / "trials" / f"{keep['id']}.json").read_bytes()
-    told = {name: keep[name] for name in ("bench", "session", "outcome", "boot_id")}
-    append_event(run, "trial_finished", {**told, "trial": keep["id"], "sha256": sha256_of(body)})
+    tell(run, keep, body)
     with pytest.raises(BadInputError, match="counted a second time"):
         read_all(run)
 
@@ -167,6 +174,6 @@ def test_a_trial_that_is_counted_twice_is_refused(planned: Path, tmp_path: Path)
 def test_a_record_is_kept_once(planned: Path, tmp_path: Path) -> None:
     run = with_record(planned, tmp_path, lambda good: good)
     with pytest.raises(StorqualError, match="has a record already"):
-        keep_record(run, record(read_run(run), 0))
-    keep_record(run, record(read_run(run), 1))
+        keep_turn(run, record(read_run(run), 0))
+    keep_turn(run, record(read_run(run), 1))
     assert len(read_trials(read_run(run)).records) == 2

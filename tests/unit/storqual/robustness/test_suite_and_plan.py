@@ -10,7 +10,7 @@ from storqual.robustness.plan import Seat, TrialPlan, plan_trials, usable_ways
 from storqual.robustness.suite import is_robustness, load_robustness
 from storqual_core.data.faults import FAULTS
 from storqual_core.kit.errors import BadInputError
-from storqual_core.trial.bench_faults import ACTS
+from storqual_core.turns.bench_faults import ACTS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,10 +13,10 @@ from pydantic_core import to_json
 
 from storqual.base.files import OpenFolder
 from storqual.run.recompute import evidence_problem, is_made_again
-from storqual_core.measure.targets import HeldTargets
+from storqual_core.turns.targets import HeldTargets
 from tests.support.fake_fio import launch
-from tests.unit.storqual_core.measure.test_batch_run import Bench
-from tests.unit.storqual_core.measure.test_copy_program import PROGRAMS, sparse
+from tests.unit.storqual_core.turns.test_batch_run import Bench
+from tests.unit.storqual_core.turns.test_copy_program import PROGRAMS, sparse
 
 pytestmark = pytest.mark.slow
 

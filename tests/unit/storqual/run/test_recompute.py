@@ -18,8 +18,8 @@ from storqual.run.evidence import evidence_findings
 from storqual.run.layout import dump_line
 from storqual.run.measurements import measurements
 from storqual.run.recompute import MOST_TOLD, RECORD_END, _alone, evidence_problem, is_made_again
-from storqual_core.measure.derive import SAMPLE_SCHEMA, derive
-from storqual_core.measure.fio_result import find_document
+from storqual_core.turns.derive import SAMPLE_SCHEMA, derive
+from storqual_core.turns.fio_result import find_document
 from tests.attacks.finished_run import SUITE
 from tests.support.fake_fio import job, result
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts

@@ -19,7 +19,6 @@ from storqual.run import append_event, sha256_of
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_run import make_run
-from tests.support.sealed_run import sealed
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS
 
@@ -113,7 +112,7 @@ def test_files_of_the_drop_are_subjects_by_their_digest(
     for entry in document["provisioned"]:
         entry["packages"] = [{"name": "linux-image", "sha256": package if entry["arm"] == "candidate" else other}]
     (run / "run.json").write_text(json.dumps(document))
-    judge_run(sealed(run))
+    judge_run(run)
     sign(run, people[1], keys)
     subjects = statement_of(run / "signoff.release-manager.json")["subject"]
     digests = {one["name"]: one["digest"]["sha256"] for one in subjects}

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import random
 import shlex
-import sys
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +13,18 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.base.resources import project_root
+from storqual.cli.plan import plan_command
 from storqual.cli.playbook.publish import publish
 from storqual.cli.qualify import qualify_command
 from storqual.report.documents import customer_summary, planned_tests, traceability, write_document
 from storqual.report.material import read_material
-from storqual.robustness.criteria import checks_of
 from storqual.robustness.matrix import repeat_command
-from storqual.robustness.store import keep_record, read_trials
-from storqual.run import append_check, append_event, iter_events, read_run
-from storqual.trials.campaign import TrialRequest, plan_campaign, run_campaign
+from storqual.robustness.store import read_trials
+from storqual.run import append_event, read_run
+from storqual.run.collect import finish_streamed
+from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual_core.kit.errors import BadInputError, StorqualError
+from tests.support.turn_records import batch_of, keep_turn
 
 if TYPE_CHECKING:
     from storqual.run import Run
@@ -77,10 +77,7 @@ def finished(tmp_path: Path, request: TrialRequest = REQUEST, **failures: dict[s
         append_event(path, "session_started", told)
     for number, planned in enumerate(read_trials(run).planned):
         change = failures.get(f"{planned.fault}_{planned.arm}", {})
-        keep_record(path, record(run, number, **change))
-    files = read_trials(read_run(path))
-    for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False):
-        append_check(path, check)
+        keep_turn(path, record(run, number, **change))
     return path
 
 
@@ -93,10 +90,7 @@ def test_arms_of_which_no_driver_was_read_are_not_called_the_same_build(tmp_path
             append_event(path, "session_started", {**told, "provisioned": {"drivers": drivers, "settings": []}})
         run = read_run(path)
         for number in range(len(read_trials(run).planned)):
-            keep_record(path, record(run, number))
-        files = read_trials(read_run(path))
-        for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False):
-            append_check(path, check)
+            keep_turn(path, record(run, number))
         done = publish(path)
         return done.report.read_text(encoding="utf-8"), list(done.verdict["warnings"])
 
@@ -201,64 +195,20 @@ def test_a_record_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None
 
 def test_a_trial_that_was_cut_short_is_told_in_the_report(tmp_path: Path) -> None:
     path = finished(tmp_path)
-    lost = {
-        "bench": "vbench",
-        "session": "s01",
-        "trial": "drive_unplug.x",
-        "reason": "no <answer>",
-        "rebooted": False,
-    }
-    append_event(path, "trial_lost", lost)
+    first = read_trials(read_run(path)).planned[0].id
+    lost = {"lost": {"turn": first, "rebooted": False}}
+    finish_streamed(path, batch_of(path, first), "lost", "no <answer>", lost)
     page = publish(path).report.read_text(encoding="utf-8")
-    assert "<li>drive_unplug.x: no &lt;answer&gt;</li>" in page
+    assert f"<li>{first}: no &lt;answer&gt;</li>" in page
 
 
-def test_a_session_in_which_no_trial_can_be_made_is_left_after_some_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = plan_campaign(replace(REQUEST, baseline=""), tmp_path)
-    played = []
-
-    sessions = []
-
-    def play(name: str, *, output: Path | None, variables: dict[str, object], **_: Any) -> int:
-        played.append(name)
-        if name == "provision.yml":
-            sessions.append((variables["run"], variables["session"], variables["arm"]))
-        if output is not None:
-            output.write_text("changed=0 ", encoding="utf-8")
-        return 0
-
-    monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
-    run_campaign(path, say=lambda _: None)
-    # what a session runs on is told by the play that provisions it
-    assert set(sessions) == {(str(path), "s01", "candidate")}
-    assert 2 <= played.count("trials.yml") <= 6
-    # the bench is waited for before it is changed, each time
-    assert all(
-        before == "trials_settle.yml" for before, name in pairwise(played) if name in {"provision.yml", "restore.yml"}
-    )
-
-
-def test_a_run_that_is_closed_is_only_published_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checks_of_a_run_are_made_once_when_it_ends(tmp_path: Path) -> None:
     path = finished(tmp_path)
+    assert not (path / "checks.jsonl").exists()
     publish(path)
     before = (path / "checks.jsonl").read_bytes()
-    monkeypatch.setattr("storqual.trials.campaign.run_playbook", pytest.fail)
-    ended = CliRunner().invoke(
-        qualify_command, ["--resume", path.name, "--runs", str(tmp_path)], standalone_mode=False
-    )
-    assert (ended.exception, ended.return_value) == (None, 0)
+    publish(path)
     assert (path / "checks.jsonl").read_bytes() == before
-    assert not [event for event in iter_events(path) if event.kind == "resumed"]
-
-
-def test_a_campaign_that_fails_tells_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = plan_campaign(REQUEST, tmp_path)
-    monkeypatch.setattr("storqual.trials.campaign.run_playbook", lambda *_, **__: 4)
-    ended = CliRunner().invoke(qualify_command, ["--resume", path.name, "--runs", str(tmp_path)])
-    assert isinstance(ended.exception, StorqualError)
-    assert f"to resume: storqual qualify --resume {path.name}" in ended.output
 
 
 def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -> None:
@@ -272,9 +222,7 @@ def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("profile", ["quick", "full", None, "no profiles"])
-def test_the_command_of_the_report_makes_that_very_trial_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str | None
-) -> None:
+def test_the_command_of_the_report_makes_that_very_trial_again(tmp_path: Path, profile: str | None) -> None:
     drop = tmp_path / "elsewhere" / "own.drop.yml"
     drop.parent.mkdir()
     stable = (INVENTORY / "drops" / "stable.yml").read_text(encoding="utf-8")
@@ -289,9 +237,7 @@ def test_the_command_of_the_report_makes_that_very_trial_again(
     wanted = random.Random(1).choice(read_trials(run).planned)
     words = shlex.split(repeat_command(run.document, f"{wanted.id}.r3", 2))
     assert words[:2] == ["storqual", "qualify"]
-    monkeypatch.setattr("storqual.trials.campaign.run_campaign", lambda *_, **__: None)
-    monkeypatch.setattr("storqual.cli.playbook.publish.publish", lambda *_, **__: sys.exit(0))
-    ended = CliRunner().invoke(qualify_command, [*words[2:], "--runs", str(tmp_path / "again")])
+    ended = CliRunner().invoke(plan_command, [*words[2:], "--runs", str(tmp_path / "again")])
     assert ended.exit_code == 0, ended.output
     (again,) = (tmp_path / "again").iterdir()
     made = read_trials(read_run(again)).planned
@@ -366,24 +312,6 @@ def test_the_suite_in_the_documents_has_a_fault_a_load_and_an_expectation_in_twe
     assert {trial.fault for trial in files.planned} == {"drive_removal"}
     assert len(files.planned) == 60 * len(REQUEST.adapters or ()) * 2
     assert files.suite.trials[0].expect.recovery == 30
-
-
-@pytest.mark.parametrize(("recap", "off"), [("ok=4 changed=1 ", True), ("ok=4 changed=0 ", False)])
-def test_the_power_of_the_bench_is_left_as_it_was_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recap: str, off: bool
-) -> None:
-    path = finished(tmp_path)
-    played = []
-
-    def play(name: str, *, output: Path | None, **_: Any) -> int:
-        played.append(name)
-        if output is not None:
-            output.write_text(f"vbench : {recap} unreachable=0\n", encoding="utf-8")
-        return 0
-
-    monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
-    run_campaign(path, say=lambda _: None)
-    assert played == ["bench_up.yml", "trials_settle.yml", "restore.yml", *(["bench_down.yml"] if off else [])]
 
 
 def test_a_dump_of_the_kernel_is_planned_when_the_drop_reserves_memory_for_it(tmp_path: Path) -> None:

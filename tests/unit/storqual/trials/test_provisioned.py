@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.campaign.declared import resolve_planned
+from storqual.campaign import Provision
+from storqual.campaign.declared import declared_document
+from storqual.campaign.next_step import next_command
 from storqual.checks import campaign_keywords
-from storqual.cli import main
 from storqual.trials.campaign import draft_campaign, plan_campaign
 from storqual_core.kit.errors import BadInputError
 from tests.unit.storqual.trials.test_campaign import REQUEST
@@ -51,29 +52,10 @@ def test_trials_are_provisioned_with_what_was_planned_whatever_happens_to_the_dr
     drop.write_text(f"name: own\ndriver: {{module: {{file: acme.ko, sha256: {digest}}}}}\n", encoding="utf-8")
     path = plan_campaign(replace(REQUEST, baseline="", candidate=str(drop)), tmp_path / "runs")
     drop.unlink()
-    planned = resolve_planned(path, "vbench", "candidate")
-    assert planned["declared"]["files"][0]["from"] == str(tmp_path / "acme.ko")
-    assert planned["bench"]["kind"] == "virtual"
-    assert planned["declared"]["change"] == "none"
-    with pytest.raises(BadInputError, match="this run has no settings of arm 'baseline' for bench 'vbench'"):
-        resolve_planned(path, "vbench", "baseline")
-
-
-def test_the_play_of_a_session_asks_the_run_and_a_person_a_drop(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "candidate.yml").write_text("name: own\ndrive: {WCE: 0, on: {adapter: fusion}}\n", encoding="utf-8")
-    path = plan_campaign(replace(REQUEST, baseline="", candidate=str(tmp_path / "candidate.yml")), tmp_path / "runs")
-    for words, code, told in (
-        (["--run", str(path)], 0, "WCE=0"),
-        (["--run", str(path), "--arm", "baseline"], 3, "this run has no settings of arm 'baseline'"),
-        (["--drop", "stable"], 3, "name an inventory (-i) and a drop (--drop), or a run (--run)"),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            main(["resolve", "--bench", "vbench", *words])
-        assert ended.value.code == code
-        said = capsys.readouterr()
-        assert told in said.out + said.err
+    step = next_command(path, "vbench")
+    assert isinstance(step, Provision)
+    assert declared_document(step.spec)["files"][0]["from"] == str(tmp_path / "acme.ko")
+    assert (step.session.change, step.spec["change"], step.session.arm) == ("none", "none", "candidate")
 
 
 @pytest.mark.parametrize("word", ["iops_limit: {all: 900}", "unplug: {drive: '0x5000c50067b10000', after_s: 4}"])

@@ -51,7 +51,7 @@ def test_each_block_gets_the_limits_of_its_arm_and_a_record_of_them(
     run: Path, qemu: FakeQemu, tmp_path: Path
 ) -> None:
     for name, expected in (("s01-b01", 1000), ("s01-b02", 950), ("s01-b03", 1000)):
-        (arm,) = {launch["arm"] for launch in read_block(run, name)["launches"]}
+        (arm,) = {launch["arm"] for launch in read_block(run, name)["turns"]}
         assert arm == ("baseline" if expected == 1000 else "candidate")
         limit_drives(run, "b1", name, str(tmp_path / "state"))
         assert (qemu.limits["sym-0"][0], qemu.limits["sym-1"][0]) == (expected, expected)
@@ -77,7 +77,7 @@ def test_a_bench_that_is_off_cannot_be_limited(run: Path, monkeypatch: pytest.Mo
 def test_a_block_of_two_arms_has_no_limits_of_its_own(run: Path) -> None:
     file = run / "blocks" / "s01-b01.json"
     block = json.loads(file.read_text(encoding="utf-8"))
-    block["launches"][0]["configuration"] = "candidate"
+    block["turns"][0]["configuration"] = "candidate"
     file.write_text(json.dumps(block), encoding="utf-8")
     with pytest.raises(StorqualError, match="expected one arm"):
         limits_of_batch(run, "b1", "s01-b01")

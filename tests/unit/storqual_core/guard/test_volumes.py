@@ -14,9 +14,10 @@ from storqual_core.guard.claims import claims_of_adapters
 from storqual_core.guard.hold import hold
 from storqual_core.guard.stamps import AREA, Ledger, own_volumes, volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
-from storqual_core.measure.batch_file import parse_block
-from storqual_core.measure.targets import hold_targets
 from storqual_core.provision.drives import usable_drives
+from storqual_core.turns.batch_file import parse_batch
+from storqual_core.turns.targets import hold_targets
+from tests.support.batches import launch_batch
 from tests.support.bench_tree import MIB, STATE, BenchTree
 from tests.support.fake_md import Array, FakeMd
 
@@ -104,7 +105,7 @@ def block(drives: list[str]) -> Any:
         "switch": [],
     }
     names = {"run": "r", "block": "b", "bench": "b1", "session": "s1", "state_dir": STATE, "idle_s": 0.0}
-    return parse_block(json.dumps({"schema": "storqual.block/2", **names, "targets": targets, "launches": [launch]}))
+    return parse_batch(json.dumps(launch_batch([launch], **names, targets=targets)))
 
 
 def test_a_block_holds_the_volume_and_tells_its_members_beside_it(tree: BenchTree) -> None:

@@ -21,7 +21,7 @@ from storqual_core.host.counters import (
     parse_proc_stat,
     ticks_are_measured,
 )
-from storqual_core.measure.targets import BlockAim, Place
+from storqual_core.turns.targets import BatchAim, Place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +109,7 @@ def test_drives_behind_a_volume_are_counted_beside_it(tmp_path: Path) -> None:
     places = {name: Place(root / "sys/block" / name, ()) for name in ("md0", "sda", "sdb")}
     targets = {"md0": {"volume": {"members": ["sda", "sdb"]}}, "sda": {"claim": {}}, "sdb": {"claim": {}}}
     meter = Meter(root)
-    aim = BlockAim(meter, targets, places)
+    aim = BatchAim(meter, targets, places)
     aim.at(["md0"])
     before = meter.snapshot()
     (root / "sys/block/md0/stat").write_text("0 0 0 0 5 0 40 0 0 0 0\n", encoding="ascii")

@@ -15,7 +15,7 @@ from storqual_core.host.log_findings import classify, decode_log_info
 from storqual_core.kit.json_text import as_int
 from storqual_core.kit.labelled_text import printed_size, size_range, whole_number
 from storqual_core.kit.quantities import is_whole, parse_duration, parse_percent, parse_size
-from storqual_core.measure.derive import parse_log
+from storqual_core.turns.derive import parse_log
 from tests.support.mangle import ODD_NUMBERS, with_odd_number
 
 READERS: list[tuple[Callable[[str], Any], str]] = [

@@ -19,13 +19,13 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import hold_lock
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.kit.settings import SETTINGS, disturbed_by
-from storqual_core.measure.batch_file import Block, SwitchStep
-from storqual_core.measure.fio_job import FioAsk, FioTarget
-from storqual_core.measure.switch import Switcher
-from storqual_core.measure.targets import Place
 from storqual_core.provision.drives import DriveRequest, provision_drives
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.restore import Tools, restore
+from storqual_core.turns.batch_file import Batch, SwitchStep
+from storqual_core.turns.fio_job import FioAsk, FioTarget
+from storqual_core.turns.switch import Switcher
+from storqual_core.turns.targets import Place
 from tests.support.bench_tree import SIZE, BenchTree
 from tests.support.fake_drives import LARGEST, READ_AHEAD, SCHEDULERS, TAGS, FakeDrives
 from tests.support.fake_fio import launch, make_block
@@ -72,7 +72,7 @@ class Rig:
         request = DriveRequest(declared, {"sym": {"drives": listed}}, str(self.state), "r1", **more)
         return provision_drives(request, runner=self.drives, sysfs=self.drives.sysfs, access=self.access)
 
-    def block(self) -> Block:
+    def block(self) -> Batch:
         """A block over these drives; what it measures is nobody's matter here."""
         fields = {"vendor": "SEAGATE", "model": "ST336607LW", "size": SIZE}
         targets = {
@@ -270,7 +270,7 @@ def test_a_write_cache_is_shown_in_effect_once_where_the_block_writes_anyway(
         written.append((path, offset, size))
         return [100_000 if rig.now()[rig.ids[0]]["WCE"] else 5_000_000] * 40
 
-    monkeypatch.setattr("storqual_core.measure.switch.write_latencies", latencies)
+    monkeypatch.setattr("storqual_core.turns.switch.write_latencies", latencies)
     target = FioTarget(rig.ids[0], "/dev/storqual/disk0", 4096, 1 << 20)
     block = replace(rig.block(), launches=(replace(rig.block().launches[0], fio=fio(rw)),))
     places = {rig.ids[0]: Place(Path(rig.drives.sysfs) / "block" / "sda", ())}

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 from storqual_core.kit.errors import StorqualError, ToolError
-from storqual_core.measure import fio_result
 from storqual_core.tools import TOOLS
+from storqual_core.turns import fio_result
 from tests.support.mangle import mangled
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import pytest
 
 from storqual.report.material import read_material
 from storqual.report.parts.repeat import Repeat, repeats_of
-from storqual_core.measure.fio_job import launch_seed
+from storqual_core.turns.fio_job import launch_seed
+from tests.support.batches import launch_turn
 from tests.support.judged_reports import QUICK, judged
 
 
@@ -28,7 +29,7 @@ def repeated(run: Path, targets: dict[str, object], **launch: object) -> Repeat:
         "fio": {**fio, "runtime_s": 2.0, "ramp_s": 0.5, "rwmixread": None, "zones": False, "options": {}},
         **launch,
     }
-    block = {"bench": key[0], "targets": targets, "launches": [entry]}
+    block = {"bench": key[0], "targets": targets, "turns": [launch_turn("s01-b01", {"index": 0, **entry})]}
     for old in (run / "blocks").glob("*.json"):
         old.unlink()
     (run / "blocks").mkdir(exist_ok=True)

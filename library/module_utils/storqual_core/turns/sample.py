@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of a spool: a finished launch as a sample, with fio's own words beside it, and the kernel's log."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from typing import Any, Mapping, Sequence
+
+from ..host.counters import TICK_NS, Snapshot
+from ..host.kernel_log import KernelLog, Record, texts
+from ..host.log_findings import Finding, errors_of, find_all
+from ..host.log_rule import Rule
+from .batch_file import Batch, Launch
+from .copy_result import Copies
+from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
+from .fio_job import FioAsk
+from .latency_cap import Curve
+from .launch import Launched, arrivals_per_s
+
+_FOREIGN_PROCESSORS = 0.5
+_FOREIGN_SHARE = 0.1
+"""Of fio's own: its time is measured, the system's is sampled by the tick."""
+_MORE_BYTES = 0.1
+_MORE_IOS = 32
+_SLOWER_CLOCK = 0.9
+_SECTOR = 512
+
+
+def environment_doubts(ask: FioAsk, targets: int, primitives: Mapping[str, Any]) -> list[str]:
+    """Sentences about one launch on so many targets; none where nothing was counted."""
+    wall, runtime = primitives.get("wall_ns"), primitives.get("runtime_ns")
+    if not wall or not runtime:
+        return []
+    return [
+        *_other_programs(primitives, wall, runtime),
+        *_other_ios(ask, targets, primitives, wall, runtime),
+        *_heat(primitives),
+    ]
+
+
+def _other_programs(primitives: Mapping[str, Any], wall: int, runtime: int) -> list[str]:
+    """Programs beside fio and ours, by the time that the system spent outside of the kernel."""
+    needed = ("stat_user_ticks", "tick_ns", "fio_user_ns")
+    if any(name not in primitives for name in needed):
+        return []
+    ticks = primitives["stat_user_ticks"] + primitives.get("stat_nice_ticks", 0)
+    fio = primitives["fio_user_ns"] / runtime
+    others = (ticks * primitives["tick_ns"] - primitives.get("own_cpu_ns", 0)) / wall - fio
+    if others <= max(_FOREIGN_PROCESSORS, _FOREIGN_SHARE * fio):
+        return []
+    return [f"another load on the bench: programs beside fio used {others:.2f} processors while it ran"]
+
+
+def _other_ios(ask: FioAsk, targets: int, primitives: Mapping[str, Any], wall: int, runtime: int) -> list[str]:
+    """I/O of somebody else on the launch's own drives. Buffered I/O is not counted by fio as the drives see it."""
+    if not ask.direct or "disk_read_sectors" not in primitives:
+        return []
+    for way in ("read", "write"):
+        moved = primitives.get(f"disk_{way}_sectors", 0) * _SECTOR / wall
+        asked = primitives.get(f"{way}_bytes", 0) / runtime
+        # what was outstanding at the window's ends, and a few more
+        edge = (2 * ask.iodepth * ask.numjobs * targets + _MORE_IOS) * ask.bs / wall
+        if moved - asked > max(_MORE_BYTES * asked, edge):
+            told = f"the drives moved {1e3 * moved:.1f} MB/s in {way}s, {ask.program} {1e3 * asked:.1f}"
+            return [f"another load on the bench: {told}"]
+    return []
+
+
+def _heat(primitives: Mapping[str, Any]) -> list[str]:
+    """Processors that were slowed down."""
+    said = []
+    if primitives.get("thermal_throttles"):
+        said.append(f"processors were slowed down for heat {primitives['thermal_throttles']} times while it ran")
+    before, after = primitives.get("cpu_khz_before"), primitives.get("cpu_khz_after")
+    if before and after and after < _SLOWER_CLOCK * before:
+        said.append(f"the processors' clock fell from {before / 1e6:.2f} to {after / 1e6:.2f} GHz while it ran")
+    return said
+
+
+_WINDOW_TOLERANCE = 0.2
+_LEVEL = 6
+
+
+def evidence(text: str, ending: str) -> tuple[dict[str, str], str]:
+    """A text as a piece of evidence: how a sample names it, and its bytes (gzip, without a time) in base64.
+
+    It is named by the SHA-256 of the bytes as stored.
+    """
+    data = gzip.compress(text.encode("utf-8", "replace"), compresslevel=_LEVEL, mtime=0)
+    digest = hashlib.sha256(data).hexdigest()
+    return {"path": f"raw/{digest}.{ending}.gz", "sha256": digest}, base64.b64encode(data).decode("ascii")
+
+
+def _head(batch: Batch, launch: Launch, start: str) -> dict[str, Any]:
+    return {
+        "schema": SAMPLE_SCHEMA,
+        "id": launch.id,
+        "bench": batch.bench,
+        "adapter": launch.adapter,
+        "arm": launch.arm,
+        "configuration": launch.configuration,
+        "session": batch.session,
+        "block": batch.block,
+        "point": launch.point,
+        "n": launch.n,
+        "start": start,
+    }
+
+
+def make_sample(
+    batch: Batch,
+    launch: Launch,
+    launched: Launched,
+    *,
+    start: str,
+    seed: int,
+    gone: bool,
+    reason: str,
+    suspect: Sequence[str],
+    notes: Sequence[str],
+    overhead_ns: int,
+    idle: tuple[Snapshot, Snapshot] | None = None,
+    curve: Curve | None = None,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The sample and its artifacts: what fio wrote, and the record that the sample is derived from.
+
+    `gone` says that a drive of the launch is no longer there. `idle` are the counters around the idle bench, `curve`
+    is the search that the launch stands for.
+    """
+    result = launched.result
+    status = "lost" if gone else result.status
+    doubts: list[str] = ([reason] if reason else []) + [*result.suspect, *suspect, *_window_doubt(launched, status)]
+    if status == "ok" and launch.load is None and launch.file_system is None:
+        counted = {**result.primitives, **launched.counted}
+        doubts += environment_doubts(launch.fio, len(launch.drives), counted)
+    kept = _Kept()
+    runs, chosen = _runs(launched, curve, kept)
+    for text in launched.logs.values():
+        kept.add(text, "log")
+    record = {
+        "schema": RECORD_SCHEMA,
+        "run": batch.run,
+        "launch": _head(batch, launch, start),
+        "runs": runs,
+        "chosen": chosen,
+        "search": None if curve is None else curve.asked(),
+        "asked_s": launch.fio.runtime_s,
+        "arrivals_per_s": arrivals_per_s(launch.fio, len(launch.drives)),
+        "log_ms": launched.log_ms,
+        "iops_logs": list(launched.iops_logs),
+        "tick_ns": TICK_NS,
+        "before": dump_snapshot(launched.before),
+        "after": dump_snapshot(launched.after),
+        "idle": None if idle is None else [dump_snapshot(one) for one in idle],
+        "overhead_ns": overhead_ns,
+        "gone": gone,
+        "reason": reason,
+        "suspect": doubts,
+        "notes": [*result.notes, *notes],
+        "seed": seed,
+    }
+    sample = derive(record, kept.texts)
+    kept.add(json.dumps(record, separators=(",", ":"), allow_nan=False), RECORD)
+    return {**sample, "raw": kept.named}, kept.artifacts
+
+
+class _Kept:
+    """The evidence of a launch: how the sample names it, its bytes, and each text by the name that it has there."""
+
+    def __init__(self) -> None:
+        self.named: list[dict[str, str]] = []
+        self.artifacts: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+
+    def add(self, text: str, ending: str) -> str:
+        """Keep a text; its name, empty for an empty one."""
+        if not text:
+            return ""
+        name, data = evidence(text, ending)
+        if name["path"] not in self.artifacts:
+            self.named.append(name)
+        self.artifacts[name["path"]] = data
+        self.texts[name["path"]] = text
+        return name["path"]
+
+
+def _runs(launched: Launched, curve: Curve | None, kept: _Kept) -> tuple[list[dict[str, Any]], int]:
+    """Each fio process of a launch for its record, and which of them stands for it: the others wrote no log."""
+    every = [(None, launched)] if curve is None else list(curve.runs)
+    chosen = next(number for number, (_, one) in enumerate(every) if one is launched)
+    listed: list[dict[str, Any]] = []
+    for load, one in every:
+        listed.append(
+            {
+                "load": load,
+                "output": kept.add(one.output, "json" if one.result.version else "txt"),
+                "errors": kept.add(one.errors, "txt") if one is launched else "",
+                "exit_status": one.exit_status,
+                "in_time": one.in_time,
+                "wall_ns": one.wall_ns,
+                "asked_s": one.asked_s,
+                **({} if one.copies is None else _copied(one.copies, kept)),
+            }
+        )
+    return listed, chosen
+
+
+def _copied(copies: Copies, kept: _Kept) -> dict[str, Any]:
+    """Programs that took fio's place, for the record of their launch."""
+    ended = [
+        {"drive": one.drive, "said": kept.add(one.said, "txt"), "exit_status": one.exit_status}
+        for one in copies.ended
+    ]
+    return {"program": copies.program, "bs": copies.bs, "copies": ended}
+
+
+def lost_sample(batch: Batch, launch: Launch, *, start: str, reason: str) -> dict[str, Any]:
+    """The record of a launch that cannot be run any more, and why; it has no numbers."""
+    return {
+        **_head(batch, launch, start),
+        "runtime_s": 0.0,
+        "status": "lost",
+        "reason": reason,
+        "series": {"iops": []},
+        "primitives": {"asked_runtime_ns": round(launch.fio.runtime_s * 1e9)},
+        "suspect": [reason],
+        "notes": [],
+        "seed": 0,
+        "raw": [],
+    }
+
+
+def _window_doubt(launched: Launched, status: str) -> list[str]:
+    """A sentence when the processor's window is not fio's."""
+    wall, runtime = launched.counted.get("wall_ns"), launched.result.primitives.get("runtime_ns", 0)
+    if status != "ok" or wall is None or abs(wall - runtime) <= max(_WINDOW_TOLERANCE * runtime, 1e8):
+        return []
+    return [f"the processor was watched for {wall / 1e9:.2f} s, fio measured for {runtime / 1e9:.2f} s"]
+
+
+class LogReport:
+    """What the kernel said since it was last asked: spool lines, and sentences that put a sample in doubt."""
+
+    def __init__(self, lines: list[dict[str, Any]], doubts: list[str]) -> None:
+        self.lines = lines
+        self.doubts = doubts
+
+
+def report_log(log: KernelLog, launch: Launch | None, time: str, rules: tuple[Rule, ...] = ()) -> LogReport:
+    """The kernel's log since the last call; `launch` is what ran meanwhile, if anything did.
+
+    `rules` are the bench's own.
+    """
+    overflows = log.overflowed
+    records = log.read()
+    findings = find_all((record.text for record in records if record.from_kernel), rules)
+    doubts = [finding.sentence() for finding in errors_of(findings)]
+    if log.overflowed != overflows:
+        doubts.append("kernel log: it overflowed, some of its lines were never read")
+    return LogReport([_log_line(records, findings, launch, time)] if records else [], doubts)
+
+
+def _log_line(records: list[Record], findings: list[Finding], launch: Launch | None, time: str) -> dict[str, Any]:
+    where = {} if launch is None else {"launch": launch.index, "adapter": launch.adapter, "point": launch.point}
+    return {
+        "kind": "log",
+        "launch": None if launch is None else launch.index,
+        "kernel_log": texts(records),
+        "findings": [
+            {
+                "kind": finding.kind,
+                "severity": finding.severity,
+                "line": finding.lines[0],
+                "lines": list(finding.lines),
+                "count": finding.count,
+                "time": time,
+                **where,
+            }
+            for finding in findings
+        ],
+    }

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The targets of a batch, held by the guard while it runs, and where their counters are in sysfs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapping
+
+from ..guard import hold as guard
+from ..guard.claims import read_claims, read_volumes
+from ..host.block_stack import physical
+from ..host.counters import Meter, adapter_vectors
+from ..host.sysfs import pci_address, read_drives
+from ..kit.errors import BadInputError
+from ..kit.machine import Machine
+from .batch_file import Batch
+from .fio_job import FioTarget
+
+FOLDER = Path("/dev/storqual")
+
+
+@contextmanager
+def private_nodes(
+    nodes: Mapping[str, str],
+    folder: Path = FOLDER,
+    make: Callable[[Path, int, int], None] = os.mknod,
+    opened: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Mapping[str, str]]:
+    """Paths by the same names that lead to the same block devices, and are gone afterwards.
+
+    `opened` are paths to what is held: a node that leads elsewhere by now does not count.
+    A path that is no block device stays what it is, and so do all where nobody may make nodes (a container): what is
+    measured is then as disturbed as it would be with any other tool, and no worse. Raises nothing.
+    """
+    shutil.rmtree(folder, ignore_errors=True)  # of a program that was killed
+    made: dict[str, str] = dict(nodes)
+    try:
+        with suppress(OSError):
+            folder.mkdir(mode=0o700)
+            for number, (name, node) in enumerate(nodes.items()):
+                status = Path(opened.get(name, node)).stat()
+                if stat.S_ISBLK(status.st_mode):
+                    path = folder / f"disk{number}"
+                    make(path, stat.S_IFBLK | 0o600, status.st_rdev)
+                    made[name] = str(path)
+        yield made
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class HeldTargets(Dict[str, FioTarget]):
+    """fio's targets by drive id, and the guard's hold on them (None where nothing can be let go and taken again)."""
+
+    def __init__(self, targets: Mapping[str, FioTarget], hold: guard.Hold | None = None) -> None:
+        super().__init__(targets)
+        self.hold = hold
+
+
+Resolver = Callable[[Batch], ContextManager[HeldTargets]]
+"""Gives fio's targets while its context lasts; raises GuardRefusalError before anything is touched."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a target is: its device's folder in sysfs (None for a file) and the PCI functions that lead to it."""
+
+    device: Path | None
+    adapters: tuple[str, ...]
+
+
+@contextmanager
+def hold_targets(batch: Batch) -> Iterator[HeldTargets]:
+    """The guard's hold over all targets of the batch. Raises GuardRefusalError, BadInputError.
+
+    Members of a volume are told beside it, so that their settings can be switched; no launch is pointed at them.
+    """
+    claims = read_claims({name: target for name, target in batch.targets.items() if "volume" not in target})
+    volumes = read_volumes(batch.targets)
+    members = {member for volume in volumes for member in volume.members}
+    aimed = sorted(members & {drive for launch in batch.launches for drive in launch.drives})
+    if aimed:
+        told = "is a target, and so is a volume of which it is a member"
+        raise BadInputError([f"batch {batch.block}: {drive} {told}" for drive in aimed])
+    files = {claim.id for claim in claims if claim.file}
+    purpose = "write" if batch.writes else "read"
+    with ExitStack() as stack:
+        held = stack.enter_context(
+            guard.hold(claims, purpose=purpose, state_dir=batch.state_dir, run=batch.run, volumes=volumes)
+        )
+        opened = {name: held.opened(name) for name in held}
+        # a file is known by its descriptor alone: fio opens that, never the path
+        paths = {name: opened[name] if name in files else held[name] for name in held}
+        nodes = stack.enter_context(private_nodes(paths, opened=opened))
+        windows = {name: held.window(name) for name in held}
+        targets = {
+            name: FioTarget(name, nodes[name], window.offset, window.size, name in files)
+            for name, window in windows.items()
+        }
+        targets.update({name: FioTarget(name, held.member(name)) for name in sorted(members)})
+        yield HeldTargets(targets, held)
+
+
+@contextmanager
+def hold_for_format(batch: Batch) -> Iterator[guard.Hold]:
+    """The guard's hold over the batch's drives for a format, and over what that reaches; consent by the batch file.
+
+    Raises GuardRefusalError, BadInputError.
+    """
+    ask = batch.precondition
+    consent, beside = ((), {}) if ask is None else (ask.consent, ask.beside)
+    with guard.hold(
+        read_claims(batch.targets),
+        purpose="format",
+        beside=read_claims(beside),
+        consent=consent,
+        state_dir=batch.state_dir,
+        run=batch.run,
+    ) as held:
+        yield held
+
+
+def place_of(target: FioTarget, machine: Machine | None = None) -> Place:
+    """Where the counters of a target are. Raises nothing: what cannot be told is left out."""
+    machine = machine or Machine()
+    node = machine.node(target.node)
+    if node is None or node.kind != "block":
+        return Place(None, ())
+    device = machine.real(f"/sys/dev/block/{node.number}")
+    if not device:
+        return Place(None, ())
+    found = []
+    drives = None
+    for disk in physical(machine, device.rsplit("/", 1)[-1]):
+        address = pci_address(machine.real(f"/sys/block/{disk}"))
+        if not address:
+            # an NVMe head with native multipath lies under no PCI function; the drive's reader knows its paths
+            drives = read_drives(machine) if drives is None else drives
+            address = next((drive.adapter for drive in drives if drive.name == disk), "")
+        if address:
+            found.append(address)
+    return Place(Path(machine.path(device)), tuple(dict.fromkeys(found)))
+
+
+def is_gone(target: FioTarget, place: Place) -> bool:
+    """Whether a target is no longer on the bench: its file, its node, or the device behind the node."""
+    try:
+        mode = Path(target.node).stat().st_mode
+    except OSError:
+        return True
+    return place.device is not None and not (stat.S_ISBLK(mode) and (place.device / "stat").exists())
+
+
+class BatchAim:
+    """Points the meter of a batch. `targets` is the batch file's section, `places` where each of them is.
+
+    Interrupt numbers of an adapter are looked up once.
+    """
+
+    def __init__(self, meter: Meter, targets: Mapping[str, Mapping[str, Any]], places: Mapping[str, Place]) -> None:
+        self._meter = meter
+        self._targets = targets
+        self._places = places
+        self._vectors: dict[str, tuple[str, ...]] = {}
+
+    def at(self, names: Iterable[str]) -> None:
+        """Look at these targets."""
+        listed = list(names)
+        volumes = [self._targets[name].get("volume") or {} for name in listed]
+        members = [member for volume in volumes for member in volume.get("members", ())]
+        devices, behind = (
+            {name: device for name in some for device in [self._places[name].device] if device is not None}
+            for some in (listed, members)
+        )
+        vectors: set[str] = set()
+        for address in {address for name in listed for address in self._places[name].adapters}:
+            if address not in self._vectors:
+                self._vectors[address] = adapter_vectors([address])
+            vectors.update(self._vectors[address])
+        self._meter.aim(devices, sorted(vectors), behind)

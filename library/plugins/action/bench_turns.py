@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Have a bench run batches of turns, follow them with live progress, and put right what faults left."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from storqual.bench.follow import Collector, Progress, UnreachableError, describe, follow
+from storqual.bench.live_line import progress_line
+from storqual.bench.program import build_program
+from storqual.campaign import RunBatch
+from storqual.campaign.next_step import next_command
+from storqual.run import read_block
+from storqual.witness import notify_witness
+from storqual_core.kit.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """Upload the bench program and the batch file, start or attach, collect, and say how the batch ended.
+
+    While the campaign's next step is one more batch of the same session on the same boot, that one is run too: a
+    campaign that is asked after every few turns would spend its time in tasks.
+
+    Arguments: `run` (run directory), `block` (the first), `state_dir` (on the bench), `poll_s`, `python` (the bench's
+    interpreter), `disturb` (what the drop of a virtual bench asks to happen meanwhile), `virtual_state` (that bench's
+    state folder on the control node). With `settle` no batch is run: the end of what runs is waited for, and what
+    faults left on the bench is put right, where the run has batches that could leave something.
+    """
+
+    _VALID_ARGS = frozenset({"block", "disturb", "poll_s", "python", "run", "settle", "state_dir", "virtual_state"})
+    _supports_check_mode = True
+    _benches = 1
+    TRANSFERS_FILES = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Fail when the batch was refused; one that died with its bench is closed as lost, and the plan goes on."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if self._task.check_mode:
+            return {**result, "changed": False, "skipped": True, "msg": "nothing is run in check mode"}
+        arguments = self._task.args
+        run = Path(str(arguments["run"]))
+        if boolean(arguments.get("settle", False)):
+            return {**result, **self._settle(run)}
+        batch: str | None = str(arguments["block"])
+        bench = str((task_vars or {}).get("inventory_hostname", ""))
+        disturb = self._disturbance(run, bench, arguments.get("disturb"), str(arguments.get("virtual_state", "")))
+        self._benches = len((task_vars or {}).get("ansible_play_hosts_all") or ()) or 1
+        result["blocks"] = []
+        while batch is not None:
+            result["blocks"].append(batch)
+            streamed = read_block(run, batch)["spool"] == "streamed"
+            result.update(
+                self._run_streamed(run, bench, batch) if streamed else self._measure(run, bench, batch, disturb)
+            )
+            for wrong in notify_witness(run, bench):
+                display.warning(f"{bench}: {wrong}")
+            going_on = result.get("outcome") == "done" and not result.get("failed")
+            batch = self._following(run, bench, batch) if going_on else None
+        return result
+
+    def _measure(self, run: Path, bench: str, batch: str, disturb: Callable[[], None]) -> dict[str, Any]:
+        """One batch, from its upload to its end."""
+        arguments = self._task.args
+        collector = Collector(run, bench, batch)
+        line = progress_line(lambda text, end: display.display(text, newline=end == "\n"), bench, self._benches)
+
+        def show(progress: Progress | None, trouble: str) -> None:
+            if trouble:
+                line.show(f"{bench}: {trouble}")
+            elif progress is not None:
+                line.show(describe(bench, collector.arm_of(progress), progress, collector.seconds_left(progress)))
+
+        try:
+            self._limit(run, bench, batch, str(arguments.get("virtual_state", "")))
+            state_dir, python = str(arguments["state_dir"]), str(arguments["python"])
+            paths = collector.paths(state_dir, self._send_program(run, state_dir), python)
+            self._transfer_file(str(run / "blocks" / f"{batch}.json"), paths.batch_file)
+            end = follow(
+                self._shell,
+                paths,
+                collect=collector.take,
+                show=show,
+                poll_s=float(arguments.get("poll_s", 2.0)),
+                tick=disturb,
+            )
+        except StorqualError as problem:
+            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+        finally:
+            line.close()
+        result = {"changed": True, "outcome": end.outcome, "samples": end.samples, "msg": end.message}
+        if end.outcome == "died":
+            collector.lose(end.message)
+        if end.outcome == "refused":
+            result["failed"] = True
+            if not collector.measured:
+                # later on it is the rig that changed, such as a drive that was pulled: the verdict says so
+                result["storqual_exit_code"] = 4
+        return result
+
+    def _run_streamed(self, run: Path, bench: str, batch: str) -> dict[str, Any]:
+        """One batch of trials or programs, whose acts of the control node happen here."""
+        from storqual.turns.batch import run_streamed  # noqa: PLC0415 - what launches need not is not imported
+        from storqual.turns.live_turn import BenchHere  # noqa: PLC0415 - as above
+
+        arguments, virtual = self._task.args, self._places()
+        state_dir = str(arguments["state_dir"])
+        try:
+            program = f"{state_dir}/{self._send_program(run, state_dir)}"
+            here = BenchHere(bench, self._lasting(), str(arguments["python"]), state_dir, program, virtual)
+            outcome, message = run_streamed(run, batch, here, say=display.display)
+        except StorqualError as problem:
+            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+        return {"changed": True, "outcome": outcome, "msg": message}
+
+    def _settle(self, run: Path) -> dict[str, Any]:
+        """Put right what a batch left whose campaign was killed."""
+        from storqual.turns.settle import leaves_something, settle  # noqa: PLC0415 - as above
+
+        told: list[str] = []
+
+        def say(text: str) -> None:
+            told.append(text)
+            display.display(text)
+
+        try:
+            if leaves_something(run):
+                settle(self._lasting(), str(self._task.args["state_dir"]), self._places(), say=say)
+        except StorqualError as problem:
+            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+        return {"changed": bool(told), "told": told}
+
+    def _places(self) -> Any:
+        """Where a virtual bench has its console and monitor; None for any other."""
+        from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
+
+        state = str(self._task.args.get("virtual_state") or "")
+        return BenchPlaces.of(state) if state else None
+
+    def _lasting(self) -> Any:
+        """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
+        from storqual.turns.connection import Connection  # noqa: PLC0415 - as above
+
+        ssh, become = self._connection, self._connection.become
+        if ssh.transport == "local":
+            return Connection("this machine", lambda command: ["sh", "-c", command], ["true"])
+        if ssh.get_option("password") or (become and become.get_option("become_pass")):
+            raise StorqualError("trials and programs need a key for SSH and sudo without a password")
+        program = ssh.get_option("ssh_executable")
+        ssh.host = ssh.get_option("host") or self._play_context.remote_addr
+
+        def words(*given: str) -> list[str]:
+            # the plugin tells nobody how it reaches a bench but by this
+            return [os.fsdecode(word) for word in ssh._build_command(program, "ssh", *given)]  # noqa: SLF001
+
+        def there(command: str) -> list[str]:
+            shell = ssh._shell  # noqa: SLF001 - what Ansible's own caller hands over
+            return words(ssh.host, become.build_become_command(command, shell) if become else command)
+
+        parting = words("-O", "exit", ssh.host)
+        return Connection(str(ssh.host), there, parting, become.success if become else "")
+
+    def _following(self, run: Path, bench: str, batch: str) -> str | None:
+        """The batch that this session goes on with; None when the campaign wants something else, or cannot say."""
+        try:
+            rc, boot_id, _ = self._shell("cat /proc/sys/kernel/random/boot_id")
+            step = next_command(run, bench, boot_id=boot_id.strip()) if rc == 0 else None
+        except StorqualError:
+            # the task that asks what is next meets the same trouble, and tells it
+            return None
+        if not isinstance(step, RunBatch) or step.resume:
+            return None
+        return step.batch if step.session == read_block(run, batch)["session"] else None
+
+    def _shell(self, command: str) -> tuple[int, str, str]:
+        """Run one command line on the bench over the connection that is open anyway."""
+        try:
+            ended = self._low_level_execute_command(command, sudoable=True)
+        except AnsibleConnectionFailure as problem:
+            self._connection.reset()
+            raise UnreachableError(str(problem).splitlines()[0]) from problem
+        # with privilege escalation in play Ansible asks for a terminal, and a terminal ends lines with CR LF
+        return int(ended["rc"]), str(ended["stdout"]).replace("\r\n", "\n"), str(ended["stderr"])
+
+    def _send_program(self, run: Path, state_dir: str) -> str:
+        """Put the program on the bench, beside the folder of a run's batches; its name carries its digest."""
+        program = build_program()
+        remote = shlex.quote(f"{state_dir}/{program.name}")
+        self._quick(f"mkdir -p {shlex.quote(f'{state_dir}/spool/{run.name}')}")
+        present, _, _ = self._shell(f"test -s {remote}")
+        if present != 0:
+            self._transfer_file(str(program), f"{state_dir}/{program.name}.part")
+            # a name that outlived a power cut without its content would be taken for the program
+            self._quick(f"sync {remote}.part && mv {remote}.part {remote}")
+        return program.name
+
+    def _quick(self, command: str) -> None:
+        rc, out, err = self._shell(command)
+        if rc != 0:
+            raise StorqualError(f"`{command}` on the bench ended with {rc}: {(err or out).strip()}")
+
+    @staticmethod
+    def _limit(run: Path, bench: str, batch: str, virtual_state: str) -> None:
+        """On a virtual bench, grant the drives what the batch's arm says, where arms alternate batch by batch."""
+        if not virtual_state:
+            return
+        from storqual.virtual_bench.campaign_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
+
+        limit_drives(run, bench, batch, virtual_state)
+
+    @staticmethod
+    def _disturbance(run: Path, bench: str, disturb: Any, virtual_state: str) -> Any:
+        """What to call on every turn: on a virtual bench a drop may ask for a drive to vanish after some seconds."""
+        if not disturb:
+            return lambda: None
+        from storqual.virtual_bench.campaign_limits import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
+
+        return unplug_later(run, bench, disturb, virtual_state, time.monotonic)

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults that the control node brings about on a virtual bench: through QEMU's monitor, its power, the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from storqual.base.text import telling_line
+from storqual.robustness.log_writes import read_log
+from storqual.turns.connection import Connection, ConnectionLostError
+from storqual.turns.paths import active_paths, await_paths
+from storqual.virtual_bench.boot import mark, panic_text, written_since
+from storqual.virtual_bench.description import BenchDescription
+from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import PowerState, power_state, reset
+from storqual.virtual_bench.qemu import device_arguments
+from storqual.virtual_bench.qmp import Monitor, converse
+from storqual_core.data.faults import LOGGING_WAY
+from storqual_core.kit.errors import StorqualError, ToolError
+
+_EVENT_S = 20.0
+_BOOT_S = 300.0
+_LOOK_S = 1.0
+_ANSWER_S = 10.0
+_LEAST_IOPS = 1
+_LEAST_PATHS = 2
+_FAULTY, _LOGGING, _OTHER = "-faulty", "-logging", "-other"
+"""What the name of a node ends with that is put beneath a drive, or in its place."""
+_OTHER_SERIAL, _OTHER_WWN = "STORQUAL-OTHER", 0x5000C5000BADD155
+_APPEARS_S = 20.0
+"""How long the bench may take to find another drive in the slot."""
+_SHORT_TIMEOUT_S = 2
+"""The timeout of commands while a drive hangs: far below the 30 s of a bench, or a trial would take minutes."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a fault of the control node works with; `tell` takes what was seen and a sentence about it.
+
+    `alias` is the adapter's name in the inventory, `adapter` its PCI function; `log` is where a log of the drive's
+    writes is kept, for the way that makes one.
+    """
+
+    places: BenchPlaces
+    connection: Connection
+    drive: str
+    adapter: str
+    away_s: float
+    log: Path
+    tell: Callable[[str, str], None]
+    alias: str = ""
+
+    @property
+    def power(self) -> PowerState:
+        """The bench as it runs. Raises StorqualError when it is off."""
+        state = power_state(self.places)
+        if state is None:
+            raise StorqualError("the virtual bench is off")
+        return state
+
+    def talk(self, words: Callable[[Monitor], Awaitable[None]]) -> None:
+        """One conversation with QEMU."""
+        converse(Path(self.power.monitor), words)
+
+
+def _unplug(reach: Reach) -> None:
+    bench = reach.power.bench
+
+    async def pull_and_put_back(monitor: Monitor) -> None:
+        limit = (await read_limits(monitor, bench)).get(reach.drive, Limit())
+        if await unplug(monitor, bench, reach.drive):
+            reach.tell("event:DEVICE_DELETED", f"QEMU pulled {reach.drive}")
+        await asyncio.sleep(reach.away_s)
+        if await plug(monitor, bench, reach.drive, limit):
+            reach.tell("plugged", f"QEMU put {reach.drive} back")
+
+    reach.talk(pull_and_put_back)
+    _scan(reach)
+
+
+def _scan(reach: Reach) -> None:
+    """A bus that tells nobody of a new device is scanned, as a technician would."""
+    hosts = f"/sys/bus/pci/devices/{reach.adapter}/host*/scsi_host/host*/scan"
+    virtio = f"/sys/bus/pci/devices/{reach.adapter}/virtio*/host*/scsi_host/host*/scan"
+    reach.connection.run(f"for file in {hosts} {virtio}; do [ -e $file ] && echo '- - -' > $file; done; true")
+
+
+def _unplug_path(reach: Reach) -> None:
+    """The drive goes on one adapter; that the bench no longer uses that path, and does again, is what it says."""
+    bench, before = reach.power.bench, active_paths(reach.connection, reach.drive)
+    path = f"the path of {reach.drive} through {reach.alias}"
+    if before < _LEAST_PATHS:
+        raise ToolError(f"{before} paths of {reach.drive} are active: without one there would be none")
+
+    async def pull(monitor: Monitor) -> None:
+        if await unplug(monitor, bench, reach.drive, reach.alias):
+            reach.tell("event:DEVICE_DELETED", f"QEMU pulled {path}")
+
+    async def put_back(monitor: Monitor) -> None:
+        if await plug(monitor, bench, reach.drive, Limit(), reach.alias):
+            reach.tell("plugged", f"QEMU put {path} back")
+
+    try:
+        reach.talk(pull)
+        await_paths(reach.connection, reach.drive, before - 1)
+        reach.tell("path_lost", f"{before - 1} of {before} paths are active")
+        time.sleep(reach.away_s)
+    finally:
+        reach.talk(put_back)
+        _scan(reach)
+    await_paths(reach.connection, reach.drive, before)
+    reach.tell("path_back", f"{before} paths are active again")
+
+
+def _exchange(reach: Reach) -> None:
+    """The drive is pulled, and another one of its size answers in its slot until it is put back.
+
+    Raises ToolError when the other drive was written to: what was meant for one drive must not reach another.
+    """
+    bench = reach.power.bench
+    drive = bench.drive(reach.drive)
+    other = f"{drive.device}{_OTHER}"
+    adapter = next(one for one in bench.adapters if drive in one.drives)
+    limits: dict[str, Limit] = {}
+    written: list[int] = []
+
+    async def exchange(monitor: Monitor) -> None:
+        limits.update(await read_limits(monitor, bench))
+        if await unplug(monitor, bench, reach.drive):
+            reach.tell("event:DEVICE_DELETED", f"QEMU pulled {reach.drive}")
+        node = {"driver": "null-co", "node-name": other, "size": drive.size, "read-zeroes": True}
+        await monitor.ask("blockdev-add", node)
+        named = {"id": other, "drive": other, "serial": _OTHER_SERIAL, "wwn": _OTHER_WWN}
+        await monitor.ask("device_add", {**device_arguments(adapter, drive), **named})
+
+    async def put_back(monitor: Monitor) -> None:
+        devices = [one for one in await monitor.ask("query-blockstats") if one.get("node-name") == other]
+        written.extend(int(one["stats"]["wr_operations"]) for one in devices)
+        await _remove_other(monitor, other)
+        if await plug(monitor, bench, reach.drive, limits.get(reach.drive, Limit())):
+            reach.tell("plugged", f"QEMU put {reach.drive} back")
+
+    try:
+        reach.talk(exchange)
+        _scan(reach)
+        if _appears(reach.connection, f"{_OTHER_WWN:x}"):
+            reach.tell("exchanged", f"the bench found another drive, 0x{_OTHER_WWN:x}, in the slot of {reach.drive}")
+        time.sleep(reach.away_s)
+    finally:
+        reach.talk(put_back)
+        _scan(reach)
+    if len(written) != 1:
+        raise ToolError(f"QEMU does not tell the writes of the other drive in the slot of {reach.drive}")
+    if written[0]:
+        raise ToolError(f"misdirected: {written[0]} writes reached another drive in the slot of {reach.drive}")
+    reach.tell("untouched", "no write reached the other drive")
+
+
+async def _remove_other(monitor: Monitor, other: str) -> None:
+    """Take another drive out of a slot, if it came that far. Raises ToolError when it stays."""
+    there = {str(one["name"]) for one in await monitor.ask("qom-list", {"path": "/machine/peripheral"})}
+    gone = ("device_del", {"id": other}, "DEVICE_DELETED", _EVENT_S)
+    if other in there and not await monitor.ask_and_await(*gone, device=other):
+        raise ToolError(f"{other} was not unplugged within {_EVENT_S:g} s")
+    await monitor.ask("blockdev-del", {"node-name": other})
+
+
+def _appears(connection: Connection, wwn: str) -> bool:
+    """Whether a drive of this WWN is found on the bench in time."""
+    end = time.monotonic() + _APPEARS_S
+    while not connection.run(f"grep -l {wwn} /sys/block/sd*/device/wwid 2>/dev/null || true").strip():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_S)
+    return True
+
+
+def _errors(iotype: str, number: int = errno.EIO) -> Callable[[Reach], None]:
+    """Every I/O of that kind fails beneath the drive while it lasts, with an error `number` of the C library.
+
+    QEMU's disks answer EDOM with the status TASK SET FULL, and EIO with a medium error or the like.
+    """
+
+    def way(reach: Reach) -> None:
+        device = reach.power.bench.drive(reach.drive).device
+        faulty, path = f"{device}{_FAULTY}", f"/machine/peripheral/{device}"
+
+        async def fail(monitor: Monitor) -> None:
+            rule = {"event": "none", "iotype": iotype, "errno": number, "once": False}
+            node = {"driver": "blkdebug", "node-name": faulty, "image": f"{device}-file", "inject-error": [rule]}
+            await monitor.ask("blockdev-add", node)
+            try:
+                change = {"path": path, "property": "drive", "value": faulty}
+                reach.tell("inserted", f"{iotype}s of {reach.drive} fail from now on")
+                named = {"node-name": faulty}
+                if await monitor.ask_and_await("qom-set", change, "BLOCK_IO_ERROR", _EVENT_S, **named):
+                    reach.tell("event:BLOCK_IO_ERROR", f"QEMU failed a {iotype} of {reach.drive}")
+                await asyncio.sleep(reach.away_s)
+            finally:
+                await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{device}-file"})
+                await monitor.ask("blockdev-del", {"node-name": faulty})
+            reach.tell("removed", f"{iotype}s of {reach.drive} are served again")
+
+        reach.talk(fail)
+
+    return way
+
+
+def _log_writes(reach: Reach) -> None:
+    """All that reaches the drive is logged beneath the bench while it lasts."""
+    device = reach.power.bench.drive(reach.drive).device
+    logging, path = f"{device}{_LOGGING}", f"/machine/peripheral/{device}"
+    reach.log.touch()
+
+    async def log(monitor: Monitor) -> None:
+        node = {
+            "driver": "blklogwrites",
+            "node-name": logging,
+            "file": f"{device}-file",
+            "log": {"driver": "file", "filename": str(reach.log)},
+        }
+        await monitor.ask("blockdev-add", node)
+        try:
+            await monitor.ask("qom-set", {"path": path, "property": "drive", "value": logging})
+            reach.tell("inserted", f"what reaches {reach.drive} is logged from now on")
+            await asyncio.sleep(reach.away_s)
+        finally:
+            await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{device}-file"})
+            await monitor.ask("blockdev-del", {"node-name": logging})
+        reach.tell("removed", f"what reaches {reach.drive} is no longer logged")
+
+    reach.talk(log)
+    entries = read_log(reach.log).entries
+    if entries:
+        reach.tell("logged", f"{len(entries)} writes and flushes of {reach.drive} are in the log")
+
+
+def _throttle(reach: Reach) -> None:
+    bench = reach.power.bench
+    device = bench.drive(reach.drive).device
+
+    async def slow(monitor: Monitor) -> None:
+        before = (await read_limits(monitor, bench))[reach.drive]
+        try:
+            await _limit(monitor, device, Limit(_LEAST_IOPS, before.bandwidth))
+            if (await read_limits(monitor, bench))[reach.drive].iops == _LEAST_IOPS:
+                reach.tell("throttled", f"{reach.drive} serves one request a second")
+            await asyncio.sleep(reach.away_s)
+        finally:
+            await _limit(monitor, device, before)
+        if (await read_limits(monitor, bench))[reach.drive] == before:
+            reach.tell("released", f"{reach.drive} is as fast as before")
+
+    reach.talk(slow)
+
+
+async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
+    """Take back what a fault left whose campaign was ended in the middle; a sentence for each thing put right."""
+    nodes = {str(node["node-name"]) for node in await monitor.ask("query-named-block-nodes", {"flat": True})}
+    limits, declared, told = await read_limits(monitor, bench), declared_limits(bench), []
+    for drive in bench.drives:
+        left = [name for name in (f"{drive.device}{end}" for end in (_FAULTY, _LOGGING)) if name in nodes]
+        for name in left:
+            path = f"/machine/peripheral/{drive.device}"
+            await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{drive.device}-file"})
+            await monitor.ask("blockdev-del", {"node-name": name})
+            told.append(f"{name} was left beneath {drive.identity}, and was taken out")
+        other = f"{drive.device}{_OTHER}"
+        if other in nodes:
+            await _remove_other(monitor, other)
+            told.append(f"another drive was left in the slot of {drive.identity}, and was taken out")
+        limit = limits.get(drive.identity)
+        if limit is None and await plug(monitor, bench, drive.identity, declared[drive.identity]):
+            told.append(f"{drive.identity} was left unplugged, and was put back")
+        elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
+            await _limit(monitor, drive.device, declared[drive.identity])
+            told.append(f"{drive.identity} was left slow, and is as fast as declared")
+    for alias, drive in ((adapter.alias, drive) for adapter in bench.adapters for drive in adapter.drives):
+        if drive.first and await plug(monitor, bench, drive.identity, Limit(), alias):
+            told.append(f"the path of {drive.identity} through {alias} was left unplugged, and was put back")
+    return told
+
+
+def _hang(reach: Reach) -> None:
+    """Commands take longer than their timeout, which is short while it lasts."""
+    place = _find_drive(reach.connection, reach.drive)
+    before = reach.connection.run(f"cat {place}/timeout").strip()
+    timed_out = int(reach.connection.run(f"cat {place}/iotmo_cnt"), 0)
+    try:
+        reach.connection.run(f"echo {_SHORT_TIMEOUT_S} > {place}/timeout")
+        _throttle(reach)
+    finally:
+        reach.connection.run(f"echo {before} > {place}/timeout")
+    now = int(reach.connection.run(f"cat {place}/iotmo_cnt"), 0)
+    if now > timed_out:
+        reach.tell("timed_out", f"{now - timed_out} commands of {reach.drive} took longer than {_SHORT_TIMEOUT_S} s")
+
+
+def _find_drive(connection: Connection, drive: str) -> str:
+    """The folder of the drive's SCSI device in sysfs. Raises ConnectionLostError when it is not there."""
+    name = drive.removeprefix("0x")
+    return connection.run(f"dirname $(grep -l {name} /sys/block/sd*/device/wwid)").strip()
+
+
+async def _limit(monitor: Monitor, device: str, limit: Limit) -> None:
+    parts = {"bps_rd": 0, "bps_wr": 0, "iops_rd": 0, "iops_wr": 0}
+    await monitor.ask("block_set_io_throttle", {"id": device, "bps": limit.bandwidth, "iops": limit.iops, **parts})
+
+
+def _reset(reach: Reach) -> None:
+    before = reach.power.boot_id
+    after = reset(reach.places)
+    reach.tell("event:RESET", "QEMU pressed the reset button")
+    if after.boot_id and after.boot_id != before:
+        reach.tell("other_boot", f"the bench is on boot {after.boot_id}, it was on {before}")
+
+
+def _panic(reach: Reach) -> None:
+    """The kernel is told to panic; its console says so, and the bench starts again by itself."""
+    console, before = reach.places.console, reach.connection.boot_id()
+    since, end = mark(console), time.monotonic() + _BOOT_S
+    reach.connection.run(
+        "echo 1 > /proc/sys/kernel/sysrq; (sleep 0.2; echo c > /proc/sysrq-trigger) </dev/null >/dev/null 2>&1 &"
+    )
+    while not (panic := panic_text(written_since(console, since))):
+        if time.monotonic() > end:
+            raise ToolError(f"the kernel did not panic within {_BOOT_S:g} s")
+        time.sleep(_LOOK_S)
+    reach.tell("panicked", telling_line(panic))
+    reach.connection.cut()
+    while True:
+        try:
+            after = reach.connection.boot_id(limit_s=_ANSWER_S)
+        except ConnectionLostError:
+            after = ""
+        if after and after != before:
+            break
+        if time.monotonic() > end:
+            raise ToolError(f"the bench did not start again within {_BOOT_S:g} s of a panic")
+        time.sleep(_LOOK_S)
+    reach.tell("other_boot", f"the bench is on boot {after}, it was on {before}")
+
+
+def _cut_connection(reach: Reach) -> None:
+    reach.connection.cut()
+    reach.tell("cut", "the connection was ended")
+    if reach.connection.run("echo here").strip() != "here":
+        raise ToolError("the bench answers with something else than it was asked")
+    reach.tell("connected", "the bench answers again")
+
+
+CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
+    "qmp_unplug": _unplug,
+    "qmp_path_unplug": _unplug_path,
+    "qmp_exchange": _exchange,
+    "qmp_write_error": _errors("write"),
+    "qmp_read_error": _errors("read"),
+    "qmp_flush_error": _errors("flush"),
+    "qmp_task_set_full": _errors("write", errno.EDOM),
+    "qmp_throttle": _throttle,
+    "qmp_hang": _hang,
+    LOGGING_WAY: _log_writes,
+    "qmp_reset": _reset,
+    "sysrq_panic": _panic,
+    "ssh_cut": _cut_connection,
+}

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A streamed batch: each of its turns that has no record, one after the other, with what a bench needs around it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from storqual.robustness.derived import FOLDERS
+from storqual.robustness.external_runs import read_external
+from storqual.robustness.store import keep_record, making, read_trials
+from storqual.run import Run, append_event, read_block, read_run
+from storqual.run.collect import finish_streamed
+from storqual.turns.connection import ConnectionLostError
+from storqual.turns.live_program import LiveProgram
+from storqual.turns.live_trial import LiveTrial
+from storqual.turns.live_turn import BenchHere, TurnLostError
+from storqual.turns.packages import install_package
+from storqual.turns.paths import make_maps, paths_of
+from storqual.turns.settle import settle
+from storqual.virtual_bench.power import reset
+from storqual_core.data.faults import WAYS
+
+_BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
+"""What the reasons of a trial begin with that leaves a bench on which nothing more can be tried."""
+_RESETS, _LOSSES = 1, 4
+"""How often a bench may be found on another boot in one trial, and how often one may be cut short in all."""
+_INTERRUPTED = "the campaign was interrupted in it"
+
+
+def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str], None]) -> tuple[str, str]:
+    """Run what is left of a batch; how it ended, `done` or `lost`, and why.
+
+    A turn counts when its record is told in the events. One that was under way when its campaign was killed, the
+    bench was reset or its connection lost is made again in another session, after the bench was set up again, and its
+    earlier stream is not counted. What is cut short too often is judged as it is. One process runs a batch of a run
+    at a time. Raises ConnectionLostError when the bench does not answer, ToolError when a package cannot be
+    installed.
+    """
+    with making(path, say):
+        run = read_run(path)
+        known = {event.kind for event in run.events if event.text("block") == batch}
+        if "block_finished" in known:
+            # another process was as far
+            return "done", ""
+        planned = read_block(path, batch)
+        fields = {"bench": bench.name, "session": planned["session"], "block": batch}
+        if "block_started" in known:
+            settle(bench.connection, bench.state_dir, bench.virtual, say=say)
+            return finish_streamed(path, planned, "lost", _INTERRUPTED, {"interrupted": True})
+        append_event(path, "block_started", fields)
+        try:
+            return _turns(path, run, planned, bench, say)
+        finally:
+            # whatever is next, on this batch's bench nothing is left of it
+            settle(bench.connection, bench.state_dir, bench.virtual, say=say)
+
+
+def _turns(
+    path: Path, run: Run, planned: Mapping[str, Any], bench: BenchHere, say: Callable[[str], None]
+) -> tuple[str, str]:
+    """Each turn without a record, in its order."""
+    arm = planned["turns"][0]["arm"]
+    shared = paths_of(run.benches[bench.name]["adapters"])
+    if shared and (note := make_maps(bench.connection, shared, bench.state_dir, virtual=bench.virtual is not None)):
+        append_event(path, "note", {"bench": bench.name, "text": f"{note} on {bench.name}"})
+    left = [turn for turn in planned["turns"] if turn["id"] not in run.recorded]
+    for turn in left:
+        make = _trial if turn["kind"] == "trial" else _program
+        try:
+            record, ends_session, told = make(path, run, planned, turn, bench)
+        except (TurnLostError, ConnectionLostError) as problem:
+            if not _may_be_lost(run, turn["id"]):
+                raise
+            say(f"{bench.name} {arm} | {turn['id']} was interrupted and is repeated: {problem}")
+            lost = {"turn": turn["id"], "rebooted": isinstance(problem, TurnLostError) and problem.rebooted}
+            return finish_streamed(path, planned, "lost", str(problem), {"lost": lost})
+        keep_record(path, FOLDERS[turn["kind"]], record, planned, kind=turn["kind"], ends_session=ends_session)
+        say(f"{bench.name} {arm} | {turn['kind']} {turn['id']} | {told}")
+        if ends_session and turn is not left[-1]:
+            return finish_streamed(path, planned, "lost", f"after {turn['id']} the bench is set up again")
+    return finish_streamed(path, planned, "done", "")
+
+
+def _trial(
+    path: Path, run: Run, batch: Mapping[str, Any], turn: Mapping[str, Any], bench: BenchHere
+) -> tuple[dict[str, Any], bool, str]:
+    """The record of a trial, whether the bench must be set up again after it, and a sentence."""
+    files = read_trials(run)
+    planned = next(one for one in files.planned if one.id == turn["id"])
+    live = LiveTrial(
+        bench,
+        batch,
+        turn,
+        planned,
+        path / FOLDERS["trial"],
+        expect=files.suite.trials[planned.number].expect,
+        boot=bench.connection.boot_id(),
+        again=_may_be_lost(run, planned.id),
+    )
+    record = live.run()
+    broken = any(reason.partition(": ")[0] in _BROKEN for reason in record["reasons"])
+    if broken and bench.virtual is not None:
+        # a bench that hangs, or whose drive is out of reach, is none for the next trial: it needs another boot
+        reset(bench.virtual)
+        bench.connection.cut()
+    why = f": {record['reasons'][0]}" if record["reasons"] else ""
+    return record, broken or WAYS[planned.way][1].downs_bench, f"{record['outcome']}{why}"
+
+
+def _program(
+    path: Path, run: Run, batch: Mapping[str, Any], turn: Mapping[str, Any], bench: BenchHere
+) -> tuple[dict[str, Any], bool, str]:
+    """The record of a run of a program, whether the bench was reset, and a sentence."""
+    files = read_external(run)
+    planned = next(one for one in files.planned if one.id == turn["id"])
+    program = files.suite.external[planned.program]
+    if program.package:
+        virtual = bench.virtual is not None
+        version = install_package(bench.connection, program.package, bench.state_dir, virtual=virtual)
+        if version:
+            text = f"installed {program.package} {version} on {bench.name}"
+            append_event(path, "note", {"bench": bench.name, "text": text})
+    boot = bench.connection.boot_id()
+    live = LiveProgram(bench, batch, turn, planned, path / FOLDERS["program"], program=program, boot=boot)
+    record = live.run()
+    counted = Counter(outcome for _, outcome, _ in record["tests"])
+    told = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counted.items()))
+    why = "; ".join(filter(None, (told, *record["reasons"], *record["problems"][:1], record["recovered"])))
+    return record, live.was_reset, f"{record['outcome']}: {why}"
+
+
+def _may_be_lost(run: Run, turn: str) -> bool:
+    """Whether a trial that is cut short is made again, by how often it was."""
+    lost = [
+        event.fields["lost"]["rebooted"]
+        for event in run.events
+        if event.kind == "block_finished" and (event.fields.get("lost") or {}).get("turn") == turn
+    ]
+    return sum(map(bool, lost)) < _RESETS and len(lost) < _LOSSES

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before a bench is changed: no turn is under way on it, and what one left behind in QEMU is put right.
+
+A trial on a bench goes on when its campaign was killed or its connection lost, up to its own end, and takes back by
+itself what it did. What the control node did to a virtual bench nobody takes back but the control node.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from storqual.run import read_block
+from storqual.run.layout import BLOCKS
+from storqual.turns.acts import mend
+from storqual.turns.connection import Connection, ConnectionLostError
+from storqual.turns.paths import take_maps_apart
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import power_state
+from storqual.virtual_bench.qmp import converse
+from storqual_core.turns.debug_rules import MEMORY as RULES_MEMORY
+from storqual_core.turns.layer import LAYER
+from storqual_core.turns.switch_off import MEMORY
+
+_ANSWER_S = 600.0
+_FREE_S = 900.0
+_ASK_S = 20.0
+_AGAIN_S = 2.0
+_SCAN = "for file in /sys/class/scsi_host/host*/scan; do echo '- - -' > $file; done; true"
+_LAYERS = f"""\
+for file in $(grep -ls '^{LAYER}' /sys/class/block/dm-*/dm/name); do
+    name=$(cat "$file")
+    dmsetup remove --retry "$name" >&2 && echo "$name" || exit 1
+done"""
+_SWITCHED_OFF = f"""\
+file=%s/{MEMORY}
+[ ! -s "$file" ] || {{
+    while read -r value path; do echo "$value" > "$path" && echo "$path" || exit 1; done < "$file"
+    rm "$file"
+}}"""
+
+# a rule that is gone already cannot be taken away once more
+_RULES = f"""\
+[ ! -s {RULES_MEMORY} ] || {{
+    while read -r path value; do echo "$value" > "$path" && echo "$path" || true; done 2>/dev/null < {RULES_MEMORY}
+    rm {RULES_MEMORY}
+}}"""
+
+
+def leaves_something(run: Path) -> bool:
+    """Whether the run has batches whose turns may leave something behind."""
+    return any(read_block(run, path.stem)["spool"] == "streamed" for path in (run / BLOCKS).glob("*.json"))
+
+
+def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *, say: Callable[[str], None]) -> None:
+    """Wait for the bench to answer and for the end of an earlier trial, then put right what it left.
+
+    Raises ConnectionLostError when the bench stays silent for ten minutes, or a trial does not end within a quarter
+    of an hour.
+    """
+    _await_answer(connection, say)
+    lock = shlex.quote(f"{state_dir}/lock")
+    ask = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true && echo free || echo held"
+    end, told = time.monotonic() + _FREE_S, False
+    while not _is_free(connection, ask, say):
+        if time.monotonic() > end:
+            raise ConnectionLostError(
+                f"{connection.host}: {lock} is still held after {_FREE_S:g} s; the file says by whom"
+            )
+        if not told:
+            say(f"{connection.host}: waiting until what runs there has ended")
+        told = True
+    for sentence in take_maps_apart(connection):
+        say(f"{connection.host}: {sentence}")
+    for name in connection.run(_LAYERS, limit_s=_ASK_S * 3).split():
+        say(f"{connection.host}: {name} was left between a load and its drive, and was removed")
+    for name in connection.run(_SWITCHED_OFF % shlex.quote(state_dir), limit_s=_ASK_S * 3).split():
+        say(f"{connection.host}: {name} was left switched off, and was switched on again")
+    for name in dict.fromkeys(connection.run(_RULES, limit_s=_ASK_S * 3).split()):
+        say(f"{connection.host}: {name} was left changed by rules of scsi_debug, and was restored")
+    state = None if places is None else power_state(places)
+    if state is None:
+        return
+    put_right: list[str] = []
+
+    async def words(monitor: object) -> None:
+        put_right.extend(await mend(monitor, state.bench))  # type: ignore[arg-type]
+
+    converse(Path(state.monitor), words)
+    for sentence in put_right:
+        say(f"{connection.host}: {sentence}")
+    if put_right:
+        connection.run(_SCAN)
+
+
+def _is_free(connection: Connection, ask: str, say: Callable[[str], None]) -> bool:
+    """Whether nobody holds the bench; where the connection is lost meanwhile, the bench is waited for."""
+    try:
+        return connection.run(ask, limit_s=_ASK_S * 3).strip() == "free"
+    except ConnectionLostError:
+        _await_answer(connection, say)
+        return False
+
+
+def _await_answer(connection: Connection, say: Callable[[str], None]) -> None:
+    """Wait until the bench answers."""
+    end, told = time.monotonic() + _ANSWER_S, False
+    while True:
+        try:
+            connection.run("true", limit_s=_ASK_S)
+        except ConnectionLostError as problem:
+            if time.monotonic() > end:
+                raise
+            if not told:
+                say(f"{connection.host} does not answer ({problem}); waiting for it")
+            told = True
+            time.sleep(_AGAIN_S)
+        else:
+            return

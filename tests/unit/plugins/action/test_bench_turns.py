@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How `bench_turns` reaches a bench for what outlasts a command: with the words of Ansible's own connection."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from storqual_core.kit.errors import StorqualError
+
+WORD = "a word"
+PLUGIN = Path(__file__).resolve().parents[4] / "library" / "plugins" / "action" / "bench_turns.py"
+
+
+def action(connection: Any) -> Any:
+    """The plugin over such a connection."""
+    spec = importlib.util.spec_from_file_location("bench_turns", PLUGIN)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = object.__new__(module.ActionModule)
+    made._connection, made._play_context = connection, SimpleNamespace(remote_addr="bench")
+    return made
+
+
+class Ssh:
+    """Ansible's connection to a bench, by key or by password."""
+
+    transport, _shell = "ssh", "sh"
+
+    def __init__(self, become: Any = None, **options: str) -> None:
+        self.become, self.options = become, {"ssh_executable": "ssh", **options}
+
+    def get_option(self, name: str) -> str | None:
+        return self.options.get(name)
+
+    def _build_command(self, program: str, _subsystem: str, *given: str) -> list[bytes]:
+        return [word.encode() for word in (program, "-F", "config", *given)]
+
+
+class Sudo:
+    """Becoming root with or without a password."""
+
+    success = "BECOME-SUCCESS-x"
+
+    def __init__(self, password: str | None = None) -> None:
+        self.password = password
+
+    def get_option(self, _name: str) -> str | None:
+        return self.password
+
+    def build_become_command(self, command: str, shell: str) -> str:
+        return f"sudo {shell} {command}"
+
+
+def test_commands_go_the_way_that_ansible_goes() -> None:
+    lasting = action(Ssh())._lasting()
+    assert lasting.words("uptime") == ["ssh", "-F", "config", "bench", "uptime"]
+    assert lasting.parting == ["ssh", "-F", "config", "-O", "exit", "bench"]
+    named = action(Ssh(host="other"))._lasting()
+    assert named.words("uptime")[-2:] == ["other", "uptime"]
+
+
+def test_who_is_not_root_becomes_it_and_what_sudo_says_first_is_no_output() -> None:
+    lasting = action(Ssh(Sudo()))._lasting()
+    assert lasting.words("uptime")[-1] == "sudo sh uptime"
+    assert lasting.greeting == Sudo.success
+
+
+@pytest.mark.parametrize("connection", [Ssh(password=WORD), Ssh(Sudo(WORD))], ids=["ssh", "sudo"])
+def test_a_connection_that_asks_for_a_password_is_refused(connection: Ssh) -> None:
+    with pytest.raises(StorqualError, match="a key for SSH and sudo without a password"):
+        action(connection)._lasting()
+
+
+def test_a_bench_that_is_this_machine_is_reached_by_a_shell() -> None:
+    lasting = action(SimpleNamespace(transport="local", become=None))._lasting()
+    assert lasting.run("echo here").strip() == "here"

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session makes what has no record yet, once, and says when the bench must be provisioned before the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from storqual.campaign import Provision, RunBatch
+from storqual.campaign.next_step import next_command
+from storqual.robustness.store import read_trials
+from storqual.run import append_event, iter_events, read_run
+from storqual.trials.campaign import plan_campaign
+from storqual.turns import batch
+from storqual.turns.connection import ConnectionLostError
+from storqual.turns.live_turn import BenchHere, TurnLostError
+from tests.support.turn_records import Faked, drive
+from tests.unit.storqual.trials.test_campaign import REQUEST, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+class FakeConnection(Faked):
+    """A bench that says its boot and its kernel."""
+
+    cuts = 0
+
+    def run(self, _command: str, *, limit_s: float = 0.0) -> str:
+        return f"boot-1\n{limit_s}\n"
+
+    def cut(self) -> None:
+        self.cuts += 1
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return plan_campaign(REQUEST, tmp_path)
+
+
+may: list[bool] = []
+"""Of each trial, whether it may be made again."""
+
+
+def make(
+    run: Path, monkeypatch: pytest.MonkeyPatch, reasons: dict[int, list[str]], virtual: Any = None
+) -> tuple[list[str], list[str], list[Any]]:
+    """Run session s01 with trials that end as told by their number; sessions begun, what was made, resets."""
+    made: list[str] = []
+    may.clear()
+    resets: list[Any] = []
+
+    class FakeTrial:
+        def __init__(self, _bench: Any, _batch: Any, _turn: Any, planned: Any, _folder: Path, **given: Any) -> None:
+            self.planned = planned
+            may.append(given["again"])
+
+        def run(self) -> dict[str, Any]:
+            made.append(self.planned.id)
+            listed = reasons.get(len(made), [])
+            if listed and listed[0].startswith("cut short: "):
+                raise TurnLostError(listed[0], rebooted="boot" in listed[0])
+            number = [one.id for one in read_trials(read_run(run)).planned].index(self.planned.id)
+            return record(read_run(run), number, outcome="failed" if listed else "passed", reasons=listed)
+
+    monkeypatch.setattr(batch, "LiveTrial", FakeTrial)
+    monkeypatch.setattr(batch, "settle", lambda *_, **__: None)
+    monkeypatch.setattr(batch, "reset", resets.append)
+    here = BenchHere("vbench", cast("Any", FakeConnection()), "python3", "/s", "/s/core.pyz", virtual)
+    return drive(run, here, sessions=["s01"]), made, resets
+
+
+def planned_in(run: Path, session: str) -> list[str]:
+    return [one.id for one in read_trials(read_run(run)).planned if one.session == session]
+
+
+def test_a_session_that_was_made_is_not_made_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = planned_in(run, "s01")
+    assert make(run, monkeypatch, {}) == (["s01"], planned, [])
+    assert make(run, monkeypatch, {}) == ([], [], [])
+    assert [event.text("turn") for event in iter_events(run) if event.kind == "turn_finished"] == planned
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["hung: an I/O did not end", "panic: Kernel panic", "bench down: x", "not recovered: y", "drive missing: z"],
+)
+def test_a_bench_on_which_nothing_more_can_be_tried_is_reset_and_set_up_again_before_the_rest(
+    run: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    planned = planned_in(run, "s01")
+    assert make(run, monkeypatch, {2: [reason]}, "places") == (["s01", "s01.2"], planned, ["places"])
+
+
+def test_a_failure_that_leaves_the_bench_whole_resets_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = {2: ["lost: 1 sectors at 4096"]}
+    assert make(run, monkeypatch, lost, "places") == (["s01"], planned_in(run, "s01"), [])
+
+
+def test_a_trial_that_was_cut_short_has_no_record_and_is_made_again_after_the_bench_was_set_up(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *rest = planned_in(run, "s01")
+    sessions, made, _ = make(run, monkeypatch, {2: ["cut short: another boot"]})
+    assert (sessions, made) == (["s01", "s01.2"], [first, second, second, *rest])
+    (lost,) = (event.fields["lost"] for event in iter_events(run) if event.fields.get("lost"))
+    assert lost == {"turn": second, "rebooted": True}
+
+
+def test_what_is_cut_short_too_often_is_judged_as_it_is(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four times: no limit of the campaign on tries of a session comes before."""
+    cut = {number: ["cut short: no answer"] for number in range(1, 5)}
+    sessions, made, _ = make(run, monkeypatch, cut)
+    assert may[:5] == [True, True, True, True, False]
+    assert made[4:] == planned_in(run, "s01")
+    assert sessions == ["s01", "s01.2", "s01.3", "s01.4", "s01.5"]
+
+
+def test_a_second_reset_in_one_trial_is_judged_as_it_is(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(run, monkeypatch, {1: ["cut short: another boot"]})
+    assert may[:2] == [True, False]
+
+
+def test_a_bench_that_never_answers_ends_the_campaign_and_not_its_trial(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: Any, **__: Any) -> None:
+        raise ConnectionLostError("vbench did not answer")
+
+    monkeypatch.setattr(batch, "_trial", silent)
+    with pytest.raises(ConnectionLostError):
+        make(run, monkeypatch, {})
+    assert not read_trials(read_run(run)).records
+    assert sum(bool(event.fields.get("lost")) for event in iter_events(run)) == 4
+
+
+def test_a_batch_whose_campaign_was_killed_is_lost_and_its_turn_is_made_in_another_session(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(5):
+        # so often that a limit on tries would have ended the campaign
+        step = next_command(run, "vbench", boot_id="boot-1")
+        while isinstance(step, Provision):
+            fields = {"bench": "vbench", "session": step.session.id, "boot_id": "boot-1"}
+            append_event(run, "session_started", fields)
+            step = next_command(run, "vbench", boot_id="boot-1")
+        assert isinstance(step, RunBatch)
+        append_event(run, "block_started", {"bench": "vbench", "session": step.session, "block": step.batch})
+        sessions, made, _ = make(run, monkeypatch, {1: ["cut short: x"]} if step.session == "s01" else {})
+        if made:
+            break
+    assert made[-1:] == planned_in(run, "s01")[-1:]
+    assert sessions
+
+
+def test_two_processes_do_not_run_one_batch(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(run, monkeypatch, {})
+    here = BenchHere("vbench", cast("Any", FakeConnection()), "python3", "/s", "/s/core.pyz", None)
+    assert batch.run_streamed(run, "s01-b001", here, say=print) == ("done", "")
+    assert len([event for event in iter_events(run) if event.text("block") == "s01-b001"]) == 3

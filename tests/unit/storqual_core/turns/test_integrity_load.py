@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import errno
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual_core.turns.entries import EntryReader
+from storqual_core.turns.integrity_load import OTHER_DATA, IntegrityRequest, Load, Worker, read_integrity
+from storqual_core.turns.sectors import SECTOR, make_sectors, read_region
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TAG = b"trial--1"
+ASK = IntegrityRequest(
+    first=256, sectors=1024, workers=2, sizes=(1, 8), read_share=0.2, through_share=0.2, flush_every=5, seed=3
+)
+
+
+class FileDevice:
+    """A file as a drive; `broken` is the errno that every I/O ends with from then on."""
+
+    def __init__(self, path: Path) -> None:
+        path.touch()
+        os.truncate(path, 4 << 20)
+        self.descriptor = os.open(path, os.O_RDWR)
+
+    def use(self) -> int:
+        return self.descriptor
+
+    def done(self, problem: int) -> None:
+        pass
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[FileDevice]:
+    device = FileDevice(tmp_path / "drive")
+    yield device
+    os.close(device.descriptor)
+
+
+def run(
+    device: FileDevice, ask: IntegrityRequest = ASK, steps: int = 200
+) -> list[tuple[str, int, int, int, int, int, int]]:
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    workers = [Worker(ask, number, TAG, device, lambda *io: told.append(io)) for number in range(ask.workers)]
+    assert [worker.fill() for worker in workers] == [0, 0]
+    for _ in range(steps):
+        for worker in workers:
+            worker.step()
+    return told
+
+
+def last_writes(told: list[tuple[str, int, int, int, int, int, int]]) -> dict[int, int]:
+    return {at: io[1] for io in told if io[0] in "wd" for at in range(io[2], io[2] + io[3])}
+
+
+def test_what_is_read_back_is_what_was_acknowledged_last(device: FileDevice) -> None:
+    told = run(device)
+    found = {
+        sector: sequence
+        for first, count, code, sequence in read_region(device.descriptor, TAG, 256, 1024)
+        for sector in range(first, first + count)
+        if code == "good"
+    }
+    assert found == last_writes(told)
+    assert len(found) == 1024
+
+
+def test_the_load_has_writes_writes_through_flushes_and_reads_and_no_sequence_twice(device: FileDevice) -> None:
+    told = run(device)
+    assert {io[0] for io in told} == {"w", "d", "f", "r"}
+    sequences = [io[1] for io in told if io[0] in "wd"]
+    assert len(set(sequences)) == len(sequences)
+    assert 0 not in sequences
+    assert all(io[4] <= io[5] for io in told)
+
+
+def test_workers_never_write_in_each_others_part(device: FileDevice) -> None:
+    for io in run(device):
+        if io[0] in "wd":
+            worker = io[1] % 2
+            assert 256 + worker * 512 <= io[2]
+            assert io[2] + io[3] <= 256 + (worker + 1) * 512
+
+
+def test_the_same_seed_draws_the_same_load_and_another_another(device: FileDevice) -> None:
+    def plan(ask: IntegrityRequest) -> list[tuple[str, int, int, int]]:
+        return [io[:4] for io in run(device, ask, 50)]
+
+    assert plan(ASK) == plan(ASK)
+    assert plan(ASK) != plan(replace(ASK, seed=4))
+
+
+def test_a_read_that_gives_other_data_is_told_by_what_it_gave(device: FileDevice) -> None:
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    ask = replace(ASK, workers=1, sectors=128, sizes=(128,), read_share=1.0)
+    worker = Worker(ask, 0, TAG, device, lambda *io: told.append(io))
+    worker.fill()
+    worker.step()
+    assert told[-1][0] == "r"
+    assert told[-1][6] == 0
+    whole = make_sectors(TAG, 300, 99, 1)
+    found = {
+        "good": whole,
+        "corrupted": bytes([whole[0] ^ 1]) + whole[1:],
+        "torn": whole[:200] + make_sectors(TAG, 300, 98, 1)[200:],
+        "misdirected": make_sectors(TAG, 299, 99, 1),
+        "foreign": make_sectors(b"an older", 300, 99, 1),
+        "zero": bytes(SECTOR),
+    }
+    for code, data in found.items():
+        os.pwrite(device.descriptor, data, 300 * SECTOR)
+        worker.step()
+        assert told[-1][6] == OTHER_DATA[code], code
+
+
+def test_a_failed_write_is_told_with_its_errno_and_is_not_expected_back(device: FileDevice, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    ask = replace(ASK, workers=1, sectors=128, sizes=(128,), read_share=0.0)
+    worker = Worker(ask, 0, TAG, device, lambda *io: told.append(io))
+    worker.fill()
+    whole, device.descriptor = device.descriptor, os.open(tmp_path / "drive", os.O_RDONLY)
+    worker.step()
+    os.close(device.descriptor)
+    device.descriptor = whole
+    assert (told[-1][0] in "wd", told[-1][6]) == (True, errno.EBADF)
+    assert set(worker._known) == {0}
+
+
+def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    load = Load(ASK, TAG, device, lambda *io: told.append(io))
+    assert load.fill() == 0
+    load.start()
+    end = time.monotonic() + 10
+    while len(told) < 100 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert load.stop(10)
+    assert len(told) >= 100
+
+
+def test_only_what_is_not_what_was_written_last_is_doubtful(device: FileDevice) -> None:
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    load = Load(ASK, TAG, device, lambda *io: told.append(io))
+    assert load.fill() == 0
+    last = last_writes(told)
+    runs = list(read_region(device.descriptor, TAG, ASK.first, ASK.sectors))
+    assert [sector for run in runs for sector in load.doubtful(*run)] == []
+    first = ASK.first
+    assert load.doubtful(first, 2, "good", last[first] + 1000) == [first, first + 1]
+    assert load.doubtful(first, 1, "torn", last[first]) == [first]
+    # across the parts of two workers, and beyond the region: nothing is known there
+    middle = first + ASK.sectors // 2
+    assert load.doubtful(middle - 1, 2, "zero", 0) == [middle - 1, middle]
+    assert load.doubtful(first + ASK.sectors - 1, 3, "zero", 0) == [first + ASK.sectors - 1]
+    assert load.doubtful(first - 4, 4, "zero", 0) == []
+
+
+def test_a_region_too_small_for_its_workers_is_refused() -> None:
+    problems: list[str] = []
+    fields = {**ASK.__dict__, "sizes": list(ASK.sizes)}
+    assert read_integrity(EntryReader("load", problems), fields) == ASK
+    assert read_integrity(EntryReader("load", problems), {**fields, "sectors": 128}) is None
+    assert "more than a write for each" in problems[0]
+
+
+def test_an_unreadable_sector_hides_no_other(device: FileDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(device, steps=0)
+    real = os.preadv
+
+    def preadv(descriptor: int, buffers: list[memoryview], offset: int) -> int:
+        if offset <= 300 * SECTOR < offset + len(buffers[0]):
+            raise OSError(errno.EIO, "unrecovered read error")
+        return real(descriptor, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    found = list(read_region(device.descriptor, TAG, 256, 1024))
+    assert [(first, count) for first, count, code, _ in found if code == "unreadable"] == [(300, 1)]
+    assert sum(count for _, count, code, _ in found if code == "good") == 1023

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.kit.command import Completed
+from storqual_core.turns.state import read_state
+from tests.support.bench_tree import BenchTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from storqual_core.kit.machine import Machine
+
+A, B = "0x5000c50000000001", "0x5000c50000000002"
+ADAPTER = "0000:00:05.0"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    tree = BenchTree(tmp_path).adapter(ADAPTER)
+    tree.scsi("sda", hctl="2:0:0:0", wwn=A, serial="S1")
+    found = tree.scsi("sdb", hctl="2:0:1:0", wwn=B, serial="S2").machine
+    meminfo = Path(found.path("/proc/meminfo"))
+    meminfo.parent.mkdir(parents=True, exist_ok=True)
+    meminfo.write_text("MemTotal: 9 kB\nSUnreclaim: 16 kB\n")
+    return found
+
+
+def answering(code: int, stderr: str, asked: list[str]) -> Callable[..., Completed]:
+    def run(argv: Sequence[str], **_: Any) -> Completed:
+        asked.append(" ".join(argv))
+        return Completed(tuple(argv), code, "", stderr, 0.0)
+
+    return run
+
+
+def test_the_drive_that_is_aimed_at_is_sent_a_command_that_ends_short(machine: Machine) -> None:
+    asked: list[str] = []
+    told = "SCSI Status: Good \n\nReceived 8 bytes of data:\n 00     00 1f ff ff 00 00 02 00\n"
+    state = read_state(machine, ADAPTER, answering(0, told, asked), A)
+    assert state["residual"] == {"asked": 252, "given": 8, "received": 8}
+    assert asked == ["sg_raw -t 10 -r 252 /dev/sda 25 00 00 00 00 00 00 00 00 00"]
+    assert (state["slab_bytes"], sorted(state["drives"])) == (16384, [A, B])
+
+
+@pytest.mark.parametrize(("code", "stderr"), [(5, "no such device"), (0, "SCSI Status: Good")], ids=["fails", "mute"])
+def test_a_command_without_an_answer_leaves_a_problem_and_no_number(machine: Machine, code: int, stderr: str) -> None:
+    state = read_state(machine, ADAPTER, answering(code, stderr, []), A)
+    assert list(state["residual"]) == ["problem"]
+
+
+def test_a_drive_that_is_gone_has_no_residual(machine: Machine) -> None:
+    asked: list[str] = []
+    assert read_state(machine, ADAPTER, answering(0, "", asked), "0x9")["residual"] == {}
+    assert asked == []

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.lock import LockedError, hold_lock
+from storqual_core.kit.machine import Machine
+from storqual_core.turns import spool, trial
+from storqual_core.turns.batch_file import Batch, parse_batch, read_batch_file
+from storqual_core.turns.main import main
+from storqual_core.turns.requests import TrialRequest
+from storqual_core.turns.streamed import TurnRunner
+from storqual_core.turns.subject import Subject
+from storqual_core.turns.trial import TrialRun
+from tests.support.batches import DRIVE, OTHER, drive_batch
+
+
+@pytest.fixture(autouse=True)
+def streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where streams lie, in place of `/run`."""
+    monkeypatch.setattr(spool, "STREAMS", tmp_path)
+    return tmp_path
+
+
+def batch(tmp_path: Path, **changes: Any) -> Batch:
+    return parse_batch(json.dumps(drive_batch("trial", tmp_path, **changes)))
+
+
+def trial_run(tmp_path: Path, stream: FakeStream, **changes: Any) -> TrialRun:
+    subject = Subject(batch(tmp_path, **changes), cast("Any", stream), Machine())
+    assert isinstance(subject.turn.request, TrialRequest)
+    return TrialRun(subject, subject.turn.request)
+
+
+def test_the_request_of_a_trial_is_read(tmp_path: Path) -> None:
+    read = batch(tmp_path)
+    (turn,) = read.on_drives
+    assert isinstance(turn.request, TrialRequest)
+    assert (turn.drive, turn.request.way, turn.request.scope) == (DRIVE, "sg_reset_bus", "bus")
+    # the load goes on for its whole time after the fault
+    assert (turn.request.load.sectors, turn.request.load_s) == (8192, 6.0)
+    assert list(read.targets) == [DRIVE, OTHER]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"way": "pull_the_plug"}, "way: found 'pull_the_plug'"),
+        ({"part": "some"}, "part: found 'some'"),
+        ({"pci": ""}, "pci: found ''"),
+        ({"load": {}}, "load: found '{}', expected a mapping of first, flush_every"),
+        ({"at_s": "soon"}, "at_s: found 'soon'"),
+        ({"expect": {}}, "expect: recovery: found 'None'"),
+        ({"moment": 1}, "moment: found 'moment'"),
+    ],
+    ids=["way", "part", "pci", "load", "time", "recovery", "unknown"],
+)
+def test_a_wrong_trial_is_refused_before_anything_is_touched(
+    tmp_path: Path, streams: Path, changes: dict[str, Any], told: str
+) -> None:
+    path = tmp_path / "batch.json"
+    path.write_text(json.dumps(drive_batch("trial", tmp_path, **changes)), encoding="utf-8")
+    with pytest.raises(BadInputError) as refused:
+        read_batch_file(path)
+    assert told in " ".join(refused.value.problems)
+    assert main(["run", str(path)]) == 3
+    assert not (streams / "r").exists()
+
+
+def test_a_trial_does_not_begin_while_another_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storqual_core.kit.lock._SETTLE_S", 0.0)
+    with hold_lock(tmp_path, "earlier", "trial"), pytest.raises(LockedError, match="held by run earlier, trial"):
+        TurnRunner(batch(tmp_path)).run()
+
+
+def test_a_drive_that_is_not_there_is_refused_by_the_guard_and_told_in_the_stream(tmp_path: Path) -> None:
+    path = tmp_path / "batch.json"
+    path.write_text(json.dumps(drive_batch("trial", tmp_path)), encoding="utf-8")
+    assert main(["run", str(path)]) == 4
+    text = read_batch_file(path).spool.read_text(encoding="ascii")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["kind"] for line in lines] == ["start", "end"]
+    assert (lines[1]["outcome"], lines[1]["ios"]) == ("refused", 0)
+    assert "not on the bench" in lines[1]["message"]
+    assert lines[1]["disks"]
+
+
+class Clock:
+    """Time that passes by sleeping alone."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class FakeLoad:
+    """A load to which nothing happens."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def fill(self) -> int:
+        return 0
+
+    def start(self) -> None:
+        pass
+
+    def stop(self, _limit_s: float) -> bool:
+        return True
+
+
+class FakeDevice:
+    """A drive that has gone for good, or one that is there."""
+
+    def __init__(self, *, lost: bool) -> None:
+        self.lost = lost
+        self.problems: list[int] = []
+
+    def use(self) -> int:
+        return 5
+
+    def done(self, problem: int) -> None:
+        self.problems.append(problem)
+
+    def give_up(self) -> None:
+        pass
+
+
+class FakeStream:
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    def line(self, kind: str, **fields: Any) -> None:
+        self.told.append((kind, fields))
+
+    def tell(self, *_: Any) -> None:
+        pass
+
+    def send(self) -> None:
+        pass
+
+
+def tell_end(run: TrialRun) -> None:
+    """The control node tells that its fault has ended."""
+    spool_file = run._subject.batch.spool
+    spool_file.parent.mkdir(parents=True, exist_ok=True)
+    spool_file.with_name(f"{spool_file.name}{trial.ENDED}").touch()
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, ways: dict[str, SimpleNamespace]) -> None:
+    """Let there be ways that only a test knows."""
+    monkeypatch.setattr(trial, "WAYS", {name: (None, way) for name, way in ways.items()})
+    monkeypatch.setattr(trial, "ACTS", {name: getattr(way, "bring", None) for name, way in ways.items()})
+    monkeypatch.setattr(trial, "AFTER", {name: way.after for name, way in ways.items() if hasattr(way, "after")})
+
+
+def probing(tmp_path: Path, stream: FakeStream, *, part: str = "all", **changes: Any) -> TrialRun:
+    """A trial of a way that only a test knows."""
+    run = trial_run(tmp_path, stream, part=part)
+    return TrialRun(run._subject, replace(run._trial, **changes))
+
+
+def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_the_loads_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, stream = Clock(), FakeStream()
+    monkeypatch.setattr(trial, "time", clock)
+    monkeypatch.setattr(trial, "Load", FakeLoad)
+    monkeypatch.setattr(Subject, "tell_state", lambda *_: None)
+    monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
+    run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)
+    tell_end(run)
+    assert run._load(cast("Any", FakeDevice(lost=True)))
+    assert clock.now == pytest.approx(100.0 + 2.0 + 1.0 + 30.0, abs=0.3)
+    assert ("lost", {"text": "the drive was not usable again 30 s after the fault"}) in stream.told
+
+
+def test_the_second_reading_is_made_of_other_commands_than_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that answers every n-th read wrongly would else be wrong at the same places twice."""
+    chunks: list[int] = []
+
+    def read_region(*arguments: int) -> list[tuple[int, int, str, int]]:
+        chunks.append(arguments[-1])
+        return []
+
+    monkeypatch.setattr(trial, "read_region", read_region)
+    device = FakeDevice(lost=False)
+    trial_run(tmp_path, FakeStream())._verify(cast("Any", device))
+    assert len(set(chunks)) == len(chunks) == 2
+    assert device.problems == [0]
+
+
+def test_what_is_wrong_in_both_readings_is_read_sector_by_sector_until_it_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every seventh read gives what was there before, a sector may be hit in both of the first readings."""
+    asked: list[tuple[int, int, int]] = []
+
+    def read_region(_: int, __: bytes, first: int, sectors: int, chunk: int) -> list[tuple[int, int, str, int]]:
+        asked.append((first, sectors, chunk))
+        wrong = len(asked) < 5 and (sectors > 1 or len(asked) == 3)
+        return [(4100, 2, "good", 1)] if sectors > 1 else [(first, 1, "good", 1 if wrong else 2)]
+
+    class Loaded:
+        def doubtful(self, first: int, count: int, code: str, sequence: int) -> list[int]:
+            return [] if (code, sequence) == ("good", 2) else list(range(first, first + count))
+
+    monkeypatch.setattr(trial, "read_region", read_region)
+    stream = FakeStream()
+    run = trial_run(tmp_path, stream)
+    monkeypatch.setattr(run, "_loaded", Loaded())
+    run._verify(cast("Any", FakeDevice(lost=False)))
+    assert asked[2:] == [(4100, 1, 1), (4101, 1, 1), (4100, 1, 1)]
+    assert [line["turn"] for kind, line in stream.told if kind == "found"] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("turns", [1, 4])
+def test_what_is_left_after_the_bench_was_down_is_read_once_its_drive_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    looks: list[int] = []
+
+    def drive(_self: Subject) -> Any:
+        looks.append(1)
+        return SimpleNamespace(id=DRIVE) if len(looks) >= turns else None
+
+    def asked(_self: Subject, _scope: str) -> None:
+        raise StorqualError("asked")
+
+    monkeypatch.setattr(trial, "time", Clock())
+    monkeypatch.setattr(Subject, "drive", drive)
+    monkeypatch.setattr(Subject, "refuse_beyond", asked)
+    stream = FakeStream()
+    run = trial_run(tmp_path, stream, part="verify", way="qmp_unplug")
+    with pytest.raises(StorqualError, match="asked"):
+        run.run()
+    assert (len(looks), stream.told) == (turns, [])
+
+
+def test_a_drive_that_is_not_found_after_the_bench_was_down_is_told_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, stream = Clock(), FakeStream()
+    monkeypatch.setattr(trial, "time", clock)
+    monkeypatch.setattr(Subject, "drive", lambda _self: None)
+    trial_run(tmp_path, stream, part="verify", way="qmp_unplug").run()
+    assert stream.told == [("lost", {"text": "the drive was not found within 30 s of the bench's start"})]
+    assert clock.now == pytest.approx(130.0, abs=0.3)
+
+
+@pytest.mark.parametrize(("told_at", "ends_at"), [(112.0, 116.0), (None, 141.0)], ids=["late", "never"])
+def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_time_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_at: float | None, ends_at: float
+) -> None:
+    """A control node under load may be slow to bring its fault about; that it never tells is waited out once."""
+
+    class Late(Clock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if told_at is not None and self.now >= told_at:
+                tell_end(run)
+
+    clock, stream = Late(), FakeStream()
+    monkeypatch.setattr(trial, "time", clock)
+    monkeypatch.setattr(trial, "Load", FakeLoad)
+    monkeypatch.setattr(Subject, "tell_state", lambda *_: None)
+    monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
+    run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)
+    assert run._load(cast("Any", FakeDevice(lost=False)))
+    assert clock.now == pytest.approx(ends_at, abs=0.5)
+
+
+def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load of the trial file has bytes 2 MiB to 6 MiB, the guard gives 1 MiB to 15 MiB."""
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    aims: list[Any] = []
+    drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0")
+    way = SimpleNamespace(scope="drive", layered=False, bring=lambda aim, _tell: aims.append(aim))
+    monkeypatch.setattr(Subject, "hold", lambda _self: nullcontext(held))
+    monkeypatch.setattr(Subject, "drive", lambda _self: drive)
+    pretend(monkeypatch, {"probe": way})
+    run = probing(tmp_path, FakeStream(), way="probe", scope="drive")
+    with run._holder():
+        run._bring_about()
+    assert [aim.spare for aim in aims] == [(6 << 20, 9 << 20)]
+
+
+@pytest.mark.parametrize("way", ["probe", "layer"])
+def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0")
+    ways = {name: SimpleNamespace(scope="drive", layered=name == "layer") for name in ("probe", "layer")}
+    monkeypatch.setattr(Subject, "hold", lambda _self: nullcontext(held))
+    monkeypatch.setattr(Subject, "drive", lambda _self: drive)
+    pretend(monkeypatch, ways)
+    monkeypatch.setattr(trial, "layered", lambda over, of, *_: nullcontext(("layer", over is held, of is drive)))
+    run = probing(tmp_path, FakeStream(), way=way, scope="drive")
+    with run._holder() as given:
+        assert given == (held if way == "probe" else ("layer", True, True))
+
+
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str, problem: str = "") -> FakeStream:
+    """What is told of a way that looks for its proof, in these parts of its trial."""
+
+    def look(aim: Any, tell: Any) -> None:
+        tell("dumped", f"{aim.tag} from byte {aim.spare[0]}")
+        if problem:
+            raise StorqualError(problem)
+
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0", name="sda", host="host2", hctl="2:0:0:0")
+    way = SimpleNamespace(scope="adapter", layered=False, needs="/sys", after=look, bring=None)
+
+    class Held(FakeDevice):
+        node = "/dev/sda"
+
+        def __init__(self, _drive: str, holder: Any, _told: Any) -> None:
+            super().__init__(lost=False)
+            with holder():
+                pass
+
+        def close(self, _limit_s: float) -> bool:
+            return True
+
+    monkeypatch.setattr(Subject, "hold", lambda _self: nullcontext(held))
+    monkeypatch.setattr(trial, "HeldDevice", Held)
+    monkeypatch.setattr(Subject, "drive", lambda _self: drive)
+    pretend(monkeypatch, {"probe": way})
+    monkeypatch.setattr(Subject, "refuse_beyond", lambda *_: [DRIVE])
+    monkeypatch.setattr(TrialRun, "_load", lambda _self, _device: False)
+    monkeypatch.setattr(TrialRun, "_verify", lambda self, _device: self._stream.line("found"))
+    stream = FakeStream()
+    probing(tmp_path, stream, part=parts, way="probe", scope="adapter").run()
+    return stream
+
+
+def test_what_a_fault_left_that_took_the_bench_down_is_looked_for_before_anything_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = left(tmp_path, monkeypatch, "verify")
+    assert ("seen", {"seen": "dumped", "text": f"{'00' * 8} from byte {6 << 20}"}) in stream.told
+    assert [kind for kind, _ in stream.told] == ["begin", "seen", "found"]
+
+
+def test_what_a_fault_left_is_not_looked_for_on_the_boot_of_its_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [kind for kind, _ in left(tmp_path, monkeypatch, "all").told] == ["begin"]
+
+
+def test_that_nothing_was_left_is_told_and_the_rest_is_read_back_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = left(tmp_path, monkeypatch, "verify", "no dump lies there")
+    assert ("fault", {"phase": "failed", "text": "no dump lies there"}) in stream.told
+    assert stream.told[-1][0] == "found"
