@@ -10,18 +10,14 @@ from storqual.robustness.output.blktests import parse_blktests
 from storqual.robustness.output.cunit import parse_cunit
 from storqual.robustness.output.junit import parse_junit
 from storqual.robustness.output.ktap import parse_ktap
-from storqual.robustness.output.ocptv import parse_ocptv
 from storqual.robustness.output.reading import Reading, one, with_own_names
 from storqual.robustness.output.tap import parse_tap
-from storqual.robustness.output.xunit import parse_xunit
 
 FORMATS: Mapping[str, Callable[[str], Reading]] = {
     "tap": parse_tap,
     "ktap": parse_ktap,
     "junit": parse_junit,
-    "xunit": parse_xunit,
     "cunit": parse_cunit,
-    "ocptv": parse_ocptv,
     "blktests": parse_blktests,
 }
 STATUS = "status"

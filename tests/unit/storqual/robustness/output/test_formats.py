@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,17 +70,6 @@ JUNIT = """<?xml version="1.0" encoding="latin-1"?>
 <testcase name="four"><skipped message="not here"/></testcase>
 </testsuite></testsuites>
 """
-XUNIT = """<assemblies><assembly name="a" total="3" passed="1" failed="1" skipped="1"><collection>
-<test name="n.one" result="Pass"/>
-<test name="n.two" result="Fail"><failure><message>bad</message></failure></test>
-<test name="n.three" result="Skip"><reason>later</reason></test>
-</collection></assembly></assemblies>
-"""
-XFSTESTS = """<testsuite name="xfstests" tests="2" failures="1" skipped="0">
-<testcase classname="xfstests.global" name="generic/001" time="4"/>
-<testcase classname="xfstests.global" name="generic/002" time="1"><failure message="output mismatch"/></testcase>
-</testsuite>
-"""
 BLKTESTS = """\
 block/001 (stress device hotplugging)
 block/001 (stress device hotplugging)                        [passed]
@@ -95,29 +82,6 @@ block/004 => sdb (run lots of flushes)                       [not run]
 """
 
 
-def ocp(*artifacts: dict[str, object]) -> str:
-    return "".join(json.dumps({**one, "sequenceNumber": number}) + "\n" for number, one in enumerate(artifacts))
-
-
-def step(number: int, name: str, status: str, *told: dict[str, object]) -> list[dict[str, object]]:
-    parts: list[dict[str, object]] = [{"testStepStart": {"name": name}}, *told, {"testStepEnd": {"status": status}}]
-    return [{"testStepArtifact": {"testStepId": str(number), **part}} for part in parts]
-
-
-def ended(result: str) -> dict[str, object]:
-    return {"testRunArtifact": {"testRunEnd": {"status": "COMPLETE", "result": result}}}
-
-
-FAIL = {"diagnosis": {"verdict": "link-lost", "type": "FAIL"}}
-OCPTV = ocp(
-    {"schemaVersion": {"major": 2, "minor": 0}},
-    {"testRunArtifact": {"testRunStart": {"name": "run"}}},
-    *step(0, "ping", "COMPLETE", {"diagnosis": {"verdict": "ok", "type": "PASS"}}),
-    *step(1, "link", "COMPLETE", FAIL),
-    *step(2, "tape", "SKIP"),
-    ended("FAIL"),
-)
-
 READ = {
     "cunit": (CUNIT, [("Read10.Simple", "passed"), ("Read10.BeyondEol", "failed"), ("Unmap.Simple", "skipped")]),
     "tap": (
@@ -129,9 +93,7 @@ READ = {
         JUNIT,
         [("c.one", "passed"), ("c.two", "failed"), ("c.three", "failed"), ("four", "skipped")],
     ),
-    "xunit": (XUNIT, [("n.one", "passed"), ("n.two", "failed"), ("n.three", "skipped")]),
     "blktests": (BLKTESTS, [("block/001", "passed"), ("block/003", "failed"), ("block/004", "skipped")]),
-    "ocptv": (OCPTV, [("ping", "passed"), ("link", "failed"), ("tape", "skipped")]),
 }
 
 
@@ -143,12 +105,6 @@ def test_a_whole_output_is_read_whole(form: str) -> None:
     assert (found.unread, found.problems) == ((), ())
 
 
-def test_what_xfstests_calls_xunit_is_read_too() -> None:
-    found = read_output("xunit", XFSTESTS, status=0, hung=False)
-    assert [one.outcome for one in found.tests] == ["passed", "failed"]
-    assert found.problems == ()
-
-
 def test_what_a_test_said_is_kept_with_it() -> None:
     by_name = {
         one.name: one.text for form in READ for one in read_output(form, READ[form][0], status=0, hung=False).tests
@@ -157,8 +113,6 @@ def test_what_a_test_said_is_kept_with_it() -> None:
     assert "Skipping test" in by_name["Unmap.Simple"]
     assert "no <b>" in by_name["c.two"]
     assert "tests/block/003.out" in by_name["block/003"]
-    assert "link-lost" in by_name["link"]
-    assert by_name["n.two"] == "bad"
 
 
 CONTRADICTIONS = [
@@ -189,10 +143,6 @@ CONTRADICTIONS = [
     ("junit", JUNIT.replace("</testsuite></testsuites>", ""), "XML: no element found"),
     ("junit", "<!DOCTYPE a [<!ENTITY b 'c'>]>" + JUNIT.partition("?>")[2].strip(), "a document type"),
     ("junit", "<html/>", "no element <testsuite>"),
-    ("xunit", XUNIT.replace('total="3"', 'total="2"'), "total of a: the text counts 2, 3 were read"),
-    ("xunit", XUNIT.replace('"Skip"', '"Maybe"'), "n.three has the result 'Maybe'"),
-    ("ocptv", OCPTV.replace('"sequenceNumber": 3', '"sequenceNumber": 9'), "line 3 has the sequence number 9"),
-    ("ocptv", OCPTV.replace('"result": "FAIL"', '"result": "PASS"'), "the run's result is PASS, a step failed"),
     (
         "blktests",
         BLKTESTS.replace("[passed]", "").replace("block/003", "block/001 (b)\nblock/003", 1),
@@ -215,14 +165,14 @@ def test_a_number_that_is_none_is_read_or_kept(form: str, odd: str) -> None:
         read_output(form, changed, status=0, hung=False)
 
 
-@pytest.mark.parametrize("form", ["cunit", "tap", "ktap", "ocptv", "blktests"])
+@pytest.mark.parametrize("form", ["cunit", "tap", "ktap", "blktests"])
 def test_a_line_of_no_format_is_kept(form: str) -> None:
     line = "Segmentation fault"
     assert read_output(form, f"{line}\n{READ[form][0]}", status=0, hung=False).unread == (line,)
 
 
 def test_an_element_of_no_format_is_kept() -> None:
-    for form in ("junit", "xunit"):
+    for form in ("junit",):
         text = (
             READ[form][0]
             .replace("</testsuite>", "<odd>x</odd></testsuite>")
@@ -234,7 +184,6 @@ def test_an_element_of_no_format_is_kept() -> None:
 HUNG = {
     "cunit": (CUNIT.partition("FAILED")[0], "Read10.BeyondEol"),
     "blktests": (BLKTESTS.splitlines()[0], "block/001"),
-    "ocptv": (OCPTV.partition('{"testStepArtifact": {"testStepId": "1", "testStepEnd"')[0], "link"),
     "ktap": (KTAP.partition("    not ok 2")[0], "blk_mq"),
     "tap": (TAP.partition("not ok 2")[0], PROGRAM),
     "junit": (JUNIT.partition("<testcase classname='c' name='three'")[0], PROGRAM),
