@@ -69,7 +69,7 @@ def test_a_run_that_is_resumed_takes_no_options_of_a_new_campaign(
 def test_the_main_job_takes_no_options_of_measured_points_for_trials(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("storqual.cli.trials.qualify_trials", lambda *_, **__: pytest.fail("trials were begun"))
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **__: pytest.fail("a campaign was begun"))
     with pytest.raises(SystemExit) as ended:
         main(["qualify", "-i", "lab", "--candidate", "x", "--suite", "robustness", "--budget", "2h"])
     assert ended.value.code == 3
