@@ -18,7 +18,7 @@ from storqual.campaign.further import rest_of
 from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import parse_fields, record
 from storqual.plan.make import check_resume
-from storqual.run import collect, coverage, finish_run, read_block, read_run
+from storqual.run import append_event, collect, coverage, finish_run, read_block, read_run
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE
 from tests.support.simulated_campaign import Bench, KilledError, drive
@@ -92,14 +92,14 @@ def test_a_started_block_is_given_again(tmp_path: Path) -> None:
     record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": "x"})
     first = next_command(path, "b1")
     assert first == RunBatch("s01", "s01-b01", resume=False, boot_id="x", number=1, of=4)
-    record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
+    append_event(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
     assert next_command(path, "b1", boot_id="other") == replace(first, resume=True)
 
 
 def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
     path, bench = plan(tmp_path), Bench()
     record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": bench.boot_id})
-    record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
+    append_event(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
     bench.run(read_block(path, "s01-b01"))
     collect(path, "s01-b01", "".join(bench.spools["s01-b01"]))
     bench.reset()
@@ -138,8 +138,10 @@ def test_what_cannot_go_on_stops_until_somebody_resumes(
     path = plan(tmp_path)
     if kind == "block_finished":
         record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": "x"})
-        record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
-    record(path, kind, {"bench": "b1", **fields})
+        append_event(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
+    append_event(
+        path, kind, {"bench": "b1", **({"samples": 0, "sha256": "0" * 64} if "block" in fields else {}), **fields}
+    )
     stop = next_command(path, "b1")
     assert isinstance(stop, Stop)
     assert not stop.complete
@@ -171,6 +173,7 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
         return Further("one point is undecided", (block,), (session,))
 
     drive(path, bench)
+    append_event(path, "resumed", {})
     step = next_command(path, "b1", beyond=once_more)
     assert isinstance(step, Provision)
     assert step.session.id == "x01"

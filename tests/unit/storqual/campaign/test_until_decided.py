@@ -160,10 +160,10 @@ def test_a_budget_is_kept(tmp_path: Path) -> None:
 def test_no_time_is_counted_between_an_interruption_and_its_resumption() -> None:
     times = [
         ("planned", None, 0),
-        ("note", "b1", 100),
-        ("note", "b1", 160),
+        ("session_started", "b1", 100),
+        ("block_started", "b1", 160),
         ("resumed", None, 9000),
-        ("note", "b1", 9030),
+        ("block_started", "b1", 9030),
     ]
     events = [
         Event(f"2026-11-21T{10 + second // 3600}:{second // 60 % 60:02d}:{second % 60:02d}Z", kind, bench, {})
