@@ -30,6 +30,7 @@ def batches(run: Run, bench: Mapping[str, Any]) -> list[Event]:
         f"batch {event.fields['block']}: {finding['lines'][0]}"
         for event in finished
         for finding in event.fields.get("findings") or ()
+        if finding.get("severity") != "warning"
     ]
     # what was measured before a bench lost its power has its log, and the rest was measured in another batch
     trouble += [

@@ -180,7 +180,7 @@ PARTS: Mapping[str, tuple[Mutation, ...]] = {
     "drive_firmware_levels_should_match_the_inventory": DRIVES,
     "execution_throttle_should_be_in_effect": SETTINGS,
     "every_setting_should_be_read_back_and_none_shown_without_effect": SETTINGS,
-    "no_session_should_have_failed_to_be_provisioned": (STARTED, (having("session_started", session=""), nothing)),
+    "no_session_should_have_failed_to_be_provisioned": (STARTED,),
     "each_drop_should_have_run_one_build": (
         STARTED,
         (having("session_started", kernel=""), nothing),
@@ -301,7 +301,7 @@ def test_every_check_in_python_is_tried_here() -> None:
 )
 def test_no_check_in_python_passes_without_what_it_looks_at(name: str, number: int, tmp_path: Path) -> None:
     with events_changed(CHECKS_IN_PYTHON[name][number]):
-        run = make_run(tmp_path, **SOUND)
+        run = make_run(tmp_path, **SOUND, finished=False)
     run_checks(run, [suites_folder() / name])
     assert [check.outcome for check in read_run(run).checks] == ["ERROR"]
 
