@@ -8,6 +8,7 @@ name, write permission for everybody) or makes it more than a file is refused, w
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -18,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.files import OddFileError, digest_of, size_problem
-from storqual.run.files import open_file, read_bytes, walk
-from storqual.run.layout import ANNEX, dump_json, sha256_of
+from storqual.run.files import LIMITS, open_file, read_bytes, read_lines, walk
+from storqual.run.layout import ANNEX, MANIFEST, dump_json
 from storqual_core.kit.errors import BadInputError
 
 SCHEMA = "storqual.manifest/2"
@@ -30,40 +31,40 @@ _LINES = ".jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file: path in the run directory, bytes, SHA-256; of line files also the SHA-256 of their sorted lines."""
+    """One file: path in the run directory, bytes, SHA-256; of the run's line files also a digest of their lines."""
 
     path: str
     size: int
     sha256: str
-    sorted_sha256: str | None = None
+    lines: str | None = None
     executable: bool | None = None
 
     @classmethod
     def of(cls, run: Path, path: str) -> Entry:
         """The entry of a file as it is now. Raises OSError, OddFileError."""
+        # first what ends at a line that is too long: a file without lines may have any size
+        lines = _lines_digest(run, path) if path in LIMITS and path.endswith(_LINES) else None
         handle = open_file(run, path)
         status = os.fstat(handle)
         digest = digest_of(handle, status.st_size, path)
         executable = bool(status.st_mode & 0o111) or None
-        lines = _sorted_digest(run, path) if path.endswith(_LINES) else None
         return cls(path, status.st_size, digest, lines, executable)
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Entry:
         """Read one entry. Raises KeyError or TypeError."""
         executable = True if entry.get("executable") else None
-        return cls(
-            str(entry["path"]), int(entry["size"]), str(entry["sha256"]), entry.get("sorted_sha256"), executable
-        )
+        return cls(str(entry["path"]), int(entry["size"]), str(entry["sha256"]), entry.get("lines"), executable)
 
     def to_json(self) -> dict[str, Any]:
         """Its entry in a manifest."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def _sorted_digest(run: Path, path: str) -> str:
-    """What stays the same when lines only change places."""
-    return sha256_of(b"\n".join(sorted(read_bytes(run, path).split(b"\n"))))
+def _lines_digest(run: Path, path: str) -> str:
+    """What stays the same when lines only change places: the sum of their digests. Raises as `read_lines`."""
+    total = sum(int.from_bytes(hashlib.sha256(line).digest()) for _, line in read_lines(run, path))
+    return f"{total % (1 << 256):064x}"
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,16 @@ def look(run: Path) -> Listing:
     plain = _plain_files(run, listing)
     if max(changed for _, _, changed, *_ in listing.stamps.values()) > time.time_ns() - _TICK_NS:
         time.sleep(_TICK_NS / 1e9)
+    signed = _signed_sizes(run) if MANIFEST in listing.stamps else {}
+    sizes = set(signed.values())
     for path in plain:
+        size = listing.stamps[path][-1]
         try:
-            entry = Entry.of(run, path)
+            if signed and _is_signed(path) and size != signed.get(path) and (path in signed or size not in sizes):
+                # it cannot be what was signed under this or another name: it need not be read
+                entry = Entry(path, size, "")
+            else:
+                entry = Entry.of(run, path)
         except (OSError, OddFileError) as problem:
             listing.odd[path] = f"cannot be read ({getattr(problem, 'strerror', problem)})"
             continue
@@ -130,6 +138,19 @@ def look(run: Path) -> Listing:
         else:
             listing.files[path] = entry
     return listing
+
+
+def _signed_sizes(run: Path) -> dict[str, int]:
+    """The bytes of each file that was signed; none where there is no manifest that can be read."""
+    try:
+        return {entry.path: entry.size for entry in parse_manifest(read_bytes(run, MANIFEST)).files}
+    except (OSError, OddFileError, ValueError):
+        return {}
+
+
+def _is_signed(path: str) -> bool:
+    """Whether a signature is about what is at that path."""
+    return not _is_of_sign_off(path) and not path.startswith(f"{ANNEX}/")
 
 
 def _plain_files(run: Path, listing: Listing) -> list[str]:
@@ -215,6 +236,8 @@ def dump_manifest(run: str, manifest: Manifest) -> bytes:
 
 def parse_manifest(data: bytes) -> Manifest:
     """A manifest as storqual writes it. Raises ValueError for any other bytes."""
+    if data.count(b",") > LIMITS[MANIFEST].values:
+        raise ValueError("it has more values than any manifest")
     try:
         document = json.loads(data)
         if document["schema"] != SCHEMA:
@@ -250,7 +273,7 @@ def manifest_differences(listing: Listing, signed: Manifest) -> list[str]:
                 said[old] = f"was renamed to {path}"
                 missing.discard(old)
         elif now.sha256 != then.sha256:
-            same = now.sorted_sha256 is not None and now.sorted_sha256 == then.sorted_sha256
+            same = now.lines is not None and now.lines == then.lines
             said[path] = "was changed: its lines are in another order" if same else "was changed"
         elif now.executable != then.executable:
             said[path] = "is executable now" if now.executable else "is no longer executable"

@@ -24,7 +24,7 @@ from storqual.run.files import (
     read_text,
 )
 from storqual_core.kit.errors import BadInputError
-from storqual_core.measure.derive import per_second
+from storqual_core.turns.derive import per_second
 from tests.support.make_run import make_run
 from tests.support.odd_files import ODD, remove
 
