@@ -45,8 +45,8 @@ def signed_run(folder: Path, people: tuple[Person, Person], keys: Path, seed: in
     """A run with a report, a check, a packed file and an empty folder, signed in both ways."""
     shape = {"noise": 0.003, "points": POINTS[:2], "adapters": ("sym",), "checks": [CHECK], "seed": seed}
     run = make_run(folder, gate=GATE, run=f"20261121T100000Z-synthetic-000{seed}", **shape)
-    (run / "raw" / "none").mkdir(parents=True)
-    (run / "raw" / "kept.json.gz").write_bytes(gzip.compress(b'{"fio": 1}' * 50, mtime=0))
+    (run / "inputs" / "none").mkdir(parents=True)
+    (run / "inputs" / "kept.json.gz").write_bytes(gzip.compress(b'{"fio": 1}' * 50, mtime=0))
     assert judge_run(run)["exit_code"] == 0
     build_report(run)
     sign(run, people[0], keys, ssh=True)

@@ -65,7 +65,7 @@ def a_folder_is_deleted(attack: Attack, source: random.Random) -> None:
 
 @kind
 def an_empty_folder_is_deleted(attack: Attack, source: random.Random) -> None:
-    (attack.run / "raw" / "none").rmdir()
+    (attack.run / "inputs" / "none").rmdir()
 
 
 @kind

@@ -140,7 +140,7 @@ def a_check_is_added(attack: Attack, source: random.Random) -> None:
 
 @kind
 def packed_evidence_is_packed_again(attack: Attack, source: random.Random) -> None:
-    path = attack.run / "raw" / "kept.json.gz"
+    path = attack.run / "inputs" / "kept.json.gz"
     path.write_bytes(
         gzip.compress(gzip.decompress(path.read_bytes()), source.randrange(1, 9), mtime=source.randrange(9))
     )

@@ -84,7 +84,7 @@ def anybody_may_write_a_file(attack: Attack, source: random.Random) -> None:
 
 @kind
 def anybody_may_write_a_folder(attack: Attack, source: random.Random) -> None:
-    path = attack.run / source.choice(("raw", "inputs", "raw/none"))
+    path = attack.run / source.choice(("raw", "inputs", "inputs/none"))
     path.chmod(path.stat().st_mode | 0o002)
 
 
