@@ -55,7 +55,7 @@ def a_file_is_moved(attack: Attack, source: random.Random) -> None:
 
 @kind
 def two_files_change_places(attack: Attack, source: random.Random) -> None:
-    raw = sorted((attack.run / "inputs").iterdir())
+    raw = sorted(path for path in (attack.run / "inputs").iterdir() if path.is_file())
     one, other = source.sample(raw, 2)
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
