@@ -12,7 +12,7 @@ import click
 from storqual.base.text import terminal_text
 from storqual.cli.options import print_json, print_pairs, print_rows
 from storqual.run.files import read_object
-from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,10 @@ def of_trials(suite: str | None, trial: str | None) -> bool:
 
 def planned_benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
-    return read_object(run, "inputs/inventory.json")
+    try:
+        return read_object(run, "inputs/inventory.json")
+    except FileNotFoundError:
+        raise StorqualError(f"{run / 'inputs/inventory.json'}: is missing; the run directory is damaged") from None
 
 
 def plan_trials(request: TrialRequest, runs: Path | None, *, as_json: bool) -> None:

@@ -40,7 +40,7 @@ _WIDE = "\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff"
 _WIDE_SPACE = re.compile(rf"[ -]*[{_WIDE}]|[ {{-]*[\w.]+[{_WIDE}]*:[{_WIDE}]")
 """A line whose structure has a space that is none to YAML: in its indentation, or behind the colon of its key."""
 _NO_SPACE = "this line has a no-break space (or another wide one) where YAML needs a plain space; type it anew"
-_LARGEST_FILE, _LARGEST_INVENTORY = 256 << 10, 4 << 20
+_LARGEST_FILE = 256 << 10
 """Bytes. What people write is a tenth of it; to read so much takes seconds."""
 _MOST_VALUES = 200_000
 _DEEPEST = 60
@@ -196,9 +196,7 @@ def read_yaml(path: Path, *, foreign_tags: bool = False) -> Document:
     """
     shown = str(path)
     try:
-        # only an inventory, which has a page for each bench of a lab, has tags of somebody else's
-        most = _LARGEST_INVENTORY if foreign_tags else _LARGEST_FILE
-        data = read_regular(path, most, "remove what is not needed, or split it")
+        data = read_regular(path, _LARGEST_FILE, "remove what is not needed, or split it")
     except BadInputError as refused:
         raise TooLargeError(refused.problems) from None
     try:

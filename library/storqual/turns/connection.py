@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from storqual.base import child
 from storqual_core.kit.errors import StorqualError
 
 _COMMAND_S = 60.0
@@ -51,9 +52,7 @@ class Connection:
         Raises ConnectionLostError when it does not end in time, or the connection is lost.
         """
         try:
-            ended = subprocess.run(
-                list(self.words(command)), input=data, capture_output=True, timeout=limit_s, check=False
-            )
+            ended = child.run(list(self.words(command)), input=data, capture_output=True, timeout=limit_s)
         except subprocess.TimeoutExpired:
             raise ConnectionLostError(f"{self.host} did not end `{command[:80]}` within {limit_s:g} s") from None
         complaint = ended.stderr.decode("utf-8", "replace").strip()
@@ -84,7 +83,7 @@ class Connection:
 
     def cut(self) -> None:
         """End the connection as a lost one ends: without a word to what runs on the bench."""
-        subprocess.run(list(self.parting), capture_output=True, timeout=_COMMAND_S, check=False)
+        child.run(list(self.parting), capture_output=True, timeout=_COMMAND_S)
         if self._follower is not None:
             self._follower.kill()
 
@@ -96,7 +95,7 @@ class Connection:
         """
         offset, end = 0, time.monotonic() + limit_s
         while time.monotonic() < end:
-            self._follower = subprocess.Popen(
+            self._follower = child.start(
                 list(self.words(f"tail -c +{offset + 1} -f {shlex.quote(path)}")),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

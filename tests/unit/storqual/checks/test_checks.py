@@ -33,7 +33,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def test_the_documented_example_becomes_checks_of_the_verdict(example: Path, tmp_path: Path) -> None:
-    run = make_run(tmp_path, noise=0.002, cpu_effect=0.5)
+    run = make_run(tmp_path, finished=False, noise=0.002, cpu_effect=0.5)
     added = run_checks(run, [example])
     checks = read_run(run).checks
     assert len(checks) == added
@@ -72,7 +72,7 @@ def test_is_skipped(run): pytest.skip("no drive of that kind")
 
 
 def test_each_way_to_end_has_its_outcome(tmp_path: Path) -> None:
-    run = make_run(tmp_path)
+    run = make_run(tmp_path, finished=False)
     suite = tmp_path / "test_ends.py"
     suite.write_text(ENDS)
     run_checks(run, [suite])
@@ -84,10 +84,20 @@ def test_each_way_to_end_has_its_outcome(tmp_path: Path) -> None:
     assert found["test_is_skipped"] == ("SKIPPED", "Skipped: no drive of that kind".removeprefix("Skipped: "))
 
 
+NOTHING = {"samples": 0, "sha256": "0" * 64}
+"""What was collected of a batch without samples."""
+
+
 def test_a_block_that_was_stopped_leaves_the_kernel_log_unjudged(tmp_path: Path) -> None:
-    run = make_run(tmp_path)
+    run = make_run(tmp_path, finished=False)
     suite = README.parent / "test_kernel_log.py"
-    stopped = {"bench": "vbench", "session": "s01", "block": "s01-b09", "outcome": "stopped", "message": "drive gone"}
+    stopped = {
+        "bench": "vbench",
+        "session": "s01",
+        "block": "s01-b09",
+        "outcome": "stopped",
+        "message": "drive gone",
+    } | NOTHING
     run_checks(run, [suite])
     append_event(run, "block_finished", stopped)
     run_checks(run, [suite])
@@ -99,19 +109,19 @@ def test_a_block_that_was_stopped_leaves_the_kernel_log_unjudged(tmp_path: Path)
 
 def test_a_block_that_a_reset_ended_is_judged_once_the_rest_of_it_was_measured(tmp_path: Path) -> None:
     suite = README.parent / "test_kernel_log.py"
-    reset = {"bench": "vbench", "session": "s01", "block": "s01-b01", "outcome": "lost", "message": "reset"}
-    whole = make_run(tmp_path / "whole")
+    reset = {"bench": "vbench", "session": "s01", "block": "s01-b01", "outcome": "lost", "message": "reset"} | NOTHING
+    whole = make_run(tmp_path / "whole", finished=False)
     append_event(whole, "block_finished", reset)
     run_checks(whole, [suite])
     assert [check.outcome for check in read_run(whole).checks] == ["PASS"]
-    rest = make_run(tmp_path / "rest", missing=[POINTS[0]], missing_in=("baseline", "candidate"))
+    rest = make_run(tmp_path / "rest", finished=False, missing=[POINTS[0]], missing_in=("baseline", "candidate"))
     append_event(rest, "block_finished", reset)
     run_checks(rest, [suite])
     assert ["batch s01-b01 was lost: reset" in check.reason for check in read_run(rest).checks] == [True]
 
 
 def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_path: Path) -> None:
-    run = make_run(tmp_path)
+    run = make_run(tmp_path, finished=False)
     suite = tmp_path / "test_typo.py"
     suite.write_text("import pytest\n\n@pytest.mark.pionts(workload='x')\ndef test_it(run): pass\n")
     run_checks(run, [suite])

@@ -117,7 +117,9 @@ def test_a_plan_keeps_a_copy_of_each_check(own: Path, tmp_path: Path) -> None:
 
 
 def test_own_checks_run_with_a_campaign_and_those_of_other_suites_do_not(own: Path, tmp_path: Path) -> None:
-    run = with_checks(make_run(tmp_path, environment=fingerprint(), noise=0.002), find_checks(folder=own))
+    run = with_checks(
+        make_run(tmp_path, finished=False, environment=fingerprint(), noise=0.002), find_checks(folder=own)
+    )
     run_checks(run)
     publish_suites(run)
     checks = [check for check in read_run(run).checks if "mine." in check.id]
@@ -135,7 +137,7 @@ def test_a_check_that_was_changed_or_is_gone_is_an_error_and_a_copy_in_the_run_n
     own: Path, tmp_path: Path
 ) -> None:
     files = find_checks(folder=own)
-    run = with_checks(make_run(tmp_path, environment=fingerprint(), noise=0.002), files)
+    run = with_checks(make_run(tmp_path, finished=False, environment=fingerprint(), noise=0.002), files)
     files[0].write_text("def test_mine(): pass\n", encoding="utf-8")
     files[1].unlink()
     run_checks(run)

@@ -33,7 +33,7 @@ CANARY = "correct-horse-battery-staple"
 
 def test_every_suite_over_a_sound_run_becomes_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBOT_OPTIONS", "--include nothing-at-all")
-    run = make_run(tmp_path, environment=fingerprint(), noise=0.002)
+    run = make_run(tmp_path, finished=False, environment=fingerprint(), noise=0.002)
     assert publish_suites(run) == len(read_run(run).checks)
     checks = read_run(run).checks
     skipped = {check.id.partition("::")[2]: check.reason for check in checks if check.outcome == "SKIPPED"}
@@ -63,7 +63,7 @@ def test_every_suite_over_a_sound_run_becomes_checks(tmp_path: Path, monkeypatch
 
 
 def test_a_miscabled_bench_fails_its_run_and_a_hole_is_an_error(tmp_path: Path) -> None:
-    run = make_run(tmp_path, environment=odd("mpt", 2, adapter="0000:00:05.0"), missing=["sym"])
+    run = make_run(tmp_path, finished=False, environment=odd("mpt", 2, adapter="0000:00:05.0"), missing=["sym"])
     publish_suites(run)
     by_name = {check.id.partition("::")[2]: check for check in read_run(run).checks}
     assert by_name["Every Drive Is On Its Adapter And Port"].outcome == "FAIL"
@@ -82,7 +82,7 @@ def test_a_target_is_asked_only_what_it_can_answer(tmp_path: Path) -> None:
 
 
 def test_the_command_tells_each_check_and_its_exit_code(tmp_path: Path) -> None:
-    run = make_run(tmp_path, environment=fingerprint(), effect=-0.3, noise=0.002, sessions=8)
+    run = make_run(tmp_path, finished=False, environment=fingerprint(), effect=-0.3, noise=0.002, sessions=8)
     asked = ["robot", "driver_drop", "sign_off", "--run", str(run), "--json"]
     answer = CliRunner().invoke(storqual, asked, standalone_mode=False)
     found = {line["id"]: line for line in json.loads(answer.stdout)["checks"]["vbench"]}

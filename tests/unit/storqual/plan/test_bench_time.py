@@ -113,4 +113,8 @@ def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> No
         told = collector.seconds_left(Progress(block, 0, 1, "p", None, own))
         assert told is not None
         assert seconds / 2 <= told <= 2 * seconds
-        append_event(made, "block_finished", {"bench": "b1", "session": session, "block": block, "outcome": "done"})
+        append_event(
+            made,
+            "block_finished",
+            {"bench": "b1", "session": session, "block": block, "outcome": "done", "samples": 0, "sha256": "0" * 64},
+        )

@@ -121,7 +121,7 @@ def test_a_hostile_file_name_is_signed_and_told_as_text(
     name: bytes, run: Path, people: tuple[Person, Person], keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also one that is no UTF-8: it is in the manifest, and what happens to it is told without a control byte."""
-    path = Path(os.fsdecode(os.fsencode(run / "raw") + b"/" + name))
+    path = Path(os.fsdecode(os.fsencode(run / "inputs") + b"/" + name))
     path.write_bytes(b"x")
     sign(run, people[0], keys)
     assert "release-manager" in problems(run, keys)
@@ -139,7 +139,7 @@ def test_two_thousand_files_are_verified_in_a_second_of_processor_time(
     run: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
     for number in range(2000):
-        (run / "raw" / f"{number:064d}.json.gz").write_bytes(number.to_bytes(4, "big") * 1500)
+        (run / "inputs" / f"{number:064d}.json.gz").write_bytes(number.to_bytes(4, "big") * 1500)
     for person, hour in zip(people, (18, 19), strict=True):
         sign(run, person, keys, now=NOW.replace(hour=hour))
     began = time.process_time()
@@ -192,10 +192,10 @@ def test_a_folder_that_was_added_is_found_though_it_is_empty(place: str, signed:
 
 
 def test_a_folder_that_is_gone_is_found(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    (run / "raw" / "kept").mkdir()
+    (run / "inputs" / "kept").mkdir()
     sign(run, people[0], keys)
-    (run / "raw" / "kept").rmdir()
-    assert "raw/kept: is missing (a folder)" in problems(run, keys)
+    (run / "inputs" / "kept").rmdir()
+    assert "inputs/kept: is missing (a folder)" in problems(run, keys)
 
 
 @pytest.mark.parametrize("name", ["samples.jsonl", "signoff.technician.statement.json.sig", MANIFEST])
