@@ -14,7 +14,8 @@ import pytest
 from storqual.checks import pytest_fixtures
 from storqual.judge.verdict import judge_run
 from storqual.pytest_plugin import run_checks
-from storqual.run import append_event, read_run
+from storqual.run import append_event, finish_run, read_run
+from storqual.run.closing import close_run
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
 
@@ -46,6 +47,9 @@ def test_the_documented_example_becomes_checks_of_the_verdict(example: Path, tmp
     }
     stalls = {(check.adapter, check.point) for check in checks if check.id == "no_launch_stalls"}
     assert stalls == {(adapter, point) for adapter in ("sym", "mpt") for point in POINTS[1:3]}
+    append_event(run, "run_finished", {})
+    finish_run(run)
+    close_run(run)
     verdict = judge_run(run)
     judged = {row["id"]: row["required"] for row in verdict["criteria"] if row["against"] == "check"}
     assert judged == {
