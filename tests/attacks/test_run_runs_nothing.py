@@ -160,6 +160,8 @@ def test_nothing_of_a_finished_run_is_executed(
             str(project_root() / "playbooks" / "publish.yml"),
         ]
         tried.append([*play, "-e", "run=."])
+    # a run that is opened again cannot be signed, and one that is signed takes no writer
+    tried.sort(key=lambda argv: ("--resume" in argv) * 2 + bool({"signoff", "verify"} & set(argv)))
     assert not list(filter(None, (executed(argv, cwd, clean, marks) for argv in tried)))
     assert (clean / "pools").exists()
     assert list(run.glob("signoff.*.json"))
