@@ -31,7 +31,7 @@ def weasyprint() -> None:
 
 def test_a_report_becomes_a_tagged_pdf_that_names_its_evidence(runs: dict[str, Path], tmp_path: Path) -> None:
     run = runs["pass"]
-    build_report(run)
+    CliRunner().invoke(storqual, ["report", str(run)], standalone_mode=False, catch_exceptions=False)
     before = list_files(run)
     target = tmp_path / "report.pdf"
     words = ["report", str(run), "--pdf", str(target), "--json"]

@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from storqual.judge.verdict import judge_run
-from storqual.run import append_event, sha256_of
+from storqual.run import append_event, finish_run, sha256_of
+from storqual.run.closing import close_run
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_run import make_run
+from tests.support.sealed_run import chained, lines_of
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS
 
@@ -97,7 +99,7 @@ def test_the_statement_is_in_toto_about_the_manifest_and_the_drop(
 def test_files_of_the_drop_are_subjects_by_their_digest(
     tmp_path: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    firmware, package, other = ("a" * 64, "b" * 64, "c" * 64)
+    firmware, module, other = ("a" * 64, "b" * 64, "c" * 64)
     run = make_run(
         tmp_path,
         noise=0.003,
@@ -107,16 +109,21 @@ def test_files_of_the_drop_are_subjects_by_their_digest(
             "candidate": {"firmware": [{"file": "fw-28.rom", "sha256": firmware, "tool": "storcli"}]},
             "baseline": {"firmware": [{"file": "fw-27.rom", "sha256": other, "tool": "storcli"}]},
         },
+        finished=False,
     )
-    document = json.loads((run / "run.json").read_text())
-    for entry in document["provisioned"]:
-        entry["packages"] = [{"name": "linux-image", "sha256": package if entry["arm"] == "candidate" else other}]
-    (run / "run.json").write_text(json.dumps(document))
+    events = lines_of(run / "events.jsonl")
+    for event in events:
+        if event["kind"] == "session_started":
+            module_sha256 = module if event["arm"] == "candidate" else other
+            event["provisioned"]["drivers"]["sym"] = {"name": "sym53c8xx.ko", "sha256": module_sha256}
+    chained(run / "events.jsonl", events)
+    finish_run(run)
+    close_run(run)
     judge_run(run)
     sign(run, people[1], keys)
     subjects = statement_of(run / "signoff.release-manager.json")["subject"]
     digests = {one["name"]: one["digest"]["sha256"] for one in subjects}
-    assert (digests["fw-28.rom"], digests["linux-image"]) == (firmware, package)
+    assert (digests["fw-28.rom"], digests["sym53c8xx.ko"]) == (firmware, module)
     assert other not in digests.values()
 
 

@@ -112,12 +112,6 @@ def text_of(transcripts: Path, output: str) -> str:
     return (transcripts / output).read_bytes().decode("utf-8", "replace")
 
 
-def test_every_recording_is_met(transcripts: Path) -> None:
-    """A new one is not passed over; fio's have tests of their own."""
-    there = {str(path.relative_to(transcripts)) for path in transcripts.rglob("*.*") if path.name != "INDEX.md"}
-    assert sorted(name for name in there - MET.keys() if not name.startswith("fio/")) == []
-
-
 @pytest.mark.parametrize("output", sorted(MET))
 def test_a_recording_is_read_or_refused_with_a_sentence(transcripts: Path, output: str) -> None:
     parse, refusal = parser(output)
