@@ -49,10 +49,28 @@ def known(role: Path) -> set[str]:
     return {name for check in checks for name in (check or {}).get("also", ())}
 
 
-def test_every_variable_has_a_type_and_a_description(role: Path) -> None:
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "str": str,
+    "path": str,
+    "list": list,
+    "dict": dict,
+    "bool": bool,
+    "int": int,
+    "float": (int, float),
+}
+
+
+def test_every_variable_has_a_description_and_a_default_of_its_type(role: Path) -> None:
+    """A variable without a type is a string, as in Ansible."""
     for name, option in options(role).items():
-        assert option.get("type"), name
         assert option.get("description"), name
+        assert isinstance(option.get("default", _example_of(option)), _TYPES[option.get("type", "str")]), name
+
+
+def _example_of(option: dict[str, Any]) -> Any:
+    """A value of the type, for a variable that has to be given."""
+    example = _TYPES[option.get("type", "str")]
+    return (example if isinstance(example, type) else float)()
 
 
 def test_defaults_are_declared(role: Path) -> None:

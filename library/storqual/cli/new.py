@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storqual new`: write a small working example of a suite, a drop, a lab, a check or a tool, to be edited."""
+"""`storqual new`: write a small working example of what a lab or the project adds, to be edited."""
 
 from __future__ import annotations
 
-import bisect
 import keyword
 import re
 from dataclasses import dataclass
@@ -18,25 +17,108 @@ from storqual.cli.options import as_json, print_json
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-KINDS = ("suite", "drop", "lab", "check", "tool")
+KINDS = ("suite", "drop", "lab", "check", "tool", "metric", "fault")
 
 _PLACEHOLDER = "newname"
 """What a template says where the new name belongs; a word that Python, YAML and Robot Framework take as it is."""
 
 _FILE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _PYTHON_NAME = re.compile(r"[a-z][a-z0-9_]{0,23}")
-_NAMES = {
-    "check": (_PYTHON_NAME, "lower-case letters, digits and `_`, a letter first, at most 24"),
-    "tool": (_PYTHON_NAME, "lower-case letters, digits and `_`, a letter first, at most 24"),
-}
+_NAMES = dict.fromkeys(
+    ("check", "tool", "metric", "fault"),
+    (_PYTHON_NAME, "lower-case letters, digits and `_`, a letter first, at most 24"),
+)
 _ANY_NAME = (_FILE_NAME, "lower-case letters, digits, `_` and `-`, a letter first, at most 40")
 
-_TOOLS = Path("library/module_utils/storqual_core/tools")
-_TOOL_TESTS = Path("tests/unit/storqual_core/tools")
-_SHIPPED = re.compile(r"^    from \. import \(.*\n((?:        \w+,\n)+)    \)$", re.MULTILINE)
-"""The import in `tools/__init__.py` by which Ansible ships the tools to a bench."""
+_FAULT = """,
+{"name": "newname", "acts_on": "drive", "sentence": "the drive's read-ahead is changed under load and back", "ways": [
+  {"name": "newname_by_bench", "where": "bench", "scope": "drive", "needs": "/sys/block/{name}/queue/read_ahead_kb", \
+"seen": ["read_back", "put_back"]}]}"""
+"""A row for the table of faults, behind the last."""
+
+_CORE = Path("library/module_utils/storqual_core")
+_CORE_TESTS = Path("tests/unit/storqual_core")
+_METRICS = Path("library/storqual/metrics")
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a file of the checkout must say of a new part: `text`, in the block that is the group of `block`.
+
+    It goes to the end of the block, or, of a block whose lines are sorted, to where it belongs.
+    """
+
+    file: Path
+    block: str
+    text: str
+    is_sorted: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the project: its templates by the folder that each goes to, and the lines that name it."""
+
+    folders: Mapping[str, Path]
+    lines: tuple[Line, ...]
+    test: str
+    section: str
+
+
+_PARTS = {
+    "tool": Part(
+        {
+            f"{_PLACEHOLDER}.py": _CORE / "tools",
+            f"test_{_PLACEHOLDER}.py": _CORE_TESTS / "tools",
+            "fixtures": _CORE_TESTS / "tools" / "fixtures" / _PLACEHOLDER,
+        },
+        # the import by which Ansible ships the tools to a bench
+        (
+            Line(
+                _CORE / "tools/__init__.py",
+                r"    from \. import \(.*\n((?:        \w+,\n)+)",
+                "        newname,\n",
+                is_sorted=True,
+            ),
+        ),
+        f"python -m pytest {_CORE_TESTS}/tools -k '{_PLACEHOLDER} or shipped'",
+        "Adding a vendor tool",
+    ),
+    "metric": Part(
+        {f"{_PLACEHOLDER}.py": _METRICS, f"test_{_PLACEHOLDER}.py": Path("tests/unit/storqual/metrics")},
+        (
+            Line(
+                _METRICS / "__init__.py",
+                r"((?:from storqual\.metrics\.\w+ import .*\n)+)",
+                "from storqual.metrics.newname import METRIC as NEWNAME\n",
+                is_sorted=True,
+            ),
+            Line(_METRICS / "__init__.py", r"    for metric in \(\n((?:        \S+,\n)+)", "        NEWNAME,\n"),
+        ),
+        "python -m pytest tests/unit/storqual/metrics",
+        "Adding a metric",
+    ),
+    "fault": Part(
+        {f"{_PLACEHOLDER}.py": _CORE / "turns", f"test_{_PLACEHOLDER}.py": _CORE_TESTS / "turns"},
+        (
+            Line(_CORE / "data/faults.json", r"(\n.*\]\})\n\]\}\n$", _FAULT),
+            Line(
+                _CORE / "turns/bench_faults.py",
+                r"((?:from \.\w+ import .*\n)+)",
+                "from .newname import act_newname\n",
+                is_sorted=True,
+            ),
+            Line(
+                _CORE / "turns/bench_faults.py",
+                r'\nACTS: .*\n((?:    ".*\n)+)',
+                '    "newname_by_bench": act_newname,\n',
+            ),
+        ),
+        f"python -m pytest {_CORE_TESTS}/turns -k {_PLACEHOLDER}",
+        "Adding a fault",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -54,11 +136,12 @@ class Example:
 @click.option("-i", "--inventory", "lab", type=click.Path(path_type=Path), help="The lab that the drop is for.")
 @as_json
 def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
-    """Write a small working example to edit: a suite, a drop, a lab, a check or a vendor tool.
+    """Write a small working example to edit: a suite, a drop, a lab, a check, a vendor tool, a metric or a fault.
 
     A lab goes to the folder inventories/, which is made if needed, and a drop to the folder drops/ of its lab. A
     suite or a check goes to suites/ or suites/robot/ if the current folder has these, otherwise to the current
-    folder. A tool can only be written in a checkout of the project. No existing file is overwritten.
+    folder. A tool, a metric and a fault can only be written in a checkout of the project. No existing file is
+    overwritten.
 
     \b
     Examples:
@@ -67,6 +150,8 @@ def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
       storqual new lab room7
       storqual new check cabling
       storqual new tool acmecli --json
+      storqual new metric slowest_second
+      storqual new fault read_ahead_change
     """
     _check_name(kind, name)
     if (kind == "drop") != (lab is not None):
@@ -75,14 +160,14 @@ def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
     if lab is not None:
         example = _drop(name, lab)
     else:
-        example = {"suite": _suite, "lab": _lab, "check": _check, "tool": _tool}[kind](name)
+        example = _part(kind, name) if kind in _PARTS else {"suite": _suite, "lab": _lab, "check": _check}[kind](name)
     _write(example)
     written = [str(path) for path in example.texts if path not in example.changed]
     changed = [str(path) for path in example.changed]
     if as_json:
         print_json({"kind": kind, "name": name, "files": written, "changed": changed, "next": list(example.then)})
         return
-    added = [f"{path} (one line added)" for path in changed]
+    added = [f"{path} (lines added)" for path in changed]
     for line in [*written, *added, *(f"next: {one}" for one in example.then)]:
         click.echo(terminal_text(line))
 
@@ -92,8 +177,8 @@ def _check_name(kind: str, name: str) -> None:
     pattern, alphabet = _NAMES.get(kind, _ANY_NAME)
     if not pattern.fullmatch(name):
         raise BadInputError([f"{kind} {name!r}: this name cannot be used; a name has {alphabet}"])
-    if kind == "tool" and keyword.iskeyword(name):
-        raise BadInputError([f"tool {name!r}: this is a reserved word of Python; choose another name"])
+    if kind in _PARTS and keyword.iskeyword(name):
+        raise BadInputError([f"{kind} {name!r}: this is a reserved word of Python; choose another name"])
 
 
 def _suite(name: str) -> Example:
@@ -143,30 +228,38 @@ def _check(name: str) -> Example:
     )
 
 
-def _tool(name: str) -> Example:
-    """A vendor tool with its outputs, its test, and the line that ships it."""
-    registry = _TOOLS / "__init__.py"
-    found = _SHIPPED.search(registry.read_text(encoding="utf-8")) if registry.is_file() else None
-    if found is None:
-        raise BadInputError(
-            [f"{registry}: not found; a tool is written in a checkout of storqual: make that the current folder"]
-        )
-    names = found.group(1).split()
-    if f"{name}," in names:
-        raise BadInputError([f"{registry}: {name} is listed there already; choose another name"])
-    bisect.insort(names, f"{name},")
-    listed = "".join(f"        {one}\n" for one in names)
-    places = {
-        f"{_PLACEHOLDER}.py": _TOOLS,
-        f"test_{_PLACEHOLDER}.py": _TOOL_TESTS,
-        "fixtures": _TOOL_TESTS / "fixtures" / name,
-    }
+def _part(kind: str, name: str) -> Example:
+    """A vendor tool, a metric or a fault: code, test, and the lines that name it. Raises BadInputError."""
+    part = _PARTS[kind]
+    if name in _known(kind):
+        raise BadInputError([f"{kind} {name!r}: there is one of this name; choose another name"])
+    changed: dict[Path, str] = {}
+    for line in part.lines:
+        text = changed.get(line.file) or (line.file.read_text(encoding="utf-8") if line.file.is_file() else "")
+        block = re.search(line.block, text)
+        if block is None:
+            why = f"a {kind} is written in a checkout of storqual: make that the current folder"
+            raise BadInputError([f"{line.file}: not found, or not as the project has it; {why}"])
+        added = _named(line.text, name)
+        lines = block[1].splitlines(keepends=True)
+        if added in lines:
+            raise BadInputError([f"{line.file}: {name} is listed there already; choose another name"])
+        lines.append(added)
+        within = "".join(sorted(lines) if line.is_sorted else lines)
+        changed[line.file] = text[: block.start(1)] + within + text[block.end(1) :]
     texts: dict[Path, str] = {}
-    for part, folder in places.items():
-        texts |= _filled(f"tool/{part}", name, folder)
-    texts[registry] = found.string[: found.start(1)] + listed + found.string[found.end(1) :]
-    test = f"python -m pytest {_TOOL_TESTS} -k '{name} or shipped'"
-    return Example(texts, changed=(registry,), then=(test, "read CONTRIBUTING.md, Adding a vendor tool"))
+    for template, folder in part.folders.items():
+        texts |= _filled(f"{kind}/{template}", name, Path(str(folder).replace(_PLACEHOLDER, name)))
+    then = (part.test.replace(_PLACEHOLDER, name), f"read CONTRIBUTING.md, {part.section}")
+    return Example({**texts, **changed}, changed=tuple(changed), then=then)
+
+
+def _known(kind: str) -> Collection[str]:
+    """The names that a table would hold twice."""
+    from storqual.metrics import METRICS
+    from storqual_core.data.faults import FAULTS
+
+    return {"metric": METRICS, "fault": FAULTS}.get(kind, ())
 
 
 def _existing(folder: str) -> Path:
@@ -190,8 +283,12 @@ def _each_filled(source: Path, name: str, folder: Path) -> Iterator[tuple[Path, 
     for file in [source] if source.is_file() else sorted(path for path in source.iterdir() if path.is_file()):
         yield (
             folder / file.name.replace(_PLACEHOLDER, name),
-            file.read_text(encoding="utf-8").replace(_PLACEHOLDER, name),
+            _named(file.read_text(encoding="utf-8"), name),
         )
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace(_PLACEHOLDER, name).replace(_PLACEHOLDER.upper(), name.upper())
 
 
 def _write(example: Example) -> None:

@@ -15,6 +15,14 @@ from storqual.metrics.steadiness import STEADINESS
 __all__ = ["METRICS", "Measured", "Metric", "Primitives", "Unavailable", "Value", "merged"]
 
 METRICS: Mapping[str, Metric] = {
-    metric.name: metric for metric in (*RATES, *LATENCIES, *LOAD, *PROCESSOR, *STEADINESS, *VOLUMES)
+    metric.name: metric
+    for metric in (
+        *RATES,
+        *LATENCIES,
+        *LOAD,
+        *PROCESSOR,
+        *STEADINESS,
+        *VOLUMES,
+    )
 }
 """All metrics by name."""

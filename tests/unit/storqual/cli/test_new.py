@@ -188,6 +188,7 @@ def test_what_an_installer_compiled_beside_the_templates_is_no_template(
         ("check", "a" * 25),
         ("tool", "__init__"),
         ("tool", "class"),
+        ("fault", "read-ahead"),
         ("suite", "x\n"),
         ("suite", "caf\u00e9"),
     ],
@@ -208,7 +209,8 @@ def test_a_name_outside_of_the_alphabet_is_refused_in_one_line(
         (["drop", "x"], "-i/--inventory is needed for a drop"),
         (["lab", "x", "-i", "y"], "-i/--inventory is for a drop only, not for a lab"),
         (["drop", "x", "-i", "nowhere"], "nowhere: no such inventory; expected a folder or a file"),
-        (["tool", "x"], "not found; a tool is written in a checkout of storqual: make that the current folder"),
+        (["tool", "x"], "a tool is written in a checkout of storqual: make that the current folder"),
+        (["metric", "x"], "a metric is written in a checkout of storqual: make that the current folder"),
     ],
 )
 def test_what_cannot_be_made_is_told_in_one_line(
