@@ -29,7 +29,7 @@ PSEUDO_DRIVER = "scsi_debug"
 """The driver of adapters that rest on no hardware."""
 
 
-class VirtualDrive(Shape):
+class DriveLimits(Shape):
     """How the virtual bench makes a drive behave like the one it stands for.
 
     `iops` and `bandwidth` (bytes per second) are limits. With a `service_time` (seconds) each command takes that
@@ -68,7 +68,7 @@ class Drive(Shape):
     claim: bool = False
     file: Text | None = None
     paced: Pace | None = Field(default=None, description="files of local benches only")
-    virtual: VirtualDrive | None = None
+    virtual: DriveLimits | None = None
 
     @property
     def id(self) -> str:
@@ -111,7 +111,7 @@ class Adapter(Shape):
         return tuple(drive for drive in self.drives if drive.claim)
 
 
-class VirtualAdapter(Shape):
+class Emulation(Shape):
     """The emulated device that stands for an adapter."""
 
     device: Name
@@ -120,13 +120,13 @@ class VirtualAdapter(Shape):
     options: dict[str, Any] = Field(default={})
 
 
-class VirtualBench(Shape):
+class Guest(Shape):
     """The guest of a virtual bench; `clock: instructions` lets time pass with those of its one processor."""
 
     cpus: int = Field(default=1, gt=0)
     memory: Size = 1 << 30
     clock: Literal["host", "instructions"] = "host"
-    adapters: dict[Name, VirtualAdapter] = Field(default={})
+    adapters: dict[Name, Emulation] = Field(default={})
 
 
 def _variable(field: str) -> str:
@@ -170,7 +170,7 @@ class Bench(Shape):
     state_dir: Text = "/var/lib/storqual"
     adapters: dict[Name, Adapter]
     under_test: tuple[Name, ...] | None = Field(default=None, strict=False)
-    virtual: VirtualBench | None = None
+    virtual: Guest | None = None
     reference: Text | None = Field(default=None, description="the golden reference drive")
     kernel_rules: tuple[KernelRule, ...] = Field(default=(), strict=False)
     witness: Annotated[Text, AfterValidator(_witness)] | None = Field(
@@ -250,7 +250,7 @@ def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
         name=host,
         kind=data.get("storqual_kind"),
         adapters=adapters,
-        virtual=sound(VirtualBench, data.get("storqual_virtual")),
+        virtual=sound(Guest, data.get("storqual_virtual")),
         under_test=None,
     )
 

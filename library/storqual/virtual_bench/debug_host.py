@@ -7,12 +7,12 @@ QEMU hands the module's parameters over at power-on, and the bench loads it at e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from storqual_core.kit.quantities import parse_size
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
+
+    from storqual.inputs.inventory import Adapter
 
 DEVICE = "scsi_debug"
 """What the inventory calls it among the devices that QEMU emulates."""
@@ -36,47 +36,31 @@ class DebugHost:
         return f"add_host=1 num_tgts=1 max_luns=1 vpd_use_hostno=0 dev_size_mb={self.size // _MIB}"
 
 
-def debug_aliases(adapters: Mapping[str, Any], devices: Mapping[str, Any]) -> list[str]:
-    """The adapters that are scsi_debug, by what `storqual_virtual.adapters` says of them."""
-    listed = {alias: devices.get(alias) for alias in adapters}
-    return [alias for alias, one in listed.items() if isinstance(one, dict) and one.get("device") == DEVICE]
-
-
-def declared_debug_host(
-    adapters: Mapping[str, Any], aliases: Sequence[str], complain: Callable[[str, str], None]
-) -> DebugHost | None:
-    """The host that `aliases` name, one at most; what the module cannot make is told to `complain`."""
-    for alias in aliases[1:]:
-        complain(f"storqual_virtual.adapters.{alias}.device", f"{aliases[0]} is {DEVICE} already, a bench has one")
-    if not aliases:
+def declared_debug_host(adapters: Mapping[str, Adapter], complain: Callable[[str, str], None]) -> DebugHost | None:
+    """The host that `adapters` declare, one at most; what the module cannot make is told to `complain`."""
+    for alias in list(adapters)[1:]:
+        complain(
+            f"storqual_virtual.adapters.{alias}.device",
+            f"{next(iter(adapters))} is {DEVICE} already, a bench has one",
+        )
+    if not adapters:
         return None
-    alias = aliases[0]
-    entry = adapters[alias] if isinstance(adapters[alias], dict) else {}
+    alias, adapter = next(iter(adapters.items()))
     where = f"storqual_adapters.{alias}"
-    if entry.get("pseudo") != _HOST:
-        complain(f"{where}.pseudo", f"expected {_HOST}, the only host of {DEVICE}, found {entry.get('pseudo')!r}")
-    drives = entry.get("drives")
-    drive = drives[0] if isinstance(drives, list) and len(drives) == 1 and isinstance(drives[0], dict) else None
-    if drive is None:
+    if adapter.pseudo != _HOST:
+        complain(f"{where}.pseudo", f"expected {_HOST}, the only host of {DEVICE}, found {adapter.pseudo!r}")
+    if len(adapter.drives) != 1:
         complain(f"{where}.drives", f"expected one drive: all drives of {DEVICE} would lie in the same memory")
         return DebugHost(alias, _LEAST)
-    made = {"wwn": _WWN, "serial": _SERIAL}
-    for key, value in made.items():
-        if str(drive.get(key)).lower() != value:
-            complain(f"{where}.drives[0].{key}", f"{DEVICE} makes {value}, found {drive.get(key)!r}")
+    (drive,) = adapter.drives
+    for key, value in {"wwn": _WWN, "serial": _SERIAL}.items():
+        if getattr(drive, key) != value:
+            complain(f"{where}.drives[0].{key}", f"{DEVICE} makes {value}, found {getattr(drive, key)!r}")
     for key in ("virtual", "paths"):
-        if drive.get(key):
+        if getattr(drive, key):
             complain(f"{where}.drives[0].{key}", f"{DEVICE} has none")
-    size = _size(drive.get("size"))
+    size = drive.size or 0
     if size % _MIB or not _LEAST <= size <= _MOST:
         most = f"{_LEAST // _MIB} to {_MOST // _MIB} MiB, which are taken from the bench's memory"
-        complain(f"{where}.drives[0].size", f"expected whole MiB, {most}, found {drive.get('size')!r}")
+        complain(f"{where}.drives[0].size", f"expected whole MiB, {most}, found {drive.size!r}")
     return DebugHost(alias, size)
-
-
-def _size(value: object) -> int:
-    """Bytes; 0 for what is no size."""
-    try:
-        return parse_size(value if isinstance(value, int) else str(value))
-    except ValueError:
-        return 0

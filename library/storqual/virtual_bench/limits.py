@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualAdapter, VirtualDrive
+from storqual.virtual_bench.description import DEVICES, BenchDescription, EmulatedAdapter, EmulatedDrive
 from storqual.virtual_bench.qemu import device_arguments
 from storqual_core.kit.errors import BadInputError, ToolError
 
@@ -84,7 +84,7 @@ async def read_limits(monitor: Monitor, description: BenchDescription) -> dict[s
     return found
 
 
-async def _limit(monitor: Monitor, drive: VirtualDrive, limit: Limit) -> None:
+async def _limit(monitor: Monitor, drive: EmulatedDrive, limit: Limit) -> None:
     parts = {"bps_rd": 0, "bps_wr": 0, "iops_rd": 0, "iops_wr": 0}
     arguments = {"id": drive.device, "bps": limit.bandwidth, "iops": limit.iops, **parts}
     await monitor.ask("block_set_io_throttle", arguments)
@@ -108,7 +108,7 @@ async def set_limits(
     return before, after
 
 
-def _placed(description: BenchDescription, identity: str, alias: str) -> tuple[VirtualAdapter, VirtualDrive]:
+def _placed(description: BenchDescription, identity: str, alias: str) -> tuple[EmulatedAdapter, EmulatedDrive]:
     """A drive where it stands, or its path on the adapter `alias`. Raises BadInputError when there is none."""
     wanted = description.drive(identity).identity
     for adapter in description.adapters:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualAdapter, VirtualDrive
+from storqual.virtual_bench.description import DEVICES, BenchDescription, EmulatedAdapter, EmulatedDrive
 
 PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
@@ -56,12 +56,12 @@ def _address(slot: int, function: int = 0) -> str:
     return f"{slot:x}.{function:x}"
 
 
-def _channel(adapter: VirtualAdapter, channel: int) -> str:
+def _channel(adapter: EmulatedAdapter, channel: int) -> str:
     """The QEMU id of an adapter's channel; the first has the adapter's own name."""
     return adapter.alias if channel == 0 else f"{adapter.alias}-c{channel}"
 
 
-def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, Any]:
+def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str, Any]:
     """The device of one drive, as `-device` and the monitor's `device_add` take it."""
     index, node = adapter.drives.index(drive), f"{drive.first or drive.device}-file"
     if DEVICES[adapter.device].namespaces:
@@ -85,7 +85,7 @@ def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, 
     return device
 
 
-def _adapter_device(adapter: VirtualAdapter, channel: int) -> dict[str, Any]:
+def _adapter_device(adapter: EmulatedAdapter, channel: int) -> dict[str, Any]:
     device: dict[str, Any] = {"driver": adapter.device, "id": _channel(adapter, channel), "bus": "pci.0"}
     device["addr"] = _address(adapter.slot, adapter.function + channel)
     if adapter.channels > 1 and channel == 0:
@@ -99,7 +99,7 @@ def _file_node(name: str, file: Path, **fields: object) -> str:
     return _json(driver="raw", node_name=name, file={"driver": "file", "filename": str(file)}, **fields)
 
 
-def _drive_node(machine: Machine, drive: VirtualDrive) -> str:
+def _drive_node(machine: Machine, drive: EmulatedDrive) -> str:
     name = f"{drive.device}-file"
     if drive.service_time:
         # The one driver of QEMU that lets a flush take its time too; it keeps nothing and reads zeros. Writes through

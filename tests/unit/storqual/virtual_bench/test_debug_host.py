@@ -74,7 +74,7 @@ def test_a_bench_without_it_is_handed_no_parameters() -> None:
         ({"drives": [{**DRIVE, "paths": ["sym"]}]}, "paths: scsi_debug has none"),
         ({"drives": [{**DRIVE, "size": "1GiB"}]}, "expected whole MiB, 8 to 512 MiB"),
         ({"drives": [{**DRIVE, "size": 64 * 2**20 + 4096}]}, "expected whole MiB"),
-        ({"drives": [{**DRIVE, "size": "large"}]}, "expected whole MiB"),
+        ({"drives": [{**DRIVE, "size": "large"}]}, "drives[0].size"),
     ],
 )
 def test_what_the_module_cannot_make_is_refused(changes: dict[str, Any], told: str) -> None:

@@ -55,10 +55,10 @@ def _devices(argv: list[str]) -> list[dict[str, Any]]:
 
 
 @given(
-    vendor=st.text(PRINTABLE, max_size=8),
-    model=st.text(PRINTABLE, max_size=16),
-    revision=st.text(PRINTABLE, max_size=4),
-    serial=st.text(PRINTABLE, min_size=1, max_size=36),
+    vendor=st.text(PRINTABLE, min_size=1, max_size=8).filter(str.strip),
+    model=st.text(PRINTABLE, min_size=1, max_size=16).filter(str.strip),
+    revision=st.text(PRINTABLE, min_size=1, max_size=4).filter(str.strip),
+    serial=st.text(PRINTABLE, min_size=1, max_size=36).filter(str.strip),
 )
 def test_any_printable_text_of_a_drive_reaches_qemu_unchanged(
     vendor: str, model: str, revision: str, serial: str
