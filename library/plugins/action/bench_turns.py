@@ -152,7 +152,7 @@ class ActionModule(ActionBase):
 
     def _lasting(self) -> Any:
         """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
-        from storqual.turns.connection import Connection  # noqa: PLC0415 - as above
+        from storqual.bench.connection import Connection  # noqa: PLC0415 - as above
 
         ssh, become = self._connection, self._connection.become
         if ssh.transport == "local":

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
+from storqual.base.text import plural
 from storqual.campaign.further import Pattern, PointKey, Turn, further_batch, planned_pattern
 from storqual.campaign.steps import Further, Stop, read_progress
 from storqual.judge.answers import PURPOSE
 from storqual.judge.interim import Need, needs
-from storqual.judge.numbers import plural
 from storqual.judge.transients import Settling, lengthened
 from storqual.run.effort import Effort, bench_seconds, effort_of
 from storqual.run.records import PlannedSession, planned_session

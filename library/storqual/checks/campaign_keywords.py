@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword
 
-from storqual.base.text import telling_line
+from storqual.base.text import plural, telling_line
 from storqual.checks.seen import (
     AboutSubject,
     NotJudgedError,
@@ -22,9 +22,9 @@ from storqual.checks.seen import (
     not_judged_without,
     some,
 )
-from storqual.judge.numbers import plural
 from storqual.run import guard_ledger, read_launches, recovered
 from storqual.run.files import file_digest, read_object
+from storqual.run.turns import turns_of
 from storqual_core.kit.results import NOT_SHOWN
 
 if TYPE_CHECKING:
@@ -185,23 +185,31 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def every_planned_point_should_be_measured(self) -> None:
-        """Every arm has a finished sample at every planned point, but for points skipped with a reason."""
+        """Every arm has a finished sample at every planned point, but for points skipped with a reason.
+
+        Every trial and every run of a program has its record.
+        """
         run, bench = self._recorded.run, self._recorded.bench
         planned = [point for point in run.plan.points if point.bench == bench and not point.skipped]
-        if not planned and any(point.bench == bench for point in run.plan.points):
+        turns = turns_of(run)
+        others = [turn for turn in turns.planned if turn.bench == bench]
+        if not planned and not others and any(point.bench == bench for point in run.plan.points):
             raise SkipExecution("every point of this bench was planned as skipped, each with its reason")
-        not_judged_without(len(planned), f"no point is planned on {bench}")
+        not_judged_without(len(planned) + len(others), f"nothing is planned on {bench}")
         ran = (one for one in read_launches(run.path) if one.bench == bench and one.status == "ok")
         seen = {(one.adapter, one.point, one.arm) for one in ran}
-        not_judged_with(
-            _first(
-                f"{point.adapter} {point.point}: no finished launch of the {arm}"
-                for point in planned
-                for arm in run.arms
-                if (point.adapter, point.point, arm) not in seen
-            )
-        )
-        looked_at(f"{plural(len(planned), 'point')}, each with finished launches of {' and '.join(run.arms)}")
+        missing = [
+            f"{point.adapter} {point.point}: no finished launch of the {arm}"
+            for point in planned
+            for arm in run.arms
+            if (point.adapter, point.point, arm) not in seen
+        ]
+        missing += [f"{turn.kind} {turn.id} has no record" for turn in turns.left if turn.bench == bench]
+        not_judged_with(_first(missing))
+        if planned:
+            looked_at(f"{plural(len(planned), 'point')}, each with finished launches of {' and '.join(run.arms)}")
+        if others:
+            looked_at(f"{len(others)} trials and runs of programs, each with its record")
 
     @keyword
     def nothing_should_be_written_outside_claims(self) -> None:
@@ -221,12 +229,18 @@ class CampaignKeywords(AboutSubject):
         uncounted = [
             event.text("block")
             for event in events
-            if event.kind == "block_finished" and not (event.fields.get("end") or {}).get("disks")
+            if event.kind == "block_finished" and "end" in event.fields and not event.fields["end"].get("disks")
             if not recovered(run, event)
         ]
         not_judged_with([f"batches that tell of no disk: {some(uncounted)}"] if uncounted else [])
         claimed = sum(disk["claimed"] for disk in disks)
         looked_at(f"{len(disks)} disks were counted, {claimed} of them claimed")
+        # a bench that a fault or a program took down tells nothing at that turn's end, and is counted with the next
+        silent = [
+            one.text("turn") for one in events if one.kind == "turn_finished" and not one.fields["end"]["disks"]
+        ]
+        if silent:
+            looked_at(f"turns whose end tells of no disk: {some(silent)}")
 
     @keyword
     def what_was_provisioned_should_be_put_back(self) -> None:
@@ -254,16 +268,19 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def evidence_should_be_complete(self) -> None:
-        """Every raw file that a sample of this bench names is in the run directory, with its digest."""
+        """Every raw file that a sample or record of this bench names is in the run directory, with its digest."""
         run, bench = self._recorded.run, self._recorded.bench
         launches = [one for one in read_launches(run.path) if one.bench == bench]
+        records = [one for one in turns_of(run).records if one["bench"] == bench]
         files = {raw.path: raw.sha256 for launch in launches for raw in launch.raw}
-        not_judged_without(len(files), f"no launch on {bench} names a raw file")
+        files |= {str(raw["path"]): str(raw["sha256"]) for record in records for raw in record["raw"]}
+        not_judged_without(len(files), f"nothing that was measured on {bench} names a raw file")
         bare = [f"launch {one.id} names no raw file" for one in launches if one.status == "ok" and not one.raw]
+        bare += [f"{one['kind']} {one['id']} names no raw file" for one in records if not one["raw"]]
         not_judged_with(_first(bare))
         problems = (_evidence(run.path, path, digest) for path, digest in files.items())
         not_judged_with(_first(problem for problem in problems if problem))
-        looked_at(f"digests of {len(files)} raw files of {len(launches)} launches")
+        looked_at(f"digests of {len(files)} raw files of {len(launches) + len(records)} samples and records")
 
     @keyword
     def verdict_should_permit_signing(self) -> None:

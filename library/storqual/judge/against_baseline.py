@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from storqual.base.text import plural
 from storqual.judge.decision import History, decide
-from storqual.judge.numbers import percent, plural, rests_on
+from storqual.judge.numbers import percent, rests_on
 from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Comparison, Limits, Looks, limits_for

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from storqual.judge.numbers import plural
+from storqual.base.text import plural
 from storqual.judge.question import Judged, Question
 from storqual.statistics.comparison import as_fraction
 from storqual.statistics.many_points import benjamini_hochberg, holm, overall_shift

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from storqual.base.text import plural
 from storqual.judge.question import Judged, Question, Unit
 from storqual.metrics import Metric
 from storqual.run import Run
@@ -38,12 +39,6 @@ def percent(fraction: float, *, signed: bool = False) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return f"{'0' if text in ('-0', '+0') else text} %"
-
-
-def plural(number: int, word: str) -> str:
-    """`1 pair`, `3 pairs`, `2 launches`."""
-    several = "es" if word.endswith("ch") else "s"
-    return f"{number} {word}{'' if number == 1 else several}"
 
 
 def rests_on(arms: Mapping[str, Sequence[Unit]]) -> str:

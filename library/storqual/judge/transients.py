@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from storqual.judge.numbers import plural
+from storqual.base.text import plural
 from storqual.judge.question import ArmLaunches, Question
 from storqual.run import Run
 from storqual.run.measurements import PointKey

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from storqual.run.closing import collected, line_digests, plan_digest
 from storqual.run.collect import block_digest
 from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
-from storqual.run.files import file_digest, parse_line, read_bytes
+from storqual.run.files import read_bytes
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
@@ -21,28 +21,23 @@ from storqual.run.layout import (
     RUN_FILE,
     RUN_SCHEMA,
     SAMPLES,
-    TRIAL_SCHEMA,
     sha256_of,
 )
 from storqual.run.measurements import measurements
 from storqual.run.recompute import SampleCheck, read_raw
-from storqual.run.records import TRIALS, Check, Event
+from storqual.run.records import Check, Event
 from storqual.run.reopened import counted_checks, reopened
 from storqual.run.run import Run
+from storqual.run.turns import COUNTED
 from storqual_core.kit.errors import StorqualError
 
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
-_RECORDS = {"trial": "trials", "program": "external"}
-"""Where the records of each kind of turn are."""
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BLOCKS}/", "document": RUN_FILE}
 
 
 def rules_of(run: Run) -> str:
     """By which rules a run is held to its evidence, and whether it was opened again, as a sentence."""
-    if "trials" in run.document["plan"]:
-        rules = f"by the rules of {TRIAL_SCHEMA}: the record of each trial is derived again from its stream"
-    else:
-        rules = f"by the rules of {RUN_SCHEMA}: every sample is derived again from its raw files"
+    rules = f"by the rules of {RUN_SCHEMA}: every sample and record is derived again from its raw files"
     try:
         return "; ".join([rules, *reopened(run)])
     except StorqualError:
@@ -58,7 +53,7 @@ def evidence_findings(run: Run, samples: SampleCheck | None = None) -> list[str]
     """
     if samples is None:
         samples = measurements(run, {}, evidence=True).evidence
-    found = [*_chain(run), *_records(run)]
+    found = [*_chain(run)]
     if samples is not None:
         found += _batches(run, samples)
     if samples is not None:
@@ -162,8 +157,8 @@ def _checks_planned(run: Run) -> Iterator[str]:
             if early is not None:
                 yield f"{_at(event)}: was written after the check {early.id} had its outcome"
         last[source] = event
-    if "trials" not in run.document["plan"] and any(one.source == TRIALS for one in run.checks):
-        yield f"{CHECKS}: has outcomes of trials, and the run has none"
+    if any(one.source == COUNTED for one in run.checks):
+        yield f"{CHECKS}: has outcomes that are counted from records, which nobody appends"
 
 
 def _is_before(check: Check, event: Event) -> bool:
@@ -214,37 +209,6 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
     for block in samples.by_block:
         if block not in started:
             yield f"{SAMPLES}: has samples of batch {block}, which was never started"
-
-
-def _records(run: Run) -> Iterator[str]:
-    """Records of trials and of foreign programs are those that were made, and so are the streams that they name."""
-    for event in run.events:
-        if event.kind != "turn_finished":
-            continue
-        folder, name = _RECORDS[event.text("turn_kind")], event.text("turn")
-        file = f"{folder}/{name}.json"
-        path = run.path / file
-        if "/" in name or not path.is_file():
-            yield f"{file}: is missing"
-        elif sha256_of(data := read_bytes(run.path, file)) != event.text("sha256"):
-            yield f"{file}: is not the record that was made"
-        else:
-            yield from _stream(run, file, data)
-
-
-def _stream(run: Run, file: str, data: bytes) -> Iterator[str]:
-    """The stream of a trial or a program is what its record names by digest."""
-    try:
-        record, folder = parse_line(data, file), file.partition("/")[0]
-        name, digest = str(record.get("stream")), record.get("stream_sha256")
-    except (ValueError, AttributeError):
-        # whoever reads records says what they are
-        return
-    path = run.path / folder / name
-    if digest is not None and (
-        "/" in name or not path.is_file() or file_digest(run.path, f"{folder}/{name}") != digest
-    ):
-        yield f"{folder}/{name}: is missing, or is not what the bench told"
 
 
 def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:

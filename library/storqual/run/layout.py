@@ -32,6 +32,8 @@ EVENTS = "events.jsonl"
 INPUTS = "inputs"
 BLOCKS = "blocks"
 RAW = "raw"
+TURNS = "turns"
+"""Records of trials and programs; those of launches are lines of samples.jsonl."""
 MANIFEST = "signoff.manifest.json"
 ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 SIGNATURE = re.compile(rf"signoff\.(?!manifest\.json\Z)(?P<role>{ROLE})(?P<detached>\.statement)?\.json\Z")

@@ -356,8 +356,6 @@ class SuiteRef:
     sha256: str
 
 
-TRIALS = "trials"
-"""The source of checks that are counted from the records of trials and of foreign programs."""
 _MOST_SECONDS = 1_000_000
 """Of a launch: more than eleven days."""
 _MOST = 1 << 63  # no counter, size or time of a launch reaches it: it is three centuries in nanoseconds

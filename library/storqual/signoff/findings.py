@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from storqual.robustness.follows import trial_findings
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.files import DAMAGE, damage_told, read_bytes, read_text
 from storqual.run.layout import MANIFEST
@@ -65,7 +64,6 @@ def _of_run(run: Run, judged: JudgedAgain) -> Iterator[str]:
     """What its files say against each other."""
     yield from run.verify_inputs()
     yield from run_findings(run.path, judged.measured.evidence)
-    yield from trial_findings(run)
     yield from export_findings(run)
 
 

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from storqual.robustness.derived import kept_lines
-from storqual.robustness.external_runs import PlannedExternal, Told, derive_program, run_line
-from storqual.robustness.external_suite import External
+from storqual.bench.connection import ConnectionLostError
+from storqual.kinds.program import OUTPUT, Told, run_line
 from storqual.run.layout import now
-from storqual.turns.connection import ConnectionLostError
 from storqual.turns.live_turn import BenchHere, LiveTurn
 from storqual.virtual_bench.power import reset
 from storqual_core.kit.errors import StorqualError
@@ -27,53 +25,33 @@ _ANSWER_S = 20.0
 
 
 class LiveProgram(LiveTurn):
-    """One run of a program under way; a bench that hangs by it is reset. `boot` is what the bench runs."""
+    """One run of a program under way; a bench that hangs by it is reset."""
+
+    stream_name = OUTPUT
 
     def __init__(
-        self,
-        bench: BenchHere,
-        batch: Mapping[str, Any],
-        turn: Mapping[str, Any],
-        planned: PlannedExternal,
-        folder: Path,
-        *,
-        program: External,
-        boot: str,
+        self, run: Path, bench: BenchHere, batch: Mapping[str, Any], turn: Mapping[str, Any], *, boot: str
     ) -> None:
         self._seen = Told()
-        super().__init__(bench, batch, turn, folder, self._seen.take)
-        self._planned, self._program, self._boot_id = planned, program, boot
+        super().__init__(run, bench, batch, turn, self._seen.take, boot=boot)
         self.was_reset = False
 
-    def run(self) -> dict[str, Any]:
-        """The record. Raises ConnectionLostError for a bench that does not answer, or never again after a reset."""
-        began, run = time.monotonic(), str(self._batch["run"])
-        self._take(run_line(run, self._planned, bench=self._bench.name, boot=self._boot_id, start=now()))
-        for line in self._follow("all", self._program.limit, self._boot_id):
-            self._take(line)
+    def _head(self) -> dict[str, Any]:
+        return run_line(self._planned, boot=self._boot_id, start=now())
+
+    def _make(self) -> None:
+        """Raises ConnectionLostError for a bench that does not answer, or never again after a reset."""
+        began = time.monotonic()
+        for line in self._lines("all", self._request["limit_s"] + _SLACK_S):
+            if line is not None:
+                self._take(line)
+            elif self._silent % _SILENT == 0 and self._boot(_ANSWER_S) not in ("", self._boot_id):
+                break
         silent = self._seen.end is None
         if silent or self._seen.stuck:
             self._take({"kind": "recovered", "text": self._reset(self._boot_id, silent=silent)})
             self.was_reset = True
         self._take({"kind": "spent", "seconds": round(time.monotonic() - began, 1)})
-        named = self._keep()
-        # of what was kept, and not of what was seen: whoever has the run can do the same
-        lines = kept_lines(self._folder, {"id": self._planned.id, **named}, "stream")
-        return {**derive_program(lines, self._planned, self._program, run=run), **named}
-
-    def _follow(self, part: str, limit_s: float, boot: str = "") -> Iterator[Mapping[str, Any]]:
-        """Start the bench's program and give its lines as they come, until the bench has another boot than `boot`."""
-        stream, silent = self._start(part), 0
-        if not stream:
-            return
-        for line in self._bench.connection.lines(stream, limit_s=limit_s + _SLACK_S):
-            if line is not None:
-                silent = 0
-                yield line
-                continue
-            silent += 1
-            if boot and silent % _SILENT == 0 and self._boot(_ANSWER_S) not in ("", boot):
-                return
 
     def _reset(self, before: str, *, silent: bool) -> str:
         """Reset the bench and take the drive back; a sentence about it. Raises ConnectionLostError, StorqualError."""
@@ -88,8 +66,8 @@ class LiveProgram(LiveTurn):
             self._restart(before)
             how = "its kernel was told to reset it"
         taken = None
-        for line in self._follow("reclaim", _SLACK_S):
-            taken = line if line["kind"] == "end" else taken
+        for line in self._lines("reclaim", 2 * _SLACK_S):
+            taken = line if line is not None and line["kind"] == "end" else taken
         if taken is None or taken["outcome"] != "done":
             told = "no answer" if taken is None else taken["message"]
             raise StorqualError(f"drive {self._planned.drive} cannot be taken back after a reset: {told}")

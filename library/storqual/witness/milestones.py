@@ -15,7 +15,7 @@ from typing import Any
 from storqual.run.event_kinds import FINISHED
 from storqual.run.events import append_event, iter_events
 from storqual.run.files import file_digest, read_lines
-from storqual.run.layout import BLOCKS, SAMPLES, read_run_json, sha256_of
+from storqual.run.layout import BLOCKS, SAMPLES, TURNS, read_run_json, sha256_of
 from storqual.run.records import Event
 from storqual.witness.places import tell
 from storqual_core.kit.errors import StorqualError
@@ -23,7 +23,6 @@ from storqual_core.kit.errors import StorqualError
 TOLD, NOT_TOLD = "witnessed", "not_witnessed"
 _OF_RUN = {"closed": "end of the run", "published": "publication"}
 """Events of the run as a whole, and the word for what each stands for."""
-_FOLDERS = {"batch": BLOCKS, "trial": "trials", "program": "external"}
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)/[0-9]+"')
 
 
@@ -86,7 +85,7 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
 
 
 def _file_digest(run: Path, event: Event, name: str) -> str:
-    file = f"{_FOLDERS[event.text('turn_kind') or 'batch']}/{name}.json"
+    file = f"{TURNS if event.kind == 'turn_finished' else BLOCKS}/{name}.json"
     return file_digest(run, file) if "/" not in name and (run / file).is_file() else "none"
 
 

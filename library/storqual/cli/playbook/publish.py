@@ -104,34 +104,30 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
 
 
 def _publish(run: Path, waivers: Path | None) -> Published:
+    from storqual.inputs.shape import raise_all
     from storqual.judge.verdict import judge_run
     from storqual.pytest_plugin import publish_log, run_checks
     from storqual.report import build_report
     from storqual.report.export import write_ocp
     from storqual.report.material import read_material
     from storqual.robot_library import publish_suites
-    from storqual.robustness.follows import append_turn_checks
-    from storqual.robustness.store import has_trials, read_trials
     from storqual.run import append_event, finish_run, is_signed, read_run
     from storqual.run.closing import close_run, is_closed
     from storqual.run.published import record_published
+    from storqual.run.turns import turns_of
 
     if is_signed(run):
         raise BadInputError([f"{run}: this run is signed and cannot be published again"])
     accepted = waivers_for(run, waivers)
     opened = read_run(run)
-    if has_trials(opened.document):
-        # what cannot be read is told before anything is written
-        read_trials(opened)
+    # what cannot be read is told before anything is written
+    raise_all(turns_of(opened).problems)
     measured = _measured(opened)
     if not is_closed(run):
         append_event(run, "run_finished", {})
         finish_run(run, measured=measured)
-        append_turn_checks(run)
-        if not has_trials(opened.document):
-            # they look at measured batches and at facts that a campaign of trials has none of
-            run_checks(run)
-            publish_suites(run)
+        run_checks(run)
+        publish_suites(run)
         close_run(run)
     _notify(run)
     with locked(run):
