@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.run import recovered
+from storqual.run.turns import turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +25,8 @@ def batches(run: Run, bench: Mapping[str, Any]) -> list[Event]:
     ended = [event for event in run.events if event.kind == "block_finished" and event.bench == bench["name"]]
     if not ended:
         pytest.fail("no batch was finished on this bench, so no kernel log was read", pytrace=False)
-    finished = [event for event in ended if "end" in event.fields]
+    turns = turns_of(run)
+    finished = [event for event in ended if not turns.of_batch(event.text("block"))]
     if not finished:
         pytest.skip("no batch of launches was run; the kernel's log of other turns is in their records")
     unread = {str((event.fields.get("end") or {}).get("kernel_log_reason") or "") for event in finished} - {""}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from storqual import pytest_plugin, robot_library
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.cli.playbook.record import record
 from storqual.judge.verdict import judge_run
 from storqual.run import append_check, read_run, write_bytes

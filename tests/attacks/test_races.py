@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from storqual import pytest_plugin
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.cli.playbook.record import record
 from storqual.cli.report import report_command
 from storqual.cli.signoff import note_command

@@ -229,8 +229,8 @@ class CampaignKeywords(AboutSubject):
         uncounted = [
             event.text("block")
             for event in events
-            if event.kind == "block_finished" and "end" in event.fields and not event.fields["end"].get("disks")
-            if not recovered(run, event)
+            if event.kind == "block_finished" and not (event.fields.get("end") or {}).get("disks")
+            if not turns_of(run).of_batch(event.text("block")) and not recovered(run, event)
         ]
         not_judged_with([f"batches that tell of no disk: {some(uncounted)}"] if uncounted else [])
         claimed = sum(disk["claimed"] for disk in disks)

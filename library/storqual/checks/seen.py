@@ -16,6 +16,7 @@ from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from storqual.base.text import plural
 from storqual.run import Run, read_run
+from storqual.run.turns import turns_of
 from storqual_core.host.identity import declared_address
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.quantities import is_whole
@@ -270,7 +271,8 @@ class RecordedBench:
         Raises NotJudgedError when no batch was finished.
         """
         ended = [event for event in self.run.events if event.kind == "block_finished" and event.bench == self.bench]
-        blocks = [event for event in ended if "end" in event.fields]
+        turns = turns_of(self.run)
+        blocks = [event for event in ended if not turns.of_batch(event.text("block"))]
         if ended and not blocks:
             raise SkipExecution("no batch of launches was run; the kernel's log of other turns is in their records")
         if not blocks:

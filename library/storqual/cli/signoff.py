@@ -67,9 +67,10 @@ def signoff_command(
       storqual signoff runs/20261121T101500Z-adapter-4f2a --key ~/.ssh/id_ed25519 --keys keys.yml
       storqual signoff runs/20261121T101500Z-adapter-4f2a --key ~/.ssh/id_ed25519 --keys keys.yml --ssh --json
     """
-    from storqual.signoff.sign import SignRequest, sign_run
+    from storqual.campaign.pipeline import seal
+    from storqual.signoff.sign import SignRequest
 
-    signed = sign_run(
+    signed = seal(
         SignRequest(
             run=run.resolve(),
             key=key,

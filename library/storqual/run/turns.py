@@ -49,6 +49,10 @@ class Turns:
         self._made = [*self._read()]
         self.records: tuple[Record, ...] = tuple(record for _, _, record in self._made)
 
+    def of_batch(self, name: str) -> tuple[PlannedTurn, ...]:
+        """The turns of a batch; none of one whose turns have samples."""
+        return tuple(self._batch(name).values())
+
     def _batch(self, name: str) -> dict[str, PlannedTurn]:
         """The turns of a batch that have records, by id; none of a batch whose turns have samples."""
         if name not in self._batches:

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.base.resources import project_root
+from storqual.campaign.pipeline import publish
 from storqual.cli.plan import plan_command
-from storqual.cli.playbook.publish import publish
 from storqual.cli.qualify import qualify_command
 from storqual.kinds.trial_shown import repeat_command
 from storqual.report.documents import customer_summary, planned_tests, traceability, write_document

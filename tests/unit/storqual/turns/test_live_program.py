@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from storqual.bench.connection import ConnectionLostError
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.kinds.kind import COUNTED
 from storqual.run import append_event, iter_events, read_run
 from storqual.run.turns import turns_of

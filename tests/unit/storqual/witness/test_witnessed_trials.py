@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.inputs import read_inventory
 from storqual.run import iter_events, sha256_of, write_json
 from storqual.run.event_kinds import FINISHED

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from storqual.campaign.pipeline import publish
 from storqual.cli import main
-from storqual.cli.playbook.publish import publish
 from storqual.history.index import history_of
 from storqual.report.export import criteria_csv, ocp_lines, open_metrics
 from storqual.report.material import read_material
