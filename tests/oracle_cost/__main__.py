@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from storqual.bench.connection import Connection
-from storqual.bench.follow import stream
+from storqual.bench.follow import Connection, stream
 from storqual.bench.program import build_program
 from storqual.inputs import read_inventory
 from storqual.inputs.shape import raise_all

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual.bench.connection import Connection
+from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
 from storqual.run import read_run
 from storqual.run.turns import turns_of

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from storqual.bench import follow
-from storqual.bench.connection import Connection, ConnectionLostError
+from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.turns import live_trial
 from storqual.turns.live_turn import BenchHere
 from storqual_core.turns import spool

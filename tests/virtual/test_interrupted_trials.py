@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.kinds.observed import Observed
+from storqual.kinds.record import Observed
 from storqual.run import iter_events, read_run
 from storqual.run.turns import turns_of
 from storqual.virtual_bench.limits import declared_limits, read_limits

@@ -157,7 +157,7 @@ class ActionModule(ActionBase):
 
     def _lasting(self) -> Any:
         """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
-        from storqual.bench.connection import Connection  # noqa: PLC0415 - as above
+        from storqual.bench.follow import Connection  # noqa: PLC0415 - as above
 
         ssh, become = self._connection, self._connection.become
         if ssh.transport == "local":

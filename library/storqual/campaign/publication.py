@@ -15,7 +15,7 @@ from storqual.base.text import terminal_text
 from storqual.inputs import WAIVERS, beside_inventory, load_suite
 from storqual.inputs.policy import Gate
 from storqual.inputs.shape import raise_all
-from storqual.judge.asked import asked_of, metrics_of
+from storqual.judge.question import asked_of, metrics_of
 from storqual.judge.verdict import is_recorded, judge_run, kept_waivers
 from storqual.pytest_plugin import publish_log, run_checks
 from storqual.report import build_report
@@ -24,9 +24,9 @@ from storqual.report.material import metrics_to_read, read_material
 from storqual.robot_library import publish_suites
 from storqual.run import append_event, finish_run, is_signed, read_run, read_run_json, write_json
 from storqual.run.closing import close_run, is_closed
+from storqual.run.evidence import record_published
 from storqual.run.layout import is_inside_run
 from storqual.run.measurements import Measurements, measurements
-from storqual.run.published import record_published
 from storqual.run.turns import turns_of
 from storqual.witness import notify_witness
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -89,7 +89,6 @@ def close(run: Path, measured: Measurements) -> None:
 
 
 def judge(run: Path, waivers: Path | None, measured: Measurements) -> dict[str, Any]:
-    """The verdict, written."""
     return judge_run(run, waivers=waivers, measured=measured, publish=True)
 
 

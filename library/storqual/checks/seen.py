@@ -340,7 +340,6 @@ class LiveBench:
 
     @cached_property
     def expected(self) -> Mapping[str, ExpectedAdapter]:
-        """The adapters of the inventory."""
         return expected_of(self._declared)
 
     @cached_property
@@ -349,7 +348,6 @@ class LiveBench:
 
     @property
     def seen(self) -> BenchSeen:
-        """The last look at it."""
         from storqual_core.facts.bench_facts import environment_of  # noqa: PLC0415 - as above
 
         facts = self._looked["facts"]

@@ -248,9 +248,9 @@ def note_command(
     from storqual.report.documents import annex_page, write_document
     from storqual.run import is_signed, read_run
     from storqual.run.closing import is_closed
+    from storqual.run.evidence import record_published
     from storqual.run.layout import locked
     from storqual.run.notes import add_note
-    from storqual.run.published import record_published
     from storqual.signoff.annex import NoteRequest, add_to_annex, annex_notes
 
     run = run.resolve()

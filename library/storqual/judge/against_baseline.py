@@ -95,7 +95,6 @@ def _arms(question: Question) -> Arms | Judged:
 
 
 def _seconds(units: Sequence[Unit]) -> list[list[float]]:
-    """Each unit as seconds at its own level; one value where it has no seconds."""
     listed = []
     for unit in units:
         factor = unit.value / (math.fsum(unit.seconds) / len(unit.seconds)) if unit.seconds else 0.0

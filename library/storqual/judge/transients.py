@@ -45,7 +45,6 @@ class Settling:
         return max(self.every_s, self.first_s) if first else self.every_s
 
     def to_json(self) -> dict[str, float]:
-        """The fields of the event."""
         return asdict(self)
 
 

@@ -16,7 +16,6 @@ from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import product_files
 from storqual.judge.answers import answer, confirm
-from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.earlier import out_of_control, read_histories
 from storqual.judge.entry import check_entry, judged_entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
@@ -33,9 +32,9 @@ from storqual.judge.evidence import (
     unsteady_benches,
     with_steadiness,
 )
-from storqual.judge.family import corrected, overall_findings
-from storqual.judge.numbers import with_time_needed
+from storqual.judge.numbers import corrected, overall_findings, with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome, used_waivers, with_waivers
+from storqual.judge.question import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.transients import lengthened_ramps, short_ramps
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.events import append_event, iter_events
@@ -302,7 +301,6 @@ def _is_of_the_same(first: Path, verdict: Mapping[str, Any]) -> bool:
 
 
 def _is_known(path: Path, verdict: Mapping[str, Any]) -> bool:
-    """Whether the judgement there has the same inputs and says the same."""
     try:
         before = read_object(path.parent, path.name)
         return all(before[name] == verdict[name] for name in ("inputs", "outcome", "criteria"))

@@ -114,7 +114,6 @@ class Missing:
 
     @property
     def sentence(self) -> str:
-        """For a verdict."""
         instead = f"write {self.found} is there" if self.found else "nothing of this trial is there"
         return (
             f"{DROPPED_FLUSH}: after a power cut at entry {self.cut} of the log, {self.lost} lost, write "
@@ -145,11 +144,9 @@ class Logged:
 
     @property
     def sectors(self) -> Iterator[tuple[int, int]]:
-        """Each sector with its sequence."""
         return enumerate(self.sequences, self.first)
 
     def to_json(self) -> list[Any]:
-        """A line of the evidence."""
         return [self.number, self.flags, self.first, list(self.sequences)]
 
     @classmethod

@@ -49,7 +49,6 @@ class PlannedTurn:
         return cls(**whose, **names, n=int(turn["n"]), drive=str(turn["drives"][0]), request=dict(turn["request"]))
 
     def head(self) -> dict[str, Any]:
-        """What every record begins with."""
         names = ("kind", "id", "bench", "session", "adapter", "arm", "point", "n", "drive")
         return {name: getattr(self, name) for name in names}
 

@@ -55,7 +55,6 @@ class Violation:
 
     @property
     def sentence(self) -> str:
-        """For a verdict."""
         under = "written through or flushed" if self.flush is not None else "not flushed"
         instead = f", write {self.found} is there" if self.found else ""
         return (

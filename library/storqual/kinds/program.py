@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from storqual.base.text import plural
-from storqual.kinds.confidence import ALPHA, more_often
 from storqual.kinds.kind import Folded, Kind, Part, PlannedTurn, Raw, Section, Table, check
 from storqual.kinds.output.formats import read_output
+from storqual.kinds.trial_checks import ALPHA, more_often
 
 Difference = Literal["same", "known", "fixed", "regression", "failed", "flaky", "hung", "skipped", "missing"]
 _TOLD: Mapping[Difference, str] = {
@@ -146,7 +146,6 @@ class Compared:
 
     @property
     def check(self) -> str:
-        """The id of its check."""
         return f"{_PREFIX}{self.program}/{self.name}"[:_MOST_NAME]
 
 
@@ -335,7 +334,6 @@ def _folded(program: str, adapter: str, kind: Difference, tests: Sequence[Compar
 
 
 def planned_programs(planned: Sequence[PlannedTurn], _document: Mapping[str, Any]) -> tuple[Part, ...]:
-    """What a test plan says of the programs of a run."""
     counts = Counter((one.point, one.adapter, " ".join(one.request["words"]), one.arm) for one in planned)
     most: dict[tuple[str, str, str], int] = {}
     for (*names, _), count in counts.items():

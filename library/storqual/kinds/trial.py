@@ -14,8 +14,7 @@ from typing import Any
 
 from storqual.kinds.images import Checked, Logged, check_power_cuts
 from storqual.kinds.kind import Kind, PlannedTurn, Raw
-from storqual.kinds.observed import Observed
-from storqual.kinds.record import judge, values_of
+from storqual.kinds.record import Observed, judge, values_of
 from storqual.kinds.trial_checks import trial_checks
 from storqual.kinds.trial_shown import planned_faults, show_trials, tried_faults
 from storqual_core.data.faults import LOGGING_WAY, WAYS

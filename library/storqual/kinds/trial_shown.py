@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.base.text import plural
-from storqual.kinds.confidence import upper_bound
 from storqual.kinds.kind import Folded, Part, PlannedTurn, Section, Table
+from storqual.kinds.trial_checks import upper_bound
 from storqual_core.data.faults import FAULTS
 
 _REPETITION = re.compile(r"\.r[0-9]+\Z")

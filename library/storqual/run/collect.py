@@ -55,7 +55,6 @@ class Collected:
     torn: bool
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return asdict(self)
 
 

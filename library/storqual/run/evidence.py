@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from storqual.run.closing import collected, line_digests, plan_digest
 from storqual.run.collect import block_digest
 from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
-from storqual.run.files import read_bytes
+from storqual.run.events import append_event_locked, iter_events
+from storqual.run.files import DAMAGE, damage_told, file_digest, read_bytes
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
@@ -21,13 +23,15 @@ from storqual.run.layout import (
     RUN_FILE,
     RUN_SCHEMA,
     SAMPLES,
+    locked,
     sha256_of,
 )
 from storqual.run.measurements import measurements
+from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.recompute import SampleCheck, read_raw
 from storqual.run.records import Check, Event
 from storqual.run.reopened import counted_checks, reopened
-from storqual.run.run import Run
+from storqual.run.run import Run, read_run
 from storqual.run.turns import COUNTED
 from storqual_core.kit.errors import StorqualError
 
@@ -137,7 +141,6 @@ def _order(run: Run) -> Iterator[str]:
 
 
 def _checks_planned(run: Run) -> Iterator[str]:
-    """Checks are planned before they run, and whoever plans them again, plans all of them again."""
     last: dict[str, Event] = {}
     for event in run.events:
         if event.kind != "checks_planned":
@@ -233,3 +236,44 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
         said = read_raw(run.path, path, sha256, unpack=False)
         if isinstance(said, str):
             yield f"{said} (it is the kernel's log of batch {block})"
+
+
+PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
+
+
+def record_published(run: Path) -> None:
+    """Append the digests of what was published, unless the chain has them. Raises BadInputError for a signed run."""
+    with locked(run):
+        files = {name: file_digest(run, name) for name in PUBLISHED if (run / name).is_file()}
+        said = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
+        if said[-1:] != [files]:
+            append_event_locked(run, "published", {"files": files})
+
+
+def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
+    """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
+
+    `samples` is what was found when they were read; without it they are read now. What cannot be read as what it is
+    speaks against it as well. Raises nothing of the run's own.
+    """
+    try:
+        run = read_run(path)
+        return [
+            *evidence_findings(run, samples),
+            *published_findings(run),
+            *changed_attachments(path, read_notes(path)),
+        ]
+    except DAMAGE as problem:
+        return damage_told(path, problem)
+
+
+def published_findings(run: Run) -> Iterator[str]:
+    """Published files that are not those that were published last, a sentence each."""
+    published = [event for event in run.events if event.kind == "published"]
+    said: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
+    for name, digest in said.items():
+        path = run.path / name
+        if not path.is_file():
+            yield f"{name}: is missing, although {EVENTS} says that it was published"
+        elif file_digest(run.path, name) != digest:
+            yield f"{name}: is not what was published"

@@ -214,7 +214,6 @@ class Entry:
 
     @property
     def folder(self) -> bool:
-        """Whether it is a folder."""
         return stat.S_ISDIR(self.status.st_mode)
 
 

@@ -49,7 +49,6 @@ def now() -> str:
 
 
 def sha256_of(data: bytes) -> str:
-    """The SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -272,7 +271,6 @@ def read_run_json(run: Path) -> dict[str, Any]:
 
 
 def _end_of_last_line(handle: int, size: int) -> int:
-    """The offset after the last line end in the first `size` bytes."""
     step = 65536
     position = size
     while position > 0:

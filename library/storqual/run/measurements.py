@@ -44,16 +44,13 @@ class PointData:
     """The session under way of each arm."""
 
     def good(self, arm: str) -> list[Launch]:
-        """The launches of `arm` that ran as asked."""
         return [launch for launch in self.launches.get(arm, ()) if launch.status == "ok"]
 
     def every(self) -> Iterator[Launch]:
-        """The launches of all arms."""
         for launches in self.launches.values():
             yield from launches
 
     def add(self, sample: Sample, judged: Sequence[str], shown: Sequence[str], *, histograms: bool) -> None:
-        """One more sample, with the values of the metrics that are judged here and of those that are shown."""
         values = {name: METRICS[name].value(sample) for name in (*judged, *shown) if name in METRICS}
         short = any(isinstance(values[name], Unavailable) and _percentile(METRICS[name]) for name in judged)
         # what is suspect is no evidence, in a pool neither

@@ -68,7 +68,6 @@ class SampleCheck:
         self._pool: Workers | None = None
 
     def look(self, line: bytes, sample: Mapping[str, Any]) -> None:
-        """One more sample: its line, and the same parsed."""
         self.by_block[str(sample.get("block"))].append(sha256_of(line))
         told = self._place(sample)
         if told:
@@ -176,7 +175,6 @@ class _LastIdle:
         self._found: dict[str, int] = {}
 
     def __call__(self, idle: Sequence[Mapping[str, object]], tick_ns: int) -> dict[str, int]:
-        """What `idle_of` finds."""
         if (idle, tick_ns) != self._asked:
             self._found = idle_of(idle, tick_ns)
             self._asked = (idle, tick_ns)

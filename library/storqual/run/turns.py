@@ -50,11 +50,9 @@ class Turns:
         self.records: tuple[Record, ...] = tuple(record for _, _, record in self._made)
 
     def of_batch(self, name: str) -> tuple[PlannedTurn, ...]:
-        """The turns of a batch; none of one whose turns have samples."""
         return tuple(self._batch(name).values())
 
     def _batch(self, name: str) -> dict[str, PlannedTurn]:
-        """The turns of a batch that have records, by id; none of a batch whose turns have samples."""
         if name not in self._batches:
             self._batches[name] = {}
             try:
@@ -68,7 +66,6 @@ class Turns:
         return self._batches[name]
 
     def _read(self) -> Iterator[tuple[Event, PlannedTurn, Record]]:
-        """Each sound record with the event that made it count, and the turn that it is of."""
         planned, counted = {turn.id for turn in self.planned}, set[str]()
         for event in self._run.events:
             if event.kind != "turn_finished":
@@ -91,7 +88,6 @@ class Turns:
                 yield event, turn, record
 
     def _record(self, file: str, turn: PlannedTurn, event: Event) -> tuple[Record, list[str]]:
-        """A record, and all that is wrong with it."""
         if not (self._run.path / file).is_file():
             return {}, ["is missing"]
         data = read_bytes(self._run.path, file)
@@ -123,7 +119,6 @@ class Turns:
         return found
 
     def _of_kinds(self) -> Iterator[tuple[Kind, Sequence[PlannedTurn], Sequence[Record]]]:
-        """Each kind that was planned with its turns and records."""
         for kind in _kinds().values():
             planned = [turn for turn in self.planned if turn.kind == kind.name]
             if planned:
@@ -177,7 +172,6 @@ class Turns:
 
 @lru_cache(maxsize=8)
 def turns_of(run: Run) -> Turns:
-    """The turns of a run as it was opened."""
     return Turns(run)
 
 

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from storqual.bench.connection import ConnectionLostError
+from storqual.bench.follow import ConnectionLostError
 from storqual.run import Run, append_event, read_block, read_run
 from storqual.run.collect import finish_streamed
 from storqual.run.layout import TURNS
 from storqual.run.turns import keep_record
-from storqual.turns.live_program import LiveProgram
 from storqual.turns.live_trial import LiveTrial
-from storqual.turns.live_turn import BenchHere, TurnLostError
+from storqual.turns.live_turn import BenchHere, LiveProgram, TurnLostError
 from storqual.turns.packages import install_package
 from storqual.turns.paths import make_maps, paths_of
 from storqual.turns.settle import settle
@@ -104,7 +103,6 @@ def _trial(
 def _program(
     run: Run, batch: Mapping[str, Any], turn: Mapping[str, Any], bench: BenchHere
 ) -> tuple[dict[str, Any], bool, str]:
-    """The record of a run of a program, whether the bench was reset, and a sentence."""
     package = turn["request"]["package"]
     if package:
         version = install_package(bench.connection, package, bench.state_dir, virtual=bench.virtual is not None)

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.text import telling_line
-from storqual.bench.connection import ConnectionLostError
-from storqual.bench.follow import SILENCE_S
+from storqual.bench.follow import SILENCE_S, ConnectionLostError
 from storqual.kinds.images import logged_writes, read_log
-from storqual.kinds.observed import Observed
+from storqual.kinds.record import Observed
 from storqual.kinds.trial import WRITES, head_line
 from storqual.run.collect import keep_raw
 from storqual.run.layout import TURNS, now

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from storqual.bench.connection import Connection, ConnectionLostError
+from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.run import read_block
 from storqual.run.layout import BLOCKS
 from storqual.turns.acts import mend

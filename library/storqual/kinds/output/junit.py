@@ -27,7 +27,6 @@ class Element:
     text: str = ""
 
     def named(self, *names: str) -> Iterator[Element]:
-        """All elements of these names below this one, in order."""
         for part in self.parts:
             if part.name in names:
                 yield part
@@ -76,7 +75,6 @@ _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skip
 
 
 def cases_of(root: Element) -> Iterator[OneTest]:
-    """The test cases below an element."""
     for case in root.named("testcase"):
         outcome: Outcome = "passed"
         told = []
@@ -116,7 +114,6 @@ def unknown_elements(root: Element, known: Iterable[str]) -> Iterator[str]:
 
 
 def of_suites(root: Element, problem: str) -> Reading:
-    """What was read of suites of test cases."""
     unread = unknown_elements(root, (*_SUITES, "testcase", *_BESIDE))
     problems = [problem] if problem else [*suite_problems(root)]
     if not problem and not any(part.name in _SUITES for part in root.parts):

@@ -11,8 +11,8 @@ from storqual.inputs import load_suite
 from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.product import criteria_at
 from storqual.inputs.suite import Suite
-from storqual.judge.asked import adapter_of, kind_of
 from storqual.judge.outcome import required_roles
+from storqual.judge.question import adapter_of, kind_of
 from storqual.metrics import METRICS, Metric
 from storqual.report.criterion import place_name
 from storqual.report.documents.document import Document, Row, Section, Table, table_of

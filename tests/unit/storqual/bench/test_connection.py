@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.bench.connection import Connection, ConnectionLostError
-from storqual.bench.follow import stream
+from storqual.bench.follow import Connection, ConnectionLostError, stream
 
 if TYPE_CHECKING:
     from pathlib import Path

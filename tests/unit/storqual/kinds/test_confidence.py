@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.kinds.confidence import compare, lower_bound, more_often, told, upper_bound
+from storqual.kinds.trial_checks import compare, lower_bound, more_often, told, upper_bound
 
 
 def at_most(failures: int, trials: int, rate: float) -> float:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from storqual.kinds.images import Checked, Missing
-from storqual.kinds.observed import Observed
-from storqual.kinds.record import Verdict, judge, values_of
+from storqual.kinds.record import Observed, Verdict, judge, values_of
 from storqual_core.data import read_table
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.turns.integrity_load import OTHER_DATA

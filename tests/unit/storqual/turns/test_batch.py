@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.bench.connection import ConnectionLostError
+from storqual.bench.follow import ConnectionLostError
 from storqual.campaign import Provision, RunBatch
 from storqual.campaign.next_step import next_command
 from storqual.run import append_event, iter_events, read_run

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.kinds.observed import Observed
+from storqual.kinds.record import Observed
 from storqual.run import iter_events, read_run, write_json
 from storqual.run.turns import turns_of
 from storqual.trials.campaign import plan_campaign

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.bench.connection import ConnectionLostError
+from storqual.bench.follow import ConnectionLostError
 from storqual.campaign.pipeline import publish
 from storqual.kinds.kind import COUNTED
 from storqual.run import append_event, iter_events, read_run
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from storqual.bench.connection import Connection
+    from storqual.bench.follow import Connection
 
 pytestmark = pytest.mark.slow
 

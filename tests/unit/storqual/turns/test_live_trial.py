@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.bench.connection import ConnectionLostError
+from storqual.bench.follow import ConnectionLostError
 from storqual.run import read_run
 from storqual.trials.campaign import plan_campaign
 from storqual.turns import live_trial as live_trial_module

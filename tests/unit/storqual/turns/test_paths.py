@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.bench.connection import ConnectionLostError
+from storqual.bench.follow import ConnectionLostError
 from storqual.run import read_block, read_run
 from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual.turns import acts, paths

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.bench.connection import ConnectionLostError
+from storqual.bench.follow import ConnectionLostError
 from storqual.turns import acts, settle
 from storqual.virtual_bench.limits import Limit
 from storqual_core.turns.debug_rules import MEMORY as RULES_MEMORY
