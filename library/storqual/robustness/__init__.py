@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robustness without a bench: suites of trials, faults and their proof, the oracle, exact statistics."""
+"""Suites of trials and of external programs, and what is planned of them."""

@@ -8,12 +8,11 @@ trial by trial. Sessions of the arms alternate (A B, B A, A B …), so that no a
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from storqual.inputs.inventory import PSEUDO_DRIVER
-from storqual.inputs.shape import raise_all
 from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.kit.errors import BadInputError
@@ -69,30 +68,6 @@ class PlannedTrial:
     def to_json(self) -> dict[str, Any]:
         """The entry of `plan.trials` in run.json."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, line: object) -> PlannedTrial:
-        """Read one entry. Raises BadInputError with everything that is missing, too much or of another type."""
-        if not isinstance(line, dict):
-            raise BadInputError([f"found {line!r}, expected a planned trial"])
-        wanted = {field.name: str(field.type) for field in fields(cls)}
-        problems = [f"{name}: is missing" for name in wanted if name not in line]
-        problems += [f"{name}: found a key that no trial has" for name in line if name not in wanted]
-        problems += [
-            f"{name}: found {line[name]!r}, expected {_EXPECTED[kind][1]}"
-            for name, kind in wanted.items()
-            if name in line and type(line[name]) not in _EXPECTED[kind][0]
-        ]
-        raise_all(problems)
-        return cls(**line)
-
-
-_EXPECTED: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "str": ((str,), "text"),
-    "int": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-}
-"""What JSON gives for the fields of a planned trial, by their annotations; `true` is no number."""
 
 
 def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> list[Way]:

@@ -7,27 +7,23 @@ import random
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from storqual.base.resources import project_root
+from storqual.campaign.pipeline import publish
 from storqual.cli.plan import plan_command
-from storqual.cli.playbook.publish import publish
 from storqual.cli.qualify import qualify_command
+from storqual.kinds.trial_shown import repeat_command
 from storqual.report.documents import customer_summary, planned_tests, traceability, write_document
 from storqual.report.material import read_material
-from storqual.robustness.matrix import repeat_command
-from storqual.robustness.store import read_trials
 from storqual.run import append_event, read_run
 from storqual.run.collect import finish_streamed
 from storqual.trials.campaign import TrialRequest, plan_campaign
-from storqual_core.kit.errors import BadInputError, StorqualError
-from tests.support.turn_records import batch_of, keep_turn
-
-if TYPE_CHECKING:
-    from storqual.run import Run
+from storqual_core.kit.errors import BadInputError
+from tests.support.turn_records import batch_of, finish_by_hand, gate_in, keep_turn, record_by_hand, turns_planned
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 
@@ -47,50 +43,20 @@ REQUEST = TrialRequest(
 )
 
 
-def planned_by_hand(request: TrialRequest, folder: Path) -> Path:
-    """A campaign whose records are to be written by hand."""
-    return plan_campaign(request, folder)
-
-
-def record(run: Run, number: int, **fields: Any) -> dict[str, Any]:
-    planned = read_trials(run).planned[number]
-    return {
-        **planned.to_json(),
-        "bench": "vbench",
-        "outcome": "passed",
-        "reasons": [],
-        "violations": [],
-        "recovery_s": 1.0,
-        "timeline": [[1.0, "fault", "begin"]],
-        "disks": {},
-        "boot_id": "b",
-        **fields,
-    }
-
-
 def finished(tmp_path: Path, request: TrialRequest = REQUEST, **failures: dict[str, Any]) -> Path:
     """A campaign in which every trial was made; `failures` change records by the id's first word."""
-    path = planned_by_hand(request, tmp_path)
-    run = read_run(path)
-    for session, arm in read_trials(run).sessions:
-        told = {"bench": "vbench", "session": session, "arm": arm, "boot_id": "b", "kernel": "6.1"}
-        append_event(path, "session_started", told)
-    for number, planned in enumerate(read_trials(run).planned):
-        change = failures.get(f"{planned.fault}_{planned.arm}", {})
-        keep_turn(path, record(run, number, **change))
-    return path
+    return finish_by_hand(plan_campaign(replace(request, gate=gate_in(tmp_path)), tmp_path), **failures)
 
 
 def test_arms_of_which_no_driver_was_read_are_not_called_the_same_build(tmp_path: Path) -> None:
     def published(name: str, **builds: str | None) -> tuple[str, list[str]]:
-        path = planned_by_hand(REQUEST, tmp_path / name)
-        for session, arm in read_trials(read_run(path)).sessions:
-            drivers = {driver: {"srcversion": builds[arm]} for driver in ("mptsas", "virtio_scsi") if builds}
-            told = {"bench": "vbench", "session": session, "arm": arm, "boot_id": "b", "kernel": "6.1"}
+        path = plan_campaign(REQUEST, tmp_path / name)
+        for session in read_run(path).plan.sessions:
+            drivers = {driver: {"srcversion": builds[session.arm]} for driver in ("mptsas", "virtio_scsi") if builds}
+            told = {"bench": "vbench", "session": session.id, "arm": session.arm, "boot_id": "b", "kernel": "6.1"}
             append_event(path, "session_started", {**told, "provisioned": {"drivers": drivers, "settings": []}})
-        run = read_run(path)
-        for number in range(len(read_trials(run).planned)):
-            keep_turn(path, record(run, number))
+        for number in range(len(turns_planned(path))):
+            keep_turn(path, record_by_hand(path, number))
         done = publish(path)
         return done.report.read_text(encoding="utf-8"), list(done.verdict["warnings"])
 
@@ -185,40 +151,23 @@ def test_a_campaign_in_which_no_fault_was_proven_is_no_pass(tmp_path: Path) -> N
     assert (published.verdict["outcome"], published.verdict["exit_code"]) == ("ERROR", 2)
 
 
-def test_a_record_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:
-    path = finished(tmp_path)
-    file = next((path / "trials").glob("*.json"))
-    file.write_text(file.read_text(encoding="utf-8").replace("passed", "failed"), encoding="utf-8")
-    with pytest.raises(StorqualError, match="not the record"):
-        read_trials(read_run(path))
-
-
 def test_a_trial_that_was_cut_short_is_told_in_the_report(tmp_path: Path) -> None:
     path = finished(tmp_path)
-    first = read_trials(read_run(path)).planned[0].id
+    first = turns_planned(path)[0].id
     lost = {"lost": {"turn": first, "rebooted": False}}
     finish_streamed(path, batch_of(path, first), "lost", "no <answer>", lost)
     page = publish(path).report.read_text(encoding="utf-8")
     assert f"<li>{first}: no &lt;answer&gt;</li>" in page
 
 
-def test_the_checks_of_a_run_are_made_once_when_it_ends(tmp_path: Path) -> None:
-    path = finished(tmp_path)
-    assert not (path / "checks.jsonl").exists()
-    publish(path)
-    before = (path / "checks.jsonl").read_bytes()
-    publish(path)
-    assert (path / "checks.jsonl").read_bytes() == before
-
-
 def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -> None:
-    whole = read_trials(read_run(plan_campaign(REQUEST, tmp_path))).planned
-    wanted = whole[3]
+    wanted = turns_planned(plan_campaign(REQUEST, tmp_path))[3]
     path = plan_campaign(replace(REQUEST, trial=wanted.id, repeat=4), tmp_path)
-    files = read_trials(read_run(path))
-    assert files.until_failure
-    assert [one.id for one in files.planned] == [f"{wanted.id}.r{number}" for number in range(1, 5)]
-    assert {(one.seed, one.at_s, one.drive) for one in files.planned} == {(wanted.seed, wanted.at_s, wanted.drive)}
+    planned = turns_planned(path)
+    assert read_run(path).plan.fields["until_failure"]
+    assert [one.id for one in planned] == [f"{wanted.id}.r{number}" for number in range(1, 5)]
+    same = {(one.request["seed"], one.request["at_s"], one.drive) for one in planned}
+    assert same == {(wanted.request["seed"], wanted.request["at_s"], wanted.drive)}
 
 
 @pytest.mark.parametrize("profile", ["quick", "full", None, "no profiles"])
@@ -234,15 +183,20 @@ def test_the_command_of_the_report_makes_that_very_trial_again(tmp_path: Path, p
     suite.write_text(text, encoding="utf-8")
     asked = replace(REQUEST, candidate=str(drop), suite=str(suite), profile=profile, seed=None, limit="vbench")
     run = read_run(plan_campaign(asked, tmp_path / "runs"))
-    wanted = random.Random(1).choice(read_trials(run).planned)
-    words = shlex.split(repeat_command(run.document, f"{wanted.id}.r3", 2))
+    wanted = random.Random(1).choice(turns_planned(run))
+    words = shlex.split(
+        repeat_command(run.document, [turn.adapter for turn in turns_planned(run)], f"{wanted.id}.r3", 2)
+    )
     assert words[:2] == ["storqual", "qualify"]
     ended = CliRunner().invoke(plan_command, [*words[2:], "--runs", str(tmp_path / "again")])
     assert ended.exit_code == 0, ended.output
     (again,) = (tmp_path / "again").iterdir()
-    made = read_trials(read_run(again)).planned
+    made = turns_planned(again)
     assert [one.id for one in made] == [f"{wanted.id}.r1", f"{wanted.id}.r2"]
-    assert {replace(one, id="", pair="", session="") for one in made} == {replace(wanted, id="", pair="", session="")}
+    for one in made:
+        request = {**one.request, "pair": wanted.request["pair"]}
+        same = replace(one, run=wanted.run, id=wanted.id, session=wanted.session, request=request)
+        assert same == wanted
 
 
 def test_a_trial_or_an_adapter_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -308,10 +262,10 @@ def test_the_suite_in_the_documents_has_a_fault_a_load_and_an_expectation_in_twe
     suite = tmp_path / "removal.suite.yml"
     suite.write_text(text, encoding="utf-8")
     path = plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path)
-    files = read_trials(read_run(path))
-    assert {trial.fault for trial in files.planned} == {"drive_removal"}
-    assert len(files.planned) == 60 * len(REQUEST.adapters or ()) * 2
-    assert files.suite.trials[0].expect.recovery == 30
+    planned = turns_planned(path)
+    assert {trial.point for trial in planned} == {"drive_removal"}
+    assert len(planned) == 60 * len(REQUEST.adapters or ()) * 2
+    assert planned[0].request["expect"]["recovery"] == 30
 
 
 def test_a_dump_of_the_kernel_is_planned_when_the_drop_reserves_memory_for_it(tmp_path: Path) -> None:
@@ -319,5 +273,5 @@ def test_a_dump_of_the_kernel_is_planned_when_the_drop_reserves_memory_for_it(tm
         drop = tmp_path / f"{name}.yml"
         drop.write_text(f"name: {name}\n{cmdline}", encoding="utf-8")
         request = replace(REQUEST, candidate=str(drop), baseline="", profile="full")
-        planned = read_trials(read_run(plan_campaign(request, tmp_path / "runs"))).planned
-        assert any(trial.fault == "crash_dump" for trial in planned) is (name == "with")
+        planned = turns_planned(plan_campaign(request, tmp_path / "runs"))
+        assert any(trial.point == "crash_dump" for trial in planned) is (name == "with")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.inputs import read_inventory
 from storqual.run import iter_events, sha256_of, write_json
 from storqual.run.event_kinds import FINISHED
@@ -62,7 +62,7 @@ def rewritten(run: Path, folder: Path) -> Path:
     for line in (copy / "events.jsonl").read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["kind"] == "turn_finished":
-            path = copy / "trials" / f"{event['turn']}.json"
+            path = copy / "turns" / f"{event['turn']}.json"
             write_json(path, {**json.loads(path.read_bytes()), "outcome": "passed", "reasons": []})
             event |= {"outcome": "passed", "sha256": sha256_of(path.read_bytes())}
         event = dump_line({**event, "previous": previous})
@@ -96,7 +96,7 @@ def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_add
     run = with_witness(passed, kept)
     notify_witness(run, "vbench")
     first, second, *_ = (name for name, one in milestones_of(run).items() if one.word == "trial")
-    record_file = run / "trials" / f"{first}.json"
+    record_file = run / "turns" / f"{first}.json"
     whole = record_file.read_bytes()
     record_file.write_bytes(whole + b" ")
     assert [one.partition(":")[0] for one in check_witness(run, str(kept))] == [f"trial {first}"]
@@ -130,4 +130,4 @@ def test_the_report_counts_the_trials_that_were_told(passed: Path, kept: Path) -
     notify_witness(run, "vbench")
     count = len(milestones_of(run))
     page = publish(run).report.read_text(encoding="utf-8")
-    assert f"{count} of {count} batches, trials and programs had their digest recorded by" in page
+    assert f"{count} of {count} batches and turns had their digest recorded by" in page
