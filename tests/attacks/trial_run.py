@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.cli.playbook.publish import publish
+from storqual.plan import PlanRequest
 from storqual.robustness.derived import derive_trial, head_line, keep_lines, kept_lines
 from storqual.robustness.external_runs import FOLDER as PROGRAMS
 from storqual.robustness.external_runs import PlannedExternal, derive_program, read_external, run_line
@@ -17,19 +18,18 @@ from storqual.robustness.log_writes import FLUSH
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.store import FOLDER, TrialRunFiles, read_trials
 from storqual.run import Run, append_event, read_run
-from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual_core.data.faults import LOGGING_WAY
+from tests.support.trial_campaign import plan_campaign
 from tests.support.turn_records import keep_turn
 
 SUITE = """\
-kind: robustness
 name: kept
 loads:
   integrity: {region: 2MiB, workers: 4, sizes: [512], reads: 20%, write_through: 0%, flush_every: 1, time: 1s}
 trials:
   - {fault: device_reset, load: integrity, expect: {recovery: 60s, stall: 60s}}
   - {fault: power_cut, load: integrity, away: 3s, expect: {recovery: 60s, stall: 60s}}
-external:
+programs:
   conformance: {run: [a-test, "{sg}"], reads: tap}
 """
 INVENTORY = Path(__file__).resolve().parents[2] / "inventories" / "virtual"
@@ -46,18 +46,13 @@ def trial_run(folder: Path, *, damaged: bool = False) -> Path:
     folder.mkdir(parents=True)
     suite = folder / "kept.suite.yml"
     suite.write_text(SUITE, encoding="utf-8")
-    request = TrialRequest(
-        inventories=(str(INVENTORY),),
+    request = PlanRequest(
+        inventories=(INVENTORY,),
         candidate="stable",
         baseline="stable",
         suite=str(suite),
-        profile=None,
-        gate=None,
         adapters=("fusion", "vscsi"),
         seed=5,
-        limit=None,
-        trial=None,
-        repeat=20,
     )
     path = plan_campaign(request, folder)
     run = read_run(path)
@@ -71,7 +66,7 @@ def trial_run(folder: Path, *, damaged: bool = False) -> Path:
     for one in programs.planned:
         named = _kept(path / PROGRAMS, one.id, stream=list(_program(run.name, one)))
         lines = kept_lines(path / PROGRAMS, {"id": one.id, **named}, "stream")
-        program = programs.suite.external[one.program]
+        program = programs.suite.programs[one.program]
         keep_turn(path, {**derive_program(lines, one, program, run=run.name), **named}, "program")
     append_event(path, "restored", {"bench": "vbench"})
     publish(path)

@@ -17,9 +17,9 @@ from typing import Any
 from storqual.bench.program import build_program
 from storqual.inputs import read_inventory
 from storqual.inputs.shape import raise_all
+from storqual.inputs.trials import SECTOR, IntegrityLoad
 from storqual.plan.batches import claim
 from storqual.robustness.oracle import Oracle
-from storqual.robustness.suite import SECTOR, IntegrityLoad
 from storqual.turns.connection import Connection
 from storqual.virtual_bench.places import BenchPlaces
 from tests.support.batches import drive_batch

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs.trials import SECTOR, Expectation, IntegrityLoad
 from storqual.robustness.images import Checked, Logged, check_power_cuts
 from storqual.robustness.observed import Observed
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.record import judge, record_of
-from storqual.robustness.suite import SECTOR, Expectation, IntegrityLoad
 from storqual.run.files import read_bytes, read_packed_lines
 from storqual.run.layout import sha256_of
 from storqual_core.data.faults import FAULTS, LOGGING_WAY

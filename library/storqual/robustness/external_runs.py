@@ -8,16 +8,15 @@ bench told becomes a record by one function, when a program is run and whenever 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs import Suite, load_suite
+from storqual.inputs.trials import Program
 from storqual.robustness.derived import FOLDERS, kept_lines
-from storqual.robustness.external_suite import External
 from storqual.robustness.output.formats import read_output
-from storqual.robustness.plan import Seat
-from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, load_robustness
 from storqual.run import Run, sha256_of
 from storqual.run.files import parse_line, read_bytes
 from storqual_core.kit.errors import StorqualError
@@ -45,32 +44,6 @@ class PlannedExternal:
         return cls(**line)
 
 
-def plan_external(
-    suite: RobustnessSuite,
-    profile: RobustnessProfile,
-    seats: Sequence[Seat],
-    sessions: Sequence[tuple[str, str]],
-) -> tuple[PlannedExternal, ...]:
-    """Every run in the order in which they are made: sessions, then programs, adapters and repeats."""
-    chosen = seats[: profile.adapters] if profile.adapters else seats
-    planned = []
-    for name, program in suite.external.items():
-        if profile.external and name not in profile.external:
-            continue
-        for seat in chosen:
-            if (program.adapters and seat.alias not in program.adapters) or not seat.drives:
-                continue
-            for number in range(1, program.repeats * profile.repeats + 1):
-                for arm in dict.fromkeys(arm for _, arm in sessions):
-                    own = [session for session, of in sessions if of == arm]
-                    ident = f"{name}.{seat.alias}.{number}.{arm}"
-                    session = own[(number - 1) % len(own)]
-                    drive = seat.drives[0][0]
-                    planned.append(PlannedExternal(ident, session, arm, seat.alias, drive, name, number))
-    order = [session for session, _ in sessions]
-    return tuple(sorted(planned, key=lambda one: order.index(one.session)))
-
-
 FOLDER = FOLDERS["program"]
 
 
@@ -78,7 +51,7 @@ FOLDER = FOLDERS["program"]
 class ExternalFiles:
     """The foreign programs of a run: its suite, all that is planned, and the records of what was run, in order."""
 
-    suite: RobustnessSuite
+    suite: Suite
     planned: tuple[PlannedExternal, ...]
     sessions: tuple[tuple[str, str], ...]
     records: tuple[Mapping[str, Any], ...]
@@ -98,7 +71,7 @@ def read_external(run: Run) -> ExternalFiles:
                 raise StorqualError(f"{path}: is not the record that the run's events tell of; the run is damaged")
             records[ident] = parse_line(data, f"{FOLDER}/.json")
     return ExternalFiles(
-        suite=load_robustness(run.input_file("suite")),
+        suite=load_suite(run.input_file("suite")),
         planned=planned,
         sessions=tuple((session["id"], session["arm"]) for session in plan["sessions"]),
         records=tuple(records.values()),
@@ -162,7 +135,7 @@ def run_line(run: str, planned: PlannedExternal, *, bench: str, boot: str, start
 
 
 def derive_program(
-    lines: Iterable[Mapping[str, Any]], planned: PlannedExternal, program: External, *, run: str
+    lines: Iterable[Mapping[str, Any]], planned: PlannedExternal, program: Program, *, run: str
 ) -> dict[str, Any]:
     """The record of one run of a program, but for the names of its evidence.
 
@@ -210,7 +183,7 @@ def derive_program(
 
 
 def program_again(
-    folder: Path, record: Mapping[str, Any], planned: PlannedExternal, program: External, *, run: str
+    folder: Path, record: Mapping[str, Any], planned: PlannedExternal, program: Program, *, run: str
 ) -> dict[str, Any]:
     """The record that the kept stream of a program in `folder` gives. Raises what reading and deriving raise."""
     made = derive_program(kept_lines(folder, record, "stream"), planned, program, run=run)

@@ -88,7 +88,7 @@ def _records(run: Run, files: TrialRunFiles, programs: ExternalFiles) -> Iterato
             run.path / PROGRAMS,
             record,
             runs[record["id"]],
-            programs.suite.external[runs[record["id"]].program],
+            programs.suite.programs[runs[record["id"]].program],
             run=run.name,
         ),
     )

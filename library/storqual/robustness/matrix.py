@@ -68,11 +68,16 @@ def repeat_command(run: Mapping[str, Any], trial: str, times: int = 20) -> str:
     # files instead of names: a drop or a suite may have been given by its path
     for arm in (*run["arms"], "suite"):
         words += [f"--{arm}", str(run["inputs"][arm]["source"])]
-    words += ["--profile", str(suite["profile"]), "--adapters", ",".join(_tested(run)), "--limit", *run["benches"]]
+    bench, adapters = _tested(run, trial)
+    words += ["--profile", str(suite["profile"]), "--adapters", ",".join(adapters), "--limit", bench]
     words += ["--seed", str(run["plan"]["seed"]), "--trial", trial, "--repeat", str(times)]
     return shlex.join(words)
 
 
-def _tested(run: Mapping[str, Any]) -> Sequence[str]:
-    """The adapters of the plan, which are part of what its seed draws from."""
-    return sorted({str(trial["adapter"]) for trial in run["plan"]["trials"]})
+def _tested(run: Mapping[str, Any], trial: str) -> tuple[str, Sequence[str]]:
+    """The bench of a trial, and its adapters in the plan."""
+    plan = run["plan"]
+    benches = {session["id"]: str(session["bench"]) for session in plan["sessions"]}
+    by_trial = {_REPETITION.sub("", one["id"]): benches[one["session"]] for one in plan["trials"]}
+    bench = by_trial[trial]
+    return bench, sorted({str(one["adapter"]) for one in plan["trials"] if benches[one["session"]] == bench})

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from storqual.inputs.trials import Expectation
 from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
-from storqual.robustness.suite import Expectation
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Fault, Way
 from storqual_core.host.log_findings import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs import Suite, load_suite
 from storqual.inputs.shape import one_of, raise_all
 from storqual.robustness.derived import FOLDERS
 from storqual.robustness.plan import PlannedTrial
-from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import Run, iter_events, sha256_of, write_json
 from storqual.run.events import append_event_locked
 from storqual.run.files import parse_line, read_bytes
@@ -57,7 +57,7 @@ _RECORD: Mapping[str, tuple[Callable[[object], bool], str]] = {
 class TrialRunFiles:
     """A run of trials: its suite, all that is planned, and what was made of it, in order."""
 
-    suite: RobustnessSuite
+    suite: Suite
     planned: tuple[PlannedTrial, ...]
     sessions: tuple[tuple[str, str], ...]
     until_failure: bool
@@ -96,7 +96,7 @@ def read_trials(run: Run) -> TrialRunFiles:
         problems += [f"{path}: {problem}" for problem in wrong]
     raise_all(problems)
     return TrialRunFiles(
-        suite=load_robustness(run.input_file("suite")),
+        suite=load_suite(run.input_file("suite")),
         planned=planned,
         sessions=sessions,
         until_failure=bool(run.document["plan"].get("until_failure")),

@@ -116,7 +116,7 @@ def _program(
     """The record of a run of a program, whether the bench was reset, and a sentence."""
     files = read_external(run)
     planned = next(one for one in files.planned if one.id == turn["id"])
-    program = files.suite.external[planned.program]
+    program = files.suite.programs[planned.program]
     if program.package:
         virtual = bench.virtual is not None
         version = install_package(bench.connection, program.package, bench.state_dir, virtual=virtual)

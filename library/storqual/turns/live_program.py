@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs.trials import Program
 from storqual.robustness.derived import kept_lines
 from storqual.robustness.external_runs import PlannedExternal, Told, derive_program, run_line
-from storqual.robustness.external_suite import External
 from storqual.run.layout import now
 from storqual.turns.connection import ConnectionLostError
 from storqual.turns.live_turn import BenchHere, LiveTurn
@@ -37,7 +37,7 @@ class LiveProgram(LiveTurn):
         planned: PlannedExternal,
         folder: Path,
         *,
-        program: External,
+        program: Program,
         boot: str,
     ) -> None:
         self._seen = Told()

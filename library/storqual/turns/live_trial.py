@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.text import telling_line
+from storqual.inputs.trials import Expectation
 from storqual.robustness.derived import derive_trial, head_line, keep_lines, kept_lines
 from storqual.robustness.images import Logged, logged_writes
 from storqual.robustness.log_writes import read_log
 from storqual.robustness.observed import Observed
 from storqual.robustness.plan import PlannedTrial
-from storqual.robustness.suite import Expectation
 from storqual.run.layout import now
 from storqual.turns.acts import CONTROL_WAYS, Reach
 from storqual.turns.connection import SILENCE_S, ConnectionLostError

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from storqual.inputs.trials import Expectation
 from storqual.judge.outcome import required_roles
 from storqual.report.documents.document import Document, Row, Section, Table
 from storqual.report.figures import seconds
 from storqual.robustness.matrix import Cell, matrix_of
 from storqual.robustness.store import read_trials
-from storqual.robustness.suite import Expectation
 from storqual.run import Run
 from storqual_core.data.faults import FAULTS
 

@@ -156,7 +156,11 @@ def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
             "candidate": {"source": "new.yml"},
         },
         "benches": {"b1": {}},
-        "plan": {"seed": 7, "trials": [trial.to_json() for trial in planned(1)]},
+        "plan": {
+            "seed": 7,
+            "trials": [trial.to_json() for trial in planned(2)],
+            "sessions": [{"id": trial.session, "bench": "b1"} for trial in planned(2)],
+        },
     }
     told = repeat_command(run, "bus_reset.sym.1.1.candidate.r3")
     assert told == (

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from storqual.inputs.trials import SECTOR, IntegrityLoad
 from storqual.robustness.derived import held_to_load
 from storqual.robustness.follows import trial_findings
 from storqual.robustness.images import Logged
-from storqual.robustness.suite import SECTOR, IntegrityLoad
 from storqual.run import read_run
 from storqual_core.turns.integrity_load import FILL_SECTORS
 from tests.attacks.trial_run import trial_run
@@ -33,7 +33,8 @@ def test_nothing_speaks_against_a_run_as_it_was_made(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["trials/power_cut.fusion.2.1.candidate.json", "external/conformance.fusion.1.candidate.json"]
+    "name",
+    ["trials/power_cut.vbench.fusion.2.1.candidate.json", "external/conformance.vbench.fusion.1.candidate.json"],
 )
 def test_a_record_is_what_former_versions_made_of_the_same_stream(run: Path, name: str) -> None:
     """Whoever changes what is derived gives it another schema, or runs of today are told as changed."""

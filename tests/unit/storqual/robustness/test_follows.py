@@ -21,8 +21,8 @@ from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.signing import make_person, sign, write_keys
+from tests.support.trial_campaign import REQUEST, finished, plan_campaign, record
 from tests.support.turn_records import batch_of, keep_turn
-from tests.unit.storqual.trials.test_campaign import REQUEST, finished, planned_by_hand, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 
@@ -45,7 +45,7 @@ def run(_published: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def _planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return planned_by_hand(REQUEST, tmp_path_factory.mktemp("planned"))
+    return plan_campaign(REQUEST, tmp_path_factory.mktemp("planned"))
 
 
 @pytest.fixture

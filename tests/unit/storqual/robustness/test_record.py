@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from storqual.inputs.trials import Expectation
 from storqual.robustness.images import Checked, Missing
 from storqual.robustness.observed import Observed
 from storqual.robustness.record import Verdict, judge, record_of
-from storqual.robustness.suite import Expectation
 from storqual_core.data import read_table
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.turns.integrity_load import OTHER_DATA

@@ -18,10 +18,9 @@ from storqual.report.parts.trials import trials_of
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.store import _RECORD, has_trials, read_trials
 from storqual.run import append_event, read_run, sha256_of
-from storqual.trials.campaign import plan_campaign
 from storqual_core.kit.errors import BadInputError, StorqualError
+from tests.support.trial_campaign import REQUEST, plan_campaign, record
 from tests.support.turn_records import keep_turn
-from tests.unit.storqual.trials.test_campaign import REQUEST, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,12 +11,11 @@ from storqual.campaign import Provision, RunBatch
 from storqual.campaign.next_step import next_command
 from storqual.robustness.store import read_trials
 from storqual.run import append_event, iter_events, read_run
-from storqual.trials.campaign import plan_campaign
 from storqual.turns import batch
 from storqual.turns.connection import ConnectionLostError
 from storqual.turns.live_turn import BenchHere, TurnLostError
+from tests.support.trial_campaign import REQUEST, plan_campaign, record
 from tests.support.turn_records import Faked, drive
-from tests.unit.storqual.trials.test_campaign import REQUEST, record
 
 if TYPE_CHECKING:
     from pathlib import Path
