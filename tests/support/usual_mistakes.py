@@ -23,6 +23,7 @@ profiles:
 """
 LOCAL = ["-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate", "--suite", "mine.suite.yml"]
 VIRTUAL = ["-i", "inventories/virtual", "--baseline", "stable", "--candidate", "new", "--suite", "mine.suite.yml"]
+STABLE_ALONE = ["-i", "inventories/virtual", "--candidate", "stable", "--suite", "mine.suite.yml"]
 HOSTS = "inventories/virtual/hosts.yml"
 STABLE = "inventories/virtual/drops/stable.yml"
 NEW = "inventories/virtual/drops/new.yml"
@@ -284,7 +285,7 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "suite with a kind": file("mine.suite.yml", f"kind: robustness\n{TRIALS}", LOCAL),
     "trials on files": file("mine.suite.yml", TRIALS, LOCAL),
     "adapter of a trial that no bench has": file(
-        "mine.suite.yml", TRIALS.replace("load: mine", "load: mine, adapters: vscs"), VIRTUAL
+        "mine.suite.yml", TRIALS.replace("load: mine", "load: mine, adapters: vscs"), STABLE_ALONE
     ),
     "criteria without workloads": file("mine.suite.yml", f"{TRIALS}criteria: [{{metric: iops}}]\n", LOCAL),
     "profile of trials with launches": file("mine.suite.yml", f"{TRIALS}profiles: {{quick: {{pairs: 3}}}}\n", LOCAL),
@@ -307,10 +308,6 @@ OTHERS: dict[str, list[str]] = {
     "signature without a key": ["signoff", "inventories"],
     "signature with a key that is not there": ["signoff", "inventories", "--key", "gone", "--role", "lead"],
     "resumption of a folder that is no run": ["qualify", "--resume", "inventories"],
-    "options of measured points for a suite of trials": [
-        *("plan", "-i", "inventories/virtual", "--candidate", "stable", "--suite", "robustness", "--dry-run"),
-        *("--budget", "2h", "--consent", "0010", "--point", "reads"),
-    ],
     "unknown command": ["qualfy"],
     "suite with a name that cannot be used": ["new", "suite", "My Suite"],
     "day as a word": ["judge", "inventories", "--as-of", "tomorrow"],
