@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from storqual.checks.pytest_collect import pytest_collect_file, pytest_html_report_title, pytest_html_results_summary
 from storqual.checks.pytest_fixtures import (
     baseline,
     bench,
@@ -22,7 +21,13 @@ from storqual.checks.pytest_fixtures import (
     pytest_generate_tests,
     run,
 )
-from storqual.checks.pytest_run import publish_log, run_checks
+from storqual.checks.pytest_run import (
+    publish_log,
+    pytest_collect_file,
+    pytest_html_report_title,
+    pytest_html_results_summary,
+    run_checks,
+)
 
 __all__ = [
     "baseline",

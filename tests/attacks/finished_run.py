@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.cli.playbook.record import record
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, drive, plan

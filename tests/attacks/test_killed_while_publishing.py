@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from storqual import pytest_plugin, robot_library
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.cli.playbook.record import record
 from storqual.judge.verdict import judge_run
 from storqual.run import append_check, read_run, write_bytes
-from storqual.run.evidence import evidence_findings
-from storqual.run.published import published_findings
+from storqual.run.evidence import evidence_findings, published_findings
 from tests.attacks.finished_run import GATE, SUITE, copy_of
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, drive, plan

@@ -168,7 +168,7 @@ def faults(
 
 def all_places(runs: dict[str, Path], *kinds: str) -> list[Place]:
     """The places of these runs; of trials only those that measured runs have not."""
-    trials = ("trials/", "external/")
+    trials = ("turns/",)
     return [
         place
         for kind in kinds

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from storqual import pytest_plugin
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.cli.playbook.record import record
 from storqual.cli.report import report_command
 from storqual.cli.signoff import note_command
@@ -25,7 +25,7 @@ from storqual.history.index import history_of
 from storqual.judge.verdict import judge_run
 from storqual.run import is_signed, write_bytes
 from storqual.run.closing import close_run
-from storqual.run.published import PUBLISHED, record_published
+from storqual.run.evidence import PUBLISHED, record_published
 from storqual.signoff.verify import verify_run
 from tests.attacks.racing import Work, beside, calls_of, disturbed, exchange
 from tests.support.make_run import make_run

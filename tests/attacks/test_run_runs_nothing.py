@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from storqual.base.resources import project_root
+from storqual.campaign.pipeline import publish
 from storqual.checks.own import allow_checks
 from storqual.cli import _COMMANDS
-from storqual.cli.playbook.publish import publish
 from storqual.run import read_run, sha256_of
 from tests.support.make_run import make_run
 from tests.support.planted_run import plant

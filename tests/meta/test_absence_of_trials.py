@@ -9,12 +9,11 @@ import pytest
 
 from storqual.judge.entry import Entry
 from storqual.judge.outcome import run_outcome
-from storqual.robustness.criteria import checks_of
-from storqual.robustness.external_results import external_checks
-from storqual.robustness.external_runs import PlannedExternal
-from storqual.run.records import TRIALS
-from tests.unit.storqual.robustness.test_criteria import ARMS, made, planned
-from tests.unit.storqual.robustness.test_external_results import record
+from storqual.kinds.kind import COUNTED
+from storqual.kinds.program import program_checks
+from storqual.kinds.trial_checks import trial_checks
+from tests.unit.storqual.kinds.test_program import record, turn_of
+from tests.unit.storqual.kinds.test_trial_checks import ARMS, made, planned
 
 
 def trials_of(**outcomes: list[str]) -> list[dict[str, Any]]:
@@ -33,17 +32,17 @@ def trials_of(**outcomes: list[str]) -> list[dict[str, Any]]:
     ids=["none", "void", "none of the candidate proven", "half of them"],
 )
 def test_no_fault_passes_without_its_trials(records: list[dict[str, Any]]) -> None:
-    checks = list(checks_of(planned(2), records, bench="b", until_failure=False))
+    checks = list(trial_checks(planned(2), records, {"plan": {}}))
     assert checks
     assert {check["outcome"] for check in checks} <= {"ERROR", "INCONCLUSIVE"}
 
 
-EXTERNAL = [PlannedExternal(f"scsi.fusion.1.{arm}", "s01", arm, "fusion", "d", "scsi", 1) for arm in ARMS]
+PROGRAMS = [turn_of(arm) for arm in ARMS]
 
 
 def runs_of(*tests: list[list[str]], **fields: Any) -> list[dict[str, Any]]:
     """Records of the two runs of a program, the baseline's first."""
-    return [record(one, listed, **fields) for one, listed in zip(EXTERNAL, tests, strict=False)]
+    return [record(one, listed, **fields) for one, listed in zip(PROGRAMS, tests, strict=False)]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def runs_of(*tests: list[list[str]], **fields: Any) -> list[dict[str, Any]]:
     ids=["none", "baseline alone", "nothing told", "nothing understood", "contradicts itself", "void"],
 )
 def test_no_program_of_others_passes_without_results(records: list[dict[str, Any]]) -> None:
-    checks = {check["id"]: check["outcome"] for check in external_checks(EXTERNAL, records, bench="b")}
+    checks = {check["id"]: check["outcome"] for check in program_checks(PROGRAMS, records, {})}
     assert checks["external.scsi"] in ("ERROR", "INCONCLUSIVE")
     assert any(entry in ("ERROR", "INCONCLUSIVE") for entry in checks.values())
 
@@ -67,7 +66,7 @@ def test_no_program_of_others_passes_without_results(records: list[dict[str, Any
 @pytest.mark.parametrize("outcomes", [[], ["SKIPPED"], ["INCONCLUSIVE"], ["PASS", "INCONCLUSIVE"], ["PASS", "ERROR"]])
 def test_no_gate_of_trials_passes_on_nothing(outcomes: list[str]) -> None:
     place: dict[str, Any] = {"id": "trials.x", "bench": "b", "adapter": "a", "point": None, "against": "check"}
-    criteria = [Entry(**place, required=True, source=TRIALS, outcome=one, reason="") for one in outcomes]
-    informative = [Entry(**place, required=False, source=TRIALS, outcome="PASS", reason="")]
+    criteria = [Entry(**place, required=True, source=COUNTED, outcome=one, reason="") for one in outcomes]
+    informative = [Entry(**place, required=False, source=COUNTED, outcome="PASS", reason="")]
     for listed in (criteria, [*criteria, *informative]):
         assert run_outcome(listed, [], holes=0, marginal_passes=True)[0] in ("ERROR", "INCONCLUSIVE")

@@ -129,8 +129,18 @@ def test_imports_point_downwards(copied: Path) -> None:
             "from storqual.base import text",
             "the bench's code knows nothing of the control node",
         ),
+        (
+            "storqual/judge/verdict.py",
+            "from storqual.kinds.trial import TRIAL",
+            "what comes after the bench knows records and values, and no kind of turn",
+        ),
+        (
+            "storqual/report/build.py",
+            "from storqual.kinds.oracle import Oracle",
+            "what comes after the bench knows records and values, and no kind of turn",
+        ),
     ],
-    ids=["core", "control node", "circle", "from the bench"],
+    ids=["core", "control node", "circle", "from the bench", "a kind in the judge", "a plan in the report"],
 )
 def test_an_import_on_purpose_that_points_upwards_is_refused(file: str, line: str, broken: str, copied: Path) -> None:
     path = copied / "library" / file

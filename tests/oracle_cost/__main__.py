@@ -14,13 +14,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from storqual.bench.follow import Connection, stream
 from storqual.bench.program import build_program
 from storqual.inputs import read_inventory
 from storqual.inputs.shape import raise_all
 from storqual.inputs.trials import SECTOR, IntegrityLoad
+from storqual.kinds.oracle import Oracle
 from storqual.plan.batches import claim
-from storqual.robustness.oracle import Oracle
-from storqual.turns.connection import Connection
 from storqual.virtual_bench.places import BenchPlaces
 from tests.support.batches import drive_batch
 
@@ -78,7 +78,7 @@ def _turns(
     words = f"python3 -I -S -c '{start}' {base}.py {base}.json {base}.jsonl {pairs} {seconds:g}"
     connection.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
     found, oracle = list[dict[str, Any]](), Oracle()
-    for line in connection.lines(f"{base}.jsonl", limit_s=pairs * 2 * (seconds + 60)):
+    for line in stream(connection, f"{base}.jsonl", limit_s=pairs * 2 * (seconds + 60)):
         if line is None:
             continue
         if line["kind"] == "io":

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
 from storqual.plan import PlanRequest
-from storqual.robustness.criteria import checks_of
-from storqual.robustness.store import read_trials
 from storqual.run import read_run
-from storqual.turns.connection import Connection
+from storqual.run.turns import turns_of
 from storqual.turns.live_turn import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
@@ -108,15 +107,12 @@ def qualify_planted(
     )
     path = plan_campaign(request, folder / "runs")
     began = time.monotonic()
-    files = read_trials(read_run(path))
-    for session, arm in files.sessions:
-        planted = defect if arm == "candidate" else "none"
-        _make_session(bench, path, session, f"adapters={PCI[adapter]} defect={planted} {parameters}")
-    files = read_trials(read_run(path))
-    checks = {
-        check["id"]: check for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False)
-    }
-    arms = {arm: [record for record in files.records if record["arm"] == arm] for arm in ("baseline", "candidate")}
+    for session in read_run(path).plan.sessions:
+        planted = defect if session.arm == "candidate" else "none"
+        _make_session(bench, path, session.id, f"adapters={PCI[adapter]} defect={planted} {parameters}")
+    turns = turns_of(read_run(path))
+    checks = {check.id: check.fields for check in turns.checks()}
+    arms = {arm: [record for record in turns.records if record["arm"] == arm] for arm in ("baseline", "candidate")}
     return Found(checks, arms, time.monotonic() - began, path)
 
 

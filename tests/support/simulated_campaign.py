@@ -20,6 +20,7 @@ from storqual.run import append_event, collect, read_block
 from storqual.run.closing import close_run
 from tests.support.make_lab import make_lab
 from tests.support.simulated_launch import spooled_launch
+from tests.support.streamed_turns import run_streamed
 from tests.support.synthetic_sample import primitives
 
 Measure = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
@@ -125,7 +126,7 @@ def steady(_chance: float) -> bool:
     return False
 
 
-def drive(
+def drive(  # noqa: PLR0912 - each thing that may go wrong is a branch
     path: Path,
     bench: Bench,
     happens: Callable[[float], bool] = steady,
@@ -156,6 +157,8 @@ def drive(
         if not step.resume:
             append_event(path, "block_started", {"bench": "b1", "session": step.session, "block": step.batch})
             perhaps_killed()
+        if run_streamed(path, step.batch):
+            continue
         lost = None
         if step.batch not in bench.spools:
             if bench.boot_id != step.boot_id:

@@ -15,8 +15,9 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from storqual.turns import connection, live_trial
-from storqual.turns.connection import Connection, ConnectionLostError
+from storqual.bench import follow
+from storqual.bench.follow import Connection, ConnectionLostError
+from storqual.turns import live_trial
 from storqual.turns.live_turn import BenchHere
 from storqual_core.turns import spool
 from tests.support.turn_records import drive
@@ -108,7 +109,7 @@ def campaign(run: Path, folder: Path) -> None:
     """Run all that is left of a run, and resume where the bench did not answer, as `storqual qualify` does."""
     vars(spool).update(STREAMS=folder / "memory")
     vars(live_trial).update(_LOOKS_OF_SILENCE=3)
-    vars(connection).update(SILENCE_S=0.1, _AGAIN_S=0.1)
+    vars(follow).update(SILENCE_S=0.1, _AGAIN_S=0.1)
     command = _COMMAND.format(folder=folder)
     bench = Connection("bench", lambda text: ["sh", "-c", command, text], ["true"])
     here = BenchHere("vbench", bench, sys.executable, str(folder), str(folder / "core.py"), None)

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from storqual.base.resources import project_root
 from storqual.plan import PlanRequest
 from storqual.plan.make import plan_run
-from storqual.robustness.store import read_trials
-from storqual.run import append_event, read_run
-from tests.support.turn_records import keep_turn
+from tests.support.turn_records import finish_by_hand, gate_in
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from storqual.run import Run
 
 INVENTORY = project_root() / "inventories" / "virtual"
 REQUEST = PlanRequest(
@@ -36,31 +33,6 @@ def plan_campaign(request: PlanRequest, folder: Path) -> Path:
     return path
 
 
-def record(run: Run, number: int, **fields: Any) -> dict[str, Any]:
-    """The record of a planned trial that passed; `fields` change it."""
-    planned = read_trials(run).planned[number]
-    return {
-        **planned.to_json(),
-        "bench": "vbench",
-        "outcome": "passed",
-        "reasons": [],
-        "violations": [],
-        "recovery_s": 1.0,
-        "timeline": [[1.0, "fault", "begin"]],
-        "disks": {},
-        "boot_id": "b",
-        **fields,
-    }
-
-
 def finished(folder: Path, request: PlanRequest = REQUEST, **failures: dict[str, Any]) -> Path:
     """A campaign in which every trial was made; `failures` change records by the id's first word and the arm."""
-    path = plan_campaign(request, folder)
-    run = read_run(path)
-    for session, arm in read_trials(run).sessions:
-        told = {"bench": "vbench", "session": session, "arm": arm, "boot_id": "b", "kernel": "6.1"}
-        append_event(path, "session_started", told)
-    for number, planned in enumerate(read_trials(run).planned):
-        change = failures.get(f"{planned.fault}_{planned.arm}", {})
-        keep_turn(path, record(run, number, **change))
-    return path
+    return finish_by_hand(plan_campaign(replace(request, gate=gate_in(folder)), folder), **failures)

@@ -59,7 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def record(run: Path, program: str, arm: str) -> dict[str, Any]:
-    return dict(json.loads((run / "external" / f"{program}.vscsi.1.{arm}.json").read_text(encoding="utf-8")))
+    return dict(json.loads((run / "turns" / f"{program}.vscsi.1.{arm}.json").read_text(encoding="utf-8")))
 
 
 def told_by(found: dict[str, Any]) -> list[list[str]]:

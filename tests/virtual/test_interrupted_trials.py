@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.robustness.observed import Observed
-from storqual.robustness.store import FOLDER, read_trials
+from storqual.kinds.record import Observed
 from storqual.run import iter_events, read_run
+from storqual.run.turns import turns_of
 from storqual.virtual_bench.limits import declared_limits, read_limits
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state, reset
@@ -105,14 +105,14 @@ def test_every_trial_counts_once_and_the_lists_of_the_oracle_are_whole(tmp_path:
     chance = random.Random(int(os.environ.get("STORQUAL_LIVE_SEED", "1")))
     run = interrupted(tmp_path, chance.sample(TROUBLES, len(TROUBLES)), chance)
     output = (tmp_path / "output.log").read_text(encoding="utf-8", errors="replace")
-    files = read_trials(read_run(run))
+    files = turns_of(read_run(run))
     finished = Counter(event.text("turn") for event in iter_events(run) if event.kind == "turn_finished")
     assert finished == {trial.id: 1 for trial in files.planned}, output[-3000:]
     assert len(files.records) == len(files.planned)
     for record in files.records:
         assert record["outcome"] == "passed", (record["id"], record["reasons"])
         seen = Observed()
-        for line in gzip.decompress((run / FOLDER / record["stream"]).read_bytes()).splitlines():
+        for line in gzip.decompress((run / record["raw"][0]["path"]).read_bytes()).splitlines():
             seen.take(json.loads(line))
         assert (seen.untold, len(seen.oracle.writes)) == (0, record["writes"])
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))

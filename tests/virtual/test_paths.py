@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.robustness.store import read_trials
 from storqual.run import read_run
+from storqual.run.turns import turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
 
 def test_a_lost_path_costs_no_io_and_is_used_again(campaign: tuple[int, str, Path]) -> None:
     code, output, run = campaign
-    files = read_trials(read_run(run))
+    files = turns_of(read_run(run))
     assert len(files.records) == len(files.planned) == 8, output[-3000:]
     for record in files.records:
         assert (record["outcome"], record["errors"]) == ("passed", 0), (record["id"], record["reasons"])
@@ -95,7 +95,7 @@ def test_nothing_of_multipath_is_left_on_the_bench_and_the_drive_is_refused_to_a
     campaign: tuple[int, str, Path], tmp_path: Path
 ) -> None:
     _, output, run = campaign
-    assert read_trials(read_run(run)).records, output[-3000:]
+    assert turns_of(read_run(run)).records, output[-3000:]
     left = subprocess.run(
         ["ssh", "-F", STATE / "ssh_config", "vpaths", LEFT],
         stdin=subprocess.DEVNULL,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.robustness.store import read_trials
 from storqual.run import read_run
+from storqual.run.turns import turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def told(record: dict[str, Any], what: str) -> list[str]:
 
 def test_every_step_of_the_recovery_fails_as_it_is_told_and_no_data_is_lost(tmp_path: Path) -> None:
     code, said, path = qualify(tmp_path, "--candidate", "backport", "--suite", "recovery", "--seed", 1)
-    files = read_trials(read_run(path))
+    files = turns_of(read_run(path))
     assert {record["fault"] for record in files.records} == {*LOGGED}, said[-3000:]
     for record in files.records:
         fault = record["fault"]
@@ -127,7 +127,7 @@ def test_a_kernel_without_rules_leaves_every_trial_void_and_passes_none(tmp_path
         encoding="utf-8",
     )
     code, said, path = qualify(tmp_path, "--candidate", "stable", "--suite", suite)
-    records = read_trials(read_run(path)).records
+    records = turns_of(read_run(path)).records
     assert [record["outcome"] for record in records] == ["void", "void"], said[-3000:]
     assert all("error is not there" in record["reasons"][0] for record in records)
     assert code == 2
@@ -143,7 +143,7 @@ def test_an_expectation_that_is_wrong_on_purpose_fails(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     code, said, path = qualify(tmp_path, "--candidate", "backport", "--suite", suite)
-    reasons = {record["fault"]: record["reasons"] for record in read_trials(read_run(path)).records}
+    reasons = {record["fault"]: record["reasons"] for record in turns_of(read_run(path)).records}
     assert [one for one in reasons["read_error"] if "I/Os failed, none may" in one], said[-3000:]
     assert [one for one in reasons["failed_abort"] if "slow recovery" in one]
     assert code == 1

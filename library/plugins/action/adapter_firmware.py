@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from storqual.bench.flash_action import FlashAction
+from storqual.bench.slices import FlashAction
 
 
 class ActionModule(FlashAction):

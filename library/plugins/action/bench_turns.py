@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from storqual.bench.follow import Collector, Progress, UnreachableError, describ
 from storqual.bench.live_line import progress_line
 from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
-from storqual.campaign.next_step import next_command
+from storqual.campaign.pipeline import next_step, turns
 from storqual.run import read_block
 from storqual.witness import notify_witness
 from storqual_core.kit.errors import StorqualError
@@ -62,9 +63,13 @@ class ActionModule(ActionBase):
         result["blocks"] = []
         while batch is not None:
             result["blocks"].append(batch)
-            streamed = read_block(run, batch)["spool"] == "streamed"
             result.update(
-                self._run_streamed(run, bench, batch) if streamed else self._measure(run, bench, batch, disturb)
+                turns(
+                    run,
+                    batch,
+                    durable=partial(self._measure, run, bench, batch, disturb),
+                    streamed=partial(self._run_streamed, run, bench, batch),
+                )
             )
             for wrong in notify_witness(run, bench):
                 display.warning(f"{bench}: {wrong}")
@@ -152,7 +157,7 @@ class ActionModule(ActionBase):
 
     def _lasting(self) -> Any:
         """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
-        from storqual.turns.connection import Connection  # noqa: PLC0415 - as above
+        from storqual.bench.follow import Connection  # noqa: PLC0415 - as above
 
         ssh, become = self._connection, self._connection.become
         if ssh.transport == "local":
@@ -177,7 +182,7 @@ class ActionModule(ActionBase):
         """The batch that this session goes on with; None when the campaign wants something else, or cannot say."""
         try:
             rc, boot_id, _ = self._shell("cat /proc/sys/kernel/random/boot_id")
-            step = next_command(run, bench, boot_id=boot_id.strip()) if rc == 0 else None
+            step = next_step(run, bench, boot_id=boot_id.strip()) if rc == 0 else None
         except StorqualError:
             # the task that asks what is next meets the same trouble, and tells it
             return None

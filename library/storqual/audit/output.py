@@ -15,7 +15,6 @@ from rich.text import Text
 
 from storqual.audit import Claim, Status, audit
 from storqual.base.text import terminal_text
-from storqual.robustness.follows import trial_findings
 from storqual.run import read_run
 from storqual.run.evidence import evidence_findings, rules_of
 from storqual.run.files import read_object
@@ -37,7 +36,7 @@ def audit_files(files: Sequence[Path]) -> list[Claim]:
 def _evidence(folder: Path) -> Iterator[Claim]:
     """Whether the samples of a run follow from its raw files, and all of it is as it was planned and collected."""
     run = read_run(folder)
-    found = [*evidence_findings(run), *trial_findings(run)]
+    found = evidence_findings(run)
     outcome = read_object(folder, "verdict.json").get("outcome")
     # a verdict that says so itself is contradicted by nothing
     wrong = Status.NOT_CHECKABLE if outcome == "ERROR" else Status.INCONSISTENT

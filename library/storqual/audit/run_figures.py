@@ -14,7 +14,7 @@ from typing import Any
 
 from storqual.inputs.expression import Reference, parse_expression
 from storqual.inputs.published import Assertion, Figure, Printed
-from storqual.judge.answers import confirming_sessions
+from storqual.judge.question import confirming_sessions
 from storqual.metrics import METRICS, Value
 from storqual.run import Sample, read_launches, read_run, read_samples
 from storqual.run.files import read_text

@@ -142,3 +142,9 @@ OUTCOME_COLOURS = {
     "ERROR": "bold magenta",
     "SKIPPED": "dim",
 }
+
+
+def plural(number: int, word: str) -> str:
+    """`1 pair`, `3 pairs`, `2 launches`."""
+    several = "es" if word.endswith("ch") else "s"
+    return f"{number} {word}{'' if number == 1 else several}"

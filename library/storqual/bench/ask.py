@@ -79,5 +79,4 @@ def none_of_them(sentence: str, silent: Mapping[str, str], otherwise: str) -> st
 def ask_benches(
     playbook: str, inventories: Sequence[str], *, limit: str | None = None, variables: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The answers by bench of those that answer; see `ask_every_bench`."""
     return dict(ask_every_bench(playbook, inventories, limit=limit, variables=variables).found)

@@ -95,7 +95,6 @@ def _adapter(
 
 
 def _unnamed(drive: Mapping[str, Any], named: set[tuple[str, ...]]) -> str:
-    """Why an inventory cannot name this drive; `` when it can, and then its names are taken."""
     what = _plain(drive["name"])
     if not drive["wwn"] and not drive["serial"]:
         return f"{what} reports neither WWN nor serial number, so it cannot be claimed:"

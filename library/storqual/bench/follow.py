@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follow one batch that a bench runs by itself: start it, fetch what it finished, tell how far it is.
+"""Follow what a bench runs by itself, by the lines that it writes: the one follower, with two modes.
 
-The bench is reached by short shell commands only. A slow bench (an emulated one above all) must not spend its
-processor on answering questions while it measures, and a Python start-up a second would be just that.
+A durable batch is polled by short shell commands. A slow bench (an emulated one above all) must not spend its
+processor on answering questions while it measures, and a Python start-up a second would be just that. What streamed
+turns tell is fetched as it happens, because a power cut may take the bench's disk.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
+import select
 import shlex
+import subprocess
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.run import append_event, collect, iter_events, read_block
 from storqual.run.effort import TimeLeft
@@ -22,6 +28,67 @@ from storqual_core.kit.errors import StorqualError
 
 _MARK = "--storqual--"
 _REFUSED = 4
+
+
+class Tail:
+    """A file of lines that grows on a bench, from where it was read before: a lost connection loses none of them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = shlex.quote(path)
+        self._offset = 0
+        self._rest = b""
+
+    def command(self, *, follow: bool = False) -> str:
+        """What prints the rest of the file, and with `follow` what is added to it."""
+        return f"tail -c +{self._offset + 1}{' -f' if follow else ''} {self._path}"
+
+    def take(self, data: bytes) -> list[bytes]:
+        """The lines that are whole now, with their ends."""
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return [line + b"\n" for line in lines]
+
+
+SILENCE_S = 0.5
+"""After so long without a line a stream says that it is silent."""
+_AGAIN_S = 1.0
+
+
+def stream(connection: Connection, path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+    """The JSON lines of a growing file as they come, None in every half second of silence.
+
+    A connection that is lost is made again, and goes on behind the last byte. Ends with a line of kind `end`, with
+    `limit_s` seconds, or when the caller stops asking.
+    """
+    tail, end = Tail(path), time.monotonic() + limit_s
+    while time.monotonic() < end:
+        with connection.lasting(tail.command(follow=True)) as process:
+            for data in _output(process, connection.greeting.encode(), end):
+                lines = [json.loads(line) for line in tail.take(data)] if data else [None]
+                for line in lines:
+                    yield line
+                    if line is not None and line.get("kind") == "end":
+                        return
+        yield None
+        time.sleep(_AGAIN_S)
+
+
+def _output(process: subprocess.Popen[bytes], greeting: bytes, end: float) -> Iterator[bytes]:
+    """What a process prints behind its greeting, nothing in every half second of silence; ends when it does."""
+    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+    begin, greets = b"", bool(greeting)
+    while time.monotonic() < end:
+        ready, _, _ = select.select([process.stdout], [], [], SILENCE_S)
+        data: bytes = process.stdout.read1(1 << 16) if ready else b""  # type: ignore[attr-defined]
+        if ready and not data:
+            return
+        if greets and data:
+            begin += data
+            first, newline, rest = begin.partition(b"\n")
+            if not newline:
+                continue
+            data, greets = rest if first.strip() == greeting else begin, False
+        yield data
 
 
 class UnreachableError(StorqualError):
@@ -105,11 +172,11 @@ def follow(
     """
     started = False
     why = "the bench program ended without finishing its batch"
-    offset = samples = 0
-    rest = ""
+    samples = 0
+    tail = Tail(paths.spool)
     silent_since: float | None = None
     command = " ".join(shlex.quote(word) for word in (paths.python, paths.program, "start", paths.batch_file))
-    spool, progress, lock = (shlex.quote(path) for path in (paths.spool, paths.progress, paths.lock))
+    progress, lock = shlex.quote(paths.progress), shlex.quote(paths.lock)
     while True:
         try:
             if not started:
@@ -124,7 +191,7 @@ def follow(
             # the bench waits for the end itself: nobody sleeps while a batch is over, and no processor time is spent
             rc, out, err = shell(
                 f"flock -w {poll_s:g} {lock} true && echo free || echo held; cat {progress} 2>/dev/null; "
-                f"echo {_MARK}; tail -c +{offset + 1} {spool} 2>/dev/null"
+                f"echo {_MARK}; {tail.command()} 2>/dev/null"
             )
             silent_since = None
         except UnreachableError as problem:
@@ -134,28 +201,18 @@ def follow(
             show(None, f"bench does not answer ({problem}); it finishes the batch on its own, trying again")
             wait(poll_s)
             continue
-        head, _, tail = out.partition(_MARK + "\n")
+        head, _, added = out.partition(_MARK + "\n")
         held, _, answer = head.partition("\n")
-        offset += len(tail.encode())
-        lines, newline, rest_now = (rest + tail).rpartition("\n")
-        rest = rest_now
-        if newline:
-            samples += collect(lines + "\n")
-            end = _end_of(lines)
-            if end is not None:
-                return BatchEnd(end[0], end[1], samples)
+        lines = tail.take(added.encode())
+        if lines:
+            samples += collect(b"".join(lines).decode())
+            last = json.loads(lines[-1])
+            if last.get("kind") == "end":
+                return BatchEnd(str(last.get("outcome", "done")), str(last.get("message") or ""), samples)
         show(_parse_progress(answer), "")
         tick()
         if held == "free":
             return BatchEnd("died", why, samples)
-
-
-def _end_of(lines: str) -> tuple[str, str] | None:
-    """Outcome and message of the spool's last line, when it is an end."""
-    last = json.loads(lines.rsplit("\n", 1)[-1])
-    if last.get("kind") != "end":
-        return None
-    return str(last.get("outcome", "done")), str(last.get("message") or "")
 
 
 def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) -> str:
@@ -230,3 +287,83 @@ class Collector:
             lock=f"{state_dir}/lock",
             python=python,
         )
+
+
+_COMMAND_S = 60.0
+_OF_SSH = 255
+"""The exit status of ssh itself."""
+
+
+class ConnectionLostError(StorqualError):
+    """The bench did not answer, or a command on it failed."""
+
+
+@dataclass
+class Connection:
+    """One bench; safe from several threads. `words` makes of a shell command what is run here to have it run there.
+
+    `parting` is what ends the connection without a word to what runs on the bench, `greeting` a line that comes
+    before the output of every command (of sudo, by Ansible).
+    """
+
+    host: str
+    words: Callable[[str], Sequence[str]]
+    parting: Sequence[str]
+    greeting: str = ""
+    _lasting: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def call(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> tuple[int, str]:
+        """Exit status of a shell command on the bench, and what it printed, or its complaint where it failed.
+
+        Raises ConnectionLostError when it does not end in time, or the connection is lost.
+        """
+        try:
+            ended = child.run(list(self.words(command)), input=data, capture_output=True, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise ConnectionLostError(f"{self.host} did not end `{command[:80]}` within {limit_s:g} s") from None
+        complaint = ended.stderr.decode("utf-8", "replace").strip()
+        if ended.returncode == _OF_SSH:
+            last = complaint.splitlines() or ["no message"]
+            raise ConnectionLostError(f"`{command[:80]}` on {self.host} ended with {_OF_SSH}: {last[-1]}")
+        said = ended.stdout.decode("utf-8", "replace").removeprefix(f"{self.greeting}\n" if self.greeting else "")
+        return ended.returncode, complaint or said if ended.returncode else said
+
+    def run(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> str:
+        """What a shell command on the bench prints. Raises ConnectionLostError, also when it fails."""
+        status, said = self.call(command, data=data, limit_s=limit_s)
+        if status:
+            last = said.splitlines() or ["no message"]
+            raise ConnectionLostError(f"`{command[:80]}` on {self.host} ended with {status}: {last[-1]}")
+        return said
+
+    def put(self, data: bytes, path: str) -> None:
+        """Write a file on the bench; its name has all of it, also after a power cut. Raises ConnectionLostError."""
+        quoted, folder = shlex.quote(path), shlex.quote(posixpath.dirname(path))
+        self.run(
+            f"mkdir -p {folder} && cat > {quoted}.part && sync {quoted}.part && mv {quoted}.part {quoted}", data=data
+        )
+
+    def boot_id(self, *, limit_s: float = _COMMAND_S) -> str:
+        """Which boot the bench runs. Raises ConnectionLostError."""
+        return self.run("cat /proc/sys/kernel/random/boot_id", limit_s=limit_s).strip()
+
+    def cut(self) -> None:
+        """End the connection as a lost one ends: without a word to what runs on the bench."""
+        child.run(list(self.parting), capture_output=True, timeout=_COMMAND_S)
+        if self._lasting is not None:
+            self._lasting.kill()
+
+    @contextmanager
+    def lasting(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A command that runs there until it is left, or the connection is cut; its output comes by a pipe."""
+        self._lasting = child.start(
+            list(self.words(command)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield self._lasting
+        finally:
+            self._lasting.kill()
+            self._lasting.wait()

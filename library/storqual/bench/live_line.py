@@ -73,7 +73,6 @@ def displaced(bench: str | None = None) -> None:
 
 
 def remove_board() -> None:
-    """The play is over."""
     path = os.environ.pop(_BOARD, None)
     if path:
         Path(path).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from ansible.utils.display import Display
 
 from storqual.base.text import terminal_text
 from storqual.bench.live_line import progress_line
+from storqual_core.data import read_table
 
 SLICE_S = 20.0
 """How long the module stays on the bench before it says how far it is."""
@@ -26,7 +27,6 @@ class SlicedAction(ActionBase):
     _supports_check_mode = True
 
     def arguments(self) -> dict[str, Any]:
-        """The module's arguments, but for those of a slice."""
         return dict(self._task.args)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -103,3 +103,17 @@ def _too_late(under_way: Mapping[str, Mapping[str, float]], allowed: float) -> d
         "msg": f"after {allowed:g} s there is still under way: {_words(under_way)}; it goes on, run this again later",
         "storqual_exit_code": 2,
     }
+
+
+class FlashAction(ActionBase):
+    """Passes `log_rules`; everything else is the module's."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        arguments = {"log_rules": read_table("kernel_log")["rules"], **self._task.args}
+        # by the name of the task: in a collection the module has a longer one
+        result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
+        return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign: what a bench does next; standard library only, because it is asked between batches."""
+"""The campaign: the pipeline from plan to seal, what a bench does next, and the end of it."""
 
 from __future__ import annotations
 

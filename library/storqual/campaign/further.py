@@ -46,7 +46,6 @@ class Pattern:
 
 
 def planned_pattern(run: Run, bench: str) -> Pattern:
-    """The pattern of a bench's planned batches."""
     common: dict[str, Any] = {}
     targets: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
     launches: dict[tuple[PointKey, str], Mapping[str, Any]] = {}

@@ -34,7 +34,6 @@ class Progress:
 
 
 def read_progress(events: Iterable[Event], bench: str) -> Progress:
-    """Follow the events of `bench` in their order."""
     progress = Progress()
     for event in events:
         if event.bench in (bench, None):

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
+from storqual.base.text import plural
 from storqual.campaign.further import Pattern, PointKey, Turn, further_batch, planned_pattern
 from storqual.campaign.steps import Further, Stop, read_progress
-from storqual.judge.answers import PURPOSE
 from storqual.judge.interim import Need, needs
-from storqual.judge.numbers import plural
+from storqual.judge.question import PURPOSE
 from storqual.judge.transients import Settling, lengthened
 from storqual.run.effort import Effort, bench_seconds, effort_of
 from storqual.run.records import PlannedSession, planned_session
@@ -255,12 +255,10 @@ class _Campaign:
         return Further(what, tuple(further), tuple(made), self._told(ramps))
 
     def _is_like(self, session: PlannedSession, alike: Sequence[PlannedSession], purpose: str) -> bool:
-        """Whether a session is of the same configurations and purpose."""
         same = {one.configuration for one in alike}
         return session.bench == self._bench and session.configuration in same and session.purpose == purpose
 
     def _new(self, like: PlannedSession, offset: int, purpose: str) -> PlannedSession:
-        """A session like one of the plan, with the next free number and one batch."""
         so_far = self._sessions_so_far()
         head = so_far[0].id.rstrip("0123456789")
         name = f"{head}{len(so_far) + 1 + offset:02d}"
@@ -313,7 +311,6 @@ def _lane(wanted: Sequence[Need], what: str, effort: Effort) -> _Lane:
 def _batches(
     pattern: Pattern, session: str, parts: Sequence[Sequence[Turn]], longer: Mapping[Turn, float], stored: int = 0
 ) -> tuple[dict[str, Any], ...]:
-    """Each part as a batch of the session, which has so many already."""
     names = (f"{session}-b{number:02d}" for number in count(stored + 1))
     return tuple(
         further_batch(pattern, name, session, part, longer) for name, part in zip(names, parts, strict=False)

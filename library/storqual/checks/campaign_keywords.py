@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword
 
-from storqual.base.text import telling_line
+from storqual.base.text import plural, telling_line
 from storqual.checks.seen import (
     AboutSubject,
     NotJudgedError,
@@ -22,9 +24,16 @@ from storqual.checks.seen import (
     not_judged_without,
     some,
 )
-from storqual.judge.numbers import plural
-from storqual.run import guard_ledger, read_launches, recovered
+from storqual.inputs.effective import EffectiveCriterion
+from storqual.inputs.fields import limit_value
+from storqual.judge.answers import answer, confirm
+from storqual.judge.numbers import corrected
+from storqual.judge.question import Asked, Judged, looks_of, metrics_of, questions_of
+from storqual.metrics import METRICS
+from storqual.run import PlannedPoint, Run, guard_ledger, read_launches, recovered
 from storqual.run.files import file_digest, read_object
+from storqual.run.measurements import measurements_at
+from storqual.run.turns import turns_of
 from storqual_core.kit.results import NOT_SHOWN
 
 if TYPE_CHECKING:
@@ -168,7 +177,7 @@ class CampaignKeywords(AboutSubject):
         self._judge(workload, metric, adapter, most=most)
 
     def _judge(self, workload: str, metric: str, adapter: str, **limits: Any) -> None:  # noqa: ANN401 - of Threshold
-        from storqual.checks.comparison import Threshold, judge_points  # noqa: PLC0415 - scipy is slow to import
+        from storqual.checks.campaign_keywords import Threshold, judge_points  # noqa: PLC0415 - scipy is slow to import
 
         recorded = self._recorded
         judged = list(
@@ -185,23 +194,31 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def every_planned_point_should_be_measured(self) -> None:
-        """Every arm has a finished sample at every planned point, but for points skipped with a reason."""
+        """Every arm has a finished sample at every planned point, but for points skipped with a reason.
+
+        Every trial and every run of a program has its record.
+        """
         run, bench = self._recorded.run, self._recorded.bench
         planned = [point for point in run.plan.points if point.bench == bench and not point.skipped]
-        if not planned and any(point.bench == bench for point in run.plan.points):
+        turns = turns_of(run)
+        others = [turn for turn in turns.planned if turn.bench == bench]
+        if not planned and not others and any(point.bench == bench for point in run.plan.points):
             raise SkipExecution("every point of this bench was planned as skipped, each with its reason")
-        not_judged_without(len(planned), f"no point is planned on {bench}")
+        not_judged_without(len(planned) + len(others), f"nothing is planned on {bench}")
         ran = (one for one in read_launches(run.path) if one.bench == bench and one.status == "ok")
         seen = {(one.adapter, one.point, one.arm) for one in ran}
-        not_judged_with(
-            _first(
-                f"{point.adapter} {point.point}: no finished launch of the {arm}"
-                for point in planned
-                for arm in run.arms
-                if (point.adapter, point.point, arm) not in seen
-            )
-        )
-        looked_at(f"{plural(len(planned), 'point')}, each with finished launches of {' and '.join(run.arms)}")
+        missing = [
+            f"{point.adapter} {point.point}: no finished launch of the {arm}"
+            for point in planned
+            for arm in run.arms
+            if (point.adapter, point.point, arm) not in seen
+        ]
+        missing += [f"{turn.kind} {turn.id} has no record" for turn in turns.left if turn.bench == bench]
+        not_judged_with(_first(missing))
+        if planned:
+            looked_at(f"{plural(len(planned), 'point')}, each with finished launches of {' and '.join(run.arms)}")
+        if others:
+            looked_at(f"{len(others)} trials and runs of programs, each with its record")
 
     @keyword
     def nothing_should_be_written_outside_claims(self) -> None:
@@ -222,11 +239,17 @@ class CampaignKeywords(AboutSubject):
             event.text("block")
             for event in events
             if event.kind == "block_finished" and not (event.fields.get("end") or {}).get("disks")
-            if not recovered(run, event)
+            if not turns_of(run).of_batch(event.text("block")) and not recovered(run, event)
         ]
         not_judged_with([f"batches that tell of no disk: {some(uncounted)}"] if uncounted else [])
         claimed = sum(disk["claimed"] for disk in disks)
         looked_at(f"{len(disks)} disks were counted, {claimed} of them claimed")
+        # a bench that a fault or a program took down tells nothing at that turn's end, and is counted with the next
+        silent = [
+            one.text("turn") for one in events if one.kind == "turn_finished" and not one.fields["end"]["disks"]
+        ]
+        if silent:
+            looked_at(f"turns whose end tells of no disk: {some(silent)}")
 
     @keyword
     def what_was_provisioned_should_be_put_back(self) -> None:
@@ -254,16 +277,19 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def evidence_should_be_complete(self) -> None:
-        """Every raw file that a sample of this bench names is in the run directory, with its digest."""
+        """Every raw file that a sample or record of this bench names is in the run directory, with its digest."""
         run, bench = self._recorded.run, self._recorded.bench
         launches = [one for one in read_launches(run.path) if one.bench == bench]
+        records = [one for one in turns_of(run).records if one["bench"] == bench]
         files = {raw.path: raw.sha256 for launch in launches for raw in launch.raw}
-        not_judged_without(len(files), f"no launch on {bench} names a raw file")
+        files |= {str(raw["path"]): str(raw["sha256"]) for record in records for raw in record["raw"]}
+        not_judged_without(len(files), f"nothing that was measured on {bench} names a raw file")
         bare = [f"launch {one.id} names no raw file" for one in launches if one.status == "ok" and not one.raw]
+        bare += [f"{one['kind']} {one['id']} names no raw file" for one in records if not one["raw"]]
         not_judged_with(_first(bare))
         problems = (_evidence(run.path, path, digest) for path, digest in files.items())
         not_judged_with(_first(problem for problem in problems if problem))
-        looked_at(f"digests of {len(files)} raw files of {len(launches)} launches")
+        looked_at(f"digests of {len(files)} raw files of {len(launches) + len(records)} samples and records")
 
     @keyword
     def verdict_should_permit_signing(self) -> None:
@@ -338,7 +364,6 @@ def _no_build(arm: str, started: Iterable[Any], drivers: Iterable[str]) -> list[
 
 
 def _several_builds(arm: str, started: Iterable[Any]) -> list[str]:
-    """Drivers that were not the same build in all sessions of an arm."""
     builds: dict[str, set[str]] = {}
     for event in started:
         for name, build in ((event.fields.get("provisioned") or {}).get("drivers") or {}).items():
@@ -356,3 +381,67 @@ def _evidence(run: Path, name: str, digest: str) -> str:
     except OSError:
         return f"{name} is missing"
     return "" if found == digest else f"{name} has digest {found}, expected {digest}"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What is asked of a metric: no loss of `margin` (a fraction) against the baseline, or limits with units."""
+
+    metric: str
+    margin: float | None = None
+    least: str | None = None
+    most: str | None = None
+
+    def criterion(self, plan: Mapping[str, object]) -> EffectiveCriterion:
+        """The judge's form of it. Raises ValueError for a limit in a unit that does not fit."""
+        margin = self.margin if self.margin is not None else _fraction(plan, "margin", 0.03)
+        return EffectiveCriterion(
+            id=self.metric,
+            metric=self.metric,
+            against="absolute" if self.least or self.most else "baseline",
+            margin=margin,
+            indifference=min(_fraction(plan, "indifference", 0.01), margin / 2),
+            marginal=None,
+            alpha=_fraction(plan, "alpha", 0.05),
+            min=None if self.least is None else limit_value(self.least, self.metric),
+            max=None if self.most is None else limit_value(self.most, self.metric),
+            required=True,
+            source="a hand-written suite",
+        )
+
+
+def _fraction(plan: Mapping[str, object], name: str, otherwise: float) -> float:
+    value = plan.get(name)
+    return float(value) if isinstance(value, (int, float)) else otherwise
+
+
+def judge_points(
+    run: Run, bench: str, workload: str, threshold: Threshold, *, adapter: str = "*"
+) -> Iterator[tuple[PlannedPoint, Judged]]:
+    """Every planned point of `workload` (a workload or point name, `*` and `?` allowed) with its answer.
+
+    Raises NotJudgedError for a metric that does not exist and a workload that was not planned.
+    """
+    if threshold.metric not in METRICS:
+        raise NotJudgedError(f"there is no metric {threshold.metric!r}; known are {', '.join(sorted(METRICS))}")
+    points = [
+        point
+        for point in run.plan.points
+        if point.bench == bench
+        and not point.skipped
+        and fnmatchcase(point.adapter, adapter)
+        and any(_fits(name, workload) for name in (point.workload, point.point))
+    ]
+    if not points:
+        raise NotJudgedError(f"no planned point on {bench} is {workload!r} of adapter {adapter!r}")
+    criterion = threshold.criterion(run.plan.fields)
+    asked = [Asked(point, (criterion,)) for point in points]
+    questions = questions_of(run, asked, measurements_at(run, metrics_of(asked)).points)
+    looks = looks_of(run)
+    judged = corrected(questions, confirm(questions, answer(questions, looks, {}), looks, {}))
+    return zip(points, judged, strict=True)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """A point's name has brackets, which would be a set of letters to fnmatch."""
+    return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))

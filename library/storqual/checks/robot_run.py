@@ -48,7 +48,6 @@ class RobotCheck:
     point: str | None
 
     def to_json(self, bench: str) -> dict[str, Any]:
-        """The line of checks.jsonl."""
         place = {"bench": bench, "adapter": self.adapter, "point": self.point}
         line: dict[str, Any] = {"id": self.id, "outcome": self.outcome, "reason": self.reason, "source": "robot"}
         if self.outcome == "SKIPPED":

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 from robot.api import SkipExecution
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
-from storqual.judge.numbers import plural
+from storqual.base.text import plural
 from storqual.run import Run, read_run
+from storqual.run.turns import turns_of
 from storqual_core.host.identity import declared_address
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.quantities import is_whole
@@ -265,8 +266,15 @@ class RecordedBench:
         raise NotJudgedError(f"{self.bench} was not read in this run, so its adapters are not known")
 
     def findings(self) -> list[str]:
-        """The findings of all batches. Raises NotJudgedError when no batch was finished."""
-        blocks = [event for event in self.run.events if event.kind == "block_finished" and event.bench == self.bench]
+        """The findings of all batches of launches: what the kernel says in a trial is part of the trial's record.
+
+        Raises NotJudgedError when no batch was finished.
+        """
+        ended = [event for event in self.run.events if event.kind == "block_finished" and event.bench == self.bench]
+        turns = turns_of(self.run)
+        blocks = [event for event in ended if not turns.of_batch(event.text("block"))]
+        if ended and not blocks:
+            raise SkipExecution("no batch of launches was run; the kernel's log of other turns is in their records")
         if not blocks:
             raise NotJudgedError(f"no batch was finished on {self.bench}: no kernel log was read")
         unread = {str((event.fields.get("end") or {}).get("kernel_log_reason") or "") for event in blocks} - {""}
@@ -332,7 +340,6 @@ class LiveBench:
 
     @cached_property
     def expected(self) -> Mapping[str, ExpectedAdapter]:
-        """The adapters of the inventory."""
         return expected_of(self._declared)
 
     @cached_property
@@ -341,7 +348,6 @@ class LiveBench:
 
     @property
     def seen(self) -> BenchSeen:
-        """The last look at it."""
         from storqual_core.facts.bench_facts import environment_of  # noqa: PLC0415 - as above
 
         facts = self._looked["facts"]

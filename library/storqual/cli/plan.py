@@ -35,8 +35,9 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite robustness --dry-run
     """
+    from storqual.campaign.pipeline import plan
     from storqual.checks.own import allow_checks
-    from storqual.plan.make import check_resume, plan_run
+    from storqual.plan.make import check_resume
     from storqual.run import read_run
 
     if resume is not None:
@@ -45,7 +46,7 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
         answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
     else:
         request = campaign.request()
-        planned = plan_run(request, campaign.runs.resolve(), write=not dry_run)
+        planned = plan(request, campaign.runs.resolve(), write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:
             allow_checks(read_run(planned.path), request.checks)

@@ -64,7 +64,7 @@ def qualify_command(
         load_waivers(waivers)
     if resumed is not None:
         if waivers is not None:
-            from storqual.cli.playbook.publish import waivers_for
+            from storqual.campaign.publication import waivers_for
 
             waivers_for(resumed, waivers)
         inventories = inventories or _inventories_of(resumed)

@@ -119,8 +119,8 @@ def _page(run: Path) -> Path:
     from storqual.report import build_report
     from storqual.run import is_signed
     from storqual.run.closing import is_closed
+    from storqual.run.evidence import record_published
     from storqual.run.layout import locked
-    from storqual.run.published import record_published
 
     with locked(run, signed=True):
         signed = run / "report.html"

@@ -67,9 +67,10 @@ def signoff_command(
       storqual signoff runs/20261121T101500Z-adapter-4f2a --key ~/.ssh/id_ed25519 --keys keys.yml
       storqual signoff runs/20261121T101500Z-adapter-4f2a --key ~/.ssh/id_ed25519 --keys keys.yml --ssh --json
     """
-    from storqual.signoff.sign import SignRequest, sign_run
+    from storqual.campaign.pipeline import seal
+    from storqual.signoff.sign import SignRequest
 
-    signed = sign_run(
+    signed = seal(
         SignRequest(
             run=run.resolve(),
             key=key,
@@ -247,9 +248,9 @@ def note_command(
     from storqual.report.documents import annex_page, write_document
     from storqual.run import is_signed, read_run
     from storqual.run.closing import is_closed
+    from storqual.run.evidence import record_published
     from storqual.run.layout import locked
     from storqual.run.notes import add_note
-    from storqual.run.published import record_published
     from storqual.signoff.annex import NoteRequest, add_to_annex, annex_notes
 
     run = run.resolve()

@@ -16,9 +16,8 @@ import numpy as np
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.against_baseline import pair_levels_of
-from storqual.judge.asked import Asked, asked_of, metrics_of, questions_of
 from storqual.judge.earlier import ReferenceReading
-from storqual.judge.question import Question, Unit, units_of
+from storqual.judge.question import Asked, Question, Unit, asked_of, metrics_of, questions_of, units_of
 from storqual.run import Run
 from storqual.run.measurements import measurements_at
 from storqual.statistics.control import individuals

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from storqual.base.text import plural
 from storqual.judge.decision import History, decide
-from storqual.judge.numbers import percent, plural, rests_on
+from storqual.judge.numbers import percent, rests_on
 from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Comparison, Limits, Looks, limits_for
@@ -94,7 +95,6 @@ def _arms(question: Question) -> Arms | Judged:
 
 
 def _seconds(units: Sequence[Unit]) -> list[list[float]]:
-    """Each unit as seconds at its own level; one value where it has no seconds."""
     listed = []
     for unit in units:
         factor = unit.value / (math.fsum(unit.seconds) / len(unit.seconds)) if unit.seconds else 0.0

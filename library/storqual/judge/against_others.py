@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from storqual.judge.numbers import amount, percent, plural, rests_on
+from storqual.base.text import plural
+from storqual.judge.numbers import amount, percent, rests_on
 from storqual.judge.question import Judged, Question, Unit, finite, loss_to, missing, units_of, values_at
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Looks, as_fraction, limits_for

@@ -19,7 +19,6 @@ from storqual.judge.against_others import (
 from storqual.judge.decision import History
 from storqual.judge.numbers import percent
 from storqual.judge.question import LIMITS, Judged, Question, is_suspect
-from storqual.run import Run
 from storqual.statistics.comparison import Looks
 
 
@@ -99,7 +98,6 @@ def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) 
 
 
 def _arms(question: Question) -> tuple[str, ...]:
-    """The arms that a question needs."""
     return ("candidate", "baseline") if question.criterion.against == "baseline" else ("candidate",)
 
 
@@ -118,14 +116,6 @@ def _unusable(question: Question) -> str:
 def _all_suspect(question: Question) -> str:
     """The arm whose launches are all suspect, or partners of suspect ones; empty when there is none."""
     return next((arm for arm in _arms(question) if not question.launches.of(arm)), "")
-
-
-PURPOSE = "confirm"
-
-
-def confirming_sessions(run: Run) -> frozenset[tuple[str, str]]:
-    """Sessions (bench, session) whose plan says `purpose: confirm`."""
-    return frozenset((session.bench, session.id) for session in run.sessions if session.purpose == PURPOSE)
 
 
 def confirm(

@@ -63,7 +63,6 @@ class Entry:
             self.loss_percent = _percent(loss_to(self.candidate, self.reference))
 
     def to_json(self) -> dict[str, Any]:
-        """Its object in `criteria`."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 

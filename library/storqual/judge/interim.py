@@ -10,9 +10,8 @@ from typing import Literal
 from storqual.inputs import load_gate, load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.answers import answer, measured_afresh
-from storqual.judge.asked import Asked, asked_of, metrics_of, optional_input, questions_of
 from storqual.judge.earlier import read_histories
-from storqual.judge.question import Judged, Question
+from storqual.judge.question import Asked, Judged, Question, asked_of, metrics_of, optional_input, questions_of
 from storqual.judge.transients import NOTHING, Settling, settling
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from storqual.base.text import plural
 from storqual.judge.question import Judged, Question, Unit
 from storqual.metrics import Metric
 from storqual.run import Run
 from storqual.run.effort import effort_of
+from storqual.statistics.comparison import as_fraction
+from storqual.statistics.many_points import benjamini_hochberg, holm, overall_shift
 from storqual_core.kit.quantities import format_duration
 
 _FAR = 10_000.0
@@ -40,12 +45,6 @@ def percent(fraction: float, *, signed: bool = False) -> str:
     return f"{'0' if text in ('-0', '+0') else text} %"
 
 
-def plural(number: int, word: str) -> str:
-    """`1 pair`, `3 pairs`, `2 launches`."""
-    several = "es" if word.endswith("ch") else "s"
-    return f"{number} {word}{'' if number == 1 else several}"
-
-
 def rests_on(arms: Mapping[str, Sequence[Unit]]) -> str:
     """`; based on 6,012 I/Os of 5 launches`, the arms after the first in brackets; empty for no percentile."""
     told = []
@@ -69,3 +68,69 @@ def with_time_needed(run: Run, question: Question, judged: Judged) -> Judged:
         return judged
     needed = format_duration(judged.wanted * effort.unit_seconds())
     return replace(judged, reason=f"{judged.reason} ({needed} of bench time)")
+
+
+FALSE_SHARE = 0.10
+
+
+def corrected(questions: Sequence[Question], answers: Sequence[Judged]) -> list[Judged]:
+    """Answers in which a FAIL that chance explains, given how many criteria there are, is undecided."""
+    found = list(answers)
+    for required in (True, False):
+        members = [
+            index
+            for index, question in enumerate(questions)
+            if question.criterion.required is required
+            and question.criterion.against == "baseline"
+            and answers[index].outcome not in ("ERROR", "SKIPPED")
+        ]
+        probabilities = [answers[index].loss_p for index in members]
+        if required:
+            alpha = min((questions[index].criterion.alpha for index in members), default=0.05)
+            stands = holm(probabilities, alpha)
+        else:
+            stands = benjamini_hochberg(probabilities, FALSE_SHARE)
+        for index, kept in zip(members, stands, strict=True):
+            if answers[index].outcome == "FAIL" and not kept:
+                count = plural(len(members), "criterion").replace("criterions", "criteria")
+                reason = (
+                    f"{answers[index].reason}; among {count} one such result may be chance, so it has to be "
+                    "measured again"
+                )
+                found[index] = replace(answers[index], outcome="INCONCLUSIVE", reason=reason)
+    return found
+
+
+def overall_findings(questions: Sequence[Question], answers: Sequence[Judged]) -> list[dict[str, Any]]:
+    """The shift of each metric over all points of an adapter, with its interval; negative = worse, in percent."""
+    groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for index, question in enumerate(questions):
+        answer = answers[index]
+        if question.criterion.against == "baseline" and answer.error is not None and answer.shift is not None:
+            groups[(question.point.bench, question.point.adapter, question.criterion.metric)].append(index)
+    found = []
+    for (bench, adapter, name), members in groups.items():
+        metric = questions[members[0]].metric
+        if metric is None:
+            continue
+        logs = [_log(answers[index].shift, metric.better) for index in members]
+        overall = overall_shift(logs, [answers[index].error or 0.0 for index in members])
+        if overall is None:
+            continue
+        shift, low, high = (as_fraction(end, metric.better) for end in (overall.shift, overall.low, overall.high))
+        found.append(
+            {
+                "bench": bench,
+                "adapter": adapter,
+                "metric": name,
+                "points": overall.points,
+                "shift_percent": round(100 * shift, 4),
+                "ci95_percent": [round(100 * low, 4), round(100 * high, 4)],
+            }
+        )
+    return found
+
+
+def _log(shift: float | None, better: str) -> float:
+    value = shift or 0.0
+    return math.log1p(value) if better == "higher" else -math.log1p(-value)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
-from storqual.run.records import TRIALS
+from storqual.run.turns import COUNTED
 from storqual_core.kit.quantities import is_whole
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
@@ -55,8 +55,8 @@ def run_outcome(
 
 
 def _is_judged(entry: Entry) -> bool:
-    """Whether a criterion was asked of the campaign itself, at a point or of its trials, not of a written test."""
-    return entry.against != "check" or entry.source == TRIALS
+    """Whether a criterion was asked of the campaign itself, at a point or of its turns, not of a written test."""
+    return entry.against != "check" or entry.source == COUNTED
 
 
 @dataclass(frozen=True, slots=True)

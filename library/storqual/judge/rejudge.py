@@ -45,7 +45,6 @@ class Rejudged:
     problem: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return asdict(self)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from storqual.judge.numbers import plural
+from storqual.base.text import plural
 from storqual.judge.question import ArmLaunches, Question
 from storqual.run import Run
 from storqual.run.measurements import PointKey
@@ -45,7 +45,6 @@ class Settling:
         return max(self.every_s, self.first_s) if first else self.every_s
 
     def to_json(self) -> dict[str, float]:
-        """The fields of the event."""
         return asdict(self)
 
 

@@ -16,7 +16,6 @@ from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import product_files
 from storqual.judge.answers import answer, confirm
-from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.earlier import out_of_control, read_histories
 from storqual.judge.entry import check_entry, judged_entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
@@ -33,11 +32,10 @@ from storqual.judge.evidence import (
     unsteady_benches,
     with_steadiness,
 )
-from storqual.judge.family import corrected, overall_findings
-from storqual.judge.numbers import with_time_needed
+from storqual.judge.numbers import corrected, overall_findings, with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome, used_waivers, with_waivers
+from storqual.judge.question import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.transients import lengthened_ramps, short_ramps
-from storqual.robustness.follows import trial_findings
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
@@ -45,6 +43,7 @@ from storqual.run.files import DAMAGE, file_digest, limit_of, parse_line, read_b
 from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, locked
 from storqual.run.measurements import Measurements, measurements
 from storqual.run.reopened import counted_checks, reopened
+from storqual.run.turns import turns_of
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")
@@ -139,14 +138,14 @@ def _verdict(
         stale = stale_baseline(question.launches.of("baseline"), moment, days) if days is not None else ""
         judged[index] = with_evidence(judged[index], sentences[index], stale)
     criteria = [judged_entry(*parts) for parts in zip(questions, judged, sentences, strict=True)]
-    outcomes = [*_latest([*counted_checks(run), *checks]), *missing_checks(run)]
+    outcomes = [*turns_of(run).checks(), *_latest([*counted_checks(run), *checks]), *missing_checks(run)]
     criteria += [check_entry(check, required=_check_required(check, policy)) for check in outcomes]
     drop = run.arms["candidate"].drop
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
     warnings = [doubt.text for doubt in doubts]
     covered = ledger(run.plan.points, measured.finished, run.arms)
     closed = run.periods[-1].closed if run.periods else None
-    rig = [*evidence_findings(run, measured.evidence), *trial_findings(run), *rig_problems(run)]
+    rig = [*evidence_findings(run, measured.evidence), *rig_problems(run)]
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
     if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
         used = used_waivers(one.to_json() for one in criteria)
@@ -302,7 +301,6 @@ def _is_of_the_same(first: Path, verdict: Mapping[str, Any]) -> bool:
 
 
 def _is_known(path: Path, verdict: Mapping[str, Any]) -> bool:
-    """Whether the judgement there has the same inputs and says the same."""
     try:
         before = read_object(path.parent, path.name)
         return all(before[name] == verdict[name] for name in ("inputs", "outcome", "criteria"))

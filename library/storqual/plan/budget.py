@@ -18,7 +18,6 @@ from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Profile
 from storqual.plan.arms import change_cost, differences
 from storqual.plan.resolve import Resolved, find_drive
-from storqual.robustness.plan import PlannedTrial
 
 FIRST_PAIRS = 3
 """Pairs before the first look of a campaign that measures until decided: points that lend each other their noise are
@@ -191,9 +190,9 @@ _TRIAL_S: Mapping[str, float] = {"virtual": 8.0, "hardware": 4.0}
 recovery, reading back. Measured on the virtual bench (37 trials, two cores); on hardware it is an estimate."""
 
 
-def trial_seconds(kind: str, trials: Iterable[PlannedTrial]) -> float:
-    """Bench time of trials; how long programs of others take is not known."""
-    return sum(trial.load_s + trial.away_s + _TRIAL_S[kind] for trial in trials)
+def trial_seconds(kind: str, lasting: Sequence[float]) -> float:
+    """Bench time of trials with loads and faults of these seconds; how long foreign programs take is not known."""
+    return sum(lasting) + len(lasting) * _TRIAL_S.get(kind, 0.0)
 
 
 _CHANGES = {

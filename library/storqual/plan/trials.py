@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -21,8 +21,6 @@ from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.trials import EVERY, SECTOR, Trial
 from storqual.plan.batches import batch_of, claim
 from storqual.plan.resolve import resolve
-from storqual.robustness.external_runs import PlannedExternal
-from storqual.robustness.plan import PlannedTrial
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.kit.errors import BadInputError
 
@@ -53,6 +51,47 @@ class Seat:
 
 
 @dataclass(frozen=True)
+class PlannedTrial:
+    """One trial. `id` names it everywhere; `pair` is the same for the trials of both arms that are compared."""
+
+    id: str
+    pair: str
+    session: str
+    arm: str
+    adapter: str
+    drive: str
+    fault: str
+    way: str
+    load: str
+    seed: int
+    load_s: float
+    at_s: float
+    away_s: float
+    number: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.trials` in run.json."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class PlannedProgram:
+    """One run of a program. `id` names it everywhere; `number` is the same for the runs of both arms."""
+
+    id: str
+    session: str
+    arm: str
+    adapter: str
+    drive: str
+    program: str
+    number: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.external` in run.json."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class TurnPlan:
     """Trials and programs of a bench in the order of their sessions (id, arm), and what is left out and why.
 
@@ -60,7 +99,7 @@ class TurnPlan:
     """
 
     trials: tuple[PlannedTrial, ...] = ()
-    programs: tuple[PlannedExternal, ...] = ()
+    programs: tuple[PlannedProgram, ...] = ()
     sessions: tuple[tuple[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
     drawn: tuple[str, ...] = ()
@@ -193,7 +232,7 @@ def plan_trials(
 
 def plan_programs(
     suite: Suite, profile: Profile, seats: Sequence[Seat], sessions: Sequence[tuple[str, str]], *, bench: str
-) -> tuple[tuple[PlannedExternal, ...], tuple[str, ...]]:
+) -> tuple[tuple[PlannedProgram, ...], tuple[str, ...]]:
     """Every run in the order in which they are made: sessions, then programs, adapters and repeats."""
     planned, left_out = [], []
     for name, program in suite.programs.items():
@@ -205,7 +244,7 @@ def plan_programs(
                 continue
             for number in range(1, program.repeats * profile.repeats + 1):
                 planned += [
-                    PlannedExternal(
+                    PlannedProgram(
                         id=f"{name}.{bench}.{seat.alias}.{number}.{arm}",
                         session=session,
                         arm=arm,
@@ -240,7 +279,7 @@ def batches_of_turns(run: str, suite: Suite, plan: TurnPlan, bench: Bench) -> It
     """
     targets = {drive.id: {"claim": claim(drive)} for adapter in bench.adapters.values() for drive in adapter.claimed}
     for session, _ in plan.sessions:
-        turns: list[tuple[str, PlannedTrial | PlannedExternal, dict[str, Any]]] = []
+        turns: list[tuple[str, PlannedTrial | PlannedProgram, dict[str, Any]]] = []
         turns += [("trial", trial, _trial(suite, trial)) for trial in plan.trials if trial.session == session]
         turns += [("program", run, _program(suite, run)) for run in plan.programs if run.session == session]
         for number, (kind, turn, request) in enumerate(turns, start=1):
@@ -279,7 +318,7 @@ def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:
     }
 
 
-def _program(suite: Suite, planned: PlannedExternal) -> dict[str, Any]:
+def _program(suite: Suite, planned: PlannedProgram) -> dict[str, Any]:
     program = suite.programs[planned.program]
     return {
         "program": planned.program,

@@ -29,7 +29,6 @@ from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
 from storqual.report.parts.errors import ErrorCounters, error_counters_of
 from storqual.report.parts.evidence import PointEvidence, point_evidence
-from storqual.report.parts.external import Programs, programs_of
 from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
     CoverageLedger,
@@ -44,13 +43,12 @@ from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
 from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
-from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
 from storqual.report.view import Chart
-from storqual.robustness.external_results import is_test_of_program
 from storqual.run import is_signed, write_bytes
 from storqual.run.layout import locked
 from storqual.run.notes import read_notes
+from storqual.run.turns import COUNTED, Section, turns_of
 from storqual_core.kit.errors import BadInputError
 
 
@@ -95,8 +93,8 @@ class Page:
     errors: ErrorCounters | None = None
     waivers: tuple[WaiverRow, ...] = ()
     appendix: Appendix | None = None
-    trials: Trials | None = None
-    programs: Programs | None = None
+    turns: tuple[Section, ...] = ()
+    measured: bool = True
     notes: tuple[NoteRow, ...] = ()
 
 
@@ -133,11 +131,6 @@ def render(page: Page) -> str:
 def pages_of(material: Material) -> Iterator[tuple[str, Page]]:
     """The pages of a report with their file names; `report.html` is the last, when all that it leads to is there."""
     yield from _Pages(material).pages()
-
-
-def _listed_with_program(one: Criterion) -> bool:
-    """Whether it is a test of a program that needs no look: hundreds are, and the program's section has them."""
-    return one.outcome in _QUIET and is_test_of_program(one.text("id"))
 
 
 class _Pages:
@@ -202,9 +195,16 @@ class _Pages:
         material = self._material
         drops = [material.run.arms[arm].drop if arm in material.run.arms else arm for arm in material.arms]
         title = f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
+        sections = turns_of(material.run).sections()
+        # of a program hundreds of tests need no look, and its section has them
+        listed = frozenset[str]().union(*(section.listed for section in sections))
         checks = sorted(
-            (one for one in self._criteria if one.against == "check" and not _listed_with_program(one)),
-            key=lambda one: (one.outcome in _QUIET, one.name if one.text("source") == "trials" else ""),
+            (
+                one
+                for one in self._criteria
+                if one.against == "check" and not (one.outcome in _QUIET and one.text("id") in listed)
+            ),
+            key=lambda one: (one.outcome in _QUIET, one.name if one.text("source") == COUNTED else ""),
         )
         left_out = sum(one.outcome not in _QUIET for one in self._criteria) - len(shown) if details else 0
         incidents = [moment.event() for moment in self._moments if moment.serious and not moment.finding]
@@ -231,8 +231,8 @@ class _Pages:
             errors=error_counters_of(material),
             waivers=waivers_of(self._criteria),
             appendix=appendix_of(material),
-            trials=trials_of(material.run),
-            programs=programs_of(material.run),
+            turns=tuple(sections),
+            measured=bool(material.points),
             notes=note_rows(read_notes(material.run.path)),
         )
 

@@ -20,6 +20,7 @@ from storqual.metrics import METRICS
 from storqual.run import Event, Launch, Run, read_run
 from storqual.run.files import parse_line, read_bytes
 from storqual.run.measurements import Measurements, PointData, PointKey, measurements
+from storqual.run.turns import turns_of
 from storqual.study.points import STUDIED
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -84,13 +85,10 @@ class Material:
 
     @property
     def tested(self) -> tuple[tuple[str, str], ...]:
-        """Bench and alias of each adapter under test: of the points, or of the trials of a campaign of trials."""
-        benches = {session.id: session.bench for session in self.run.sessions}
-        plan = self.run.document["plan"]
-        trials = (*(plan.get("trials") or ()), *(plan.get("external") or ()))
-        tried = ((benches.get(str(trial["session"]), ""), str(trial["adapter"])) for trial in trials)
-        # a campaign of trials is planned in a random order
-        return tuple(dict.fromkeys([*(key[:2] for key in self.points), *sorted(tried)]))
+        """Bench and alias of each adapter under test."""
+        # turns are planned in a random order
+        others = sorted({(turn.bench, turn.adapter) for turn in turns_of(self.run).planned})
+        return tuple(dict.fromkeys([*(key[:2] for key in self.points), *others]))
 
     def provisioned(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What each session ran on, once for every arm that it measured: a session may hold both."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: created, appended to, read and closed; standard library only, because `next` must be fast."""
+"""The run directory: created, appended to, read, derived again and closed; quick to import for `next`."""
 
 from __future__ import annotations
 

@@ -53,7 +53,6 @@ def collected(run: Path) -> dict[str, Any]:
 
 
 def line_digests(run: Path, name: str, counts: Iterable[int]) -> list[dict[str, Any]]:
-    """Count and digest of the first so many lines of a file for each of `counts`, and of all of them as the last."""
     wanted, found = sorted(set(counts)), []
     digest, number = hashlib.sha256(), 0
     while wanted and wanted[0] == 0:

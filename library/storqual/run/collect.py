@@ -55,7 +55,6 @@ class Collected:
     torn: bool
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return asdict(self)
 
 
@@ -247,6 +246,7 @@ def _finish(
         event.kind == "block_finished" and event.fields.get("block") == planned["block"] for event in iter_events(run)
     )
     if not said:
+        log = parts.kernel_log
         fields = {
             "bench": planned["bench"],
             "session": planned["session"],
@@ -259,7 +259,7 @@ def _finish(
             "start": {name: value for name, value in parts.start.items() if name != "kind"},
             "end": {name: value for name, value in parts.end.items() if name != "kind"},
             "findings": parts.findings,
-            "kernel_log": _store_log(run, parts.kernel_log),
+            "kernel_log": keep_raw(run, json.dumps(log, ensure_ascii=False).encode(), "json.gz") if log else None,
             **({"preconditioned": parts.preconditioned} if parts.preconditioned else {}),
         }
         append_event_locked(run, "block_finished", fields)
@@ -284,13 +284,11 @@ def finish_streamed(
     return outcome, message
 
 
-def _store_log(run: Path, kernel_log: Sequence[Any]) -> dict[str, str] | None:
-    """Keep the kernel log of a batch as evidence; returns its path and digest."""
-    if not kernel_log:
-        return None
-    data = gzip.compress(json.dumps(kernel_log, ensure_ascii=False).encode(), mtime=0)
+def keep_raw(run: Path, text: bytes, ending: str) -> dict[str, str]:
+    """Keep a text packed as a raw file, `raw/<sha256>.<ending>`; how a record or an event names it."""
+    data = gzip.compress(text, mtime=0)
     digest = sha256_of(data)
-    path = f"{RAW}/{digest}.json.gz"
+    path = f"{RAW}/{digest}.{ending}"
     if not (run / path).is_file():
         write_bytes(run / path, data)
     return {"path": path, "sha256": digest}

@@ -47,7 +47,6 @@ class InputFile:
         return sha256_of(self.data)
 
     def to_json(self) -> dict[str, str]:
-        """The entry of `inputs` in run.json."""
         return {"file": f"{INPUTS}/{self.file}", "source": self.source, "sha256": self.sha256}
 
 

@@ -93,7 +93,6 @@ def _kind_of(line: bytes) -> str:
 
 
 def _batch_file(run: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
-    """The digest of the file by which a batch is started."""
     name = f"{BLOCKS}/{fields.get('block')}.json"
     known = kind == "block_started" and (run / name).is_file()
     return {_FILE_DIGEST: sha256_of(read_bytes(run, name))} if known else {}

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from storqual.run.closing import collected, line_digests, plan_digest
 from storqual.run.collect import block_digest
 from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
-from storqual.run.files import file_digest, parse_line, read_bytes
+from storqual.run.events import append_event_locked, iter_events
+from storqual.run.files import DAMAGE, damage_told, file_digest, read_bytes
 from storqual.run.layout import (
     BLOCKS,
     CHECKS,
@@ -21,28 +23,25 @@ from storqual.run.layout import (
     RUN_FILE,
     RUN_SCHEMA,
     SAMPLES,
-    TRIAL_SCHEMA,
+    locked,
     sha256_of,
 )
 from storqual.run.measurements import measurements
+from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.recompute import SampleCheck, read_raw
-from storqual.run.records import TRIALS, Check, Event
+from storqual.run.records import Check, Event
 from storqual.run.reopened import counted_checks, reopened
-from storqual.run.run import Run
+from storqual.run.run import Run, read_run
+from storqual.run.turns import COUNTED
 from storqual_core.kit.errors import StorqualError
 
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
-_RECORDS = {"trial": "trials", "program": "external"}
-"""Where the records of each kind of turn are."""
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BLOCKS}/", "document": RUN_FILE}
 
 
 def rules_of(run: Run) -> str:
     """By which rules a run is held to its evidence, and whether it was opened again, as a sentence."""
-    if "trials" in run.document["plan"]:
-        rules = f"by the rules of {TRIAL_SCHEMA}: the record of each trial is derived again from its stream"
-    else:
-        rules = f"by the rules of {RUN_SCHEMA}: every sample is derived again from its raw files"
+    rules = f"by the rules of {RUN_SCHEMA}: every sample and record is derived again from its raw files"
     try:
         return "; ".join([rules, *reopened(run)])
     except StorqualError:
@@ -58,7 +57,7 @@ def evidence_findings(run: Run, samples: SampleCheck | None = None) -> list[str]
     """
     if samples is None:
         samples = measurements(run, {}, evidence=True).evidence
-    found = [*_chain(run), *_records(run)]
+    found = [*_chain(run)]
     if samples is not None:
         found += _batches(run, samples)
     if samples is not None:
@@ -142,7 +141,6 @@ def _order(run: Run) -> Iterator[str]:
 
 
 def _checks_planned(run: Run) -> Iterator[str]:
-    """Checks are planned before they run, and whoever plans them again, plans all of them again."""
     last: dict[str, Event] = {}
     for event in run.events:
         if event.kind != "checks_planned":
@@ -162,8 +160,8 @@ def _checks_planned(run: Run) -> Iterator[str]:
             if early is not None:
                 yield f"{_at(event)}: was written after the check {early.id} had its outcome"
         last[source] = event
-    if "trials" not in run.document["plan"] and any(one.source == TRIALS for one in run.checks):
-        yield f"{CHECKS}: has outcomes of trials, and the run has none"
+    if any(one.source == COUNTED for one in run.checks):
+        yield f"{CHECKS}: has outcomes that are counted from records, which nobody appends"
 
 
 def _is_before(check: Check, event: Event) -> bool:
@@ -216,37 +214,6 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
             yield f"{SAMPLES}: has samples of batch {block}, which was never started"
 
 
-def _records(run: Run) -> Iterator[str]:
-    """Records of trials and of foreign programs are those that were made, and so are the streams that they name."""
-    for event in run.events:
-        if event.kind != "turn_finished":
-            continue
-        folder, name = _RECORDS[event.text("turn_kind")], event.text("turn")
-        file = f"{folder}/{name}.json"
-        path = run.path / file
-        if "/" in name or not path.is_file():
-            yield f"{file}: is missing"
-        elif sha256_of(data := read_bytes(run.path, file)) != event.text("sha256"):
-            yield f"{file}: is not the record that was made"
-        else:
-            yield from _stream(run, file, data)
-
-
-def _stream(run: Run, file: str, data: bytes) -> Iterator[str]:
-    """The stream of a trial or a program is what its record names by digest."""
-    try:
-        record, folder = parse_line(data, file), file.partition("/")[0]
-        name, digest = str(record.get("stream")), record.get("stream_sha256")
-    except (ValueError, AttributeError):
-        # whoever reads records says what they are
-        return
-    path = run.path / folder / name
-    if digest is not None and (
-        "/" in name or not path.is_file() or file_digest(run.path, f"{folder}/{name}") != digest
-    ):
-        yield f"{folder}/{name}: is missing, or is not what the bench told"
-
-
 def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:
     path = run.path / BLOCKS / file
     if not path.is_file():
@@ -269,3 +236,44 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
         said = read_raw(run.path, path, sha256, unpack=False)
         if isinstance(said, str):
             yield f"{said} (it is the kernel's log of batch {block})"
+
+
+PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
+
+
+def record_published(run: Path) -> None:
+    """Append the digests of what was published, unless the chain has them. Raises BadInputError for a signed run."""
+    with locked(run):
+        files = {name: file_digest(run, name) for name in PUBLISHED if (run / name).is_file()}
+        said = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
+        if said[-1:] != [files]:
+            append_event_locked(run, "published", {"files": files})
+
+
+def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
+    """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
+
+    `samples` is what was found when they were read; without it they are read now. What cannot be read as what it is
+    speaks against it as well. Raises nothing of the run's own.
+    """
+    try:
+        run = read_run(path)
+        return [
+            *evidence_findings(run, samples),
+            *published_findings(run),
+            *changed_attachments(path, read_notes(path)),
+        ]
+    except DAMAGE as problem:
+        return damage_told(path, problem)
+
+
+def published_findings(run: Run) -> Iterator[str]:
+    """Published files that are not those that were published last, a sentence each."""
+    published = [event for event in run.events if event.kind == "published"]
+    said: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
+    for name, digest in said.items():
+        path = run.path / name
+        if not path.is_file():
+            yield f"{name}: is missing, although {EVENTS} says that it was published"
+        elif file_digest(run.path, name) != digest:
+            yield f"{name}: is not what was published"

@@ -53,6 +53,7 @@ class Limit:
 _VERDICT = Limit(64 * MIB, "1,000 points have 2 MB in a verdict", values=2_000_000)
 _JUDGED_WITH = Limit(256 * KIB, "people write it by hand, and no more of it is read")
 _CHECKS = Limit(32 * MIB, "a check is one line of 300 bytes, and a bench has dozens", all_values=4_000_000)
+_STREAM = Limit(64 * MIB, "a minute at 10,000 I/Os a second packs to 5 MB", line=16 * MIB, unpacked=GIB // 2)
 _NOTE = Limit(64 * MIB, "a larger attachment is refused when the note is written")
 _PAGE = Limit(32 * MIB, "a page of 40 points has 2 MB, and more points go to pages of their own")
 
@@ -74,10 +75,11 @@ LIMITS = {
     "inputs/": Limit(4 * MIB, "a hand-written check has some KB, and is only copied"),
     "blocks/": Limit(16 * MIB, "the 250 launches of a batch have 40 KB"),
     "raw/": Limit(32 * MIB, "64 jobs with full histograms print 7 MB, which pack to 1 MB"),
-    "trials/.json": Limit(16 * MIB, "the record of a trial has some KB"),
-    "trials/": Limit(64 * MIB, "a minute at 10,000 I/Os a second packs to 5 MB", line=16 * MIB, unpacked=GIB // 2),
-    "external/.json": Limit(16 * MIB, "10,000 tests have 2 MB"),
-    "external/": Limit(64 * MIB, "a program that prints 10 MB packs to 1 MB", line=16 * MIB, unpacked=64 * MIB),
+    "raw/.stream.jsonl.gz": _STREAM,
+    "raw/.writes.jsonl.gz": _STREAM,
+    "raw/.output.jsonl.gz": Limit(64 * MIB, "a program that prints 10 MB packs to 1 MB", 16 * MIB, 64 * MIB),
+    "turns/.json": Limit(16 * MIB, "the record of a trial has some KB, 10,000 tests of a program 2 MB"),
+    "turns/": Limit(GIB // 2, "a stream that is still told, and is packed at its end"),
     "judgements/verdict.json": _VERDICT,
     "judgements/checks.jsonl": _CHECKS,
     "judgements/": _JUDGED_WITH,
@@ -93,7 +95,7 @@ DAMAGE = (
     *(ArithmeticError, RecursionError, MemoryError),
 )
 """What reading a run raises whose files are not what they should be."""
-FOLDERS = ("inputs", "blocks", "raw", "trials", "external", "judgements", "annex", "notes", "report", "robot")
+FOLDERS = ("inputs", "blocks", "raw", "turns", "judgements", "annex", "notes", "report", "robot")
 _DEEPEST = 8
 """Folders in folders: a judgement in the annex lies four deep."""
 _MOST_ENTRIES = 1_000_000
@@ -108,7 +110,8 @@ def limit_of(name: str) -> Limit:
     if not inner:
         return LIMITS.get(name) or LIMITS["signoff." if name.startswith("signoff") else ""]
     last = inner.rpartition("/")[2]
-    for key in (f"{folder}/{last}", f"{folder}/{os.path.splitext(last)[1]}", f"{folder}/"):  # noqa: PTH122 - one name
+    ends = (last, f".{last.partition('.')[2]}", os.path.splitext(last)[1], "")  # noqa: PTH122 - one name
+    for key in (f"{folder}/{end}" for end in ends):
         if key in LIMITS:
             return LIMITS[key]
     return LIMITS[""]
@@ -211,7 +214,6 @@ class Entry:
 
     @property
     def folder(self) -> bool:
-        """Whether it is a folder."""
         return stat.S_ISDIR(self.status.st_mode)
 
 

@@ -32,6 +32,8 @@ EVENTS = "events.jsonl"
 INPUTS = "inputs"
 BLOCKS = "blocks"
 RAW = "raw"
+TURNS = "turns"
+"""Records of trials and programs; those of launches are lines of samples.jsonl."""
 MANIFEST = "signoff.manifest.json"
 ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 SIGNATURE = re.compile(rf"signoff\.(?!manifest\.json\Z)(?P<role>{ROLE})(?P<detached>\.statement)?\.json\Z")
@@ -47,7 +49,6 @@ def now() -> str:
 
 
 def sha256_of(data: bytes) -> str:
-    """The SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -270,7 +271,6 @@ def read_run_json(run: Path) -> dict[str, Any]:
 
 
 def _end_of_last_line(handle: int, size: int) -> int:
-    """The offset after the last line end in the first `size` bytes."""
     step = 65536
     position = size
     while position > 0:

@@ -21,6 +21,7 @@ from storqual.run.recompute import SampleCheck
 from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool
 from storqual.run.run import Run
 from storqual.run.samples import read_samples
+from storqual.run.turns import turns_of
 from storqual_core.turns.latency_cap import LoadStep
 
 PointKey = tuple[str, str, str]
@@ -43,16 +44,13 @@ class PointData:
     """The session under way of each arm."""
 
     def good(self, arm: str) -> list[Launch]:
-        """The launches of `arm` that ran as asked."""
         return [launch for launch in self.launches.get(arm, ()) if launch.status == "ok"]
 
     def every(self) -> Iterator[Launch]:
-        """The launches of all arms."""
         for launches in self.launches.values():
             yield from launches
 
     def add(self, sample: Sample, judged: Sequence[str], shown: Sequence[str], *, histograms: bool) -> None:
-        """One more sample, with the values of the metrics that are judged here and of those that are shown."""
         values = {name: METRICS[name].value(sample) for name in (*judged, *shown) if name in METRICS}
         short = any(isinstance(values[name], Unavailable) and _percentile(METRICS[name]) for name in judged)
         # what is suspect is no evidence, in a pool neither
@@ -109,12 +107,15 @@ class Measurements:
     size: int = 0
     """Bytes of samples.jsonl that were there to be read: with more in it, this is no longer what the run measured."""
 
+    recorded: int = 0
+    """How many turns had a record then."""
+
     evidence: SampleCheck | None = None
     """What speaks against the samples; None where nobody asked."""
 
     def is_of(self, run: Run) -> bool:
-        """Whether the samples of `run` are still those that were read."""
-        return self.size == _size(run)
+        """Whether the samples and records of `run` are still those that were read."""
+        return (self.size, self.recorded) == (_size(run), len(run.recorded))
 
 
 def _size(run: Run) -> int:
@@ -133,7 +134,7 @@ def measurements(
     """All samples of a run, with the metrics that are `judged` at some of its points and those `shown` at all.
 
     Without `shown` points are left out at which nothing is judged. With `evidence` each sample is held to its batch
-    and its raw files while it is read. Raises StorqualError for a damaged file.
+    and its raw files while it is read, and so is each record. Raises StorqualError for a damaged file.
     """
     check = SampleCheck(run.path, run.name) if evidence else None
     samples = read_samples(run.path, look=None if check is None else check.look)
@@ -141,6 +142,8 @@ def measurements(
         found = _gathered(run, judged, samples, shown, histograms=histograms)
     if check is not None:
         check.finish()
+        for finding in turns_of(run).findings():
+            check.tell(finding)
     found.evidence = check
     return found
 
@@ -175,7 +178,7 @@ def _gathered(
     *,
     histograms: bool = False,
 ) -> Measurements:
-    found = Measurements({}, size=_size(run))
+    found = Measurements({}, size=_size(run), recorded=len(run.recorded))
     for sample in samples:
         key = (sample.bench, sample.adapter, sample.point)
         if sample.status != "lost":

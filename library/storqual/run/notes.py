@@ -118,7 +118,6 @@ def read_notes(run: Path) -> tuple[Note, ...]:
 
 
 def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
-    """Attachments that are not what was attached, a sentence each."""
     problems = []
     for one in (file for note in notes for file in note.files):
         path = run / one.path

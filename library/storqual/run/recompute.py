@@ -8,7 +8,7 @@ import hashlib
 import json
 import zlib
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from pydantic_core import from_json, to_json
 
 from storqual.base.child import Workers
 from storqual.base.files import OddFileError, OpenFolder, unpacked
+from storqual.kinds.kind import PlannedTurn
+from storqual.kinds.launch import LAUNCH, RECORD_END
 from storqual.run.collect import read_block, sample_problem
-from storqual.run.files import LIMITS, read_bytes
+from storqual.run.files import LIMITS, read_bytes, read_packed_lines
 from storqual.run.layout import RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
-from storqual_core.turns.derive import RECORD, SAMPLE_SCHEMA, derive, idle_of
+from storqual_core.turns.derive import SAMPLE_SCHEMA, derive, idle_of
 from storqual_core.turns.fio_result import FioDocument, document_of
 
 MOST_TOLD = 20
@@ -32,8 +34,6 @@ _FEW = 2000
 """Samples that are held to their evidence in this process; starting others takes as long."""
 _CHUNK = 200
 _MOST_ASKED = 8
-RECORD_END = f".{RECORD}.gz"
-"""How the name of a launch's record ends."""
 _BEGINS = f'{{"schema":"{SAMPLE_SCHEMA}",'.encode()
 _RAW_AT = b',"raw":['
 _UNPACKED = LIMITS[f"{RAW}/"]
@@ -68,7 +68,6 @@ class SampleCheck:
         self._pool: Workers | None = None
 
     def look(self, line: bytes, sample: Mapping[str, Any]) -> None:
-        """One more sample: its line, and the same parsed."""
         self.by_block[str(sample.get("block"))].append(sha256_of(line))
         told = self._place(sample)
         if told:
@@ -176,7 +175,6 @@ class _LastIdle:
         self._found: dict[str, int] = {}
 
     def __call__(self, idle: Sequence[Mapping[str, object]], tick_ns: int) -> dict[str, int]:
-        """What `idle_of` finds."""
         if (idle, tick_ns) != self._asked:
             self._found = idle_of(idle, tick_ns)
             self._asked = (idle, tick_ns)
@@ -263,37 +261,66 @@ def _text(data: bytes) -> bytes:
     return text
 
 
+class RawFiles:
+    """The raw files that a sample or a record names, each held to its name and its digest when it is read."""
+
+    def __init__(self, run: Path, listed: Sequence[Mapping[str, Any]]) -> None:
+        self._run = run
+        self._files = {str(file["path"]): str(file["sha256"]) for file in listed}
+        self.unread = list(self._files)
+        for path, sha256 in self._files.items():
+            if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
+                raise StorqualError(f"found evidence named {path[:100]!r} with digest {sha256[:70]!r}")
+
+    def texts(self) -> dict[str, str]:
+        """All of them, unpacked, by their paths. Raises StorqualError."""
+        found = {}
+        for path, sha256 in self._files.items():
+            data = read_raw(self._run, path, sha256, unpack=True)
+            if isinstance(data, str):
+                raise StorqualError(data)
+            found[path] = data.decode("utf-8", "replace")
+        self.unread = []
+        return found
+
+    def lines(self, what: str) -> Iterator[Any] | None:
+        """The values of the lines of the file that is called so, one after the other. Raises StorqualError."""
+        named = [path for path, sha256 in self._files.items() if path == f"{RAW}/{sha256}.{what}.jsonl.gz"]
+        if not named:
+            return None
+        (path,) = named
+        self.unread.remove(path)
+        return self._lines(path)
+
+    def _lines(self, path: str) -> Iterator[Any]:
+        try:
+            data = read_bytes(self._run, path)
+        except FileNotFoundError:
+            raise StorqualError(f"{path} is missing") from None
+        if hashlib.sha256(data).hexdigest() != self._files[path]:
+            raise StorqualError(f"{path} is not what the bench told: its digest is another one")
+        yield from read_packed_lines(data, path)
+
+
 def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any]) -> str:
     """Why the raw files of a sample are not there, or do not say what it says; empty when they do."""
-    name = str(sample["id"])
-    texts: dict[str, str] = {}
-    for file in sample.get("raw") or ():
-        path, sha256 = str(file["path"]), str(file["sha256"])
-        if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
-            return f"{SAMPLES}: found evidence named {path[:100]!r} with digest {sha256[:70]!r}"
-        data = read_raw(run, path, sha256, unpack=True)
-        if isinstance(data, str):
-            return f"{data} (it is evidence of sample {name})"
-        texts[path] = data.decode("utf-8", "replace")
+    name, raw = str(sample["id"]), sample.get("raw") or ()
     if sample.get("schema") != SAMPLE_SCHEMA:
         return f"{SAMPLES}: sample {name} is of schema {sample.get('schema')!r}, expected {SAMPLE_SCHEMA!r}"
-    return _not_made_again(run_name, sample, texts) if texts else _without_evidence(sample)
-
-
-def _not_made_again(run_name: str, sample: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    name = str(sample["id"])
-    records = [text for path, text in texts.items() if path.endswith(RECORD_END)]
-    if len(records) != 1:
-        return f"{SAMPLES}: sample {name} has {len(records)} records of its launch, expected one"
+    if not raw:
+        return _without_evidence(sample)
     try:
-        record = from_json(records[0], allow_inf_nan=False)
-        if record["run"] != run_name:
-            return f"{SAMPLES}: the record of sample {name} is of run {record['run']!r}"
-        made = derive(record, texts)
-        wrong = sorted(k for k in made.keys() | sample.keys() if k != "raw" and made.get(k) != sample.get(k))
+        turn = PlannedTurn.of(
+            {**sample, "run": run_name}, {**sample, "kind": "launch", "drives": [""], "request": {}}
+        )
+        made = LAUNCH.derive(turn, RawFiles(run, raw))
+    except StorqualError as problem:
+        where = "" if str(problem).startswith(f"{RAW}/") else f"{SAMPLES}: "
+        return f"{where}{problem} (it is evidence of sample {name})"
     except _UNDERIVABLE as problem:
         return f"{SAMPLES}: sample {name} cannot be derived from its raw files ({problem!r})"
-    return f"{SAMPLES}: sample {name}: {_differences(made, sample, wrong)}" if wrong else ""
+    wrong = first_difference({**made, "raw": raw}, sample)
+    return f"{SAMPLES}: sample {name}: {wrong}" if wrong else ""
 
 
 def read_raw(run: Path, path: str, sha256: str, *, unpack: bool) -> bytes | str:
@@ -324,17 +351,18 @@ def _without_evidence(sample: Mapping[str, Any]) -> str:
     return f"{SAMPLES}: sample {name} has no raw files that it can be derived from"
 
 
-def _differences(made: Mapping[str, Any], sample: Mapping[str, Any], keys: list[str]) -> str:
-    """What the raw files say and what the sample says, for the first thing that differs."""
-    key = keys[0]
+def first_difference(made: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+    """What the raw files say and what a sample or a record says, for the first thing that differs; empty for none."""
+    keys = made.keys() | kept.keys()
+    key = min((one for one in keys if made.get(one) != kept.get(one) or (one in made) != (one in kept)), default="")
+    if not key:
+        return ""
     if key == "primitives":
-        both = made[key], sample.get(key) or {}
-        key = min(name for name in both[0].keys() | both[1].keys() if both[0].get(name) != both[1].get(name))
-        made, sample = both
-    said, found = (_short(one.get(key)) for one in (sample, made))
-    return f"found {key} {said}, its raw files say {found}"
+        return first_difference(made[key], kept.get(key) or {}) or "found other primitives"
+    return f"found {key} {short(kept.get(key))}, its raw files say {short(made.get(key))}"
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value as a sentence quotes it."""
     text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -186,7 +186,6 @@ class Event:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any], number: int = 0, sha256: str = "") -> Event:
-        """The event of a line that was checked."""
         return cls(line["time"], line["kind"], line.get("bench"), line, number, sha256)
 
     def text(self, name: str) -> str:
@@ -237,7 +236,6 @@ class PlannedPoint:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of `plan.points`."""
         return {
             "bench": self.bench,
             "adapter": self.adapter,
@@ -286,7 +284,6 @@ class PlannedSession:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of `plan.sessions`."""
         return {
             "id": self.id,
             "bench": self.bench,
@@ -356,8 +353,6 @@ class SuiteRef:
     sha256: str
 
 
-TRIALS = "trials"
-"""The source of checks that are counted from the records of trials and of foreign programs."""
 _MOST_SECONDS = 1_000_000
 """Of a launch: more than eleven days."""
 _MOST = 1 << 63  # no counter, size or time of a launch reaches it: it is three centuries in nanoseconds

@@ -72,7 +72,6 @@ def recovered(run: Run, event: Event) -> str:
 
 
 def _later(run: Run, event: Event, kind: str, session: str | None = None) -> list[Event]:
-    """Events of a kind on the same bench behind `event`, of that session where one is named."""
     return [
         one
         for one in run.events[event.number :]

@@ -130,7 +130,6 @@ class Run:
 
     @cached_property
     def points(self) -> Mapping[tuple[str, str, str], PlannedPoint]:
-        """Planned points by (bench, adapter, point)."""
         return {point.key: point for point in self.plan.points}
 
     def input_file(self, name: str) -> Path:

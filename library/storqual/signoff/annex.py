@@ -18,8 +18,14 @@ from storqual.run import is_signed, read_run, sha256_of, write_bytes
 from storqual.run.files import DAMAGE, file_digest, parse_line, read_bytes
 from storqual.run.layout import ANNEX, MANIFEST, dump_json, locked
 from storqual.run.notes import Note, changed_attachments, make_note
-from storqual.signoff.envelope import load_private_key, open_envelope, public_line, read_payload, seal
-from storqual.signoff.signature import validity_problem
+from storqual.signoff.signature import (
+    load_private_key,
+    open_envelope,
+    public_line,
+    read_payload,
+    seal,
+    validity_problem,
+)
 from storqual.signoff.statement import STATEMENT_TYPE
 from storqual_core.kit.errors import BadInputError
 
@@ -36,7 +42,6 @@ class AnnexNote:
     problem: str
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return {"file": self.file, "at": self.note.at, **self.note.to_fields(), "problem": self.problem}
 
 

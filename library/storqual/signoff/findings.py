@@ -3,21 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time
 from pathlib import Path
+from typing import Any
 
-from storqual.robustness.follows import trial_findings
+from storqual import __version__
+from storqual.base.files import OddFileError
+from storqual.inputs import WAIVERS, load_suite, load_waivers
+from storqual.inputs.policy import Gate
+from storqual.judge.entry import Entry
+from storqual.judge.outcome import apply_waivers
+from storqual.judge.question import asked_of, metrics_of
+from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.run import Run, read_run, sha256_of
-from storqual.run.files import DAMAGE, damage_told, read_bytes, read_text
+from storqual.run.evidence import run_findings
+from storqual.run.files import DAMAGE, damage_told, parse_line, read_bytes, read_text
 from storqual.run.layout import MANIFEST
-from storqual.run.published import run_findings
-from storqual.signoff.beside import Named, named_signatures
+from storqual.run.measurements import measurements
 from storqual.signoff.exports import export_findings
-from storqual.signoff.judgement import JudgedAgain
-from storqual.signoff.manifest import Listing, Manifest, look, manifest_differences, parse_manifest
+from storqual.signoff.manifest import (
+    Listing,
+    Manifest,
+    Named,
+    look,
+    manifest_differences,
+    named_signatures,
+    parse_manifest,
+)
 from storqual.signoff.statement import kinds_of
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 
 @dataclass(frozen=True)
@@ -62,10 +79,8 @@ def examine(folder: Path) -> Examined:
 
 
 def _of_run(run: Run, judged: JudgedAgain) -> Iterator[str]:
-    """What its files say against each other."""
     yield from run.verify_inputs()
     yield from run_findings(run.path, judged.measured.evidence)
-    yield from trial_findings(run)
     yield from export_findings(run)
 
 
@@ -126,3 +141,182 @@ def _run(folder: Path) -> tuple[Run | None, list[str]]:
 
 def _relative(folder: Path, line: str) -> str:
     return line.removeprefix(f"{folder}/")
+
+
+_TOLERANCE = 1e-6
+"""Relative: another build of numpy may round the last digits otherwise."""
+
+_WORDS = ("id", "bench", "adapter", "point", "metric", "against", "required", "outcome")
+_NUMBERS = ("candidate", "reference", "shift_percent", "margin_percent")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict that may be signed, and the file in the run directory that says it."""
+
+    verdict: Mapping[str, Any]
+    path: str
+    sha256: str
+
+
+class JudgedAgain:
+    """Verdicts of a run, made from its files; its samples are read and derived again once, for all of them."""
+
+    def __init__(self, run: Run) -> None:
+        """Read the samples. Raises what `measurements` and `asked_of` raise."""
+        self.run = run
+        suite = load_suite(run.input_file("suite"))
+        self.measured = measurements(run, metrics_of(asked_of(run, suite, Gate())), evidence=True)
+        self._made: dict[tuple[Path | None, datetime], dict[str, Any]] = {}
+
+    def verdict(self, waivers: Path | None, as_of: datetime) -> dict[str, Any]:
+        """The verdict of that moment. Raises BadInputError where there can be none."""
+        if (waivers, as_of) not in self._made:
+            try:
+                made = verdict_of(self.run.path, waivers=waivers, as_of=as_of, measured=self.measured)
+            except BadInputError:
+                raise
+            except StorqualError as problem:
+                lines = str(problem).splitlines()
+                raise BadInputError([f"{self.run.path}: cannot be judged: {line}" for line in lines]) from None
+            self._made[waivers, as_of] = made
+        return self._made[waivers, as_of]
+
+    def differences(self, path: str) -> list[str]:
+        """Where the judgement in the file `path` of the run says something else than the files give, as of its time.
+
+        It is made with the waivers beside it, and every digest under its `inputs` must be that of the file.
+        Raises BadInputError for a file that is no judgement.
+        """
+        stored = read_judgement(self.run, path)
+        again = self.verdict(_waivers_of(self.run, path, stored), datetime.fromisoformat(str(stored["as_of"])))
+        found = [f"{path}: {difference}" for difference in _differences(stored, again)]
+        made_by = (self.run.document.get("versions") or {}).get("storqual")
+        if found and made_by != __version__:
+            found.append(f"{path}: the run was made by storqual {made_by}, and is judged here by {__version__}")
+        return found
+
+    def of_day(self, path: str, day: date) -> dict[str, Any]:
+        """The verdict of the judgement in `path`, as of a day: waivers and baselines age by the day.
+
+        Raises BadInputError.
+        """
+        stored = read_judgement(self.run, path)
+        judged_at = datetime.fromisoformat(str(stored["as_of"]))
+        # midnight, so that everybody who signs on one day signs one judgement
+        moment = judged_at if judged_at.date() == day else datetime.combine(day, time.min, tzinfo=UTC)
+        return self.verdict(_waivers_of(self.run, path, stored), moment)
+
+
+def acceptable_judgement(again: JudgedAgain, waivers: Path | None, now: datetime) -> Judgement:
+    """The verdict to sign: `verdict.json` when it passes, else one that `waivers` make pass, written to judgements/.
+
+    The caller has held `verdict.json` to the files. Raises BadInputError with every reason against signing: not
+    passing as of `now`, a failure that no waiver covers, a waiver that is wider than what failed.
+    """
+    run, path = again.run, "verdict.json"
+    current = again.of_day(path, now.date())
+    if current["exit_code"] == 1 and waivers is not None:
+        today = datetime.combine(now.date(), time.min, tzinfo=UTC)
+        accepted = again.verdict(waivers, today)
+        _refuse(run, accepted, waivers, now)
+        written = write_verdict(run.path, accepted, other_rules=True, waivers=waivers)
+        path = written.relative_to(run.path).as_posix()
+    else:
+        _refuse(run, current, _waivers_of(run, path, read_judgement(run, path)), now)
+    data = read_bytes(run.path, path)
+    return Judgement(parse_line(data, path), path, sha256_of(data))
+
+
+def read_judgement(run: Run, path: str) -> dict[str, Any]:
+    """The judgement in a file of a run, not yet believed. Raises BadInputError for a file that holds none."""
+    file = run.path / path
+    try:
+        verdict = parse_line(read_bytes(run.path, path), path)
+        complete = {"outcome", "exit_code"} <= verdict.keys() and all(entry.keys() for entry in verdict["criteria"])
+        complete = complete and isinstance(verdict["inputs"], dict)
+        complete = complete and datetime.fromisoformat(verdict["as_of"]).tzinfo is not None
+    except FileNotFoundError:
+        remedy = f"judge it first: storqual publish {run.path}"
+        raise BadInputError([f"{file}: this run has no verdict; {remedy}"]) from None
+    except OddFileError as problem:
+        raise BadInputError([str(problem)]) from None
+    except DAMAGE:
+        complete = False
+    if not complete:
+        raise BadInputError([f"{file}: this file holds no verdict of `storqual judge`"])
+    return dict(verdict)
+
+
+def _waivers_of(run: Run, path: str, stored: Mapping[str, Any]) -> Path | None:
+    """The waivers beside a judgement that was made with some; it names their digest."""
+    return (run.path / path).with_name(WAIVERS) if "waivers" in stored["inputs"] else None
+
+
+def _refuse(run: Run, verdict: Mapping[str, Any], waivers: Path | None, now: datetime) -> None:
+    """Raise BadInputError when this verdict does not pass, or passes by a waiver that accepts more than failed."""
+    problems = []
+    if verdict["exit_code"] != 0:
+        problems.append(_why_not(run, verdict, verdict["exit_code"]))
+        problems += [f"{run.name}: {warning}" for warning in verdict["warnings"] if warning.startswith("waiver ")]
+    if waivers is not None:
+        bare = [Entry(**{**entry, "waiver": None}) for entry in verdict["criteria"]]
+        doubts = apply_waivers(
+            bare,
+            load_waivers(waivers),
+            drop=run.arms["candidate"].drop,
+            suite=run.suite.name,
+            today=now.date(),
+        )
+        problems += [f"{waivers}: {doubt.text}; narrow it to them" for doubt in doubts if doubt.kind == "wide"]
+    if problems:
+        raise BadInputError(problems)
+
+
+def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
+    reason = f"{run.name}: the outcome is {verdict['outcome']} ({verdict.get('reason') or 'no reason was recorded'})"
+    if code == 1:
+        return f"{reason}; give waivers that cover every failure (--waivers)"
+    return f"{reason}; a run that could not be judged can be neither signed nor waived; repeat or resume it"
+
+
+def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
+    """Where the stored verdict says something else than its files; the first of many criteria."""
+    found = [
+        f"found {name} {stored.get(name)!r}, the files say {again[name]!r}"
+        for name in ("run", "outcome", "exit_code", "inputs", "coverage", "sectors_written_outside_claims")
+        if stored.get(name) != again[name]
+    ]
+    before, after = stored["criteria"], again["criteria"]
+    if len(before) != len(after):
+        return [*found, f"found {len(before)} criteria, the files give {len(after)}"]
+    for one, other in zip(before, after, strict=True):
+        wrong = _criterion_difference(one, other)
+        if wrong:
+            return [*found, wrong]
+    return found
+
+
+def _criterion_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    name = f"{other['id']} at {other['adapter']}/{other['point']}"
+    for field in _WORDS:
+        if one.get(field) != other[field]:
+            return f"found {field} {one.get(field)!r} in {name}, the files say {other[field]!r}"
+    for field in (*_NUMBERS, "ci95_percent"):
+        if not _close(one.get(field), other[field]):
+            return f"found {field} {one.get(field)!r} in {name}, the files say {other[field]!r}"
+    if bool(one.get("waiver")) != bool(other["waiver"]):
+        return f"found {'a' if one.get('waiver') else 'no'} waiver in {name}, the files say otherwise"
+    return ""
+
+
+def _close(one: object, other: object) -> bool:
+    if isinstance(other, Sequence) and not isinstance(other, str):
+        return (
+            isinstance(one, Sequence)
+            and len(one) == len(other)
+            and all(_close(left, right) for left, right in zip(one, other, strict=True))
+        )
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=1e-4)
+    return one is None and other is None

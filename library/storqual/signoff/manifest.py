@@ -11,16 +11,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from storqual.base.files import OddFileError, digest_of, size_problem
 from storqual.run.files import LIMITS, open_file, read_bytes, read_lines, walk
-from storqual.run.layout import ANNEX, MANIFEST, dump_json
+from storqual.run.layout import ANNEX, MANIFEST, SIGNATURE, dump_json
 from storqual_core.kit.errors import BadInputError
 
 SCHEMA = "storqual.manifest/2"
@@ -57,7 +58,6 @@ class Entry:
         return cls(str(entry["path"]), int(entry["size"]), str(entry["sha256"]), entry.get("lines"), executable)
 
     def to_json(self) -> dict[str, Any]:
-        """Its entry in a manifest."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -95,7 +95,6 @@ class Listing:
 
     @property
     def problems(self) -> list[str]:
-        """What is odd, a sentence each."""
         return [f"{path}: {self.odd[path]}" for path in sorted(self.odd)]
 
     @property
@@ -149,12 +148,10 @@ def _signed_sizes(run: Path) -> dict[str, int]:
 
 
 def _is_signed(path: str) -> bool:
-    """Whether a signature is about what is at that path."""
     return not _is_of_sign_off(path) and not path.startswith(f"{ANNEX}/")
 
 
 def _plain_files(run: Path, listing: Listing) -> list[str]:
-    """Put folders and what is odd below `run` into `listing`; links are not gone into. The paths of plain files."""
     found: list[str] = []
     annex = 0
     try:
@@ -281,3 +278,67 @@ def manifest_differences(listing: Listing, signed: Manifest) -> list[str]:
     said.update(dict.fromkeys(set(listing.folders).difference(signed.folders), "was added (a folder)"))
     said.update(dict.fromkeys(set(signed.folders).difference(listing.folders, said), "is missing (a folder)"))
     return [f"{path}: {said[path]}" for path in sorted(said)]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A signature by the names of its files: an envelope, or a statement and the signature beside it."""
+
+    role: str
+    file: str
+    detached: str | None = None
+
+
+def envelope_name(role: str) -> str:
+    """The file of a DSSE envelope."""
+    return f"signoff.{role}.json"
+
+
+def statement_name(role: str) -> str:
+    """The file of a statement that `ssh-keygen -Y` signs."""
+    return f"signoff.{role}.statement.json"
+
+
+def signature_names(run: Path) -> list[str]:
+    """The names of the files at the top of a run directory that call themselves part of a sign-off."""
+    return sorted(path.name for path in run.glob("signoff*") if path.is_file() and not path.is_symlink())
+
+
+def named_signatures(names: Iterable[str]) -> tuple[list[Named], list[str]]:
+    """Signatures among the files whose names begin with `signoff`, and what is wrong with the others."""
+    left = set(names) - {MANIFEST}
+    found, problems = [], []
+    for name in sorted(left):
+        match = SIGNATURE.match(name)
+        if match and not match["detached"]:
+            found.append(Named(match["role"], name))
+        elif match and f"{name}.sig" in left:
+            found.append(Named(match["role"], name, f"{name}.sig"))
+        elif match:
+            problems.append(f"{name}: is not signed, {name}.sig is missing")
+        elif not (name.endswith(".sig") and name[:-4] in left and _is_statement(name[:-4])):
+            problems.append(f"{name}: was added and is not part of a sign-off")
+    return found, problems
+
+
+def _is_statement(name: str) -> bool:
+    match = SIGNATURE.match(name)
+    return match is not None and match["detached"] is not None
+
+
+_HALF = re.compile(r"\.(signoff\.[A-Za-z0-9_.-]+|verdict\.json|waivers\.yml)\.[a-z0-9_]{8}\Z")
+"""A file that is written beside its place before it takes it (`storqual.run.layout.write_bytes`)."""
+
+
+def clear_leftovers(run: Path) -> None:
+    """Remove them, so that signing again writes what it would have written. A whole signature stays."""
+    for folder in (run, *run.glob("judgements/*"), *run.glob("annex/judgements/*")):
+        # the path of the open run directory is a link itself
+        for file in folder.glob(".*") if folder == run or not folder.is_symlink() else ():
+            if _HALF.match(file.name) and file.is_file() and not file.is_symlink():
+                file.unlink()
+    names = signature_names(run)
+    for name in names:
+        alone = name.endswith(".sig") and _is_statement(name[:-4]) and name[:-4] not in names
+        if alone or (name == MANIFEST and not any(map(SIGNATURE.match, names))):
+            (run / name).unlink()

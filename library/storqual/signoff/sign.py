@@ -12,14 +12,18 @@ from typing import Any
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.run import Run, read_run, sha256_of, write_bytes
+from storqual.run.evidence import PUBLISHED
 from storqual.run.layout import MANIFEST, locked
-from storqual.run.published import PUBLISHED
-from storqual.signoff.beside import clear_leftovers, envelope_name, statement_name
-from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
-from storqual.signoff.findings import Examined, examine, release_findings
-from storqual.signoff.judgement import Judgement, acceptable_judgement
-from storqual.signoff.manifest import dump_manifest, look
-from storqual.signoff.signature import validity_problem
+from storqual.signoff.findings import Examined, Judgement, acceptable_judgement, examine, release_findings
+from storqual.signoff.manifest import clear_leftovers, dump_manifest, envelope_name, look, statement_name
+from storqual.signoff.signature import (
+    load_private_key,
+    public_line,
+    read_public_key,
+    seal,
+    sign_with_ssh,
+    validity_problem,
+)
 from storqual.signoff.statement import Signer, dump_statement, make_statement
 from storqual.signoff.verify import Terms, check_signatures, terms_of
 from storqual_core.kit.errors import BadInputError
@@ -63,7 +67,6 @@ class Signed:
     told: str
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return asdict(self)
 
 

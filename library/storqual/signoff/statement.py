@@ -104,7 +104,6 @@ def kinds_of(run: Run) -> dict[str, str]:
 
 
 def dump_statement(statement: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed."""
     return dump_json(statement, ascii_only=True)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from storqual.inputs import load_gate
 from storqual.inputs.policy import Requirement, Trust, TrustedKey, load_trust
-from storqual.judge.asked import optional_input
 from storqual.judge.outcome import required_roles, with_waivers
+from storqual.judge.question import optional_input
 from storqual.run import Run
 from storqual.run.evidence import rules_of
 from storqual.run.layout import opened
@@ -176,7 +176,6 @@ class Verification:
         return f"{self.result} {self.accepted}".strip() if not self.problems else self.result
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
         names = ("file", "role", "name", "key", "signed_at", "outcome", "problem")
         return {
             "run": self.run,

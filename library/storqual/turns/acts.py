@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storqual.base.text import telling_line
-from storqual.robustness.log_writes import read_log
-from storqual.turns.connection import Connection, ConnectionLostError
+from storqual.bench.follow import Connection, ConnectionLostError
+from storqual.kinds.images import read_log
 from storqual.turns.paths import active_paths, await_paths
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.description import BenchDescription
@@ -65,7 +65,6 @@ class Reach:
         return state
 
     def talk(self, words: Callable[[Monitor], Awaitable[None]]) -> None:
-        """One conversation with QEMU."""
         converse(Path(self.power.monitor), words)
 
 

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from storqual.robustness.derived import FOLDERS
-from storqual.robustness.external_runs import read_external
-from storqual.robustness.store import keep_record, making, read_trials
+from storqual.bench.follow import ConnectionLostError
 from storqual.run import Run, append_event, read_block, read_run
 from storqual.run.collect import finish_streamed
-from storqual.turns.connection import ConnectionLostError
-from storqual.turns.live_program import LiveProgram
+from storqual.run.layout import TURNS
+from storqual.run.turns import keep_record
 from storqual.turns.live_trial import LiveTrial
-from storqual.turns.live_turn import BenchHere, TurnLostError
+from storqual.turns.live_turn import BenchHere, LiveProgram, TurnLostError
 from storqual.turns.packages import install_package
 from storqual.turns.paths import make_maps, paths_of
 from storqual.turns.settle import settle
@@ -39,7 +40,7 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
     at a time. Raises ConnectionLostError when the bench does not answer, ToolError when a package cannot be
     installed.
     """
-    with making(path, say):
+    with _alone(path, say):
         run = read_run(path)
         known = {event.kind for event in run.events if event.text("block") == batch}
         if "block_finished" in known:
@@ -70,14 +71,14 @@ def _turns(
     for turn in left:
         make = _trial if turn["kind"] == "trial" else _program
         try:
-            record, ends_session, told = make(path, run, planned, turn, bench)
+            record, ends_session, told = make(run, planned, turn, bench)
         except (TurnLostError, ConnectionLostError) as problem:
             if not _may_be_lost(run, turn["id"]):
                 raise
             say(f"{bench.name} {arm} | {turn['id']} was interrupted and is repeated: {problem}")
             lost = {"turn": turn["id"], "rebooted": isinstance(problem, TurnLostError) and problem.rebooted}
             return finish_streamed(path, planned, "lost", str(problem), {"lost": lost})
-        keep_record(path, FOLDERS[turn["kind"]], record, planned, kind=turn["kind"], ends_session=ends_session)
+        keep_record(path, planned, record, ends_session=ends_session)
         say(f"{bench.name} {arm} | {turn['kind']} {turn['id']} | {told}")
         if ends_session and turn is not left[-1]:
             return finish_streamed(path, planned, "lost", f"after {turn['id']} the bench is set up again")
@@ -85,51 +86,52 @@ def _turns(
 
 
 def _trial(
-    path: Path, run: Run, batch: Mapping[str, Any], turn: Mapping[str, Any], bench: BenchHere
+    run: Run, batch: Mapping[str, Any], turn: Mapping[str, Any], bench: BenchHere
 ) -> tuple[dict[str, Any], bool, str]:
     """The record of a trial, whether the bench must be set up again after it, and a sentence."""
-    files = read_trials(run)
-    planned = next(one for one in files.planned if one.id == turn["id"])
-    live = LiveTrial(
-        bench,
-        batch,
-        turn,
-        planned,
-        path / FOLDERS["trial"],
-        expect=files.suite.trials[planned.number].expect,
-        boot=bench.connection.boot_id(),
-        again=_may_be_lost(run, planned.id),
-    )
-    record = live.run()
+    again = _may_be_lost(run, turn["id"])
+    record = LiveTrial(run.path, bench, batch, turn, boot=bench.connection.boot_id(), again=again).run()
     broken = any(reason.partition(": ")[0] in _BROKEN for reason in record["reasons"])
     if broken and bench.virtual is not None:
         # a bench that hangs, or whose drive is out of reach, is none for the next trial: it needs another boot
         reset(bench.virtual)
         bench.connection.cut()
     why = f": {record['reasons'][0]}" if record["reasons"] else ""
-    return record, broken or WAYS[planned.way][1].downs_bench, f"{record['outcome']}{why}"
+    return record, broken or WAYS[record["way"]][1].downs_bench, f"{record['outcome']}{why}"
 
 
 def _program(
-    path: Path, run: Run, batch: Mapping[str, Any], turn: Mapping[str, Any], bench: BenchHere
+    run: Run, batch: Mapping[str, Any], turn: Mapping[str, Any], bench: BenchHere
 ) -> tuple[dict[str, Any], bool, str]:
-    """The record of a run of a program, whether the bench was reset, and a sentence."""
-    files = read_external(run)
-    planned = next(one for one in files.planned if one.id == turn["id"])
-    program = files.suite.programs[planned.program]
-    if program.package:
-        virtual = bench.virtual is not None
-        version = install_package(bench.connection, program.package, bench.state_dir, virtual=virtual)
+    package = turn["request"]["package"]
+    if package:
+        version = install_package(bench.connection, package, bench.state_dir, virtual=bench.virtual is not None)
         if version:
-            text = f"installed {program.package} {version} on {bench.name}"
-            append_event(path, "note", {"bench": bench.name, "text": text})
-    boot = bench.connection.boot_id()
-    live = LiveProgram(bench, batch, turn, planned, path / FOLDERS["program"], program=program, boot=boot)
+            text = f"installed {package} {version} on {bench.name}"
+            append_event(run.path, "note", {"bench": bench.name, "text": text})
+    live = LiveProgram(run.path, bench, batch, turn, boot=bench.connection.boot_id())
     record = live.run()
     counted = Counter(outcome for _, outcome, _ in record["tests"])
     told = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counted.items()))
     why = "; ".join(filter(None, (told, *record["reasons"], *record["problems"][:1], record["recovered"])))
     return record, live.was_reset, f"{record['outcome']}: {why}"
+
+
+@contextmanager
+def _alone(run: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Be the one process that runs turns of a run; waits for another one to end, such as one without its parent."""
+    folder = run / TURNS
+    folder.mkdir(exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{run.name}: another process runs turns of it; waiting for its end")
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _may_be_lost(run: Run, turn: str) -> bool:

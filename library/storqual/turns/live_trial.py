@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from storqual.base.text import telling_line
-from storqual.inputs.trials import Expectation
-from storqual.robustness.derived import derive_trial, head_line, keep_lines, kept_lines
-from storqual.robustness.images import Logged, logged_writes
-from storqual.robustness.log_writes import read_log
-from storqual.robustness.observed import Observed
-from storqual.robustness.plan import PlannedTrial
-from storqual.run.layout import now
+from storqual.bench.follow import SILENCE_S, ConnectionLostError
+from storqual.kinds.images import logged_writes, read_log
+from storqual.kinds.record import Observed
+from storqual.kinds.trial import WRITES, head_line
+from storqual.run.collect import keep_raw
+from storqual.run.layout import TURNS, now
 from storqual.turns.acts import CONTROL_WAYS, Reach
-from storqual.turns.connection import SILENCE_S, ConnectionLostError
 from storqual.turns.live_turn import BenchHere, LiveTurn, TurnLostError
 from storqual.turns.packages import install_package
 from storqual.virtual_bench.boot import mark, panic_text, written_since
@@ -39,72 +38,65 @@ _UNREACHED_S = 360.0
 
 
 class LiveTrial(LiveTurn):
-    """A trial under way; `boot` is what the bench runs.
+    """A trial under way.
 
     `again` is whether it may be made again when it is cut short; what is cut short too often is judged as it is.
     """
 
     def __init__(
         self,
+        run: Path,
         bench: BenchHere,
         batch: Mapping[str, Any],
         turn: Mapping[str, Any],
-        planned: PlannedTrial,
-        folder: Path,
         *,
-        expect: Expectation,
         boot: str,
         again: bool = True,
     ) -> None:
         self._seen = Observed()
-        super().__init__(bench, batch, turn, folder, self._seen.take)
-        self._planned, self._expect, self._again, self._boot_id = planned, expect, again, boot
-        self._silent = 0
+        super().__init__(run, bench, batch, turn, self._seen.take, boot=boot)
+        self._again = again
         self._unreached = 0.0
         self._cut_off = ""
         self._console = 0 if bench.virtual is None else mark(bench.virtual.console)
-        self._way: Way = WAYS[planned.way][1]
+        self._way: Way = WAYS[self._request["way"]][1]
         self._reached = threading.Event()
-        self._log = folder / f"{planned.id}.writes"
+        self._began = 0.0
+        self._log = run / TURNS / f"{self._planned.id}.writes"
         self._log.unlink(missing_ok=True)
 
+    def _head(self) -> dict[str, Any]:
+        return head_line(self._planned, tag=self._tag, start=now())
+
     def run(self) -> dict[str, Any]:
-        """The record of the trial. Raises TurnLostError when it was cut short and may be made again.
+        """The record. Raises TurnLostError when it was cut short and may be made again.
 
         Raises ConnectionLostError when the bench does not answer when asked to begin, and it may not.
         """
-        planned, run = self._planned, str(self._batch["run"])
-        head = head_line(run, planned, bench=self._bench.name, tag=self._tag, start=now())
-        self._take({"at": 0, **head})
+        record = super().run()
+        if len(record["raw"]) > 1 and not (record["power_cuts"] or {}).get("missing"):
+            # a log in which nothing is missing says no more than what was made of it
+            self._log.unlink()
+        return record
+
+    def _make(self) -> None:
         try:
-            self._make()
+            self._load_and_fault()
         except ConnectionLostError as problem:
             if not self._again:
                 raise
             raise TurnLostError(str(problem), rebooted=False) from None
         if self._cut_off and self._again:
             raise TurnLostError(self._cut_off, rebooted=False)
-        named = self._keep()
-        log = self._logged()
-        if log is not None:
-            path = self._folder / f"{planned.id}.write_log.jsonl.gz"
-            written = keep_lines(path, (entry.to_json() for entry in log))
-            named |= dict(zip(("write_log", "write_log_sha256"), written, strict=True))
-        # of what was kept, and not of what was seen: whoever has the run can do the same
-        lines = kept_lines(self._folder, {"id": planned.id, **named}, "stream")
-        record = derive_trial(lines, planned, self._expect, run=run, log=log)
-        if log is not None and not (record["power_cuts"] or {}).get("missing"):
-            self._log.unlink()
-        return {**record, **named}
 
-    def _make(self) -> None:
+    def _load_and_fault(self) -> None:
         """Load and fault, then what is left where the bench itself goes down by it. Raises ConnectionLostError."""
         bench, virtual = self._bench, self._bench.virtual
         try:
             for package in self._way.packages:
                 install_package(bench.connection, package, bench.state_dir, virtual=virtual is not None)
         except ToolError as problem:
-            self._take({"kind": "cannot", "reason": f"{self._planned.way}: {problem}"})
+            self._take({"kind": "cannot", "reason": f"{self._way.name}: {problem}"})
             return
         self._follow("all")
         if not self._way.downs_bench or (self._way.where == "bench" and self._seen.end is not None):
@@ -119,61 +111,59 @@ class LiveTrial(LiveTurn):
             self._console = mark(virtual.console)
         self._follow("verify")
 
-    def _logged(self) -> tuple[Logged, ...] | None:
-        """What the log of the drive's writes says; None where there is none that can be read."""
+    def _beside(self) -> list[dict[str, str]]:
+        """What the log of the drive's writes says; nothing where there is none that can be read."""
         if self._way.name != LOGGING_WAY or not self._log.is_file():
-            return None
+            return []
         try:
-            return logged_writes(read_log(self._log), bytes.fromhex(self._tag))
+            log = logged_writes(read_log(self._log), bytes.fromhex(self._tag))
         except ToolError:
-            return None
+            return []
+        lines = (json.dumps(entry.to_json(), separators=(",", ":")).encode() + b"\n" for entry in log)
+        return [keep_raw(self._run, b"".join(lines), f"{WRITES}.jsonl.gz")]
+
+    def _start(self, part: str) -> str:
+        path = super()._start(part)
+        self._began = time.monotonic()
+        if path and self._way.downs_bench:
+            self._boot_id = self._bench.connection.boot_id()
+        return path
 
     def _follow(self, part: str) -> None:
-        """Start the program for this part and take its stream to the end."""
-        stream = self._start(part)
-        if not stream:
-            return
-        if self._way.downs_bench:
-            self._boot_id = self._bench.connection.boot_id()
-        planned = self._planned
-        limit = planned.load_s + planned.away_s + self._expect.recovery + _SLACK_S
+        """Start the program for this part and take its stream to the end, or until time is up.
+
+        Time out of reach is not counted. Lines of a later boot get the time that it is by the clock of the boot that
+        went down.
+        """
+        request, later = self._request, part == "verify"
+        limit = request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S
         fault: threading.Thread | None = None
-        may_go_down = self._way.downs_bench and part == "all"
+        may_go_down = self._way.downs_bench and not later
         try:
-            for line in self._lines(stream, limit, later=part == "verify"):
-                if line is not None and line["kind"] == "loading" and self._way.where != "bench" and part == "all":
-                    fault = threading.Thread(target=self._bring_about, args=(f"{stream}{ENDED}",), daemon=True)
-                    fault.start()
+            for line in self._lines(part, limit + _UNREACHED_S):
+                if line is not None:
+                    if not later and "at" in line:
+                        self._clock = int(line["at"]) - time.monotonic_ns()
+                    self._take({**line, "at": time.monotonic_ns() + self._clock} if later else line)
+                    if line["kind"] == "loading" and self._way.where != "bench" and not later:
+                        fault = threading.Thread(
+                            target=self._bring_about, args=(f"{self._spool}{ENDED}",), daemon=True
+                        )
+                        fault.start()
                 if may_go_down and (self._reached.is_set() or (line is None and self._is_on_other_boot())):
-                    break
+                    return
                 if line is None and not may_go_down and self._is_down():
+                    return
+                if time.monotonic() > self._began + limit + self._unreached:
                     break
-            else:
-                if self._seen.end is None:
-                    self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
+            if self._seen.end is None:
+                self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
         finally:
             if fault is not None:
                 fault.join(_SLACK_S + _GRACE_S)
 
-    def _lines(self, path: str, limit: float, *, later: bool) -> Iterator[Mapping[str, Any] | None]:
-        """The stream, up to its end or `limit` seconds, in which time out of reach is not counted.
-
-        Lines of a `later` boot get the time that it is by the clock of the boot that went down.
-        """
-        end = time.monotonic() + limit
-        for line in self._bench.connection.lines(path, limit_s=limit + _UNREACHED_S):
-            if line is not None:
-                if not later and "at" in line:
-                    self._clock = int(line["at"]) - time.monotonic_ns()
-                self._take({**line, "at": time.monotonic_ns() + self._clock} if later else line)
-                self._silent = 0
-            yield line
-            if time.monotonic() > end + self._unreached:
-                return
-
     def _is_on_other_boot(self) -> bool:
         """Whether a bench that brings its own end about is back from it."""
-        self._silent += 1
         if self._way.where != "bench" or self._seen.fault_begin is None or self._silent % _LOOKS_OF_SILENCE:
             return False
         boot = self._look_for_boot()
@@ -185,7 +175,7 @@ class LiveTrial(LiveTurn):
         self._take(
             {"kind": "seen", "seen": "other_boot", "text": f"the bench is on boot {boot}, was on {self._boot_id}"}
         )
-        self._take({"kind": "fault", "phase": "end", "text": self._planned.way})
+        self._take({"kind": "fault", "phase": "end", "text": self._way.name})
         self._reached.set()
         return True
 
@@ -194,7 +184,6 @@ class LiveTrial(LiveTurn):
 
         Raises TurnLostError when it is on another boot and may have been reset by somebody.
         """
-        self._silent += 1
         if self._silent % _LOOKS_OF_SILENCE:
             return False
         virtual = self._bench.virtual
@@ -222,21 +211,21 @@ class LiveTrial(LiveTurn):
 
     def _bring_about(self, ended: str) -> None:
         """The fault of a control node, at its moment; a file of the name `ended` tells the bench that it is over."""
-        planned = self._planned
+        request = self._request
         assert self._bench.virtual is not None  # noqa: S101 - the plan has ways of a virtual bench for no other
-        time.sleep(planned.at_s)
+        time.sleep(request["at_s"])
         try:
-            self._take({"kind": "fault", "phase": "begin", "text": planned.way})
-            CONTROL_WAYS[planned.way](
+            self._take({"kind": "fault", "phase": "begin", "text": self._way.name})
+            CONTROL_WAYS[self._way.name](
                 Reach(
                     self._bench.virtual,
                     self._bench.connection,
-                    planned.drive,
-                    str(self._request["pci"]),
-                    planned.away_s,
+                    self._planned.drive,
+                    str(request["pci"]),
+                    request["away_s"],
                     self._log,
                     lambda seen, text: self._take({"kind": "seen", "seen": seen, "text": text}),
-                    planned.adapter,
+                    self._planned.adapter,
                 )
             )
         except (StorqualError, OSError) as problem:
@@ -244,7 +233,7 @@ class LiveTrial(LiveTurn):
                 self._cut_off = str(problem)
             self._take({"kind": "fault", "phase": "failed", "text": str(problem)})
         else:
-            self._take({"kind": "fault", "phase": "end", "text": planned.way})
+            self._take({"kind": "fault", "phase": "end", "text": self._way.name})
         if not self._way.downs_bench:
             # without it the bench waits no longer than for a recovery
             with suppress(ConnectionLostError):

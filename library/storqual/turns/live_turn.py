@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One streamed turn under way: the bench's program is started for it, and every line is kept before it is read."""
+"""One streamed turn under way: the bench's program is started for it, and every line is kept before it is read.
+
+Its record is made of what was kept and not of what was seen: whoever has the run can do the same.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,19 @@ import secrets
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.robustness.derived import keep_packed
-from storqual.turns.connection import Connection, ConnectionLostError
+from storqual.bench.follow import Connection, ConnectionLostError, stream
+from storqual.kinds.kind import PlannedTurn
+from storqual.kinds.program import OUTPUT, Told, run_line
+from storqual.run.collect import keep_raw
+from storqual.run.layout import TURNS, now
+from storqual.run.turns import derive_record
 from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import reset
 from storqual_core.kit.errors import StorqualError
 from storqual_core.turns.spool import spool_path
 
@@ -46,31 +54,61 @@ class TurnLostError(StorqualError):
 
 
 class LiveTurn:
-    """One turn of a streamed batch. `see` is told each line after it was kept.
+    """One turn of a streamed batch; `boot` is what the bench runs. `see` is told each line after it was kept.
 
-    `folder` is where its stream stays in the run directory; what an attempt left there that was cut short is removed.
+    What an attempt left in the run that was cut short is removed.
     """
+
+    stream_name = "stream"
+    """What its raw file is called."""
 
     def __init__(
         self,
+        run: Path,
         bench: BenchHere,
         batch: Mapping[str, Any],
         turn: Mapping[str, Any],
-        folder: Path,
         see: Callable[..., None],
+        *,
+        boot: str,
     ) -> None:
-        self._bench, self._batch, self._turn, self._folder, self._see = bench, batch, turn, folder, see
+        self._run, self._bench, self._batch, self._see, self._boot_id = run, bench, batch, see, boot
+        self._planned = PlannedTurn.of(batch, turn)
+        self._request = self._planned.request
         self._lock = threading.Lock()
         self._clock = 0
+        self._spool = ""
+        self._silent = 0
         self._tag = secrets.token_hex(8)
-        folder.mkdir(parents=True, exist_ok=True)
-        self._kept = folder / f"{turn['id']}.stream.jsonl"
+        (run / TURNS).mkdir(exist_ok=True)
+        self._kept = run / TURNS / f"{self._planned.id}.{self.stream_name}.jsonl"
         self._kept.unlink(missing_ok=True)
 
-    @property
-    def _request(self) -> Mapping[str, Any]:
-        request: Mapping[str, Any] = self._turn["request"]
-        return request
+    def run(self) -> dict[str, Any]:
+        """The record. Raises ConnectionLostError when the bench does not answer, TurnLostError for one cut short."""
+        self._take({"at": 0, **self._head()})
+        self._make()
+        raw = [keep_raw(self._run, self._kept.read_bytes(), f"{self.stream_name}.jsonl.gz"), *self._beside()]
+        self._kept.unlink()
+        return derive_record(self._run, self._planned, raw)
+
+    def _head(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _make(self) -> None:
+        """What the bench and the control node do for it."""
+        raise NotImplementedError
+
+    def _beside(self) -> list[dict[str, str]]:
+        """The raw files that it leaves beside its stream."""
+        return []
+
+    def _lines(self, part: str, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        """Start the bench's program for a part of the turn; its lines as they come, None in times of silence."""
+        path, self._silent = self._start(part), 0
+        for line in stream(self._bench.connection, path, limit_s=limit_s) if path else ():
+            self._silent = self._silent + 1 if line is None else 0
+            yield line
 
     def _start(self, part: str) -> str:
         """Have the bench's program run this part of the turn; the path of its stream, empty where it did not start.
@@ -78,18 +116,19 @@ class LiveTurn:
         Raises ConnectionLostError.
         """
         bench, batch = self._bench, self._batch
-        attempt = {"turn": self._turn["id"], "part": part, "tag": self._tag}
+        attempt = {"turn": self._planned.id, "part": part, "tag": self._tag}
         file = f"{bench.state_dir}/spool/{batch['run']}/{batch['block']}.json"
         bench.connection.put(json.dumps({**batch, "attempt": attempt}).encode(), file)
-        stream = str(spool_path(Path(bench.state_dir), batch["run"], batch["block"], (self._turn["id"], part)))
+        spool = str(spool_path(Path(bench.state_dir), batch["run"], batch["block"], (self._planned.id, part)))
         # of an attempt before this one, on the same boot
-        command = f"rm -f {shlex.quote(stream)}*; {shlex.join([bench.python, bench.program, 'start', file])}"
+        command = f"rm -f {shlex.quote(spool)}*; {shlex.join([bench.python, bench.program, 'start', file])}"
         status, said = bench.connection.call(command, limit_s=_START_S)
         if status:
             told = said.splitlines() or [f"it ended with {status}"]
             self._take({"kind": "end", "outcome": "stopped", "message": told[-1], "ios": 0})
             return ""
-        return stream
+        self._spool = spool
+        return spool
 
     def _take(self, line: Mapping[str, Any]) -> None:
         """Keep a line, then read it; a line of the control node gets the time of the bench's clock."""
@@ -99,15 +138,85 @@ class LiveTurn:
                 file.write(json.dumps(body, separators=(",", ":")).encode() + b"\n")
             self._see(body)
 
-    def _keep(self) -> dict[str, str]:
-        """Pack the stream; how a record names it."""
-        stream = keep_packed(self._kept.with_name(f"{self._kept.name}.gz"), self._kept.read_bytes())
-        self._kept.unlink()
-        return dict(zip(("stream", "stream_sha256"), stream, strict=True))
-
     def _boot(self, limit_s: float) -> str:
         """The bench's boot, empty while it does not answer."""
         try:
             return self._bench.connection.boot_id(limit_s=limit_s)
         except ConnectionLostError:
             return ""
+
+
+_SLACK_S = 240.0
+"""What a run may take beside its program: guard, the end of what hangs, a scan, the look at all disks."""
+_BACK_S = 900.0
+_AGAIN_S = 5.0
+_SILENT = 60
+"""After how many half seconds of silence the bench is asked whether it is still the same boot."""
+_ANSWER_S = 20.0
+
+
+class LiveProgram(LiveTurn):
+    """One run of a program under way; a bench that hangs by it is reset."""
+
+    stream_name = OUTPUT
+
+    def __init__(
+        self, run: Path, bench: BenchHere, batch: Mapping[str, Any], turn: Mapping[str, Any], *, boot: str
+    ) -> None:
+        self._seen = Told()
+        super().__init__(run, bench, batch, turn, self._seen.take, boot=boot)
+        self.was_reset = False
+
+    def _head(self) -> dict[str, Any]:
+        return run_line(self._planned, boot=self._boot_id, start=now())
+
+    def _make(self) -> None:
+        """Raises ConnectionLostError for a bench that does not answer, or never again after a reset."""
+        began = time.monotonic()
+        for line in self._lines("all", self._request["limit_s"] + _SLACK_S):
+            if line is not None:
+                self._take(line)
+            elif self._silent % _SILENT == 0 and self._boot(_ANSWER_S) not in ("", self._boot_id):
+                break
+        silent = self._seen.end is None
+        if silent or self._seen.stuck:
+            self._take({"kind": "recovered", "text": self._reset(self._boot_id, silent=silent)})
+            self.was_reset = True
+        self._take({"kind": "spent", "seconds": round(time.monotonic() - began, 1)})
+
+    def _reset(self, before: str, *, silent: bool) -> str:
+        """Reset the bench and take the drive back; a sentence about it. Raises ConnectionLostError, StorqualError."""
+        why = "the bench fell silent" if silent else self._seen.stuck.partition(":")[0]
+        if silent and self._boot(_ANSWER_S) not in ("", before):
+            how = "it had restarted by itself"
+        elif self._bench.virtual is not None:
+            reset(self._bench.virtual)
+            self._bench.connection.cut()
+            how = "its reset button was pressed"
+        else:
+            self._restart(before)
+            how = "its kernel was told to reset it"
+        taken = None
+        for line in self._lines("reclaim", 2 * _SLACK_S):
+            taken = line if line is not None and line["kind"] == "end" else taken
+        if taken is None or taken["outcome"] != "done":
+            told = "no answer" if taken is None else taken["message"]
+            raise StorqualError(f"drive {self._planned.drive} cannot be taken back after a reset: {told}")
+        return f"{why}; {how}, and the drive was stamped again"
+
+    def _restart(self, before: str) -> None:
+        """Have a bench without a reset button restart at once, and wait until it answers from another boot."""
+        connection = self._bench.connection
+        try:
+            connection.run(
+                "sync & echo 1 > /proc/sys/kernel/sysrq; (sleep 1; echo b > /proc/sysrq-trigger) >/dev/null 2>&1 &"
+            )
+        except ConnectionLostError as problem:
+            raise ConnectionLostError(f"the bench hangs and takes no reset from here: {problem}") from None
+        end = time.monotonic() + _BACK_S
+        while time.monotonic() < end:
+            time.sleep(_AGAIN_S)
+            connection.cut()
+            if self._boot(_ANSWER_S) not in ("", before):
+                return
+        raise ConnectionLostError(f"the bench did not come back within {_BACK_S:g} s after a reset")

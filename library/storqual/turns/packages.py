@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from storqual.turns.connection import Connection, ConnectionLostError
+from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.virtual_bench.image import ensure_image
 from storqual.virtual_bench.packages import fetch_packages
 from storqual_core.kit.errors import ToolError

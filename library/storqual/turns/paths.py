@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from storqual.turns.connection import Connection
+from storqual.bench.follow import Connection
 from storqual.turns.packages import install_package
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools.dmsetup import parse_status

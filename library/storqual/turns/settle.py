@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.run import read_block
 from storqual.run.layout import BLOCKS
 from storqual.turns.acts import mend
-from storqual.turns.connection import Connection, ConnectionLostError
 from storqual.turns.paths import take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from storqual.inputs.places import WITNESS_KINDS, witness_kind
 from storqual.run.layout import RUN_FILE, read_run_json
-from storqual.witness.milestones import Milestone, answers_of, excuses_of, milestones_of, witness_places
-from storqual.witness.places import read_back
+from storqual.witness.milestones import Milestone, answers_of, excuses_of, milestones_of, read_back, witness_places
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 LATEST = timedelta(hours=1)

@@ -11,8 +11,8 @@ from typing import Any
 
 from storqual.run import sha256_of
 from storqual.run.layout import MANIFEST, dump_json
-from storqual.signoff.envelope import load_private_key, seal
 from storqual.signoff.manifest import dump_manifest, list_files
+from storqual.signoff.signature import load_private_key, seal
 from tests.attacks.after.content import a_bit_is_flipped, a_digit_is_changed
 from tests.attacks.after.tampering import DETACHED, ENVELOPE, SIGNATURES, STATEMENT, Attack, kind
 

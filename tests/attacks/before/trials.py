@@ -11,35 +11,59 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from storqual.kinds.program import OUTPUT
+from storqual.kinds.trial import STREAM, WRITES
 from storqual.run import sha256_of
+from storqual.run.closing import collected
 from tests.attacks.before.tampering import Kind, chained, document, lines_of
 from tests.attacks.finished_run import put
 
 TRIAL_KINDS: dict[str, Kind] = {}
 """By name: each is seen, on whichever trial or program it is drawn."""
 _FIELDS = {
-    "trials": (
+    "trial": (
         *("outcome", "reasons", "violations", "ios", "writes", "flushes", "errors", "stall_s", "recovery_s"),
         *("disks", "boot_id", "slab_bytes", "residual", "timeline", "start", "tag", "bench", "session", "arm"),
         *("adapter", "drive", "fault", "seed"),
     ),
-    "external": ("outcome", "reasons", "tests", "problems", "unread_lines", "status", "words", "kernel", "seconds"),
+    "program": ("outcome", "reasons", "tests", "problems", "unread_lines", "status", "words", "kernel", "seconds"),
 }
 
 
-def drawn(run: Path, folder: str, source: random.Random, ending: str = ".json") -> Path:
-    """A file of a folder."""
-    return source.choice(sorted(path for path in (run / folder).iterdir() if path.name.endswith(ending)))
+_STREAMS = {"trial": STREAM, "program": OUTPUT}
+
+
+def drawn(run: Path, kind: str, source: random.Random, what: str = "") -> Path:
+    """A record of a kind, or with `what` one that names such a raw file."""
+    records = [
+        path for path in sorted((run / "turns").glob("*.json")) if json.loads(path.read_bytes())["kind"] == kind
+    ]
+    return source.choice([path for path in records if not what or raw_of(run, path, what)])
+
+
+def raw_of(run: Path, record: Path, what: str) -> Path | None:
+    """The raw file of a record that is called so."""
+    named = [one["path"] for one in json.loads(record.read_bytes())["raw"] if f".{what}." in one["path"]]
+    return run / named[0] if named else None
+
+
+def text_of(run: Path, record: Path, what: str) -> bytes:
+    """What it holds."""
+    path = raw_of(run, record, what)
+    assert path is not None
+    return gzip.decompress(path.read_bytes())
 
 
 def told_anew(run: Path, path: Path, body: dict[str, Any]) -> None:
-    """Put a record in the place of another one, with the event and the chain that go with it."""
+    """Put a record in the place of another one, with the event, the end and the chain that go with it."""
     data = json.dumps(body, indent=1).encode()
     put(path, data)
     events = lines_of(run / "events.jsonl")
     for event in events:
         if event["kind"] == "turn_finished" and event["turn"] == path.stem:
             event["sha256"] = sha256_of(data)
+        elif event["kind"] == "closed":
+            event.update(collected(run))
     chained(run / "events.jsonl", events)
 
 
@@ -76,23 +100,29 @@ def kind(function: Kind) -> Kind:
     return function
 
 
-def evidence_anew(run: Path, path: Path, text: bytes, what: str) -> None:
-    """Put a piece of evidence in the place of another one; its record names the new digest."""
-    data = gzip.compress(text, mtime=0)
-    put(path, data)
-    record = path.with_name(path.name.removesuffix(f".{what}.jsonl.gz") + ".json")
+def raw_anew(run: Path, record: Path, data: bytes, what: str) -> None:
+    """Put a raw file in the place of another one; its record names the new digest."""
     body = json.loads(record.read_bytes())
-    told_anew(run, record, {**body, f"{what}_sha256": sha256_of(data)})
+    digest = sha256_of(data)
+    put(run / "raw" / f"{digest}.{what}.jsonl.gz", data)
+    entry = {"path": f"raw/{digest}.{what}.jsonl.gz", "sha256": digest}
+    body["raw"] = [entry if f".{what}." in one["path"] else one for one in body["raw"]]
+    told_anew(run, record, body)
 
 
-def _lines(change: Callable[[list[dict[str, Any]], random.Random], None], folder: str = "trials") -> Kind:
+def evidence_anew(run: Path, record: Path, text: bytes, what: str) -> None:
+    """The same by what it holds."""
+    raw_anew(run, record, gzip.compress(text, mtime=0), what)
+
+
+def _lines(change: Callable[[list[dict[str, Any]], random.Random], None], kind: str = "trial") -> Kind:
     """Lines of a stream that are changed, with its digest."""
 
     def alter(run: Path, source: random.Random) -> None:
-        path = drawn(run, folder, source, ".stream.jsonl.gz")
-        lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+        record, what = drawn(run, kind, source), _STREAMS[kind]
+        lines = [json.loads(line) for line in text_of(run, record, what).splitlines()]
         change(lines, source)
-        evidence_anew(run, path, b"".join(json.dumps(line).encode() + b"\n" for line in lines), "stream")
+        evidence_anew(run, record, b"".join(json.dumps(line).encode() + b"\n" for line in lines), what)
 
     return alter
 
@@ -109,7 +139,7 @@ def _without(what: str) -> Callable[[list[dict[str, Any]], random.Random], None]
 for _kind in ("trial", "begin", "state", "loading", "io", "fault", "seen", "kernel", "found", "end"):
     TRIAL_KINDS[f"stream_without_{_kind}"] = _lines(_without(_kind))
 for _kind in ("run", "program", "output", "ended", "end", "spent"):
-    TRIAL_KINDS[f"program_without_{_kind}"] = _lines(_without(_kind), "external")
+    TRIAL_KINDS[f"program_without_{_kind}"] = _lines(_without(_kind), "program")
 
 
 @kind
@@ -132,11 +162,11 @@ def what_was_read_back(run: Path, source: random.Random) -> None:
 
 @kind
 def the_stream_of_another_trial(run: Path, source: random.Random) -> None:
-    one = drawn(run, "trials", source, ".stream.jsonl.gz")
+    one = drawn(run, "trial", source)
     two = one
     while two == one:
-        two = drawn(run, "trials", source, ".stream.jsonl.gz")
-    evidence_anew(run, one, gzip.decompress(two.read_bytes()), "stream")
+        two = drawn(run, "trial", source)
+    evidence_anew(run, one, text_of(run, two, STREAM), STREAM)
 
 
 @kind
@@ -149,54 +179,58 @@ def the_stream_of_another_run(run: Path, source: random.Random) -> None:
 
 @kind
 def a_stream_that_is_cut(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source, ".stream.jsonl.gz")
-    text = gzip.decompress(path.read_bytes())
-    evidence_anew(run, path, text[: source.randrange(len(text) // 2, len(text) - 1)], "stream")
+    record = drawn(run, "trial", source)
+    text = text_of(run, record, STREAM)
+    evidence_anew(run, record, text[: source.randrange(len(text) // 2, len(text) - 1)], STREAM)
 
 
 @kind
 def a_stream_that_is_empty(run: Path, source: random.Random) -> None:
-    evidence_anew(run, drawn(run, "trials", source, ".stream.jsonl.gz"), b"", "stream")
+    evidence_anew(run, drawn(run, "trial", source), b"", STREAM)
+
+
+def _stream_of(run: Path, source: random.Random) -> Path:
+    of = source.choice(("trial", "program"))
+    path = raw_of(run, drawn(run, of, source), _STREAMS[of])
+    assert path is not None
+    return path
 
 
 @kind
 def a_stream_that_is_missing(run: Path, source: random.Random) -> None:
-    drawn(run, source.choice(("trials", "external")), source, ".stream.jsonl.gz").unlink()
+    _stream_of(run, source).unlink()
 
 
 @kind
 def a_stream_that_is_no_archive(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source, ".stream.jsonl.gz")
-    put(path, source.randbytes(200))
-    record = path.with_name(path.name.removesuffix(".stream.jsonl.gz") + ".json")
-    told_anew(run, record, {**json.loads(record.read_bytes()), "stream_sha256": sha256_of(path.read_bytes())})
+    raw_anew(run, drawn(run, "trial", source), source.randbytes(200), STREAM)
 
 
 @kind
 def a_pipe_for_a_stream(run: Path, source: random.Random) -> None:
-    path = drawn(run, source.choice(("trials", "external")), source, ".stream.jsonl.gz")
+    path = _stream_of(run, source)
     path.unlink()
     os.mkfifo(path)
 
 
 @kind
 def a_device_for_a_stream(run: Path, source: random.Random) -> None:
-    path = drawn(run, source.choice(("trials", "external")), source, ".stream.jsonl.gz")
+    path = _stream_of(run, source)
     path.unlink()
     path.symlink_to("/dev/zero")
 
 
 @kind
 def a_line_that_never_ends(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source, ".stream.jsonl.gz")
-    text = gzip.decompress(path.read_bytes())
-    evidence_anew(run, path, text + b"[" * source.randrange(100_000, 200_000) + b"\n", "stream")
+    record = drawn(run, "trial", source)
+    text = text_of(run, record, STREAM)
+    evidence_anew(run, record, text + b"[" * source.randrange(100_000, 200_000) + b"\n", STREAM)
 
 
 @kind
 def a_time_without_end(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source, ".stream.jsonl.gz")
-    evidence_anew(run, path, gzip.decompress(path.read_bytes()) + b'{"kind":"note","at":1e400}\n', "stream")
+    record = drawn(run, "trial", source)
+    evidence_anew(run, record, text_of(run, record, STREAM) + b'{"kind":"note","at":1e400}\n', STREAM)
 
 
 @kind
@@ -219,41 +253,52 @@ def a_trillion_sectors_that_were_read_back(run: Path, source: random.Random) -> 
 
 @kind
 def another_digest_of_a_stream(run: Path, source: random.Random) -> None:
-    path = drawn(run, source.choice(("trials", "external")), source)
-    told_anew(run, path, {**json.loads(path.read_bytes()), "stream_sha256": "0" * 64})
+    path = drawn(run, source.choice(("trial", "program")), source)
+    body = json.loads(path.read_bytes())
+    body["raw"][0]["sha256"] = "0" * 64
+    told_anew(run, path, body)
 
 
 @kind
 def a_stream_outside_its_folder(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source)
-    told_anew(run, path, {**json.loads(path.read_bytes()), "stream": "../trials/x.gz"})
+    path = drawn(run, "trial", source)
+    body = json.loads(path.read_bytes())
+    body["raw"][0]["path"] = "../raw/x.gz"
+    told_anew(run, path, body)
+
+
+@kind
+def a_raw_file_that_says_nothing_more(run: Path, source: random.Random) -> None:
+    path = drawn(run, "program", source)
+    body = json.loads(path.read_bytes())
+    told_anew(run, path, {**body, "raw": [*body["raw"], body["raw"][0] | {"path": body["raw"][0]["path"] + "x"}]})
 
 
 @kind
 def a_log_of_writes_that_is_missing(run: Path, source: random.Random) -> None:
-    drawn(run, "trials", source, ".write_log.jsonl.gz").unlink()
+    path = raw_of(run, drawn(run, "trial", source, WRITES), WRITES)
+    assert path is not None
+    path.unlink()
 
 
 @kind
 def a_log_of_writes_that_lacks_one(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source, ".write_log.jsonl.gz")
-    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    record = drawn(run, "trial", source, WRITES)
+    lines = text_of(run, record, WRITES).splitlines(keepends=True)
     del lines[source.choice((0, 2))]
-    evidence_anew(run, path, b"".join(lines), "write_log")
+    evidence_anew(run, record, b"".join(lines), WRITES)
 
 
 @kind
 def a_log_of_writes_that_no_record_names(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source, ".write_log.jsonl.gz")
-    record = path.with_name(path.name.removesuffix(".write_log.jsonl.gz") + ".json")
+    record = drawn(run, "trial", source, WRITES)
     body = json.loads(record.read_bytes())
-    told_anew(run, record, {key: value for key, value in body.items() if not key.startswith("write_log")})
+    told_anew(run, record, {**body, "raw": body["raw"][:1]})
 
 
 @kind
 def images_of_power_cuts(run: Path, source: random.Random) -> None:
-    path = drawn(run, "trials", source, ".write_log.jsonl.gz")
-    record = path.with_name(path.name.removesuffix(".write_log.jsonl.gz") + ".json")
+    record = drawn(run, "trial", source, WRITES)
     body = json.loads(record.read_bytes())
     body["power_cuts"]["images"] += source.randint(1, 9999)
     told_anew(run, record, body)
@@ -261,7 +306,7 @@ def images_of_power_cuts(run: Path, source: random.Random) -> None:
 
 @kind
 def a_key_that_no_stream_gives(run: Path, source: random.Random) -> None:
-    path = drawn(run, source.choice(("trials", "external")), source)
+    path = drawn(run, source.choice(("trial", "program")), source)
     told_anew(run, path, {**json.loads(path.read_bytes()), "approved": True})
 
 
@@ -307,6 +352,6 @@ def a_trial_that_is_told_twice(run: Path, source: random.Random) -> None:
 @kind
 def rules_of_a_former_version(run: Path, source: random.Random) -> None:
     """A record is changed, and the plan says that nothing is kept of it."""
-    _field("trials", "recovery_s")(run, source)
+    _field("trial", "recovery_s")(run, source)
     with document(run / "run.json") as body:
         del body["plan"]["evidence"]

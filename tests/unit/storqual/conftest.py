@@ -9,4 +9,4 @@ import pytest
 @pytest.fixture
 def records_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are not derived again; that they are, tests/attacks shows on those that follow from what was told."""
-    monkeypatch.setattr("storqual.robustness.follows._records", lambda *_: iter(()))
+    monkeypatch.setattr("storqual.run.turns._against", lambda *_: [])

@@ -9,8 +9,7 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.campaign import Provision, RunBatch, Stop
-from storqual.campaign.declared import declared_document
-from storqual.campaign.next_step import next_command as next_step
+from storqual.campaign.pipeline import apply, next_step
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run import planned_session, read_run
 from storqual.run.effort import TimeLeft
@@ -33,7 +32,7 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     step = next_step(run, bench, boot_id=boot_id)
     answer = step.to_json()
     if isinstance(step, Provision):
-        answer["declared"] = declared_document(step.spec)
+        answer["declared"] = apply(step)
         answer["told"] = TimeLeft(run, bench).told(
             f"session {step.session.id} is prepared: packages, settings, boots"
         )

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 from storqual.report.change import once_each
 from storqual.report.criterion import Criterion, outcome, read_criteria
-from storqual.report.documents.document import Document, Row, Section, Table
-from storqual.report.documents.of_trials import tried
+from storqual.report.documents.document import Document, Row, Section, Table, table_of
 from storqual.report.figures import minute
 from storqual.report.links import Links, Sites
 from storqual.report.material import Material, measure
@@ -22,7 +21,7 @@ from storqual.report.parts.changes import Change, changes_of, compared_of
 from storqual.report.parts.first_screen import BENCH_KINDS, limits_of
 from storqual.report.parts.sentence import sentence_for
 from storqual.report.parts.untested import untested
-from storqual.robustness.store import has_trials
+from storqual.run.turns import turns_of
 
 _MOST_CHANGES = 8
 _NO_LINKS = Links(Sites({}, {}, frozenset()), None)
@@ -33,12 +32,16 @@ def customer_summary(material: Material) -> Document:
     rows = read_criteria(material.verdict)
     required = [row for row in rows if row.required]
     drops = {name: arm.drop for name, arm in material.run.arms.items()}
-    of_trials = has_trials(material.document)
-    found = tried(material.run) if of_trials else (_tested(material, required), _changes(rows))
+    measured = [_tested(material, required), _changes(rows)] if material.points else []
+    turns = [
+        Section(f"turns-{number}", part.title, part.sentences, table_of(part))
+        for number, part in enumerate(turns_of(material.run).summary(), start=1)
+    ]
     sections = [
         Section("result", "Result", tuple(_result(material, rows, drops))),
         Section("adapters", "Adapters", (), _adapters(material)),
-        *found,
+        *measured,
+        *turns,
         Section(
             "untested",
             "What was not tested",

@@ -11,6 +11,7 @@ from storqual.report.notes import NoteRow
 from storqual.report.render import render_template
 from storqual.report.view import Cell
 from storqual.run import write_bytes
+from storqual.run.turns import Part
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ class Document:
     sections: tuple[Section, ...]
     foot: str
     outcome: Outcome | None = None
+
+
+def table_of(part: Part) -> Table | None:
+    """The table of a part that a kind of turn gives; None where it has none."""
+    shown = part.table
+    return None if shown is None else Table(shown.caption, shown.heads, tuple(Row(row) for row in shown.rows))
 
 
 def write_document(document: Document, target: Path) -> Path:

@@ -11,22 +11,19 @@ from storqual.inputs import load_suite
 from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.product import criteria_at
 from storqual.inputs.suite import Suite
-from storqual.judge.asked import adapter_of, kind_of
 from storqual.judge.outcome import required_roles
+from storqual.judge.question import adapter_of, kind_of
 from storqual.metrics import METRICS, Metric
 from storqual.report.criterion import place_name
-from storqual.report.documents.document import Document, Row, Section, Table
-from storqual.report.documents.of_trials import planned_trials
+from storqual.report.documents.document import Document, Row, Section, Table, table_of
 from storqual.report.figures import percent, plain, seconds
-from storqual.robustness.store import has_trials
 from storqual.run import Run, read_run
+from storqual.run.turns import turns_of
 
 
 def planned_tests(path: Path) -> Document:
     """The plan of the run directory at `path`, measured or not. Raises BadInputError when it is none."""
     run = read_run(path)
-    if has_trials(run.document):
-        return planned_trials(run)
     suite = load_suite(run.input_file("suite"))
     plan = run.plan
     title = " against ".join(run.arms[arm].drop for arm in ("candidate", "baseline") if arm in run.arms)
@@ -41,18 +38,26 @@ def planned_tests(path: Path) -> Document:
     )
     how = (
         f"{len(plan.sessions)} sessions, about {lasts} of bench time; design: {plan.design}, seed {plan.seed}.",
-        f"Each launch runs {runtime} after a ramp of {ramp}.",
+        *([f"Each launch runs {runtime} after a ramp of {ramp}."] if plan.points else []),
         f"A passing run is signed by: {roles}.",
     )
+    turns = [
+        Section(f"turns-{number}", part.title, part.sentences, table_of(part))
+        for number, part in enumerate(turns_of(run).plan(), start=1)
+    ]
+    measured = [
+        Section("criteria", "What decides", (), _criteria(run, suite)),
+        Section("requirements", "Requirements", tuple(_requirements(suite))),
+        Section("points", "What is measured", (), _points(run)),
+    ]
     return Document(
         kind="Test plan",
         title=title,
         subject=(f"Suite {run.suite.name}, profile {run.suite.profile}; run {run.name}",),
         sections=(
             Section("how", "How it is measured", (*how, *map(str, plan.fields.get("warnings") or ()))),
-            Section("criteria", "What decides", (), _criteria(run, suite)),
-            Section("requirements", "Requirements", tuple(_requirements(suite))),
-            Section("points", "What is measured", (), _points(run)),
+            *(measured if plan.points else []),
+            *turns,
             Section("order", "Order of sessions", (), _sessions(run)),
         ),
         foot="Made by storqual from run.json and the copies of its inputs, before or after the bench was touched.",

@@ -12,7 +12,6 @@ from storqual.report.figures import DASH, Figure, count, percent, seconds
 from storqual.report.material import Material
 from storqual.report.parts.arms import flatten
 from storqual.report.view import Cell, ChartTable, Digest, KeyValue
-from storqual.robustness.store import has_trials
 from storqual.run.event_kinds import FINISHED
 from storqual.run.files import file_digest
 from storqual.run.layout import BLOCKS
@@ -64,8 +63,7 @@ def _witness(material: Material) -> str:
             "No witness recorded the digests of this run: only the run itself vouches for when its data "
             "was collected."
         )
-    trials = has_trials(material.document)
-    what = "batches, trials and programs" if trials else "batches"
+    what = "batches and turns" if any(event.kind == "turn_finished" for event in material.events) else "batches"
     ended = {event.text(FINISHED[event.kind]) for event in material.events if event.kind in FINISHED}
     places = ", ".join(sorted(set(told.values())))
     closings = sum(event.kind == "closed" for event in material.events)

@@ -13,36 +13,26 @@ from storqual.report.criterion import Criterion, place_name
 from storqual.report.figures import count, seconds
 from storqual.report.material import Material, measure
 from storqual.report.view import KeyValue, Phrase
-from storqual.robustness.store import has_trials
+from storqual.run.turns import turns_of
 
 _MOST_NAMED = 12
-_NO_FAULTS = "no drive, cable or power was lost under I/O; trials of faults are separate campaigns"
 _TAIL = ("_p99", "_max_")
 
 
 def untested(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
     """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
-    if has_trials(material.document):
-        return _beside_trials(material, benches)
-    told = [
-        KeyValue("Points of the suite", _points(material)),
-        KeyValue("Levels", tuple(_levels(material))),
-        KeyValue("Adapters", tuple(_adapters(material, benches))),
-        KeyValue("Tail latency", tuple(_tail(required))),
-        KeyValue("Cost per I/O", _apart(_cost(material, required, benches))),
-        KeyValue("Steady state", _apart(_steady(material))),
-        KeyValue("Endurance", tuple(_endurance(material))),
-        KeyValue("Faults", (_NO_FAULTS,)),
-    ]
-    return tuple(one for one in told if one.values)
-
-
-def _beside_trials(material: Material, benches: Sequence[str]) -> tuple[KeyValue, ...]:
-    """What a campaign of trials leaves open; the faults that it left out stand beside its matrix."""
-    told = [
-        KeyValue("Adapters", tuple(_adapters(material, benches))),
-        KeyValue("Performance", ("IOPS, latency and CPU time are measured in separate campaigns",)),
-    ]
+    told = [KeyValue("Adapters", tuple(_adapters(material, benches)))]
+    if material.points:
+        told = [
+            KeyValue("Points of the suite", _points(material)),
+            KeyValue("Levels", tuple(_levels(material))),
+            *told,
+            KeyValue("Tail latency", tuple(_tail(required))),
+            KeyValue("Cost per I/O", _apart(_cost(material, required, benches))),
+            KeyValue("Steady state", _apart(_steady(material))),
+            KeyValue("Endurance", tuple(_endurance(material))),
+        ]
+    told += [KeyValue(name, (sentence,)) for name, sentence in turns_of(material.run).absent()]
     return tuple(one for one in told if one.values)
 
 

@@ -11,7 +11,7 @@ from storqual.cli import main
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.run.closing import close_run
-from storqual.run.published import record_published
+from storqual.run.evidence import record_published
 from storqual.signoff.manifest import look
 from tests.support.make_run import make_run
 from tests.support.signing import Person, make_person, sign, write_keys

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.plan.make import PlanRequest, plan_run
 from storqual.report.export import criteria_csv, github_annotations, gitlab_code_quality, open_metrics, samples_csv
 from storqual.report.material import read_material

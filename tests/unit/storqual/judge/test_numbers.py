@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from storqual.judge.numbers import amount, percent, plural
+from storqual.base.text import plural
+from storqual.judge.numbers import amount, percent
 from storqual.metrics import METRICS
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from storqual.inputs.policy import Waiver
 from storqual.judge.entry import Entry
 from storqual.judge.outcome import apply_waivers, run_outcome
-from storqual.run.records import TRIALS
+from storqual.kinds.kind import COUNTED
 
 
 def outcome(*sources: str) -> str:
@@ -39,7 +39,7 @@ def test_hand_written_checks_alone_are_no_pass() -> None:
 
 
 def test_what_a_campaign_of_trials_tells_of_itself_is() -> None:
-    assert outcome(TRIALS, "pytest") == "PASS"
+    assert outcome(COUNTED, "pytest") == "PASS"
 
 
 def entries(*outcomes: str) -> list[Entry]:
@@ -126,7 +126,7 @@ def test_a_loss_between_arms_or_adapters_is_held_to_max_loss(against: str, loss:
         {"candidate": None, "reference": 5.0},
         {"candidate": 5.0, "reference": None},
         {"against": "check"},
-        {"against": "check", "source": TRIALS},
+        {"against": "check", "source": COUNTED},
         {"against": "baseline", "candidate": 3.0, "reference": 0.0, "unit": "1/TB"},
         {"against": "peers", "candidate": 3.0, "reference": 5.0},
     ],

@@ -13,12 +13,11 @@ from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.further import planned_pattern
 from storqual.campaign.next_step import next_command, next_step
 from storqual.inputs import load_suite
+from storqual.kinds.trial_shown import show_trials
 from storqual.plan import Campaign, make_plan
 from storqual.plan.make import plan_run
-from storqual.robustness.external_runs import read_external
-from storqual.robustness.matrix import repeat_command
-from storqual.robustness.store import read_trials
 from storqual.run import append_event, read_block, read_run
+from storqual.run.turns import turns_of
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
@@ -97,8 +96,10 @@ def test_a_bench_goes_from_its_launches_to_its_trials_and_its_programs(tmp_path:
     path = plan_run(make_lab(tmp_path, hosts=TWO, suite=SUITE), tmp_path / "runs").path
     assert path is not None
     run = read_run(path)
-    assert {one.fault for one in read_trials(run).planned} == {"device_reset"}
-    assert {one.program for one in read_external(run).planned} == {"scsi"}
+    assert {(turn.kind, turn.point) for turn in turns_of(run).planned} == {
+        ("trial", "device_reset"),
+        ("program", "scsi"),
+    }
     assert run.suite.profile == "quick"
     done: list[str] = []
     while not isinstance(step := next_step(read_run(path), "b2"), Stop):
@@ -149,16 +150,22 @@ def test_one_trial_is_repeated_alone_on_the_bench_that_has_it(tmp_path: Path) ->
     assert document["plan"]["until_failure"]
 
 
-def test_the_command_that_repeats_a_trial_names_its_bench_and_the_adapters_of_that(tmp_path: Path) -> None:
-    request = make_lab(tmp_path, hosts=TWO, suite=SUITE)
-    path = plan_run(request, tmp_path / "runs").path
+def test_a_report_repeats_a_trial_on_its_bench_with_the_adapters_of_that(tmp_path: Path) -> None:
+    path = plan_run(make_lab(tmp_path, hosts=TWO, suite=SUITE), tmp_path / "runs").path
     assert path is not None
     run = read_run(path)
-    ident = next(trial.id for trial in read_trials(run).planned if ".b2." in trial.id)
-    words = repeat_command(run.document, f"{ident}.r2").split()
-    assert words[words.index("--limit") + 1] == "b2"
-    assert words[words.index("--adapters") + 1] == "sym"
-    assert words[words.index("--trial") + 1] == ident
+    planned = [turn for turn in turns_of(run).planned if turn.kind == "trial"]
+    records = [
+        {"id": turn.id, "bench": turn.bench, "fault": turn.point, "adapter": turn.adapter, "arm": turn.arm}
+        | {"outcome": "failed", "reasons": ["lost"], "timeline": [], "recovery_s": None}
+        for turn in planned
+        if turn.adapter == "sym"
+    ]
+    shown = show_trials(planned, records, run.document)
+    commands = {folded.command for part in shown.parts for folded in part.folded}
+    assert {"--adapters sym --limit b2" in command for command in commands if ".b2." in command} == {True}
+    assert {"--adapters mpt,sym --limit b1" in command for command in commands if ".b1." in command} == {True}
+    assert {row[1] for part in shown.parts if part.table for row in part.table.rows} == {"b1 sym", "b2 sym"}
 
 
 def test_points_that_are_asked_for_are_measured_alone(tmp_path: Path) -> None:

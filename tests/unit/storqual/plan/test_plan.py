@@ -10,7 +10,7 @@ import pytest
 
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
-from storqual.judge.asked import asked_of
+from storqual.judge.question import asked_of
 from storqual.plan.make import PlanRequest, plan_run
 from storqual.run import coverage, read_block, read_run
 from storqual_core.kit.errors import BadInputError

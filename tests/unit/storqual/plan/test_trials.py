@@ -10,9 +10,8 @@ import pytest
 from storqual.base.resources import suites_folder
 from storqual.inputs import Suite, load_suite, read_suite
 from storqual.inputs.shape import raise_all
+from storqual.kinds.output.formats import FORMATS, STATUS
 from storqual.plan.trials import Seat, plan_programs, plan_trials, usable_ways
-from storqual.robustness.external_runs import PlannedExternal
-from storqual.robustness.output.formats import FORMATS, STATUS
 from storqual_core.data.faults import FAULTS
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.bench_faults import ACTS
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storqual.inputs.suite import Profile
-    from storqual.robustness.plan import PlannedTrial
+    from storqual.plan.trials import PlannedProgram, PlannedTrial
 
     Drawn = tuple[tuple[PlannedTrial, ...], tuple[str, ...]]
 
@@ -250,7 +249,7 @@ PROGRAM_SEATS = [
 ]
 
 
-def planned(suite: Suite, profile: str | None = None) -> list[PlannedExternal]:
+def planned(suite: Suite, profile: str | None = None) -> list[PlannedProgram]:
     sessions = (("s01", "baseline"), ("s02", "candidate"))
     chosen = suite.profiles[suite.profile_name(profile)]
     return list(plan_programs(suite, chosen, PROGRAM_SEATS, sessions, bench="b")[0])
@@ -268,7 +267,6 @@ def test_the_shipped_suite_runs_each_program_in_both_arms_on_the_same_drive() ->
     ]
     assert {one.program for one in planned(suite, "checkouts")} == {"fsx", "block"}
     assert len(planned(suite, "repeated")) == 12
-    assert PlannedExternal.from_json(found[0].to_json()) == found[0]
 
 
 def test_every_declared_format_has_a_parser(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ _PACKED = gzip.compress(b"{}\n", mtime=0)
         ("inputs/suite.yml", "inputs/.yml"),
         ("inputs/inventory.json", "inputs/.json"),
         ("inputs/test_cabling.py", "inputs/"),
-        ("trials/a.1.json", "trials/.json"),
-        ("trials/a.1.stream.jsonl.gz", "trials/"),
+        ("turns/a.1.json", "turns/.json"),
+        ("raw/1.stream.jsonl.gz", "raw/.stream.jsonl.gz"),
         ("judgements/0a/verdict.json", "judgements/verdict.json"),
         ("annex/judgements/0a/verdict.json", "annex/verdict.json"),
         ("signoff.director.json", "signoff."),
@@ -146,16 +146,16 @@ def test_one_packed_file_is_unpacked_within_its_limit() -> None:
 
 @pytest.mark.parametrize("data", [b"{}\n" * 50, b"{}\n" * 3 + b"{", b"{}\n" + b" " * 100 + b"{}\n", b"x\n"])
 def test_packed_lines_are_read_within_their_limits(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LIMITS, "trials/", Limit(1000, "a test", line=50, unpacked=100))
-    assert list(read_packed_lines(gzip.compress(b"{}\n" * 30), "trials/a.gz")) == [{}] * 30
+    monkeypatch.setitem(LIMITS, "turns/", Limit(1000, "a test", line=50, unpacked=100))
+    assert list(read_packed_lines(gzip.compress(b"{}\n" * 30), "turns/a.gz")) == [{}] * 30
     with pytest.raises((OddFileError, NoJsonError)):
-        list(read_packed_lines(gzip.compress(data), "trials/a.gz"))
+        list(read_packed_lines(gzip.compress(data), "turns/a.gz"))
 
 
 @pytest.mark.parametrize("packed", [_PACKED * 2, _PACKED[:-1], _PACKED + b"x"], ids=["two", "cut", "more"])
 def test_packed_lines_are_of_one_whole_file(packed: bytes) -> None:
     with pytest.raises(OddFileError, match="complete"):
-        list(read_packed_lines(packed, "trials/a.gz"))
+        list(read_packed_lines(packed, "turns/a.gz"))
 
 
 def test_lines_and_values_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from storqual.report.export.ocp import write_ocp
 from storqual.run import read_run
-from storqual.run.published import record_published, run_findings
+from storqual.run.evidence import record_published, run_findings
 from storqual.signoff.exports import export_findings
 from storqual_core.kit.errors import BadInputError
 from tests.attacks.finished_run import copy_of, finished_run, put

@@ -15,9 +15,8 @@ from storqual.inputs.policy import fingerprint
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run, sha256_of, write_bytes
 from storqual.run.layout import MANIFEST
-from storqual.signoff.beside import envelope_name
-from storqual.signoff.envelope import load_private_key, seal
-from storqual.signoff.manifest import dump_manifest, list_files
+from storqual.signoff.manifest import dump_manifest, envelope_name, list_files
+from storqual.signoff.signature import load_private_key, seal
 from storqual.signoff.statement import Signer, dump_statement, make_statement
 from storqual.signoff.verify import Verification, verify_run
 from storqual_core.kit.errors import BadInputError

@@ -17,11 +17,11 @@ from storqual.report import build_report
 from storqual.report.export import write_ocp
 from storqual.run import append_event, is_signed, read_run, sha256_of, write_bytes
 from storqual.run.closing import close_run
+from storqual.run.evidence import record_published
 from storqual.run.layout import MANIFEST, dump_json
 from storqual.run.notes import add_note
-from storqual.run.published import record_published
-from storqual.signoff.envelope import load_private_key, seal
 from storqual.signoff.manifest import dump_manifest, list_files, look
+from storqual.signoff.signature import load_private_key, seal
 from storqual.signoff.statement import Signer, dump_statement, make_statement
 from storqual.signoff.verify import Verification, verify_run
 from storqual_core.kit.errors import BadInputError

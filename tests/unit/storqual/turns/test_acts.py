@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.robustness.log_writes import FLUSH
+from storqual.kinds.images import FLUSH
 from storqual.turns import acts
 from storqual.turns.acts import CONTROL_WAYS, Reach
 from storqual.virtual_bench.limits import Limit
 from storqual_core.data.faults import FAULTS
 from storqual_core.kit.errors import ToolError
 from tests.support.turn_records import Faked
-from tests.unit.storqual.robustness.test_power_cut_images import log_file
+from tests.unit.storqual.kinds.test_images import log_file
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

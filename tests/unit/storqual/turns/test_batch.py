@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from storqual.bench.follow import ConnectionLostError
 from storqual.campaign import Provision, RunBatch
 from storqual.campaign.next_step import next_command
-from storqual.robustness.store import read_trials
 from storqual.run import append_event, iter_events, read_run
 from storqual.turns import batch
-from storqual.turns.connection import ConnectionLostError
 from storqual.turns.live_turn import BenchHere, TurnLostError
-from tests.support.trial_campaign import REQUEST, plan_campaign, record
-from tests.support.turn_records import Faked, drive
+from tests.support.trial_campaign import REQUEST, plan_campaign
+from tests.support.turn_records import Faked, drive, record_by_hand, turns_planned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,17 +52,17 @@ def make(
     resets: list[Any] = []
 
     class FakeTrial:
-        def __init__(self, _bench: Any, _batch: Any, _turn: Any, planned: Any, _folder: Path, **given: Any) -> None:
-            self.planned = planned
+        def __init__(self, _run: Path, _bench: Any, _batch: Any, turn: Any, **given: Any) -> None:
+            self.id = turn["id"]
             may.append(given["again"])
 
         def run(self) -> dict[str, Any]:
-            made.append(self.planned.id)
+            made.append(self.id)
             listed = reasons.get(len(made), [])
             if listed and listed[0].startswith("cut short: "):
                 raise TurnLostError(listed[0], rebooted="boot" in listed[0])
-            number = [one.id for one in read_trials(read_run(run)).planned].index(self.planned.id)
-            return record(read_run(run), number, outcome="failed" if listed else "passed", reasons=listed)
+            number = [one.id for one in turns_planned(run)].index(self.id)
+            return record_by_hand(run, number, outcome="failed" if listed else "passed", reasons=listed)
 
     monkeypatch.setattr(batch, "LiveTrial", FakeTrial)
     monkeypatch.setattr(batch, "settle", lambda *_, **__: None)
@@ -73,7 +72,7 @@ def make(
 
 
 def planned_in(run: Path, session: str) -> list[str]:
-    return [one.id for one in read_trials(read_run(run)).planned if one.session == session]
+    return [one.id for one in turns_planned(run) if one.session == session]
 
 
 def test_a_session_that_was_made_is_not_made_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +131,7 @@ def test_a_bench_that_never_answers_ends_the_campaign_and_not_its_trial(
     monkeypatch.setattr(batch, "_trial", silent)
     with pytest.raises(ConnectionLostError):
         make(run, monkeypatch, {})
-    assert not read_trials(read_run(run)).records
+    assert not read_run(run).recorded
     assert sum(bool(event.fields.get("lost")) for event in iter_events(run)) == 4
 
 

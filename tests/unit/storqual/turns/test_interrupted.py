@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.robustness.observed import Observed
-from storqual.robustness.store import FOLDER, read_trials
+from storqual.kinds.record import Observed
 from storqual.run import iter_events, read_run, write_json
+from storqual.run.turns import turns_of
 from tests.support.trial_bench import TrialBench
 from tests.support.trial_campaign import REQUEST, plan_campaign
 
@@ -79,14 +79,14 @@ def event_kinds(run: Path) -> Counter[str]:
 
 def held(run: Path) -> list[dict[str, Any]]:
     """The records of a campaign in which every planned trial counts once, and whose lists of I/Os are whole."""
-    files = read_trials(read_run(run))
+    files = turns_of(read_run(run))
     assert sorted(record["id"] for record in files.records) == sorted(trial.id for trial in files.planned)
     finished = Counter(event.text("turn") for event in iter_events(run) if event.kind == "turn_finished")
     assert set(finished.values()) == {1}
     for record in files.records:
         assert record["outcome"] == "passed", record["reasons"]
         seen = Observed()
-        for line in gzip.decompress((run / FOLDER / record["stream"]).read_bytes()).splitlines():
+        for line in gzip.decompress((run / record["raw"][0]["path"]).read_bytes()).splitlines():
             seen.take(json.loads(line))
         assert sorted(seen.oracle.writes) == list(range(1, WRITES + 1))
         assert (seen.untold, record["writes"]) == (0, WRITES)
@@ -160,7 +160,7 @@ def test_two_commands_on_one_run_make_each_trial_once(run: Path, bench: TrialBen
     await_end(second, bench)
     held(run)
     assert event_kinds(run)["block_started"] == 6
-    assert "another process makes trials of it" in (bench.folder / "output.log").read_text(encoding="utf-8")
+    assert "another process runs turns of it" in (bench.folder / "output.log").read_text(encoding="utf-8")
 
 
 def test_a_reset_that_was_not_the_fault_accuses_nobody_once(run: Path, bench: TrialBench) -> None:
@@ -181,7 +181,7 @@ def test_a_bench_that_goes_down_in_the_same_trial_again_has_failed_it(run: Path,
     await_load(bench, but=first_stream)
     bench.reset()
     await_end(child, bench)
-    files = read_trials(read_run(run))
+    files = turns_of(read_run(run))
     assert len(files.records) == len(files.planned)
     first = next(record for record in files.records if record["id"] == files.planned[0].id)
     assert first["outcome"] == "failed"

@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.cli.playbook.publish import publish
-from storqual.robustness.external_runs import read_external
+from storqual.bench.follow import ConnectionLostError
+from storqual.campaign.pipeline import publish
+from storqual.kinds.kind import COUNTED
 from storqual.run import append_event, iter_events, read_run
+from storqual.run.turns import turns_of
 from storqual.turns import batch, live_program, packages
-from storqual.turns.connection import ConnectionLostError
 from storqual.turns.packages import install_package
 from storqual.virtual_bench.packages import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from tests.support.trial_campaign import REQUEST, plan_campaign
-from tests.support.turn_records import Faked, keep_turn, run_session
+from tests.support.turn_records import Faked, gate_in, keep_turn, run_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from storqual.turns.connection import Connection
+    from storqual.bench.follow import Connection
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ GOOD = "ok 1 - reads\nnot ok 2 - <b>writes</b>\n1..2\n"
 def path(tmp_path: Path) -> Path:
     suite = tmp_path / "outside.suite.yml"
     suite.write_text(SUITE, encoding="utf-8")
-    return plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path / "runs")
+    return plan_campaign(replace(REQUEST, suite=str(suite), profile=None, gate=gate_in(tmp_path)), tmp_path / "runs")
 
 
 def line(kind: str, **fields: Any) -> dict[str, Any]:
@@ -104,8 +105,8 @@ def made(path: Path, monkeypatch: pytest.MonkeyPatch, *streams: list[dict[str, A
     """Both sessions, two adapters each; the records."""
     for name, two in (("s01", streams[:2]), ("s02", streams[2:])):
         assert session(path, monkeypatch, name, FakeLink(*two)) == (True, [])
-    files = read_external(read_run(path))
-    return [dict(one) for one in files.records]
+    append_event(path, "restored", {"bench": "vbench"})
+    return [dict(one) for one in turns_of(read_run(path)).records]
 
 
 def test_a_program_is_run_with_its_words_and_the_claims_and_its_tests_are_recorded(
@@ -118,14 +119,14 @@ def test_a_program_is_run_with_its_words_and_the_claims_and_its_tests_are_record
     assert (request["words"], request["limit_s"]) == (["a-test", "{sg}"], 5.0)
     assert set(turn["drives"]) < set(targets)
     assert link.files[0]["attempt"]["part"] == "all"
-    first, second = read_external(read_run(path)).records
+    first, second = turns_of(read_run(path)).records
     assert (first["adapter"], second["adapter"]) == ("fusion", "vscsi")
     assert [(name, outcome) for name, outcome, _ in first["tests"]] == [
         ("reads", "passed"),
         ("<b>writes</b>", "failed"),
     ]
     assert (first["outcome"], first["status"], first["problems"]) == ("ended", 1, [])
-    kept = gzip.decompress((path / "external" / first["stream"]).read_bytes()).decode()
+    kept = gzip.decompress((path / first["raw"][0]["path"]).read_bytes()).decode()
     assert [json.loads(text)["kind"] for text in kept.splitlines()][-2:] == ["end", "spent"]
     assert any(event.kind == "note" and "a-package 1.0" in event.text("text") for event in iter_events(path))
     # what has a record is not run again
@@ -144,7 +145,8 @@ def test_a_campaign_of_programs_passes_with_what_is_known_and_its_report_lists_i
     assert "&lt;b&gt;writes&lt;/b&gt;" in page
     assert "<b>writes" not in page
     assert "Every trial passed" not in page
-    listed = {one["id"]: one["outcome"] for one in published.verdict["criteria"]}
+    criteria = published.verdict["criteria"]
+    listed = {one["id"]: one["outcome"] for one in criteria if one["source"] == COUNTED}
     assert listed == {"external.scsi": "PASS", "external.scsi/reads": "PASS", "external.scsi/<b>writes</b>": "PASS"}
 
 
@@ -187,7 +189,7 @@ def test_a_bench_that_hangs_is_reset_its_drive_taken_back_and_the_campaign_goes_
     done, resets = session(path, monkeypatch, "s01", link)
     assert (done, len(resets), link.cuts) == (False, 1, 1)
     assert link.files[1]["attempt"]["part"] == "reclaim"
-    (hung,) = read_external(read_run(path)).records
+    (hung,) = turns_of(read_run(path)).records
     assert [(name, outcome) for name, outcome, _ in hung["tests"]] == [("reads", "passed"), ("(program)", "hung")]
     assert "its reset button was pressed, and the drive was stamped again" in hung["recovered"]
     assert session(path, monkeypatch, "s01", FakeLink([*told(GOOD), END])) == (True, [])
@@ -212,7 +214,7 @@ def test_a_bench_that_restarts_under_a_program_is_noticed_and_not_reset_again(
 ) -> None:
     done, resets = session(path, monkeypatch, "s01", RestartingLink(told("ok 1 - reads\n")[:3], [END]))
     assert (done, resets) == (False, [])
-    (hung,) = read_external(read_run(path)).records
+    (hung,) = turns_of(read_run(path)).records
     assert hung["outcome"] == "hung"
     assert "it had restarted by itself, and the drive was stamped again" in hung["recovered"]
 
@@ -221,15 +223,16 @@ def test_a_drive_that_cannot_be_taken_back_ends_the_campaign(path: Path, monkeyp
     refused = [{**END, "outcome": "refused", "message": "it holds a file system"}]
     with pytest.raises(StorqualError, match="cannot be taken back after a reset: it holds a file system"):
         session(path, monkeypatch, "s01", FakeLink(STUCK, refused))
-    assert read_external(read_run(path)).records == ()
+    assert turns_of(read_run(path)).records == ()
 
 
 def test_a_record_that_was_changed_afterwards_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(path, monkeypatch, *([*told(GOOD), END] for _ in range(4)))
-    file = next((path / "external").glob("*.json"))
+    file = next((path / "turns").glob("*.json"))
     file.write_text(file.read_text(encoding="utf-8").replace("failed", "passed"), encoding="utf-8")
-    with pytest.raises(StorqualError, match="not the record"):
-        read_external(read_run(path))
+    turns = turns_of(read_run(path))
+    assert len(turns.records) == len(turns.planned) - 1
+    assert turns.problems == [f"turns/{file.name}: is not the record that was made"]
 
 
 def test_a_suite_of_programs_for_adapters_that_are_not_tested_is_refused(tmp_path: Path) -> None:
@@ -298,10 +301,10 @@ def test_a_package_that_cannot_be_installed_is_an_error() -> None:
 
 
 def test_an_event_keeps_the_counters_of_the_disks_for_the_guard(path: Path) -> None:
-    planned = read_external(read_run(path)).planned[0]
+    planned = turns_of(read_run(path)).planned[0]
     disk = {"claimed": True, "system": "", "write_sectors_before": 1, "write_sectors_after": 2}
     fields = {"bench": "vbench", "outcome": "ended", "boot_id": "b", "disks": {"sda": disk}}
     append_event(path, "session_started", {"bench": "vbench", "session": "s01", "boot_id": "b"})
-    keep_turn(path, {**planned.to_json(), **fields}, "program")
+    keep_turn(path, {**planned.head(), **fields})
     (event,) = [one for one in iter_events(path) if one.kind == "turn_finished"]
     assert event.fields["end"] == {"disks": {"sda": disk}}

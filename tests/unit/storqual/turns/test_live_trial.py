@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.robustness.store import read_trials
+from storqual.bench.follow import ConnectionLostError
 from storqual.run import read_run
 from storqual.turns import live_trial as live_trial_module
-from storqual.turns.connection import ConnectionLostError
 from storqual.turns.live_turn import TurnLostError
 from storqual_core.kit.errors import ToolError
 from tests.support.trial_campaign import REQUEST, plan_campaign
-from tests.support.turn_records import Faked, live_trial
+from tests.support.turn_records import Faked, live_trial, turns_planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,11 +55,10 @@ class SilentLink(Faked):
 def silent_trial(tmp_path: Path, link: SilentLink, said: str, *, again: bool = False) -> dict[str, Any]:
     """The record of a trial of a fault of the bench, whose console says so much while it goes on."""
     run = read_run(plan_campaign(REQUEST, tmp_path))
-    files = read_trials(run)
-    planned = next(one for one in files.planned if one.fault == "host_reset")
+    planned = next(one for one in turns_planned(run) if one.point == "host_reset")
     console = tmp_path / "console.log"
     console.write_text(PANIC.replace("an abort", "an earlier boot"), encoding="utf-8")
-    trial = live_trial(run, planned, link, tmp_path / "trials", console=console, again=again)
+    trial = live_trial(run, planned, link, console=console, again=again)
     with console.open("a", encoding="utf-8") as file:
         file.write(said)
     return trial.run()
@@ -141,8 +139,7 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
         encoding="utf-8",
     )
     run = read_run(plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path))
-    files = read_trials(run)
-    planned, console = files.planned[0], tmp_path / "console.log"
+    planned, console = turns_planned(run)[0], tmp_path / "console.log"
     console.write_text("", encoding="utf-8")
 
     def panic(reach: Reach) -> None:
@@ -150,8 +147,8 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
         reach.tell("panicked", "it did")
         reach.tell("other_boot", "it started again")
 
-    monkeypatch.setitem(live_trial_module.CONTROL_WAYS, planned.way, panic)
-    trial = live_trial(run, planned, RestartedLink(), tmp_path / "trials", console=console)
+    monkeypatch.setitem(live_trial_module.CONTROL_WAYS, planned.request["way"], panic)
+    trial = live_trial(run, planned, RestartedLink(), console=console)
     record = trial.run()
     assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
     assert [seen for _, what, seen in record["timeline"] if what == "proof"] == [
@@ -205,11 +202,10 @@ def crash_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: CrashedLi
     )
     request = replace(REQUEST, candidate=str(drop), baseline="", suite=str(suite), profile=None)
     run = read_run(plan_campaign(request, tmp_path / "runs"))
-    files = read_trials(run)
     console = tmp_path / "console.log"
     console.write_text(PANIC, encoding="utf-8")
     monkeypatch.setattr(live_trial_module, "reset", link.press_reset)
-    return live_trial(run, files.planned[0], link, tmp_path / "trials", console=console).run()
+    return live_trial(run, turns_planned(run)[0], link, console=console).run()
 
 
 def test_a_bench_that_takes_itself_down_is_waited_for_and_asked_what_it_left(

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
+from storqual.bench.follow import ConnectionLostError
 from storqual.plan import PlanRequest
 from storqual.run import read_block, read_run
 from storqual.turns import acts, paths
 from storqual.turns.acts import CONTROL_WAYS, Reach, mend
-from storqual.turns.connection import ConnectionLostError
 from storqual_core.data.faults import WAYS
 from storqual_core.kit.errors import BadInputError, ToolError
 from tests.support.paths import status

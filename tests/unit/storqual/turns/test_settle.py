@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from storqual.bench.follow import ConnectionLostError
 from storqual.turns import acts, settle
-from storqual.turns.connection import ConnectionLostError
 from storqual.virtual_bench.limits import Limit
 from storqual_core.turns.debug_rules import MEMORY as RULES_MEMORY
 from storqual_core.turns.layer import LAYER

@@ -59,7 +59,7 @@ def rewritten(run: Path, folder: Path) -> Path:
     for line in (copy / "events.jsonl").read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["kind"] == "turn_finished":
-            path = copy / "trials" / f"{event['turn']}.json"
+            path = copy / "turns" / f"{event['turn']}.json"
             write_json(path, {**json.loads(path.read_bytes()), "outcome": "passed", "reasons": []})
             event |= {"outcome": "passed", "sha256": sha256_of(path.read_bytes())}
         event = dump_line({**event, "previous": previous})
@@ -93,7 +93,7 @@ def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_add
     run = with_witness(passed, kept)
     notify_witness(run, "vbench")
     first, second, *_ = (name for name, one in milestones_of(run).items() if one.word == "trial")
-    record_file = run / "trials" / f"{first}.json"
+    record_file = run / "turns" / f"{first}.json"
     whole = record_file.read_bytes()
     record_file.write_bytes(whole + b" ")
     assert [one.partition(":")[0] for one in check_witness(run, str(kept))] == [f"trial {first}"]

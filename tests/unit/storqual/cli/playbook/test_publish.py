@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from storqual import report
-from storqual.cli.playbook.publish import publish
+from storqual.campaign.pipeline import publish
 from storqual.judge.verdict import verdict_of
 from storqual.report import build_report
 from storqual.report.export import write_ocp

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from storqual.campaign.publication import waivers_for
 from storqual.cli import main
-from storqual.cli.playbook.publish import waivers_for
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
 from tests.support.make_run import make_run

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from storqual.campaign.pipeline import publish
 from storqual.cli import main
-from storqual.cli.playbook.publish import publish
 from storqual.history.index import history_of
 from storqual.report.export import criteria_csv, ocp_lines, open_metrics
 from storqual.report.material import read_material
 from storqual.report.trend import build_trend
 from storqual.run import iter_events, sha256_of
 from storqual.run.closing import close_run
-from storqual.run.published import run_findings
+from storqual.run.evidence import run_findings
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run

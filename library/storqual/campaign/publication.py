@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a campaign: the run is closed, judged by what its lab accepts, and its report is audited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from storqual.audit import Status, audit, audit_document
+from storqual.base.text import terminal_text
+from storqual.inputs import WAIVERS, beside_inventory, load_suite
+from storqual.inputs.policy import Gate
+from storqual.inputs.shape import raise_all
+from storqual.judge.question import asked_of, metrics_of
+from storqual.judge.verdict import is_recorded, judge_run, kept_waivers
+from storqual.pytest_plugin import publish_log, run_checks
+from storqual.report import build_report
+from storqual.report.export import write_ocp
+from storqual.report.material import metrics_to_read, read_material
+from storqual.robot_library import publish_suites
+from storqual.run import append_event, finish_run, is_signed, read_run, read_run_json, write_json
+from storqual.run.closing import close_run, is_closed
+from storqual.run.evidence import record_published
+from storqual.run.layout import is_inside_run
+from storqual.run.measurements import Measurements, measurements
+from storqual.run.turns import turns_of
+from storqual.witness import notify_witness
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+_MOST_TOLD = 10
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written, and the verdict."""
+
+    run: Path
+    verdict: Mapping[str, Any]
+    report: Path
+    log: Path
+    ocp: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: paths, outcome and exit code."""
+        return {
+            "run": str(self.run),
+            "verdict": str(self.run / "verdict.json"),
+            "outcome": self.verdict["outcome"],
+            "exit_code": self.verdict["exit_code"],
+            "report": str(self.report),
+            "log": str(self.log),
+            "ocp": str(self.ocp),
+        }
+
+
+def look(run: Path, waivers: Path | None) -> tuple[Path | None, Measurements]:
+    """The waivers that count, and all that was measured, read once; the audit reads it again for itself.
+
+    Raises BadInputError for a signed run, and for what cannot be read: nothing is written then.
+    """
+    if is_signed(run):
+        raise BadInputError([f"{run}: this run is signed and cannot be published again"])
+    accepted, opened = waivers_for(run, waivers), read_run(run)
+    raise_all(turns_of(opened).problems)
+    suite = load_suite(opened.input_file("suite"))
+    judged = metrics_of(asked_of(opened, suite, Gate()))
+    names = (name for names in judged.values() for name in names)
+    shown = metrics_to_read(suite, names)
+    return accepted, measurements(opened, judged, shown, histograms=True, evidence=True)
+
+
+def close(run: Path, measured: Measurements) -> None:
+    """Execute hand-written checks, whose outcomes are criteria, and end the run's chain over all that there is.
+
+    Nothing is done for a run that is closed. Checks take the run's own lock for each outcome; their exit codes count
+    for nothing.
+    """
+    if not is_closed(run):
+        append_event(run, "run_finished", {})
+        finish_run(run, measured=measured)
+        run_checks(run)
+        publish_suites(run)
+        close_run(run)
+    _notify(run)
+
+
+def judge(run: Path, waivers: Path | None, measured: Measurements) -> dict[str, Any]:
+    return judge_run(run, waivers=waivers, measured=measured, publish=True)
+
+
+def report(run: Path, verdict: Mapping[str, Any], measured: Measurements) -> Published:
+    """Write log, report.html, audit.json and ocp.jsonl, and record which they are.
+
+    Raises StorqualError when the report states what its own data does not say.
+    """
+    log = publish_log(run)
+    material = read_material(run, measured)
+    page = build_report(run, material)
+    _audited(run, page)
+    ocp = write_ocp(run, material)
+    record_published(run)
+    _notify(run)
+    return Published(run=run, verdict=verdict, report=page, log=log, ocp=ocp)
+
+
+def _notify(run: Path) -> None:
+    """Tell the witness what it was not told yet; one that cannot be reached stops nothing, and the run says so."""
+    for wrong in notify_witness(run):
+        click.echo(terminal_text(f"storqual: warning: {wrong}"), err=True)
+
+
+def waivers_for(run: Path, asked: Path | None) -> Path | None:
+    """The waivers to publish `run` with: `asked`, else those of its verdict when it has one, else the lab's own.
+
+    The lab's own are `waivers.yml` beside the inventory that the run was planned from, in the folder that the plan
+    recorded; a file in a run directory is nobody's. What the lab changes later changes no verdict by itself.
+    """
+    if asked is not None:
+        return asked
+    if is_recorded(run):
+        return kept_waivers(run)
+    folders = map(Path, read_run_json(run).get("lab") or ())
+    return beside_inventory(
+        WAIVERS, [one for one in folders if one.is_absolute() and not is_inside_run(one / WAIVERS)]
+    )
+
+
+def _audited(run: Path, report: Path) -> None:
+    """Recompute what verdict and page state; a report that contradicts its data is put aside, not published."""
+    claims = audit([run])
+    write_json(run / "audit.json", audit_document(claims))
+    wrong = [claim for claim in claims if claim.status is Status.INCONSISTENT]
+    if not wrong:
+        return
+    refused = report.with_name("report.refused.html")
+    report.replace(refused)
+    lines = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
+    more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
+    head = f"{refused}: not published: {len(wrong)} statements of its report disagree with the run's own data"
+    raise StorqualError("\n".join([head, *lines, *more]))

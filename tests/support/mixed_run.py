@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run with launches, trials and a foreign program, as a bench that only exists here leaves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from storqual.campaign.pipeline import publish
+from storqual.cli.playbook.record import record
+from tests.attacks.finished_run import GATE, SUITE
+from tests.support.make_lab import KERNEL, OTHER, lab_hosts
+from tests.support.simulated_campaign import Bench, Rates, drive, plan
+
+_OTHERS = """\
+loads: {mine: {region: 2MiB, workers: 4, sizes: [512], reads: 20%, write_through: 0%, flush_every: 1, time: 1s}}
+trials:
+  - {fault: device_reset, load: mine}
+  - {fault: power_cut, load: mine}
+programs:
+  conformance: {run: [a-test, "{sg}"], reads: tap}
+"""
+
+
+def mixed_run(folder: Path, *, loss: float = 0.0) -> Path:
+    """A published run whose candidate loses that share of its IOPS; its trials and its program pass."""
+    gate = folder / "gate.yml"
+    folder.mkdir(parents=True)
+    gate.write_text(GATE, encoding="utf-8")
+    hosts = lab_hosts({"sym": 2})
+    path = plan(folder, hosts=hosts, suite=SUITE + _OTHERS, baseline=KERNEL, candidate=OTHER, gate=gate)
+    drive(path, Bench(Rates(noise=0.003, losses={"bs": loss})), close=False)
+    record(path, "restored", {"bench": "b1"})
+    publish(path)
+    return path

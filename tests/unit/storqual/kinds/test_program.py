@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of programs in both arms: what differs, what repeats decide, and that nothing that was not run passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual.kinds.kind import PlannedTurn
+from storqual.kinds.program import DIFFERENCES, compare_tests, program_checks, show_programs
+
+
+def campaign(**runs: list[str]) -> tuple[list[PlannedTurn], list[dict[str, Any]]]:
+    """One test `t` with these outcomes per arm, one a repeat; `none` where the run does not tell of it."""
+    planned, records = [], []
+    for arm, outcomes in runs.items():
+        for number, outcome in enumerate(outcomes, start=1):
+            one = turn_of(arm, number)
+            planned.append(one)
+            records.append(record(one, [] if outcome == "none" else [["t", outcome, ""]]))
+    return planned, records
+
+
+def turn_of(arm: str, number: int = 1) -> PlannedTurn:
+    """A run of one program on one adapter."""
+    ident = f"scsi.fusion.{number}.{arm}"
+    return PlannedTurn("r", "b", "s01", "program", ident, "fusion", arm, "scsi", number, "d", {"words": ["t"]})
+
+
+def record(planned: PlannedTurn, tests: list[list[str]], **fields: Any) -> dict[str, Any]:
+    hung = any(outcome == "hung" for _, outcome, _ in tests)
+    made = {"outcome": "hung" if hung else "ended", "reasons": [], "problems": [], "unread_lines": 0, "recovered": ""}
+    return {**planned.head(), "program": "scsi", "seconds": 1.0, "notes": [], "tests": tests, **made, **fields}
+
+
+BOTH = [
+    (["passed"], ["passed"], "same", "PASS"),
+    (["failed"], ["failed"], "known", "PASS"),
+    (["hung"], ["failed"], "known", "PASS"),
+    (["failed"], ["passed"], "fixed", "PASS"),
+    (["hung"], ["passed"], "fixed", "PASS"),
+    (["passed"], ["failed"], "regression", "FAIL"),
+    (["passed"], ["hung"], "regression", "FAIL"),
+    (["failed"], ["hung"], "regression", "FAIL"),
+    (["hung"], ["hung"], "hung", "PASS"),
+    (["skipped"], ["skipped"], "skipped", "SKIPPED"),
+    (["skipped"], ["passed"], "missing", "INCONCLUSIVE"),
+    (["passed"], ["skipped"], "missing", "INCONCLUSIVE"),
+    (["passed"], ["none"], "missing", "INCONCLUSIVE"),
+    (["none"], ["passed"], "missing", "INCONCLUSIVE"),
+    (["none"], ["failed"], "missing", "INCONCLUSIVE"),
+    (["passed", "none"], ["passed", "passed"], "missing", "INCONCLUSIVE"),
+    (["passed"] * 3, ["failed"] * 3, "regression", "FAIL"),
+    (["passed"] * 3, ["passed", "failed", "passed"], "flaky", "INCONCLUSIVE"),
+    (["passed", "failed", "passed"], ["passed", "failed", "failed"], "flaky", "PASS"),
+    (["passed", "failed"], ["passed", "passed"], "flaky", "PASS"),
+    (["passed"] * 6, ["failed"] * 4 + ["passed"] * 2, "regression", "FAIL"),
+    (["failed"] + ["passed"] * 7, ["hung"] * 8, "regression", "FAIL"),
+]
+
+
+@pytest.mark.parametrize(("baseline", "candidate", "kind", "outcome"), BOTH)
+def test_both_arms(baseline: list[str], candidate: list[str], kind: str, outcome: str) -> None:
+    (found,) = compare_tests(*campaign(baseline=baseline, candidate=candidate))
+    assert (found.kind, found.outcome) == (kind, outcome)
+
+
+@pytest.mark.parametrize(
+    ("runs", "kind", "outcome"),
+    [
+        (["passed"], "same", "PASS"),
+        (["failed"], "failed", "FAIL"),
+        (["hung"], "hung", "FAIL"),
+        (["passed", "failed"], "flaky", "FAIL"),
+        (["skipped"], "skipped", "SKIPPED"),
+        (["missing"], "missing", "INCONCLUSIVE"),
+    ],
+)
+def test_one_arm_alone(runs: list[str], kind: str, outcome: str) -> None:
+    (found,) = compare_tests(*campaign(candidate=runs))
+    assert (found.kind, found.outcome) == (kind, outcome)
+
+
+RUNS = st.lists(st.sampled_from(["passed", "failed", "hung", "skipped", "missing", "none"]), min_size=1, max_size=6)
+
+
+@given(baseline=RUNS, candidate=RUNS)
+def test_no_pass_without_a_result_of_every_repeat_and_no_regression_of_what_passed(
+    baseline: list[str], candidate: list[str]
+) -> None:
+    for found in compare_tests(*campaign(baseline=baseline, candidate=candidate)):
+        assert found.kind in DIFFERENCES
+        incomplete = {"missing", "none"} & {*baseline, *candidate}
+        assert not (found.outcome == "PASS" and incomplete)
+        if found.outcome == "FAIL":
+            assert set(candidate) & {"failed", "hung"}
+        if set(baseline) == {"passed"} and set(candidate) <= {"failed", "hung"} and len(set(candidate)) == 1:
+            assert found.kind == "regression"
+
+
+def test_a_hang_in_both_arms_is_a_criterion_and_what_comes_after_it_is_told() -> None:
+    planned, records = campaign(baseline=["hung"], candidate=["hung"])
+    for one in records:
+        one["recovered"] = "its reset button was pressed"
+    whole, test = program_checks(planned, records, {})
+    assert (whole["id"], whole["outcome"]) == ("external.scsi", "PASS")
+    assert "2 hung" in whole["reason"]
+    assert "at t: its reset button was pressed; what comes after it was not tried" in whole["reason"]
+    assert (test["id"], test["outcome"], test["adapter"]) == ("external.scsi/t", "PASS", "fusion")
+    assert show_programs(planned, records, {}).listed == {test["id"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "told"),
+    [
+        ({"problems": ["1..N: the text counts 3, 2 were read"]}, "ERROR", "contradicts itself: 1..N"),
+        (
+            {"outcome": "void", "reasons": ["it could not be run: no program"], "tests": []},
+            "ERROR",
+            "could not be run",
+        ),
+        ({"unread_lines": 3}, "PASS", "3 lines of output were not understood and are kept"),
+    ],
+)
+def test_a_program_that_cannot_be_believed_is_an_error(change: dict[str, Any], outcome: str, told: str) -> None:
+    planned, records = campaign(baseline=["passed"], candidate=["passed"])
+    records[1] |= change
+    whole, *_ = program_checks(planned, records, {})
+    assert whole["outcome"] == outcome
+    assert told in whole["reason"]
+
+
+def test_a_run_that_was_planned_and_not_made_is_undecided() -> None:
+    planned, records = campaign(baseline=["passed"], candidate=["passed"])
+    whole, test = program_checks(planned, records[:1], {})
+    assert (whole["outcome"], whole["reason"]) == ("INCONCLUSIVE", "1 of 2 runs were not made")
+    assert test["outcome"] == "INCONCLUSIVE"

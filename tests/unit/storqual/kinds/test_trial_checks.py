@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from storqual.kinds.kind import PlannedTurn
+from storqual.kinds.trial_checks import LEAK_BYTES, trial_checks
+from storqual.kinds.trial_shown import matrix_of, repeat_command, show_trials
+
+ARMS = ("baseline", "candidate")
+
+
+def planned(count: int, arms: tuple[str, ...] = ARMS) -> list[PlannedTurn]:
+    return [
+        PlannedTurn(
+            run="r",
+            bench="b",
+            session="s01",
+            kind="trial",
+            id=f"bus_reset.sym.1.{number}.{arm}",
+            adapter="sym",
+            arm=arm,
+            point="bus_reset",
+            n=0,
+            drive="0x5",
+            request={"pair": f"bus_reset.sym.1.{number}", "fault": "bus_reset"},
+        )
+        for number in range(count)
+        for arm in arms
+    ]
+
+
+def made(trials: list[PlannedTurn], **outcomes: list[str]) -> list[dict[str, Any]]:
+    """Records with the outcomes of each arm; what is left unsaid passed."""
+    left = {arm: iter(listed) for arm, listed in outcomes.items()}
+    found = []
+    for trial in trials:
+        outcome = next(left.get(trial.arm, iter(())), "passed")
+        reasons = [] if outcome == "passed" else [f"because of {trial.id}"]
+        record = {**trial.head(), **trial.request, "outcome": outcome, "reasons": reasons}
+        found.append({**record, "violations": [], "recovery_s": 2.0})
+    return found
+
+
+def only(trials: list[PlannedTurn], records: list[dict[str, Any]], *, until_failure: bool = False) -> tuple[str, str]:
+    (check,) = trial_checks(trials, records, {"plan": {"until_failure": until_failure}})
+    found = tuple(check[name] for name in ("id", "bench", "adapter", "source"))
+    assert found == ("trials.bus_reset", "b", "sym", "trials")
+    return check["outcome"], check["reason"]
+
+
+def test_each_kind_of_damage_is_told_once() -> None:
+    trials = planned(1)
+    records = made(trials, candidate=["failed"])
+    for record in records:
+        if record["outcome"] == "failed":
+            record["reasons"] = ["lost: a", "lost: b", "misdirected: c", "recovery took too long", "lost: d"]
+    told = next(record["id"] for record in records if record["outcome"] == "failed")
+    assert only(trials, records) == ("FAIL", f"data: lost: a; misdirected: c (trial {told})")
+
+
+def test_no_failure_passes_with_its_count_and_its_bound() -> None:
+    trials = planned(60)
+    assert only(trials, made(trials)) == ("PASS", "0 of 60 failed: less than 4.9 % at 95 %")
+
+
+def test_a_candidate_that_alone_fails_is_a_regression_once_it_is_shown() -> None:
+    trials = planned(10)
+    outcome, reason = only(trials, made(trials, candidate=["failed"] * 8))
+    assert outcome == "FAIL"
+    assert reason.startswith("regression: 8 of 10 failed")
+    assert "because of bus_reset.sym.1.0.candidate" in reason
+    assert only(trials, made(trials, candidate=["failed"]))[0] == "INCONCLUSIVE"
+
+
+def test_a_failure_that_the_baseline_shows_as_often_is_known() -> None:
+    trials = planned(10)
+    outcome, reason = only(trials, made(trials, candidate=["failed"] * 8, baseline=["failed"] * 7))
+    assert outcome == "PASS"
+    assert reason.startswith("known, the baseline fails too")
+
+
+def test_failures_of_the_baseline_alone_are_no_failure_of_the_candidate() -> None:
+    trials = planned(10)
+    assert only(trials, made(trials, baseline=["failed"] * 9))[0] == "PASS"
+
+
+def test_damaged_data_fails_at_the_first_occurrence_even_when_the_baseline_damages_too() -> None:
+    trials = planned(10)
+    records = made(trials, candidate=["failed"], baseline=["failed"])
+    for word in ("lost", "stale", "corrupted", "dropped flush"):
+        for record in records[:2]:
+            record["reasons"] = [f"{word}: 1 sectors at 4096"]
+        outcome, reason = only(trials, records)
+        assert (outcome, reason.split(":")[0]) == ("FAIL", "data")
+
+
+def test_without_a_baseline_any_failure_fails() -> None:
+    trials = planned(10, ("candidate",))
+    assert only(trials, made(trials, candidate=["failed"]))[0] == "FAIL"
+
+
+def test_power_cuts_are_told_with_how_many_images_were_looked_at() -> None:
+    trials = planned(2)
+    records = made(trials)
+    for record in records:
+        record["power_cuts"] = {"points": 300, "images": 3000, "missing": 0}
+    outcome, reason = only(trials, records)
+    assert (outcome, reason.partition("; ")[2]) == ("PASS", "6000 images of 600 power cuts")
+
+
+def test_void_trials_prove_nothing_and_are_counted() -> None:
+    trials = planned(2)
+    outcome, reason = only(trials, made(trials, candidate=["void", "void"]))
+    assert outcome == "ERROR"
+    assert reason.startswith("no trial proved its fault; 2 void: because of")
+    outcome, reason = only(trials, made(trials, candidate=["void"]))
+    assert outcome == "PASS"
+    assert "0 of 1 failed" in reason
+    assert "1 void" in reason
+
+
+def test_trials_that_were_not_made_leave_it_undecided_but_where_a_failure_ends_them() -> None:
+    trials = planned(3, ("candidate",))
+    records = made(trials, candidate=["passed", "failed"])[:2]
+    assert only(trials, records)[0] == "INCONCLUSIVE"
+    assert only(trials, records, until_failure=True)[0] == "FAIL"
+
+
+def test_the_matrix_counts_valid_trials_and_has_their_recovery() -> None:
+    trials = planned(4)
+    records = made(trials, candidate=["failed", "void"])
+    for number, record in enumerate(records):
+        record["recovery_s"] = None if record["outcome"] == "failed" else float(number)
+    baseline, candidate = matrix_of(records)
+    assert (baseline.trials, baseline.failures, baseline.recovery_p50, baseline.recovery_worst) == (4, 0, 3.0, 6.0)
+    assert (candidate.trials, candidate.failures, candidate.void) == (3, 1, 1)
+    assert (candidate.recovery_p50, candidate.recovery_worst) == (6.0, 7.0)
+    assert 0.8 < candidate.bound < 0.9
+
+
+def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
+    run = {
+        "inventories": ["my lab"],
+        "arms": {"baseline": {"drop": "old"}, "candidate": {"drop": "new"}},
+        "suite": {"name": "robustness", "profile": "quick"},
+        "inputs": {
+            "suite": {"source": "suites/robustness.suite.yml"},
+            "baseline": {"source": "my lab/drops/old.yml"},
+            "candidate": {"source": "new.yml"},
+        },
+        "benches": {"b1": {}},
+        "plan": {"seed": 7},
+    }
+    told = repeat_command(run, "b1", ["sym", "sym"], "bus_reset.sym.1.1.candidate.r3")
+    assert told == (
+        "storqual qualify -i 'my lab' --baseline 'my lab/drops/old.yml' --candidate new.yml "
+        "--suite suites/robustness.suite.yml --profile quick --adapters sym --limit b1 --seed 7 "
+        "--trial bus_reset.sym.1.1.candidate --repeat 20"
+    )
+
+
+SHORT = {"asked": 252, "given": 8}
+RIGHT, WRONG = {**SHORT, "received": 8}, {**SHORT, "received": 252}
+
+
+def records(arm: str, growths: list[int], residual: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    return [
+        {
+            "bench": "b",
+            "fault": "device_reset",
+            "adapter": "sym",
+            "arm": arm,
+            "outcome": "passed",
+            "slab_bytes": {"before": 1 << 24, "after": (1 << 24) + growth},
+            "residual": {"before": residual, "after": residual} if residual else {},
+        }
+        for growth in growths
+    ]
+
+
+def memory(*listed: dict[str, Any]) -> tuple[str, str] | None:
+    found = {check["id"]: check for check in trial_checks((), listed, {"plan": {}})}
+    check = found.get("memory.device_reset")
+    return check and (check["outcome"], check["reason"])
+
+
+def residual(*listed: dict[str, Any]) -> tuple[str, str] | None:
+    found = {check["id"]: check for check in trial_checks((), listed, {"plan": {}})}
+    check = found.get("residual")
+    return check and (check["outcome"], check["reason"])
+
+
+GROWN = [LEAK_BYTES + 1] * 5
+
+
+def test_memory_that_grows_in_every_one_of_five_trials_is_a_leak() -> None:
+    assert memory(*records("candidate", GROWN), *records("baseline", [0] * 5)) == (
+        "FAIL",
+        "memory leak: after 5 of 5 trials slabs had grown by more than 256 KiB, by 256 KiB in the median",
+    )
+    assert memory(*records("candidate", GROWN)) is not None
+
+
+@pytest.mark.parametrize(
+    "growths", [[LEAK_BYTES] * 5, [*GROWN[:4], 0], [-LEAK_BYTES * 9] * 5], ids=["at the limit", "once not", "less"]
+)
+def test_memory_that_need_not_grow_in_most_trials_is_none(growths: list[int]) -> None:
+    found = memory(*records("candidate", growths))
+    assert found is not None
+    assert found[0] == "PASS"
+
+
+def test_a_single_trial_without_growth_among_many_hides_no_leak() -> None:
+    found = memory(*records("candidate", [*GROWN, *GROWN, 0]))
+    assert found is not None
+    assert found[0] == "FAIL"
+
+
+def test_memory_that_grows_with_the_baseline_too_is_known() -> None:
+    found = memory(*records("candidate", GROWN), *records("baseline", GROWN))
+    assert found is not None
+    assert (found[0], found[1].partition(",")[0]) == ("PASS", "known")
+
+
+def test_four_trials_say_nothing_of_memory_and_void_ones_do_not_count() -> None:
+    listed = records("candidate", GROWN)
+    assert memory(*listed[:4]) is None
+    listed[0]["outcome"] = "void"
+    assert memory(*listed) is None
+
+
+def test_a_driver_that_tells_more_than_was_read_has_wrong_residuals() -> None:
+    found = residual(*records("candidate", [0], WRONG), *records("baseline", [0], RIGHT))
+    assert found is not None
+    assert found[0] == "FAIL"
+    assert found[1].startswith("wrong residual: after 2 of 2 commands the driver told other lengths than")
+    assert found[1].endswith("252 bytes were asked for, the drive gave 8, the driver told 252")
+    assert residual(*records("candidate", [0], WRONG)) == found
+
+
+def test_a_driver_that_tells_what_was_read_passes_with_its_count() -> None:
+    assert residual(*records("candidate", [0, 0], RIGHT), *records("baseline", [0], WRONG)) == (
+        "PASS",
+        "4 of 4 commands that ended short were told with what they read",
+    )
+
+
+def test_residuals_that_are_wrong_in_both_arms_are_known() -> None:
+    found = residual(*records("candidate", [0], WRONG), *records("baseline", [0], WRONG))
+    assert found is not None
+    assert (found[0], found[1].partition(",")[0]) == ("PASS", "known")
+
+
+def test_what_the_baseline_alone_shows_accuses_nobody() -> None:
+    assert residual(*records("baseline", [0], WRONG)) is None
+    assert memory(*records("baseline", GROWN)) is None
+
+
+def test_a_command_that_was_not_answered_and_a_drive_without_them_say_nothing_of_residuals() -> None:
+    assert residual(*records("candidate", [0], {"problem": "no such device"})) is None
+    assert residual(*records("candidate", [0])) is None
+
+
+def test_benches_are_judged_one_by_one() -> None:
+    here = planned(10)
+    there = [replace(turn, bench="c", id=f"{turn.id}.c") for turn in here]
+    listed = [*made(here, candidate=["failed"] * 8), *made(there)]
+    checks = list(trial_checks([*here, *there], listed, {"plan": {}}))
+    assert [(check["bench"], check["outcome"]) for check in checks] == [("b", "FAIL"), ("c", "PASS")]
+
+
+def test_the_first_screen_counts_failures_among_proven_trials() -> None:
+    trials = planned(2)
+    listed = made(trials, candidate=["failed", "void"])
+    for one in listed:
+        one["timeline"] = [[1.0, "fault", "begin"]]
+    document = {"plan": {"seed": 1, "left_out": ["host_reset on sym: no way"]}, "inventories": [], "arms": {}}
+    document |= {"suite": {"profile": "quick"}, "inputs": {"suite": {"source": "s"}}, "benches": {"b": {}}}
+    shown = show_trials(trials, listed, document)
+    assert [(name, value) for name, value, _ in shown.figures] == [
+        ("Failed trials", "1 of 3"),
+        ("Faults", "1"),
+        ("Worst recovery", "2.0 s"),
+    ]
+    assert "(fault not proven): 1" in shown.figures[0][2]
+    matrix, failed, left_out = shown.parts
+    assert (len(matrix.table.rows) if matrix.table else 0, len(failed.folded)) == (2, 2)
+    assert "--trial bus_reset.sym.1.0.candidate" in failed.folded[0].command
+    assert left_out.sentences == ("host_reset on sym: no way",)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run with launches, trials and programs is judged, published, signed and verified as a whole."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storqual.audit.output import audit_files
+from storqual.campaign.pipeline import publish
+from storqual.judge.verdict import verdict_of
+from storqual.kinds.trial import RECORD
+from storqual.report.documents import customer_summary, planned_tests
+from storqual.report.material import read_material
+from storqual.run import append_check, append_event, read_run, sha256_of
+from storqual.run.evidence import evidence_findings
+from storqual.run.turns import Turns, turns_of
+from storqual.signoff.verify import verify_run
+from storqual_core.kit.errors import BadInputError, StorqualError
+from tests.attacks.before import KINDS
+from tests.attacks.before.trials import TRIAL_KINDS
+from tests.attacks.finished_run import copy_of, put
+from tests.attacks.test_before_signing import seen
+from tests.support.make_run import make_run
+from tests.support.mixed_run import mixed_run
+from tests.support.signing import make_person, sign, write_keys
+from tests.support.trial_campaign import REQUEST, plan_campaign
+from tests.support.turn_records import keep_turn, record_by_hand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return mixed_run(tmp_path_factory.mktemp("runs") / "good")
+
+
+def test_one_run_has_one_verdict_over_all_kinds_of_turn(mixed: Path) -> None:
+    verdict = json.loads((mixed / "verdict.json").read_bytes())
+    assert (verdict["outcome"], verdict["coverage"]["measured"]) == ("PASS", 2)
+    decided = {one["id"]: one["outcome"] for one in verdict["criteria"] if one["required"]}
+    assert {"iops", "trials.device_reset", "trials.power_cut", "external.conformance"} <= set(decided)
+    assert set(decided.values()) == {"PASS"}
+    # hand-written checks run whatever the run has
+    assert {"pytest", "robot", "trials", ""} == {one["source"] for one in verdict["criteria"]}
+    assert evidence_findings(read_run(mixed)) == []
+    assert not [one for one in audit_files([mixed]) if one.status.value == "inconsistent"]
+
+
+def test_one_report_shows_points_trials_and_programs(mixed: Path) -> None:
+    page = (mixed / "report.html").read_text(encoding="utf-8")
+    for ident in ("changes", "trials", "programs", "coverage", "points"):
+        assert f'id="{ident}"' in page, ident
+    assert "Faults by adapter and arm" in page
+    assert "Known: not passed in both arms: 1" in page
+    # what is there is not listed as untested
+    assert "no drive, cable or power was lost" not in page
+    assert "are measured by a suite's workloads" not in page
+    sections = {one.title for one in planned_tests(mixed).sections}
+    assert {"What is measured", "What is tried", "Third-party programs"} <= sections
+    told = {one.title for one in customer_summary(read_material(mixed)).sections}
+    assert {"What was tested", "Faults", "Third-party programs"} <= told
+
+
+def test_a_loss_of_its_launches_fails_the_run_whose_trials_pass(tmp_path: Path) -> None:
+    run = mixed_run(tmp_path / "bad", loss=0.3)
+    verdict = verdict_of(run)
+    failed = {one["id"] for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"]}
+    assert (verdict["outcome"], failed) == ("FAIL", {"iops"})
+
+
+def test_it_is_signed_and_verified_and_tampering_with_any_kind_is_found(mixed: Path, tmp_path: Path) -> None:
+    run = copy_of(mixed, tmp_path)
+    person = make_person(tmp_path, "Pat", "release-manager")
+    keys = write_keys(tmp_path, person)
+    sign(run, person, keys)
+    assert verify_run(run, keys, allow_virtual=True).problems == ()
+    for name in ("samples.jsonl", *_one_of_each(run)):
+        kept = (run / name).read_bytes()
+        put(run / name, kept[:-3] + b"x}\n")
+        assert f"{name}: was changed" in verify_run(run, keys, allow_virtual=True).problems
+        put(run / name, kept)
+
+
+def _one_of_each(run: Path) -> list[str]:
+    """A record of each kind, and a raw file of each."""
+    records = {record["kind"]: record for record in turns_of(read_run(run)).records}
+    return [name for one in records.values() for name in (f"turns/{one['id']}.json", one["raw"][0]["path"])]
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_tampering_before_it_is_signed_is_seen(mixed: Path, tmp_path: Path, number: int) -> None:
+    source = random.Random(f"mixed/{number}")
+    name = source.choice(sorted(TRIAL_KINDS if number % 2 else KINDS))
+    run = copy_of(mixed, tmp_path)
+    {**TRIAL_KINDS, **KINDS}[name](run, source)
+    assert seen(run), name
+
+
+def test_a_run_without_such_turns_has_nothing_to_follow(tmp_path: Path) -> None:
+    turns = turns_of(read_run(make_run(tmp_path)))
+    assert (turns.planned, turns.records, turns.findings(), turns.checks(), turns.sections()) == ((), (), [], [], [])
+    assert [name for name, _ in turns.absent()] == ["Faults"]
+
+
+def test_an_outcome_that_somebody_appended_for_a_trial_counts_for_nothing_and_is_found(tmp_path: Path) -> None:
+    path = plan_campaign(REQUEST, tmp_path)
+    where = {"bench": "vbench", "adapter": "fusion", "source": "trials", "reason": ""}
+    append_check(path, {"id": "trials.device_reset", "outcome": "PASS", **where})
+    told = [one for one in evidence_findings(read_run(path)) if one.startswith("checks.jsonl")]
+    assert told == ["checks.jsonl: has outcomes that are counted from records, which nobody appends"]
+
+
+CHANGES: list[Callable[[Path], Any]] = [lambda path: path.unlink(), lambda path: path.write_bytes(b"{}")]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=["gone", "changed"])
+def test_a_record_or_raw_file_that_was_changed_or_taken_away_makes_the_run_an_error(
+    mixed: Path, tmp_path: Path, change: Callable[[Path], Any]
+) -> None:
+    for name in _one_of_each(mixed):
+        run = copy_of(mixed, tmp_path)
+        change(run / name)
+        assert verdict_of(run)["outcome"] == "ERROR"
+        assert any(name in one for one in evidence_findings(read_run(run)))
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return plan_campaign(REQUEST, tmp_path_factory.mktemp("planned"))
+
+
+def with_record(planned: Path, folder: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
+    """The run with one record, which is what `change` makes of a good one and agrees with the events."""
+    run = folder / planned.name
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(planned, run)
+    good = record_by_hand(run, 0)
+    body = json.dumps(change(good)).encode()
+    (run / "turns").mkdir(exist_ok=True)
+    (run / "turns" / f"{good['id']}.json").write_bytes(body)
+    _tell(run, good, body)
+    return run
+
+
+def _tell(run: Path, good: dict[str, Any], body: bytes) -> None:
+    told = {name: good[name] for name in ("bench", "session", "outcome", "boot_id")}
+    told |= {"block": f"{good['session']}-b001", "turn": good["id"], "turn_kind": "trial", "ends_session": False}
+    append_event(run, "turn_finished", {**told, "end": {"disks": {}}, "sha256": sha256_of(body)})
+
+
+def problems(run: Path) -> list[str]:
+    """What cannot be read; everything else that is read of turns is."""
+    turns = Turns(read_run(run))
+    turns.checks(), turns.sections(), turns.summary()
+    return turns.problems
+
+
+ODD = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    st.lists(st.one_of(st.integers(), st.text(max_size=3), st.none()), max_size=4),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(sorted(RECORD)), value=ODD)
+def test_any_value_in_a_record_is_read_or_told(planned: Path, tmp_path: Path, name: str, value: Any) -> None:
+    told = problems(with_record(planned, tmp_path, lambda good: {**good, name: value}))
+    assert all(
+        f"{name}: found" in one or f"found {name}" in one or "no JSON" in one or "reasons" in one for one in told
+    )
+
+
+@pytest.mark.parametrize("missing", sorted(RECORD))
+def test_a_record_that_lacks_what_is_read_of_it_is_told_with_its_file(
+    planned: Path, tmp_path: Path, missing: str
+) -> None:
+    run = with_record(planned, tmp_path, lambda good: {key: value for key, value in good.items() if key != missing})
+    (told,) = problems(run)
+    assert told.startswith("turns/")
+    assert missing in told
+
+
+@pytest.mark.parametrize("body", [[], None, "text", 3])
+def test_what_is_no_record_at_all_is_told(planned: Path, tmp_path: Path, body: Any) -> None:
+    (told,) = problems(with_record(planned, tmp_path, lambda _: body))
+    assert told.endswith("expected a record")
+
+
+def test_a_failure_without_a_reason_is_told(planned: Path, tmp_path: Path) -> None:
+    run = with_record(planned, tmp_path, lambda good: {**good, "outcome": "failed", "reasons": []})
+    (told,) = problems(run)
+    assert "expected why it is failed" in told
+
+
+def test_a_batch_file_that_is_damaged_is_refused_before_anything_is_written(planned: Path, tmp_path: Path) -> None:
+    run = with_record(planned, tmp_path, lambda good: good)
+    next((run / "blocks").glob("*.json")).write_text("{}", encoding="utf-8")
+    before = sorted(run.rglob("*")), (run / "events.jsonl").read_bytes()
+    with pytest.raises(BadInputError) as refused:
+        publish(run)
+    assert refused.value.exit_code == 3
+    assert (sorted(run.rglob("*")), (run / "events.jsonl").read_bytes()) == before
+
+
+def test_a_turn_counts_once(planned: Path, tmp_path: Path) -> None:
+    run = with_record(planned, tmp_path, lambda good: good)
+    with pytest.raises(StorqualError, match="has a record already"):
+        keep_turn(run, record_by_hand(run, 0))
+    keep_turn(run, record_by_hand(run, 1))
+    assert len(turns_of(read_run(run)).records) == 2
+    good = record_by_hand(run, 0)
+    _tell(run, good, (run / "turns" / f"{good['id']}.json").read_bytes())
+    (told,) = problems(run)
+    assert "counted a second time" in told

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stand-ins for a connection give the lines of a stream themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.turns import live_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = live_turn.stream
+
+    def lines(connection: Any, path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        follow = getattr(connection, "lines", None)
+        yield from real(connection, path, limit_s=limit_s) if follow is None else follow(path, limit_s=limit_s)
+
+    monkeypatch.setattr(live_turn, "stream", lines)
