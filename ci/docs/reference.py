@@ -66,7 +66,7 @@ A Robot Framework suite imports `storqual.robot_library.StorqualLibrary`. `storq
 writes this list with types and examples."""
 
 _OF_FAULTS = """\
-The faults that a suite of kind `robustness` may name; see [Qualify robustness](../how-to/lead/robustness.md).
+The faults that the trials of a suite may name; see [Qualify robustness](../how-to/lead/robustness.md).
 If a suite names no way, the first one that the bench supports is used."""
 
 

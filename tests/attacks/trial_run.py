@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from storqual.campaign.pipeline import publish
+from storqual.plan import PlanRequest
 from storqual.run import append_event, read_run
 from storqual.run.turns import turns_of
-from storqual.trials.campaign import TrialRequest, plan_campaign
 from tests.attacks.finished_run import GATE
 from tests.support.streamed_turns import made_record
+from tests.support.trial_campaign import plan_campaign
 from tests.support.turn_records import keep_turn
 
 SUITE = """\
-kind: robustness
 name: kept
 loads:
   integrity: {region: 2MiB, workers: 4, sizes: [512], reads: 20%, write_through: 0%, flush_every: 1, time: 1s}
 trials:
   - {fault: device_reset, load: integrity, expect: {recovery: 60s, stall: 60s}}
   - {fault: power_cut, load: integrity, away: 3s, expect: {recovery: 60s, stall: 60s}}
-external:
+programs:
   conformance: {run: [a-test, "{sg}"], reads: tap}
 """
 INVENTORY = Path(__file__).resolve().parents[2] / "inventories" / "virtual"
@@ -36,18 +36,14 @@ def trial_run(folder: Path, *, damaged: bool = False) -> Path:
     suite.write_text(SUITE, encoding="utf-8")
     gate = folder / "gate.yml"
     gate.write_text(GATE, encoding="utf-8")
-    request = TrialRequest(
-        inventories=(str(INVENTORY),),
+    request = PlanRequest(
+        inventories=(INVENTORY,),
         candidate="stable",
         baseline="stable",
         suite=str(suite),
-        profile=None,
         gate=gate,
         adapters=("fusion", "vscsi"),
         seed=5,
-        limit=None,
-        trial=None,
-        repeat=20,
     )
     path = plan_campaign(request, folder)
     make_turns(path, damaged=damaged)

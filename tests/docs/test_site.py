@@ -21,7 +21,6 @@ import pytest
 from storqual.cli import storqual
 from storqual.inputs import load_drop, load_gate, load_inventory, load_suite, load_trust, load_waivers
 from storqual.inputs.product import load_product
-from storqual.robustness.suite import is_robustness, load_robustness
 from tests.support.site_blocks import (
     DOCS,
     NOT_RUN,
@@ -166,7 +165,7 @@ def test_a_file_that_a_page_shows_is_read_without_a_complaint(block: Block, tmp_
     elif path.suffix == ".robot":
         assert run(Command(f"robot --dryrun --output NONE --log NONE --report NONE {path}", ()), tmp_path)[0] == 0
     elif path.name.endswith(".suite.yml"):
-        (load_robustness if is_robustness(path) else load_suite)(path)
+        load_suite(path)
     elif path.name.endswith(".product.yml"):
         load_product(path)
     elif Path(block.title).parent.name == "drops":

@@ -136,7 +136,7 @@ def test_imports_point_downwards(copied: Path) -> None:
         ),
         (
             "storqual/report/build.py",
-            "from storqual.robustness.plan import PlannedTrial",
+            "from storqual.kinds.oracle import Oracle",
             "what comes after the bench knows records and values, and no kind of turn",
         ),
     ],

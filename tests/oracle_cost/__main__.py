@@ -18,9 +18,9 @@ from storqual.bench.follow import Connection, stream
 from storqual.bench.program import build_program
 from storqual.inputs import read_inventory
 from storqual.inputs.shape import raise_all
+from storqual.inputs.trials import SECTOR, IntegrityLoad
 from storqual.kinds.oracle import Oracle
 from storqual.plan.batches import claim
-from storqual.robustness.suite import SECTOR, IntegrityLoad
 from storqual.virtual_bench.places import BenchPlaces
 from tests.support.batches import drive_batch
 

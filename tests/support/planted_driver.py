@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
+from storqual.plan import PlanRequest
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual.turns.live_turn import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.live_bench import INVENTORY, REPOSITORY
+from tests.support.trial_campaign import plan_campaign
 from tests.support.turn_records import drive
 
 if TYPE_CHECKING:
@@ -95,18 +96,14 @@ def qualify_planted(
     """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`."""
     suite = folder / f"{defect}.suite.yml"
     suite.write_text(f"{SUITE.read_text(encoding='utf-8')}  planted: {profile}\n", encoding="utf-8")
-    request = TrialRequest(
-        inventories=[str(INVENTORY)],
+    request = PlanRequest(
+        inventories=[Path(INVENTORY)],
         candidate="stable",
         baseline="stable" if baseline else "",
         suite=str(suite),
         profile="planted",
-        gate=None,
         adapters=[adapter],
         seed=seed,
-        limit=None,
-        trial=None,
-        repeat=1,
     )
     path = plan_campaign(request, folder / "runs")
     began = time.monotonic()

@@ -23,13 +23,13 @@ profiles:
 """
 LOCAL = ["-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate", "--suite", "mine.suite.yml"]
 VIRTUAL = ["-i", "inventories/virtual", "--baseline", "stable", "--candidate", "new", "--suite", "mine.suite.yml"]
+STABLE_ALONE = ["-i", "inventories/virtual", "--candidate", "stable", "--suite", "mine.suite.yml"]
 HOSTS = "inventories/virtual/hosts.yml"
 STABLE = "inventories/virtual/drops/stable.yml"
 NEW = "inventories/virtual/drops/new.yml"
 ZEROS = "0" * 64
 MEMBERS = "members: [SYM0000001, SYM0000002]"
 TRIALS = """name: mine
-kind: robustness
 loads: {mine: {time: 8s}}
 trials:
   - {fault: host_reset, load: mine}
@@ -282,9 +282,14 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "folder beside the drops": instead("inventories/local/drops/other.yml", Path.mkdir, "--candidate", "otter"),
     "name of a suite that is in this folder": words("--suite", "mine"),
     "inventory without hosts": instead("inventories/local/hosts.yml", lambda _: None),
-    "misspelled kind of suite": file("mine.suite.yml", TRIALS.replace("robustness", "robustnes"), LOCAL),
-    "suite of trials without its kind": file("mine.suite.yml", TRIALS.replace("kind: robustness\n", ""), LOCAL),
-    "kind of a suite of workloads": suite("name: mine", "name: mine\nkind: performance"),
+    "suite with a kind": file("mine.suite.yml", f"kind: robustness\n{TRIALS}", LOCAL),
+    "trials on files": file("mine.suite.yml", TRIALS, LOCAL),
+    "adapter of a trial that no bench has": file(
+        "mine.suite.yml", TRIALS.replace("load: mine", "load: mine, adapters: vscs"), STABLE_ALONE
+    ),
+    "criteria without workloads": file("mine.suite.yml", f"{TRIALS}criteria: [{{metric: iops}}]\n", LOCAL),
+    "profile of trials with launches": file("mine.suite.yml", f"{TRIALS}profiles: {{quick: {{pairs: 3}}}}\n", LOCAL),
+    "suite with nothing to run": file("mine.suite.yml", "name: mine\n", LOCAL),
     "trials that last no time": file("mine.suite.yml", TRIALS.replace("8s", "0s"), LOCAL),
     "no-break space in the indentation": suite("    rw: read", "\u00a0\u00a0\u00a0\u00a0rw: read"),
     "no-break space behind a key": suite("margin: 8%", "margin:\u00a08%"),
@@ -303,10 +308,6 @@ OTHERS: dict[str, list[str]] = {
     "signature without a key": ["signoff", "inventories"],
     "signature with a key that is not there": ["signoff", "inventories", "--key", "gone", "--role", "lead"],
     "resumption of a folder that is no run": ["qualify", "--resume", "inventories"],
-    "options of measured points for a suite of trials": [
-        *("plan", "-i", "inventories/virtual", "--candidate", "stable", "--suite", "robustness", "--dry-run"),
-        *("--budget", "2h", "--consent", "0010", "--point", "reads"),
-    ],
     "unknown command": ["qualfy"],
     "suite with a name that cannot be used": ["new", "suite", "My Suite"],
     "day as a word": ["judge", "inventories", "--as-of", "tomorrow"],

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
 SUITE = """\
-kind: robustness
 name: outside
-external:
+programs:
   restart:
     run: [sh, -c, "echo ok 1 - begins; sleep 2; echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger"]
     reads: tap

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
 SUITE = """\
-kind: robustness
 loads: {mine: {region: 1MiB, time: 1.5s}}
 trials:
   - {fault: drive_unplug, load: mine}

@@ -30,7 +30,7 @@ pytestmark = [
     ),
 ]
 
-QUICK = "time: 1.5s, sessions: 1"
+QUICK = "time: 1.5s, sessions: 2"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ CASES = (
         "trials.scheduler_change",
         "corrupted: ",
         "depth=24",
-        "time: 10s, sessions: 1",
+        "time: 10s, sessions: 2",
     ),
     Case("misdirected_write", "vscsi", "device_reset", "trials.device_reset", "misdirected: "),
 )

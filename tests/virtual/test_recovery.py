@@ -122,7 +122,7 @@ def test_every_step_of_the_recovery_fails_as_it_is_told_and_no_data_is_lost(tmp_
 def test_a_kernel_without_rules_leaves_every_trial_void_and_passes_none(tmp_path: Path) -> None:
     suite = tmp_path / "own.suite.yml"
     suite.write_text(
-        "kind: robustness\nname: own\nloads: {mine: {region: 2MiB, time: 2s}}\n"
+        "name: own\nloads: {mine: {region: 2MiB, time: 2s}}\n"
         "trials:\n  - {fault: failed_abort, load: mine}\n  - {fault: busy, load: mine}\n",
         encoding="utf-8",
     )
@@ -137,7 +137,7 @@ def test_an_expectation_that_is_wrong_on_purpose_fails(tmp_path: Path) -> None:
     """Reads that fail where none may, and a recovery that takes longer than it may."""
     suite = tmp_path / "own.suite.yml"
     suite.write_text(
-        "kind: robustness\nname: own\nloads: {mine: {region: 2MiB, time: 2s}}\ntrials:\n"
+        "name: own\nloads: {mine: {region: 2MiB, time: 2s}}\ntrials:\n"
         "  - {fault: read_error, load: mine, expect: {errors: none}}\n"
         "  - {fault: failed_abort, load: mine, expect: {recovery: 60s, stall: 1s}}\n",
         encoding="utf-8",

@@ -9,7 +9,7 @@ from typing import Any
 
 from storqual.inputs import find_drop, load_drop, load_inventory
 from storqual.inputs.shape import raise_all
-from storqual.plan.checks import image_problems
+from storqual.plan.refusals.drops import image_problems
 from storqual.plan.resolve import resolve
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.firmware.subject import REDFISH, file_digest

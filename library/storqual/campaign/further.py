@@ -51,7 +51,8 @@ def planned_pattern(run: Run, bench: str) -> Pattern:
     launches: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
     sessions: dict[tuple[PointKey, str], str] = {}
     for session in run.plan.sessions:
-        for name in session.blocks if session.bench == bench else ():
+        # a session with a purpose of its own has trials or programs
+        for name in session.blocks if session.bench == bench and not session.purpose else ():
             batch = read_block(run.path, name)
             common = {key: batch[key] for key in _COMMON if key in batch}
             for launch in batch["turns"]:

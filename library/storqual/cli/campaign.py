@@ -17,7 +17,6 @@ from storqual_core.kit.quantities import parse_duration
 
 if TYPE_CHECKING:
     from storqual.plan.inputs import PlanRequest
-    from storqual.trials.campaign import TrialRequest
 
 
 @dataclass(frozen=True)
@@ -43,35 +42,8 @@ class Campaign:
     trial: str | None
     repeat: int
 
-    def of_trials(self) -> TrialRequest:
-        """The same for a suite of trials. Raises BadInputError for what is missing or is of measured points."""
-        from storqual.inputs.shape import raise_all
-        from storqual.trials.campaign import TrialRequest
-
-        needed = {"inventory": self.inventories, "candidate": self.candidate}
-        raise_all(f"--{name} is needed" for name, value in needed.items() if not value)
-        others = {f"--{name}": getattr(self, name) for name in _OF_POINTS} | {"--point": self.points}
-        raise_all(
-            f"{name} cannot be used with suite {self.suite}, which is a suite of trials; leave it out"
-            for name, given in others.items()
-            if given
-        )
-        return TrialRequest(
-            inventories=self.inventories,
-            candidate=self.candidate or "",
-            baseline=self.baseline or "",
-            suite=self.suite or "",
-            profile=self.profile,
-            gate=self.gate,
-            adapters=_names(self.adapters),
-            seed=self.seed,
-            limit=self.limit,
-            trial=self.trial,
-            repeat=self.repeat,
-        )
-
-    def of_points(self) -> PlanRequest:
-        """The same for a suite of workloads. Raises BadInputError for what is missing, and for a wrong budget."""
+    def request(self) -> PlanRequest:
+        """The same for the planner. Raises BadInputError for what is missing, and for a wrong budget."""
         from storqual.checks.own import find_checks
         from storqual.inputs.shape import raise_all
         from storqual.plan.inputs import PlanRequest
@@ -94,6 +66,8 @@ class Campaign:
             facts=self.facts,
             consent=_names(self.consent) or (),
             checks=find_checks(self.checks),
+            trial=self.trial,
+            repeat=self.repeat,
         )
 
     def refuse_another(self, run: Path) -> None:
@@ -116,9 +90,7 @@ class Campaign:
             resume_checks(read_run(run), self.checks)
 
 
-_OF_POINTS = ("history", "facts", "budget", "consent", "checks")
 _OF_THE_PLAN = (
-    *_OF_POINTS[:-1],
     "candidate",
     "baseline",
     "suite",
@@ -126,6 +98,11 @@ _OF_THE_PLAN = (
     "gate",
     "adapters",
     "seed",
+    "history",
+    "facts",
+    "budget",
+    "consent",
+    "trial",
 )
 
 
@@ -156,7 +133,7 @@ _CAMPAIGN = (
         help="The drop to compare with; leave it out to characterise one drop.",
     ),
     click.option(
-        "--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path."
+        "--suite", shell_complete=complete_suite, help="What is run, and what decides: a name in suites/, or a path."
     ),
     click.option(
         "--profile",
@@ -220,7 +197,7 @@ _CAMPAIGN = (
             "With --resume: your copies of checks that another user planned. Can be repeated."
         ),
     ),
-    click.option("--trial", help="With a suite of trials: repeat only the trial with this id until it fails."),
+    click.option("--trial", help="Only the trial with this id, repeated until it fails."),
     click.option(
         "--repeat",
         type=click.IntRange(min=1),

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
 from storqual.cli.campaign import Campaign, campaign_options
-from storqual.cli.options import as_json, print_json, print_pairs
+from storqual.cli.options import as_json, print_json, print_pairs, print_rows
+from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.quantities import format_duration
 
 
@@ -23,7 +25,7 @@ from storqual_core.kit.quantities import format_duration
 )
 @as_json
 def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_json: bool) -> None:
-    """Plan a campaign: points, sessions, bench time, and the smallest change it can detect. No bench is touched.
+    """Plan a campaign: points, trials, sessions, bench time, the smallest detectable change. No bench is touched.
 
     \b
     Examples:
@@ -35,31 +37,36 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
     """
     from storqual.campaign.pipeline import plan
     from storqual.checks.own import allow_checks
-    from storqual.cli.trials import of_trials, plan_trials, planned_benches
     from storqual.plan.make import check_resume
     from storqual.run import read_run
 
-    runs = campaign.runs.resolve()
-    if resume is None and of_trials(campaign.suite, campaign.trial):
-        plan_trials(campaign.of_trials(), None if dry_run else runs, as_json=as_json)
-        return
     if resume is not None:
         done = check_resume(resume)
         campaign.refuse_another(resume)
-        answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": planned_benches(resume)}
+        answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
     else:
-        request = campaign.of_points()
-        planned = plan(request, runs, write=not dry_run)
+        request = campaign.request()
+        planned = plan(request, campaign.runs.resolve(), write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:
             allow_checks(read_run(planned.path), request.checks)
             answer["benches"] = {
-                name: {**answer["benches"][name], **b} for name, b in planned_benches(planned.path).items()
+                name: {**answer["benches"][name], **bench} for name, bench in _benches(planned.path).items()
             }
     if as_json:
         print_json(answer)
     else:
         _print(answer)
+
+
+def _benches(run: Path) -> dict[str, Any]:
+    """The benches as the plan read them: their device strings are what devices say, never templates."""
+    from storqual.run.files import read_object
+
+    try:
+        return read_object(run, "inputs/inventory.json")
+    except FileNotFoundError:
+        raise StorqualError(f"{run / 'inputs/inventory.json'}: is missing; the run directory is damaged") from None
 
 
 def rounded_percent(percent: float) -> str:
@@ -89,22 +96,28 @@ def _time_lines(answer: dict[str, Any]) -> list[tuple[str, object]]:
 def _print(answer: dict[str, Any]) -> None:
     """The plan in a few lines for a person."""
     pairs: list[tuple[str, object]] = [("run", answer["run"])]
-    if "points" in answer:
+    if answer.get("points") or answer.get("skipped"):
+        points = f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"
+        pairs.append(("points", points))
+    if answer.get("trials"):
+        counts = Counter((trial["fault"], trial["adapter"], trial["arm"]) for trial in answer["trials"])
+        heads = ("fault", "adapter", "trials in each arm")
+        cells = {(fault, adapter): count for (fault, adapter, _), count in counts.items()}
+        print_rows(heads, [[*names, str(count)] for names, count in sorted(cells.items())], numbers=heads[2:])
+        pairs.append(("trials", len(answer["trials"])))
+    if answer.get("external"):
+        pairs.append(("programs", f"{len(answer['external'])} runs, whose time is not known"))
+    if "sessions" in answer:
+        pairs += [("bench time", f"{answer['expected_seconds'] / 60:.0f} min{_until(answer)}"), *_time_lines(answer)]
+    if answer.get("launches"):
         seen = answer["detectable_percent"]
+        unknown = "not known: this needs the noise of earlier runs (--history)"
         pairs += [
-            ("points", f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"),
-            ("bench time", f"{answer['expected_seconds'] / 60:.0f} min{_until(answer)}"),
-            *_time_lines(answer),
             ("margin", f"{answer['margin_percent']:g} %"),
-            (
-                "detectable",
-                "not known: this needs the noise of earlier runs (--history)"
-                if seen is None
-                else rounded_percent(seen),
-            ),
+            ("detectable", unknown if seen is None else rounded_percent(seen)),
         ]
-    pairs += [("warning", warning) for warning in answer.get("warnings", [])]
-    pairs += [("advice", sentence) for sentence in answer.get("advice", [])]
+    for name, key in (("left out", "left_out"), ("warning", "warnings"), ("advice", "advice")):
+        pairs += [(name, sentence) for sentence in answer.get(key, ())]
     if answer.get("path"):
         pairs.append(("directory", answer["path"]))
     print_pairs(pairs)

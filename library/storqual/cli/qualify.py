@@ -105,18 +105,10 @@ def _refuse_mistakes(campaign: Campaign) -> Sequence[Path]:
     Which benches a pattern or a list of hosts means, only Ansible says: with one of them its plan tells the mistakes.
     Returns the files of hand-written checks.
     """
-    from storqual.cli.trials import of_trials, warn_unsigned
     from storqual.plan.make import make_plan
-    from storqual.trials.campaign import draft_campaign
 
-    ansible_says = campaign.limit is not None or any("," in inventory for inventory in campaign.inventories)
-    if of_trials(campaign.suite, campaign.trial):
-        trials = campaign.of_trials()
-        if not ansible_says:
-            warn_unsigned(trials, draft_campaign(trials).document)
-        return ()
-    request = campaign.of_points()
-    if ansible_says:
+    request = campaign.request()
+    if campaign.limit is not None or any("," in inventory for inventory in campaign.inventories):
         return request.checks
     for told in make_plan(request).unsigned:
         # the run would be measured for nothing, and its gate cannot be changed afterwards

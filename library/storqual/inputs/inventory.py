@@ -177,6 +177,15 @@ class Bench(Shape):
         default=None, description="a second place that records the digest of each batch"
     )
 
+    def reached_by(self, alias: str) -> list[Drive]:
+        """The claimed drives of an adapter, and those of others to which it is one of several paths."""
+        return [
+            drive
+            for owner, adapter in self.adapters.items()
+            for drive in adapter.claimed
+            if alias in (owner, *(drive.paths or ()))
+        ]
+
     def witnessed(self) -> dict[str, str]:
         """The witness as run.json names it."""
         return {"witness": self.witness} if self.witness else {}

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape, did_you_mean
+from storqual.inputs.trials import IntegrityLoad, Program, Trial
 from storqual.inputs.workload import Load, Precondition
 from storqual.inputs.yaml_file import as_written
 from storqual_core.kit.quantities import format_size, parse_size
@@ -248,10 +249,12 @@ class Requirement(Shape):
 
 _MOST_REPEATS = 1000
 """Sessions, launches, pairs: a plan of more takes longer to make than anybody waits, and years to measure."""
+WHOLE = "all"
+"""The profile of a suite as it stands, unless the suite declares another one of that name."""
 
 
 class Profile(Shape):
-    """How much is measured; times in seconds, fractions where a percentage was written."""
+    """How much is measured and tried; times in seconds, fractions where a percentage was written."""
 
     description: Text | None = None
     cells: Annotated[int | None, BeforeValidator(_cells)] = Field(default=None, gt=0)
@@ -262,7 +265,7 @@ class Profile(Shape):
     runtime: Duration = 30.0
     ramp: Duration = 5.0
     idle: Duration = 2.0
-    sessions: int = Field(default=4, ge=2, le=_MOST_REPEATS, multiple_of=2)
+    sessions: int = Field(default=4, ge=2, le=_MOST_REPEATS, multiple_of=2, description="of both arms together")
     launches: int = Field(default=1, gt=0, le=_MOST_REPEATS, description="launches per point in one session")
     pairs: int = Field(
         default=2, gt=0, le=_MOST_REPEATS, description="pairs per point where arms interleave inside a session"
@@ -281,18 +284,30 @@ class Profile(Shape):
     budget: Duration | None = None
     file: Size = Field(default=1 << 30, description="the file of each drive, where a target is a file system")
     block: Duration = Field(default=600.0, gt=0, description="the longest batch")
+    faults: ManyOf[Name] = Field(default=(), description="only trials with these faults")
+    programs: ManyOf[Name] = Field(default=(), description="only these programs")
+    leave_out: dict[Name, ManyOf[Text]] = Field(
+        default={}, description="by fault: the adapters that are spared it, or `all`"
+    )
+    repeats: int = Field(default=1, ge=1, le=_MOST_REPEATS, description="of each trial and program in each arm")
+    time: Duration | None = Field(
+        default=None, gt=0, description="how long the loads of trials last, in place of their own"
+    )
     costs: dict[Literal["reboot", "reload", "rebuild", "instant", "launch"], Duration] = Field(default={})
 
 
 class Suite(Shape):
-    """Workloads plus criteria."""
+    """Workloads with criteria, trials with loads, foreign programs: any of the three."""
 
     name: Name | None = None
     description: Text | None = None
     defaults: Parameters = Parameters()
-    workloads: dict[Name, Workload] = Field(min_length=1)
-    criteria: ManyOf[Criterion]
-    profiles: dict[Name, Profile] = Field(min_length=1)
+    workloads: dict[Name, Workload] = Field(default={})
+    criteria: ManyOf[Criterion] = ()
+    loads: dict[Name, IntegrityLoad] = Field(default={}, description="what runs while a trial causes its fault")
+    trials: tuple[Trial, ...] = Field(default=(), strict=False)
+    programs: dict[Name, Program] = Field(default={})
+    profiles: dict[Name, Profile] = Field(default={})
     default_profile: Name | None = None
     vary: dict[Text, ManyOf[Any]] = Field(default={})
     published: ManyOf[Name] = Field(
@@ -324,6 +339,16 @@ class Suite(Shape):
         }
         suite = self.model_copy(update={"workloads": workloads, "vary": vary, "criteria": tuple(asked.values())})
         suite._numbers = tuple(asked)  # noqa: SLF001 - its own
+        return suite
+
+    def only(self, *parts: str) -> Suite:
+        """The suite with these of its parts alone: workloads (with their criteria), trials, programs."""
+        empty: dict[str, Any] = {"workloads": {}, "trials": (), "programs": {}}
+        suite = self.model_copy(update={name: nothing for name, nothing in empty.items() if name not in parts})
+        if "workloads" in parts:
+            return suite
+        suite = suite.model_copy(update={"criteria": (), "vary": {}})
+        suite._numbers = ()  # noqa: SLF001 - its own
         return suite
 
     @property

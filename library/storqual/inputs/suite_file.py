@@ -11,7 +11,18 @@ from typing import Any
 from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
 from storqual.inputs.product import AGAINST, Product, read_products
 from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound, unknown
-from storqual.inputs.suite import Criterion, Parameters, Profile, Requirement, Suite, Workload, applies, format_level
+from storqual.inputs.suite import (
+    WHOLE,
+    Criterion,
+    Parameters,
+    Profile,
+    Requirement,
+    Suite,
+    Workload,
+    applies,
+    format_level,
+)
+from storqual.inputs.trials import trial_problems
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import ALPHABET, is_name
@@ -20,39 +31,29 @@ from storqual_core.kit.setting_values import check_level
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.turns.fio_job import read_ask
 
-_OF_TRIALS = "robustness"
+_NO_KIND = (
+    "a suite has no `kind`: workloads, trials and programs stand in one file; remove this line, write `programs` for "
+    "`external`, and count the `sessions` of both arms together"
+)
+_PARTS = ("workloads", "trials", "programs")
+_PART_OF: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("criteria", "defaults", "vary", "published", "products", "studies"), _PARTS[:1]),
+    **dict.fromkeys(("cells", "levels", "runtime", "ramp", "idle", "launches", "pairs", "until"), _PARTS[:1]),
+    **dict.fromkeys(("margin", "indifference", "marginal", "alpha", "noise"), _PARTS[:1]),
+    **dict.fromkeys(("precondition", "file", "block"), _PARTS[:1]),
+    **dict.fromkeys(("loads", "faults", "leave_out", "time"), _PARTS[1:2]),
+    "repeats": _PARTS[1:],
+}
+"""Keys of a suite and of its profiles that say something of some of its parts only."""
 _SIDES = {"read": ("read",), "write": ("write",), "mixed": ("read", "write"), "trim": ()}
 
 
 def load_suite(path: Path) -> Suite:
-    """Read a suite; one of trials has neither workloads nor criteria: its campaign's checks are what is judged.
-
-    Raises BadInputError with every problem.
-    """
-    data = read_yaml(path).data
-    if isinstance(data, dict) and data.get("kind") == _OF_TRIALS:
-        name = str(data.get("name") or path.name.split(".")[0])
-        asked = _asked_of_trials(data)
-        return Suite.model_construct(
-            name=name, workloads={}, criteria=(), profiles={"": Profile()}, requirements=asked
-        )
+    """Read a suite. Raises BadInputError with every problem."""
     suite, problems = read_suite(path)
     raise_all(problems)
     assert suite is not None  # noqa: S101 - there is one when nothing was wrong
     return suite
-
-
-def _asked_of_trials(data: Mapping[str, Any]) -> dict[str, Requirement]:
-    """The requirements of a suite of trials, each with the checks of the trials that name it."""
-    declared = data.get("requirements") or {}
-    found = {str(name): sound(Requirement, entry) or Requirement() for name, entry in declared.items()}
-    for trial in data.get("trials") or ():
-        names = trial.get("requirement") or ()
-        for name in map(str, names if isinstance(names, list) else [names] if names else ()):
-            before = found.get(name, Requirement())
-            check = f"trials.{trial.get('fault')}"
-            found[name] = before.model_copy(update={"checks": tuple(dict.fromkeys((*before.checks, check)))})
-    return found
 
 
 def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None, list[str]]:
@@ -61,17 +62,18 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
     Raises BadInputError only when the file cannot be read as YAML.
     """
     document = read_yaml(path)
-    other = _kind_problem(document)
-    if other:
-        return None, [other]
+    if isinstance(document.data, dict) and "kind" in document.data:
+        return None, [document.about(("kind",), _NO_KIND)]
     suite, problems = shaped(Suite, document)
     looked_at = suite if suite is not None else _sound_part(document)
     problems += [
+        *_part_problems(document),
         *_workload_problems(looked_at, document),
         *_criterion_problems(looked_at, document),
         *_profile_problems(looked_at, document, profile),
         *_vary_problems(looked_at, document),
         *_published_problems(looked_at, document),
+        *trial_problems(document),
     ]
     sheets: Mapping[str, Product] = {}
     if suite is not None and (suite.products or any(one.against == AGAINST for one in suite.criteria)):
@@ -87,19 +89,43 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
                 document.about((), f"the suite has no `name`, and its file name cannot be one: use {ALPHABET}")
             ]
         suite = suite.model_copy(update={"name": name})
-    return suite, problems
+    profiles = suite.profiles if WHOLE in suite.profiles else {**suite.profiles, WHOLE: Profile()}
+    return suite.model_copy(update={"profiles": profiles, "requirements": _requirements(suite)}), problems
 
 
-def _kind_problem(document: Document) -> str:
-    """What is wrong with the `kind` of a file that was read as a suite of workloads; empty when nothing is."""
+def _requirements(suite: Suite) -> Mapping[str, Requirement]:
+    """The requirements of a suite, each also with the checks of the trials that name it."""
+    found = dict(suite.requirements)
+    for trial in suite.trials:
+        for name in trial.requirement:
+            before = found.get(name, Requirement())
+            checks = dict.fromkeys((*before.checks, f"trials.{trial.fault}"))
+            found[name] = before.model_copy(update={"checks": tuple(checks)})
+    return found
+
+
+def _part_problems(document: Document) -> Iterator[str]:
+    """A suite without any part that can be run, and keys that are of a part which it does not have."""
     data = document.data if isinstance(document.data, dict) else {}
-    if "kind" in data and "workloads" in data:
-        return document.about(("kind",), "a suite of workloads has no `kind`; leave it out")
-    if "kind" in data:
-        return document.about(("kind",), unknown("kind", shown(data["kind"]).strip("'"), (_OF_TRIALS,)))
-    if "trials" in data and "workloads" not in data:
-        return document.about(("trials",), f"a suite of trials needs the line `kind: {_OF_TRIALS}`")
-    return ""
+    if not any(data.get(part) for part in _PARTS):
+        yield document.about((), f"this suite has nothing to run; give `{'`, `'.join(_PARTS[:2])}` or `{_PARTS[2]}`")
+        return
+    if data.get("workloads") and not data.get("criteria"):
+        yield document.about(("workloads",), "these workloads have no `criteria`; give at least one")
+    for key in data.keys() & _PART_OF.keys():
+        yield from _lone_problems(document, (key,), key, data)
+    profiles = data.get("profiles")
+    for name, profile in profiles.items() if isinstance(profiles, dict) else ():
+        for key in Profile.model_fields if isinstance(profile, dict) else ():
+            if key in profile:
+                yield from _lone_problems(document, ("profiles", name, key), key, data)
+
+
+def _lone_problems(document: Document, keys: Keys, key: str, data: Mapping[str, Any]) -> Iterator[str]:
+    """A key whose part the suite does not have; keys of no part are for all of them."""
+    parts = _PART_OF.get(key, ())
+    if parts and not any(data.get(part) for part in parts):
+        yield document.about(keys, f"`{key}` is for {' and '.join(parts)}, and this suite has none; remove it")
 
 
 def _sound_part(document: Document) -> Suite:
@@ -119,7 +145,7 @@ def _sound_part(document: Document) -> Suite:
         workloads={name: sound(Workload, entry) or _UNREAD for name, entry in items("workloads").items()},
         criteria=tuple(sound(Criterion, entry) or _NO_CRITERION for entry in listed),
         profiles={name: sound(Profile, entry) or Profile() for name, entry in items("profiles").items()},
-        default_profile=None,
+        default_profile=next((name for name in [data.get("default_profile")] if isinstance(name, str)), None),
         vary={name: tuple(levels) for name, levels in items("vary").items() if isinstance(levels, list)},
     )
 
@@ -328,8 +354,8 @@ def _chosen(suite: Suite, criterion: Criterion) -> list[Workload]:
 
 def _profile_problems(suite: Suite, document: Document, asked: str | None) -> Iterator[str]:
     for name, keys in ((asked, ("profiles",)), (suite.default_profile, ("default_profile",))):
-        if name is not None and name not in suite.profiles:
-            yield document.about(keys, unknown("profile", name, suite.profiles))
+        if name not in (None, WHOLE) and name not in suite.profiles:
+            yield document.about(keys, unknown("profile", str(name), suite.profiles))
     for name, profile in suite.profiles.items():
         if profile.runtime <= 0:
             sentence = f"profile {name} has no `runtime` above zero"

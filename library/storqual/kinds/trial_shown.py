@@ -38,8 +38,11 @@ class Cell:
 def matrix_of(records: Iterable[Mapping[str, Any]]) -> list[Cell]:
     """The cells in the order of faults, adapters and arms."""
     groups: defaultdict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for record in records:
-        groups[(record["fault"], record["adapter"], record["arm"])].append(record)
+    listed_records = list(records)
+    several = len({record.get("bench") for record in listed_records}) > 1
+    for record in listed_records:
+        adapter = f"{record['bench']} {record['adapter']}" if several else record["adapter"]
+        groups[(record["fault"], adapter, record["arm"])].append(record)
     cells = []
     for (fault, adapter, arm), listed in sorted(groups.items()):
         valid = [record for record in listed if record["outcome"] != "void"]
@@ -61,10 +64,10 @@ def matrix_of(records: Iterable[Mapping[str, Any]]) -> list[Cell]:
     return cells
 
 
-def repeat_command(run: Mapping[str, Any], adapters: Iterable[str], trial: str, times: int = 20) -> str:
+def repeat_command(run: Mapping[str, Any], bench: str, adapters: Iterable[str], trial: str, times: int = 20) -> str:
     """The command that makes one trial of a run (its run.json) again until it fails.
 
-    `adapters` are those of the plan, which are part of what its seed draws from.
+    `adapters` are those of its bench in the plan.
     """
     trial = _REPETITION.sub("", trial)
     suite = run["suite"]
@@ -80,7 +83,7 @@ def repeat_command(run: Mapping[str, Any], adapters: Iterable[str], trial: str, 
         "--adapters",
         ",".join(sorted(set(adapters))),
         "--limit",
-        *run["benches"],
+        bench,
     ]
     words += ["--seed", str(run["plan"]["seed"]), "--trial", trial, "--repeat", str(times)]
     return shlex.join(words)
@@ -114,8 +117,7 @@ def show_trials(
         )
         for cell in cells
     )
-    adapters = [turn.adapter for turn in planned]
-    failed = tuple(_failed(document, adapters, one) for one in records if one["outcome"] != "passed")
+    failed = tuple(_failed(document, planned, one) for one in records if one["outcome"] != "passed")
     parts = [Part("", Table("Faults by adapter and arm", _HEADS, rows), () if failed else ("Every trial passed.",))]
     if failed:
         parts.append(Part("Trials that did not pass", folded=failed))
@@ -141,13 +143,14 @@ def _seconds(value: float | None) -> str:
     return _DASH if value is None else f"{value:.1f} s"
 
 
-def _failed(document: Mapping[str, Any], adapters: Sequence[str], record: Mapping[str, Any]) -> Folded:
+def _failed(document: Mapping[str, Any], planned: Sequence[PlannedTurn], record: Mapping[str, Any]) -> Folded:
+    adapters = [turn.adapter for turn in planned if turn.bench == record["bench"]]
     rows = tuple((f"{at:.3f} s", str(what), str(text)) for at, what, text in record["timeline"])
     return Folded(
         f"{record['id']} {record['outcome']}: {record['reasons'][0]}",
         Table(f"Timeline of {record['id']}", ("Time of the load", "What", "Text"), rows),
         tuple(map(str, record["reasons"])),
-        repeat_command(document, adapters, str(record["id"])),
+        repeat_command(document, str(record["bench"]), adapters, str(record["id"])),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan: which points, in which sessions, in which order, for how long, and what it can detect."""
+"""The plan: which points, trials and programs, in which sessions, for how long, and what it can detect."""
 
 from __future__ import annotations
 

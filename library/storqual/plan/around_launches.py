@@ -31,17 +31,6 @@ _LOAD = {
 }
 
 
-def reference_problems(bench: Bench) -> list[str]:
-    """A reference that is no claimed drive of the bench."""
-    if bench.reference is None:
-        return []
-    drive = find_drive(bench, bench.reference)
-    if drive is not None and drive.claim:
-        return []
-    what = "is not claimed" if drive else "is no drive of this bench"
-    return [f"{bench.name}: storqual_reference: {bench.reference!r} {what}; name a claimed drive"]
-
-
 def with_reference(bench: Bench, batches: Sequence[dict[str, Any]], session: int) -> list[dict[str, Any]]:
     """The batches of a session (numbered from 1) with the reference before the first launch and after the last."""
     drive = None if bench.reference is None else find_drive(bench, bench.reference)

@@ -170,16 +170,32 @@ def batch_file(
             }
         )
     return {
+        **batch_of(run, batch, session, bench, dict(sorted(targets.items())), listed, spool="durable"),
+        "idle_s": profile.idle,
+    }
+
+
+def batch_of(
+    run: str,
+    batch: str,
+    session: str,
+    bench: Bench,
+    targets: Mapping[str, Mapping[str, Any]],
+    turns: Sequence[Mapping[str, Any]],
+    *,
+    spool: str,
+) -> dict[str, Any]:
+    """What every batch file has, whatever its turns are."""
+    return {
         "schema": SCHEMA,
         "run": run,
         "block": batch,
         "bench": bench.name,
         "session": session,
         "state_dir": bench.state_dir,
-        "targets": dict(sorted(targets.items())),
-        "idle_s": profile.idle,
-        "spool": "durable",
-        "turns": listed,
+        "targets": targets,
+        "spool": spool,
+        "turns": turns,
         **({"kernel_rules": [rule.model_dump() for rule in bench.kernel_rules]} if bench.kernel_rules else {}),
     }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from storqual.inputs.drop import Drop
@@ -28,13 +28,23 @@ from storqual.plan.budget import (
     once,
     provisioning,
     seconds_per_session,
+    trial_seconds,
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.members import combinations
 from storqual.plan.points import TOGETHER, Point, drives_for, points_of, shortage, team
 from storqual.plan.resolve import resolve
-from storqual.plan.sessions import Configuration, Design, Varied, configuration_name, design_of, plan_sessions
+from storqual.plan.sessions import (
+    Configuration,
+    Design,
+    Varied,
+    combinations,
+    configuration_name,
+    design_of,
+    plan_sessions,
+    turn_change,
+)
+from storqual.plan.trials import PURPOSE, TurnPlan, batches_of_turns, plan_turns
 from storqual.plan.volumes import NO_VOLUMES, Layout, layouts_of, volumes_of
 from storqual.run.effort import Effort
 from storqual.run.records import PlannedPoint, PlannedSession
@@ -68,6 +78,7 @@ class BenchPlan:
     detectable: float
     effort: Effort
     switches: Mapping[str, Mapping[str, list[dict[str, Any]]]]
+    turns: TurnPlan
 
     @property
     def seconds(self) -> float:
@@ -86,7 +97,11 @@ def adapters_under_test(
     for chosen in (asked, bench.under_test):
         if chosen is not None:
             return [alias for alias in bench.adapters if alias in chosen]
-    claimed = [alias for alias, adapter in bench.adapters.items() if adapter.claimed]
+    claimed = [
+        alias
+        for alias, adapter in bench.adapters.items()
+        if adapter.claimed or (suite.trials and bench.reached_by(alias))
+    ]
     if profile.adapters is None:
         return claimed
     matrix = points_of(suite)
@@ -155,11 +170,13 @@ def plan_bench(
     prefix: str,
     known: KnownNoise = NOTHING_KNOWN,
     consent: tuple[str, ...] = (),
+    only_trial: tuple[str, int] | None = None,
 ) -> BenchPlan:
     """Sessions and batches of one bench; `drops` by arm, `prefix` keeps ids of several benches apart.
 
-    A profile that measures until decided has only its first part planned here; the rest follows from what is seen.
-    `known` is the spread of a launch and of a session's mean, as far as history knows them.
+    Launches come first, then trials and programs in sessions of their own; with `only_trial` one trial, so many
+    times. A profile that measures until decided has only its first part planned here; the rest follows from what is
+    seen. `known` is the spread of a launch and of a session's mean, as far as history knows them.
     """
     slow, instant = combinations(suite.vary)
     configurations = {
@@ -172,10 +189,13 @@ def plan_bench(
         for arm, drop in drops.items()
         for combination in (tuple(sorted((*one, *two))) for one in slow for two in instant)
     }
+    measured = dict(configurations)
     first = {arm: next(c for c in configurations.values() if c.arm == arm) for arm in drops}
     layouts = layouts_of(bench, under_test, tuple(drops.values()))
     baseline = first["baseline"].resolved if "baseline" in first else None
     design = design_of(baseline, first["candidate"].resolved, by_sessions=by_sessions)
+    if not choice.placed and design.kind == "interleaved":
+        design = replace(design, kind="sessions")
     costs = costs_of(bench.kind, profile)
     # without a second arm there is nothing to decide
     part = profile if design.kind == "single" else first_part(profile)
@@ -186,7 +206,7 @@ def plan_bench(
     took, arms = BenchTime(bench, profile, costs), [one.resolved for one in first.values()]
     one_layout = all(arm.raid == arms[0].raid for arm in arms) and not any(n.startswith("raid.") for n in suite.vary)
     measuring = 0.0
-    for session in plan_sessions(design, slow, part.sessions, prefix):
+    for session in plan_sessions(design, slow, part.sessions, prefix) if choice.placed else ():
         # launches of one arm are counted over the sessions of one combination of slow settings
         done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
         launches = order_launches(
@@ -232,21 +252,26 @@ def plan_bench(
         )
         if not sessions[1:] or design.kind == "sessions":
             resolved, kept = first[session.arms[0]].resolved, one_layout and bool(sessions[1:])
-            for line in provisioning(bench, resolved, session.change, costs, kept=kept):
-                took.add(line.what, line.seconds, line.source)
+            took.add_lines(provisioning(bench, resolved, session.change, costs, kept=kept))
         patterns = [[one.placed.point.pattern for one in launched_here] for launched_here in parts]
         made_systems = sum(file_system_seconds(bench, each, profile) for each in patterns)
         took.add("creating file systems", made_systems, "their sizes and the write rate of a drive")
         took.add_change("instant", len(parts) if design.by_batch else 0, "switching arms between batches")
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
+    turns = plan_turns(
+        suite, profile, bench, under_test, drops, seed=seed, prefix=prefix, after=len(sessions), only=only_trial
+    )
+    for arm in dict.fromkeys(arm for _, arm in turns.sessions):
+        configurations.setdefault(arm, Configuration(arm, arm, (), resolve(drops[arm], bench, under_test)))
+    tried = BenchTime(bench, profile, costs)
+    turn_batches = list(batches_of_turns(run, suite, turns, bench))
+    sessions += _turn_sessions(
+        bench, turns, turn_batches, configurations, turn_change(design, suite.vary), tried, first=not sessions
+    )
     # what is planned here is the first part of what it will take
-    planned_units = part.pairs if interleaved else part.sessions // 2
     noise = known.launch if interleaved else known.session
-    expected = planned_units
-    if design.kind != "single":
-        expected = expected_units(bench.kind, profile, interleaved=interleaved, noise=noise)
-    factor = max(expected / planned_units, 1.0)
-    conditioned = precondition_seconds(bench, under_test, profile.precondition)
+    expected, factor = _expected(bench, design, profile, part, noise) if choice.placed else (0, 1.0)
+    conditioned = precondition_seconds(bench, under_test, profile.precondition if choice.placed else None)
     preconditioning = TimeLine("preconditioning", conditioned, "write rate and the largest drive")
     around = once(bench, arms, costs)
     again = (
@@ -258,17 +283,55 @@ def plan_bench(
         design=design,
         points=_points(bench, choice, [c for c in configurations.values() if c.arm == next(iter(drops))], layouts),
         sessions=tuple(sessions),
-        batches=tuple(batches),
+        batches=(*batches, *turn_batches),
         specs={name: _spec(c, first, bench, under_test) for name, c in configurations.items()},
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
-        time=took.lines(factor, [preconditioning, *around]),
+        time=took.lines(factor, [preconditioning, *tried.lines(1.0, ()), *around]),
         measuring_seconds=factor * measuring,
         launches=sum(len(batch["turns"]) for batch in batches),
         expected_units=expected,
-        detectable=detectable_loss(bench.kind, profile, interleaved=interleaved, noise=noise),
+        detectable=detectable_loss(bench.kind, profile, interleaved=interleaved, noise=noise)
+        if choice.placed
+        else math.inf,
         effort=_effort(design, choice.placed, profile, costs, again, around[-1].seconds),
-        switches=_switches(configurations),
+        switches=_switches(measured),
+        turns=turns,
     )
+
+
+def _turn_sessions(
+    bench: Bench,
+    turns: TurnPlan,
+    batches: Sequence[Mapping[str, Any]],
+    configurations: Mapping[str, Configuration],
+    change: str,
+    took: BenchTime,
+    *,
+    first: bool,
+) -> Iterator[PlannedSession]:
+    """The sessions of trials and programs, each on its drop as it is; adds up what they take."""
+    for name, arm in turns.sessions:
+        blocks = tuple(str(batch["block"]) for batch in batches if batch["session"] == name)
+        took.add_session("none" if first else change, ())
+        took.add_lines(provisioning(bench, configurations[arm].resolved, change, took.costs))
+        # sessions of one arm in one boot would be one session
+        boot = "always" if change == "reboot" and not first else "if_needed"
+        first = False
+        yield PlannedSession(name, bench.name, arm, arm, change, boot, (arm,), blocks, PURPOSE)
+    source = f"their loads and faults, typical of {bench.kind} benches"
+    took.add("trials", trial_seconds(bench.kind, [trial.load_s + trial.away_s for trial in turns.trials]), source)
+
+
+def _expected(
+    bench: Bench, design: Design, profile: Profile, part: Profile, noise: float | None
+) -> tuple[int, float]:
+    """How many units it is expected to take, and how much more that is than what is planned."""
+    interleaved = design.kind == "interleaved"
+    planned = part.pairs if interleaved else part.sessions // 2
+    expected = planned
+    if design.kind != "single":
+        expected = expected_units(bench.kind, profile, interleaved=interleaved, noise=noise)
+    return expected, max(expected / planned, 1.0)
 
 
 def _shortage(bench: Bench, placed: Placed, layout: Layout) -> str:
@@ -383,7 +446,7 @@ def _spec(
     under_test: Sequence[str],
 ) -> dict[str, Any]:
     """What the roles get for a configuration, before `next` adds the session."""
-    other = first.get("candidate" if configuration.arm == "baseline" else "baseline", configuration)
+    other = first.get("candidate" if configuration.arm == "baseline" else "baseline", first[configuration.arm])
     return spec_of(
         configuration.resolved,
         other.resolved,

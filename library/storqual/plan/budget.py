@@ -185,6 +185,16 @@ def known_noise(extract: bytes) -> dict[str, KnownNoise]:
     }
 
 
+_TRIAL_S: Mapping[str, float] = {"virtual": 8.0, "hardware": 4.0}
+"""What a trial takes besides its load and the time that its fault lasts: the start of the program, the guard's look,
+recovery, reading back. Measured on the virtual bench (37 trials, two cores); on hardware it is an estimate."""
+
+
+def trial_seconds(kind: str, lasting: Sequence[float]) -> float:
+    """Bench time of trials with loads and faults of these seconds; how long foreign programs take is not known."""
+    return sum(lasting) + len(lasting) * _TRIAL_S.get(kind, 0.0)
+
+
 _CHANGES = {
     "reboot": "boots",
     "reload": "reloading drivers",
@@ -215,7 +225,7 @@ class BenchTime:
     def __init__(self, bench: Bench, profile: Profile, costs: Costs) -> None:
         self._bench = bench
         self._profile = profile
-        self._costs = costs
+        self.costs = costs
         self._usual = f"typical of {bench.kind} benches"
         self._seconds: dict[tuple[str, str], float] = {}
 
@@ -225,21 +235,29 @@ class BenchTime:
             key = (what, source)
             self._seconds[key] = self._seconds.get(key, 0.0) + seconds
 
+    def add_lines(self, lines: Iterable[TimeLine]) -> None:
+        """The seconds of each line."""
+        for line in lines:
+            self.add(line.what, line.seconds, line.source)
+
     def add_change(self, change: str, times: int = 1, what: str = "") -> None:
         """What getting from one configuration to another takes."""
         source = f"`costs` of the profile: {change}" if change in self._profile.costs else self._usual
-        self.add(what or _CHANGES.get(change, change), times * self._costs.change.get(change, 0.0), source)
+        self.add(what or _CHANGES.get(change, change), times * self.costs.change.get(change, 0.0), source)
 
     def add_session(self, change: str, batches: Sequence[float]) -> None:
         """A session: getting there, being provisioned and collected, and its launches, in seconds of each batch."""
         self.add_change(change)
-        self.add("provisioning and collecting sessions", self._costs.session, self._usual)
+        self.add("provisioning and collecting sessions", self.costs.session, self._usual)
         self.add("launches", sum(batches), "the planned launches, including their start")
 
     def lines(self, factor: float, more: Collection[TimeLine]) -> tuple[TimeLine, ...]:
         """All lines; what was added is the first part of a campaign that is expected to take `factor` of it."""
-        each = (TimeLine(what, factor * seconds, source) for (what, source), seconds in self._seconds.items())
-        return (*each, *(line for line in more if line.seconds))
+        found = {key: factor * seconds for key, seconds in self._seconds.items()}
+        for line in more:
+            key = (line.what, line.source)
+            found[key] = found.get(key, 0.0) + line.seconds
+        return tuple(TimeLine(what, seconds, source) for (what, source), seconds in found.items() if seconds)
 
 
 def once(bench: Bench, arms: Sequence[Resolved], costs: Costs) -> tuple[TimeLine, ...]:

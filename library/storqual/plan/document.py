@@ -19,8 +19,9 @@ from storqual.plan.inputs import PlanInputs, PlanRequest
 from storqual.plan.points import points_of
 from storqual.plan.volumes import raid_advice
 from storqual.run import InputFile
-from storqual.run.layout import CHECK_INPUT
+from storqual.run.layout import CHECK_INPUT, TRIAL_SCHEMA
 
+_LIMITS = ("margin", "indifference", "marginal", "alpha")
 _DEFAULT_GATE = b"# no gate policy was given: the suite's own `required` decides\nname: default\n"
 
 
@@ -72,7 +73,10 @@ def run_document(
     profile_name, profile = named
     single = plans[0].design.kind == "single"
     interleaved = all(plan.design.kind == "interleaved" for plan in plans)
-    loss = math.inf if single else max(plan.detectable for plan in plans)
+    measured = [plan for plan in plans if plan.launches]
+    loss = math.inf if single else max((plan.detectable for plan in measured), default=math.inf)
+    has_points = any(plan.points for plan in plans)
+    decided = profile.until == "decided" and bool(measured)
     return {
         "inventories": [str(source) for source in request.inventories],
         "lab": lab_folders(request.inventories),
@@ -109,18 +113,15 @@ def run_document(
             },
             "points": [point.to_json() for plan in plans for point in plan.points],
             "sessions": [session.to_json() for plan in plans for session in plan.sessions],
-            "launches": profile.launches,
+            "launches": profile.launches if has_points else 0,
             "pairs": profile.pairs,
-            "looks": "every" if profile.until == "decided" else "last",
+            "looks": "every" if decided else "last",
             "expected_units": max(plan.expected_units for plan in plans),
             "effort": {plan.bench.name: plan.effort.to_json() for plan in plans},
-            "runtime_s": profile.runtime,
-            "ramp_s": profile.ramp,
+            "runtime_s": profile.runtime if has_points else 0.0,
+            "ramp_s": profile.ramp if has_points else 0.0,
             "idle_s": profile.idle,
-            "margin": profile.margin,
-            "indifference": profile.indifference,
-            "marginal": profile.marginal,
-            "alpha": profile.alpha,
+            **({name: getattr(profile, name) for name in _LIMITS} if has_points else {}),
             "detectable": None if math.isinf(loss) else round(loss, 6),
             "launch_count": sum(plan.launches for plan in plans),
             "measuring_seconds": round(max(plan.measuring_seconds for plan in plans), 1),
@@ -130,12 +131,30 @@ def run_document(
             "warnings": list(warnings),
             **({"not_varied": dict(not_varied)} if not_varied else {}),
             "advice": [sentence for plan in plans for sentence in _advice(plan, read.suite)],
+            **_turns(plans, until_failure=request.trial is not None),
         },
         "provision": {plan.bench.name: dict(plan.specs) for plan in plans},
         "switches": {plan.bench.name: dict(plan.switches) for plan in plans},
         "provisioned": [],
         "versions": {"storqual": __version__},
     }
+
+
+def _turns(plans: Sequence[BenchPlan], *, until_failure: bool) -> dict[str, Any]:
+    """What a plan says of its trials and programs; nothing where it has none."""
+    if not any(plan.turns.sessions for plan in plans):
+        return {}
+    return {
+        "trials": [trial.to_json() for plan in plans for trial in plan.turns.trials],
+        "external": [program.to_json() for plan in plans for program in plan.turns.programs],
+        "left_out": [_named(plan, plans) + sentence for plan in plans for sentence in plan.turns.left_out],
+        "until_failure": until_failure,
+        "evidence": TRIAL_SCHEMA,
+    }
+
+
+def _named(plan: BenchPlan, plans: Sequence[BenchPlan]) -> str:
+    return f"{plan.bench.name}: " if len(plans) > 1 else ""
 
 
 def _advice(plan: BenchPlan, suite: Suite) -> Iterator[str]:

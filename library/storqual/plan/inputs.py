@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,26 +20,13 @@ from storqual.inputs import (
     read_suite,
     read_waivers,
 )
+from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench, Inventory
 from storqual.inputs.shape import unknown
 from storqual.inputs.suite import Suite
-from storqual.plan.around_launches import reference_problems
-from storqual.plan.checks import (
-    DropFile,
-    arm_problems,
-    baseline_problems,
-    drop_problems,
-    level_problems,
-    peer_problems,
-)
-from storqual.plan.members import member_problems
 from storqual.plan.sessions import ARMS
-from storqual.plan.settable import Facts, read_facts, scheduler_problems
-from storqual.plan.volume_tools import tool_problems
-from storqual.plan.volumes import vary_problems
+from storqual.plan.settable import Facts, read_facts
 from storqual_core.kit.errors import BadInputError
-
-NO_ADAPTER = "--adapters names no adapter; leave the option out to test all of them"
 
 
 @dataclass(frozen=True)
@@ -51,7 +38,7 @@ class PlanRequest:
     or a folder of their runs. `points` are names of points to measure alone, whatever the profile chooses. `checks`
     are files of hand-written checks beside the project's own. `facts` is what benches said (`storqual facts --deep
     --json`): settings that their drives do not let be changed are not varied. `consent` are ends of WWNs, for what a
-    claim does not cover (a format).
+    claim does not cover (a format). `trial` is the id of one trial to be made `repeat` times, until it fails.
     """
 
     inventories: Sequence[Path]
@@ -70,7 +57,17 @@ class PlanRequest:
     consent: Sequence[str] = ()
     checks: Sequence[Path] = ()
     facts: Path | None = None
+    trial: str | None = None
+    repeat: int = 20
     run: str | None = None
+
+
+@dataclass(frozen=True)
+class DropFile:
+    """A drop with the file it came from, for the lines of messages."""
+
+    drop: Drop
+    path: Path
 
 
 @dataclass
@@ -83,6 +80,8 @@ class PlanInputs:
     suite_path: Path | None = None
     drops: dict[str, DropFile] = field(default_factory=dict)
     gate_path: Path | None = None
+    anywhere: tuple[str, ...] = ()
+    """Adapters of all benches of the inventory, also of those that the campaign leaves out."""
     history: bytes | None = None
     facts: tuple[Facts, bytes] = ({}, b"")
 
@@ -126,23 +125,9 @@ def read_all(request: PlanRequest) -> PlanInputs:
             read.facts = read_facts(request.facts)
     if read.inventory is not None:
         read.problems += _consent_problems(request.consent, list(read.inventory.benches.values()))
-        asked = [bench for bench in read.inventory.benches if request.facts is not None and read.facts[0]]
-        read.problems += [
-            f"{request.facts}: this file has no facts of bench {bench}; it must have those of every bench"
-            for bench in asked
-            if bench not in read.facts[0]
-        ]
-    if request.adapters is not None and not request.adapters:
-        read.problems.append(NO_ADAPTER)
-    for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
-        known = (
-            list(dict.fromkeys(alias for bench in read.inventory.benches.values() for alias in bench.adapters))
-            if read.inventory
-            else []
-        )
-        for alias in aliases:
-            if alias not in known:
-                read.problems.append(f"--adapters: {unknown('adapter', alias, known, most=len(known))}")
+        read.problems += _facts_problems(request, read, read.inventory)
+        read.anywhere = _anywhere(request, read.suite, read.inventory)
+    read.problems += _option_problems(request, read.inventory)
     return read
 
 
@@ -162,6 +147,34 @@ class _Gather:
         return False
 
 
+def _facts_problems(request: PlanRequest, read: PlanInputs, inventory: Inventory) -> Iterator[str]:
+    for bench in inventory.benches if request.facts is not None and read.facts[0] else ():
+        if bench not in read.facts[0]:
+            yield f"{request.facts}: this file has no facts of bench {bench}; it must have those of every bench"
+
+
+def _anywhere(request: PlanRequest, suite: Suite | None, inventory: Inventory) -> tuple[str, ...]:
+    """The adapters of the whole inventory, where the trials or programs of a suite name any."""
+    named = [] if suite is None else [trial.adapters for trial in suite.trials]
+    named += [] if suite is None else [program.adapters for program in suite.programs.values()]
+    limited = request.limit is not None and any(named)
+    whole = read_inventory(request.inventories)[0] if limited else inventory
+    return tuple(dict.fromkeys(alias for bench in whole.benches.values() for alias in bench.adapters))
+
+
+def _option_problems(request: PlanRequest, inventory: Inventory | None) -> Iterator[str]:
+    """Options that contradict each other, and adapters that no bench of the campaign has."""
+    if request.trial is not None and request.points:
+        yield "--trial repeats one trial, and --point measures points alone; leave one of them out"
+    if request.adapters is not None and not request.adapters:
+        yield "--adapters names no adapter; leave the option out to test all of them"
+    benches = inventory.benches.values() if inventory is not None else ()
+    known = list(dict.fromkeys(alias for bench in benches for alias in bench.adapters))
+    for alias in request.adapters or () if inventory is not None else ():
+        if alias not in known:
+            yield f"--adapters: {unknown('adapter', alias, known, most=len(known))}"
+
+
 def _consent_problems(consent: Sequence[str], benches: Sequence[Bench]) -> list[str]:
     """Words of a consent that end the name of no drive and no adapter: they would be found out on the bench."""
     adapters = [adapter for bench in benches for adapter in bench.adapters.values()]
@@ -173,36 +186,3 @@ def _consent_problems(consent: Sequence[str], benches: Sequence[Bench]) -> list[
         for word in consent
         if not any(name.lower().endswith(word.strip().lower()) for name in names)
     ]
-
-
-def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]]], profile: str) -> list[str]:
-    """What shows only when the files are seen together; `profile` is the one that the suite is used under."""
-    assert read.suite is not None and read.suite_path is not None  # noqa: S101, PT018 - read without problems
-    benches = [bench for bench, _ in chosen]
-    problems = [problem for file in read.drops.values() for problem in drop_problems(file, benches)]
-    problems += scheduler_problems(list(read.drops.values()), chosen, read.facts[0])
-    problems += arm_problems([(file.drop, file.path) for file in read.drops.values()])
-    if "baseline" not in read.drops:
-        problems += baseline_problems(read.suite, read.suite_path)
-    problems += [problem for bench in benches for problem in reference_problems(bench)]
-    for bench, aliases in chosen:
-        unclaimed = [alias for alias in aliases if not bench.adapters[alias].claimed]
-        problems += [
-            f"{bench.name}: adapter {alias} has no claimed drive; set `claim: true` on at least one in the inventory"
-            for alias in unclaimed
-        ]
-        if not aliases:
-            problems.append(
-                f"{bench.name}: no drive is claimed; set `claim: true` on the drives to test in the inventory"
-            )
-    if not problems:
-        drops = [file.drop for file in read.drops.values()]
-        problems += level_problems(read.suite, read.suite_path, chosen, drops)
-        own = read.suite.profiles[profile].vary is not None
-        keys = ("profiles", profile, "vary") if own else ("vary",)
-        problems += vary_problems(read.suite, read.suite_path, keys, drops)
-        wrong = list(member_problems(read.suite, read.suite_path, keys, chosen, drops))
-        files = list(read.drops.values())
-        problems += wrong or tool_problems(read.suite, read.suite_path, keys, chosen, files)
-        problems += peer_problems(read.suite, read.suite_path, chosen)
-    return problems

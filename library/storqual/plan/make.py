@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,16 +17,17 @@ from storqual.inputs.signatures import signature_warnings
 from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.yaml_file import read_yaml
 from storqual.metrics.processor import PROCESSOR
-from storqual.plan.answerable import undecidable
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
-from storqual.plan.checks import criterion_problems
-from storqual.plan.copy_programs import copy_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.inputs import PlanRequest, cross_problems, read_all
-from storqual.plan.launchable import launch_problems
+from storqual.plan.inputs import PlanRequest, read_all
 from storqual.plan.points import points_of
+from storqual.plan.refusals.launches import copy_problems, launch_problems
+from storqual.plan.refusals.suites import criterion_problems
+from storqual.plan.refusals.together import cross_problems
+from storqual.plan.refusals.trials import nothing_planned
+from storqual.plan.refusals.undecidable import undecidable
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run
@@ -63,6 +64,10 @@ def make_plan(request: PlanRequest) -> Campaign:
     wanted = within(request.budget, declared, compared="baseline" in read.drops)
     profile = sized(wanted, [bench.kind for bench in benches])
     whole, suite = read.suite, read.suite.under(profile_name)
+    if request.trial is not None:
+        suite = suite.only("trials")
+    elif request.points:
+        suite = suite.only("workloads")
     read.suite = suite
     arms = {arm: file.drop for arm, file in read.drops.items()}
     drops = tuple(arms.values())
@@ -87,7 +92,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     ]
     placed = [point for choice in choices for point in choice.placed]
     measured = {point for point in points_of(suite) if not request.points or point.name in request.points}
-    left_out = [point for point in points_of(whole) if point not in measured]
+    left_out = [point for point in points_of(whole) if point not in measured and suite.workloads]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     problems += copy_problems(suite, read.suite_path, placed, benches)
     problems += launch_problems(suite, read.suite_path, chosen, read.facts[0])
@@ -115,6 +120,7 @@ def make_plan(request: PlanRequest) -> Campaign:
             prefix="s" if len(chosen) == 1 else f"{_plain(bench.name)}-s",
             known=known.get(bench.name, NOTHING_KNOWN),
             consent=tuple(request.consent),
+            only_trial=None if request.trial is None else (request.trial, request.repeat),
         )
 
     plans = tuple(
@@ -129,6 +135,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
+    raise_all(nothing_planned(plans, suite, request.trial))
     document = read_yaml(read.suite_path)
     raise_all(
         f"{read.suite_path}:{document.line(('criteria', number))}: {sentence}"
@@ -186,7 +193,7 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
     """What the plan cannot do, said before a bench is touched."""
     warnings = []
     for plan in plans:
-        if plan.detectable > profile.margin and plan.design.kind != "single":
+        if plan.launches and plan.detectable > profile.margin and plan.design.kind != "single":
             size = (
                 "cannot detect any loss"
                 if math.isinf(plan.detectable)
@@ -232,42 +239,45 @@ def _emulated_time(plans: Sequence[BenchPlan], suite: Suite) -> Iterator[str]:
 class Planned:
     """A planned campaign. `path` is None when nothing was written (`--dry-run`)."""
 
-    run: str
+    campaign: Campaign
     path: Path | None
-    points: int
-    skipped: int
-    sessions: int
-    launches: int
-    expected_seconds: float
-    until: str
-    unit: str
-    expected_units: int
-    most_units: int
-    detectable: float | None
-    margin: float
-    warnings: tuple[str, ...]
-    advice: tuple[str, ...]
-    benches: Mapping[str, Mapping[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
+        campaign, plan = self.campaign, self.campaign.document["plan"]
+        points, detectable = plan["points"], plan["detectable"]
         return {
-            "run": self.run,
+            "run": campaign.run,
             "path": None if self.path is None else str(self.path),
-            "points": self.points,
-            "skipped": self.skipped,
-            "sessions": self.sessions,
-            "launches": self.launches,
-            "expected_seconds": self.expected_seconds,
-            "until": self.until,
-            "unit": self.unit,
-            "expected_units": self.expected_units,
-            "most_units": self.most_units,
-            "detectable_percent": None if self.detectable is None else round(100 * self.detectable, 3),
-            "margin_percent": round(100 * self.margin, 3),
-            "warnings": list(self.warnings),
-            "advice": list(self.advice),
-            "benches": {name: dict(entry) for name, entry in self.benches.items()},
+            "suite": campaign.document["suite"],
+            "seed": plan["seed"],
+            "points": sum(not point["skipped"] for point in points),
+            "skipped": sum(bool(point["skipped"]) for point in points),
+            "sessions": len(plan["sessions"]),
+            "launches": plan["launch_count"],
+            "trials": plan.get("trials", []),
+            "external": plan.get("external", []),
+            "left_out": plan.get("left_out", []),
+            "expected_seconds": plan["expected_seconds"],
+            "until": "decided" if plan["looks"] == "every" else "planned",
+            "unit": "pairs" if plan["design"] == "interleaved" else "sessions of each arm",
+            "expected_units": plan["expected_units"],
+            "most_units": max(bench.effort.most for bench in campaign.benches),
+            "detectable_percent": None if detectable is None else round(100 * detectable, 3),
+            "margin_percent": None if "margin" not in plan else round(100 * plan["margin"], 3),
+            "warnings": list(campaign.warnings),
+            "advice": plan["advice"],
+            "benches": {
+                bench.bench.name: {
+                    "adapters": list(bench.under_test),
+                    "design": bench.design.kind,
+                    "change": bench.design.change,
+                    "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
+                    "expected_seconds": round(bench.seconds, 1),
+                    "bench_time": [line.to_json() for line in bench.time],
+                }
+                for bench in campaign.benches
+            },
         }
 
 
@@ -277,35 +287,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
     path = None
     if write:
         path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, blocks=campaign.batches)
-    plan = campaign.document["plan"]
-    return Planned(
-        run=campaign.run,
-        path=path,
-        points=sum(not point["skipped"] for point in plan["points"]),
-        skipped=sum(bool(point["skipped"]) for point in plan["points"]),
-        sessions=len(plan["sessions"]),
-        launches=plan["launch_count"],
-        expected_seconds=plan["expected_seconds"],
-        until="decided" if plan["looks"] == "every" else "planned",
-        unit="pairs" if plan["design"] == "interleaved" else "sessions of each arm",
-        expected_units=plan["expected_units"],
-        most_units=max(bench.effort.most for bench in campaign.benches),
-        detectable=plan["detectable"],
-        margin=plan["margin"],
-        warnings=campaign.warnings,
-        advice=tuple(plan["advice"]),
-        benches={
-            bench.bench.name: {
-                "adapters": list(bench.under_test),
-                "design": bench.design.kind,
-                "change": bench.design.change,
-                "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
-                "expected_seconds": round(bench.seconds, 1),
-                "bench_time": [line.to_json() for line in bench.time],
-            }
-            for bench in campaign.benches
-        },
-    )
+    return Planned(campaign, path)
 
 
 def check_resume(path: Path) -> Run:
@@ -342,7 +324,8 @@ def plan_within(
         else:
             many = count
     if fits is None:
-        least = f"one point alone is expected to take {format_duration(smallest.seconds)}"
+        what = "one point alone is" if choice.placed else "its trials alone are"
+        least = f"{what} expected to take {format_duration(smallest.seconds)}"
         budget = f"{whole.bench.name}: the budget of {format_duration(budget_s)} is too small"
         raise BadInputError([f"{budget}: {least}; raise --budget"])
     return fits

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from storqual.plan.arms import Difference, change_cost, differences, interleavable, switched_between_batches
 from storqual.plan.resolve import Resolved
+from storqual_core.kit.setting_values import MEMBERS, RAID_LEVEL, check_level
 from storqual_core.kit.settings import COSTS, SETTINGS
 
 ARMS = ("baseline", "candidate")
@@ -92,6 +93,22 @@ def split(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[Varied]
     return _combinations(vary, slow), _combinations(vary, quick)
 
 
+def combinations(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[Varied]]:
+    """`split` of a suite's levels in plain form; where counts are bound to RAID levels, those that go together."""
+    plain = {name: [check_level(SETTINGS[name], level) for level in levels] for name, levels in vary.items()}
+    bound = next((entry for entry in plain.get(MEMBERS, ()) if isinstance(entry, dict)), None)
+    if bound is None:
+        return split(plain)
+    slow, quick = split(
+        {**plain, MEMBERS: list(dict.fromkeys(count for counts in bound.values() for count in counts))}
+    )
+    return [one for one in slow if _go_together(dict(one), bound)], quick
+
+
+def _go_together(levels: Mapping[str, Any], bound: Mapping[str, Sequence[int]]) -> bool:
+    return levels[MEMBERS] in bound.get(str(levels.get(RAID_LEVEL)), ())
+
+
 def plan_sessions(design: Design, slow: Sequence[Varied], count: int, prefix: str = "s") -> list[SessionPlan]:
     """The sessions in order. `count` is the number of sessions of each slow combination in a sessions design.
 
@@ -155,6 +172,11 @@ def _combinations(vary: Mapping[str, Sequence[Any]], names: Sequence[str]) -> li
 
 def _rank(change: str) -> int:
     return COSTS.index(change) if change in COSTS else -1
+
+
+def turn_change(design: Design, vary: Iterable[str]) -> str:
+    """What it costs to come to an arm as its drop declares it, from the other one or from any level of a setting."""
+    return max((change_cost(design.differences), *(SETTINGS[name].cost for name in vary)), key=_rank)
 
 
 def _vary_change(before: Varied | None, after: Varied) -> str:

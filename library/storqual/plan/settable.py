@@ -7,7 +7,6 @@ its changeable mask when it is to be set, and that ends the session.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,10 @@ from typing import Any
 from storqual.inputs.inventory import Bench
 from storqual.inputs.json_file import read_json
 from storqual.inputs.suite import Suite
-from storqual.inputs.yaml_file import read_yaml
-from storqual.plan.checks import DropFile, section_keys
-from storqual.plan.resolve import drives_of
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS
 
 _LINK_RATE = "drive.link_rate"
-_BRACKETS = re.compile(r"[\[\]]")
 
 Facts = Mapping[str, Mapping[str, Any]]
 """By bench, what `storqual facts --deep --json` says of it."""
@@ -70,32 +65,6 @@ def settable(suite: Suite, bench: Bench, under_test: Sequence[str], facts: Facts
         for name, drives in reasons.items()
     }
     return (suite.model_copy(update={"vary": vary}) if told else suite), told
-
-
-def scheduler_problems(
-    files: Sequence[DropFile], chosen: Sequence[tuple[Bench, Sequence[str]]], facts: Facts
-) -> Iterator[str]:
-    """Schedulers of drops that the kernel of a bench does not have for a drive, by what the bench said."""
-    for file in files:
-        document = read_yaml(file.path)
-        for number, entry in enumerate(file.drop.sections["drive"]):
-            wanted, at = entry.settings.get("scheduler"), (*section_keys(document, "drive", number), "scheduler")
-            for bench, aliases in chosen if wanted is not None else ():
-                listed = facts.get(bench.name, {}).get("drives") or ()
-                # the one in brackets is chosen now
-                has = {
-                    one["id"]: _BRACKETS.sub("", (one.get("queue") or {}).get("scheduler") or "") for one in listed
-                }
-                lacking = [
-                    drive.id
-                    for drive in drives_of(entry.on, bench, aliases)
-                    if has.get(drive.id) and wanted not in has[drive.id].split()
-                ]
-                for drive in lacking[:1]:
-                    known = ", ".join(has[drive].split())
-                    yield document.about(
-                        at, f"drive {drive} of {bench.name} has no scheduler {wanted}; it has {known}"
-                    )
 
 
 def _fixed(vary: Mapping[str, Sequence[Any]], entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from storqual.base.factor_names import size_text
 from storqual.base.formulas import MB, drives_without_queueing, read_ahead_threshold, stripes_per_second
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Adapter, Bench
-from storqual.inputs.suite import Suite
-from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.resolve import Resolved, resolve
 from storqual_core.guard.stamps import volume_path, volume_uuid
 
@@ -101,17 +98,6 @@ def _room(bench: Bench, volume: TargetVolume) -> int:
     count = len(volume.members)
     carrying = {"0": count, "5": count - 1, "6": count - 2, "10": count // 2}.get(volume.level, 1)
     return max(0, carrying * (min(sizes.get(member, 0) for member in volume.members) - _OWN)) if count else 0
-
-
-def vary_problems(suite: Suite, path: Path, keys: Keys, drops: Sequence[Drop]) -> Iterator[str]:
-    """Settings of volumes that a suite varies although a drop declares none; `keys` are those of `vary`."""
-    document = read_yaml(path)
-    without = [drop.name for drop in drops if not drop.sections["raid"]]
-    for name in suite.vary:
-        if name.startswith("raid.") and without:
-            named = " and ".join(dict.fromkeys(without))
-            sentence = f"{name} is varied, and no volume is declared in drop {named}; add a section `raid`"
-            yield document.about((*keys, name), sentence)
 
 
 _HALF_A_TURN = Fraction(30)

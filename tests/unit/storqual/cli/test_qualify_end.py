@@ -64,14 +64,3 @@ def test_a_run_that_is_resumed_takes_no_options_of_a_new_campaign(
     assert capsys.readouterr().err.splitlines() == [
         f"storqual: {name} {told}" for name in ("--adapters", "--seed", "--point")
     ]
-
-
-def test_the_main_job_takes_no_options_of_measured_points_for_trials(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **__: pytest.fail("a campaign was begun"))
-    with pytest.raises(SystemExit) as ended:
-        main(["qualify", "-i", "lab", "--candidate", "x", "--suite", "robustness", "--budget", "2h"])
-    assert ended.value.code == 3
-    told = "cannot be used with suite robustness, which is a suite of trials; leave it out"
-    assert capsys.readouterr().err == f"storqual: --budget {told}\n"

@@ -55,8 +55,8 @@ def test_a_person_sees_trials_bench_time_and_what_is_left_out_with_its_reason(
     lines = out.splitlines()
     assert code == 0
     assert "power_cut         vscsi   1" in lines
-    assert any(line.startswith("trials") and line.endswith("58 in 2 sessions") for line in lines)
-    assert any(line.startswith("bench time") and line.endswith(" min") for line in lines)
+    assert any(line.startswith("trials") and line.endswith(" 58") for line in lines)
+    assert any(line.startswith("bench time") and line.endswith(" min in 2 sessions") for line in lines)
     assert any(
         line.endswith("drive_exchange on mraid: no way with megaraid_sas on a virtual bench") for line in lines
     )
@@ -71,14 +71,14 @@ def test_a_plan_is_written_unless_it_is_a_dry_run(plan: Callable[..., tuple[int,
     assert json.loads((run / "run.json").read_text(encoding="utf-8"))["plan"]["trials"]
 
 
-def test_what_only_measured_points_take_is_refused_in_one_go_and_nothing_is_written(
+def test_options_are_the_same_whatever_a_suite_holds(
     plan: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
-    code, _, err = plan("--runs", str(tmp_path), "--budget", "2h", "--point", "x")
-    assert code == 3
-    assert "--point cannot be used with suite robustness, which is a suite of trials" in err
-    assert "--budget cannot be used with suite robustness, which is a suite of trials" in err
+    code, _, err = plan("--runs", str(tmp_path), "--budget", "1m", *THREE)
+    assert (code, "the budget of 60 s is too small: its trials alone are expected to take" in err) == (3, True)
     assert list(tmp_path.iterdir()) == []
+    code, out, _ = plan("--runs", str(tmp_path), "--budget", "2h", "--consent", "0000", *THREE, "--json")
+    assert (code, json.loads(out)["until"]) == (0, "planned")
 
 
 def test_a_plan_of_trials_without_a_candidate_says_so(plan: Callable[..., tuple[int, str, str]]) -> None:
@@ -92,9 +92,10 @@ def test_a_plan_of_trials_tells_that_nobody_could_sign_the_run(
     keys = tmp_path / "mine.yml"
     keys.write_text(TRUSTED + REQUIRED, encoding="utf-8")
     monkeypatch.setenv("STORQUAL_KEYS", str(keys))
-    code, _, err = plan(*THREE, "--dry-run")
+    code, out, _ = plan(*THREE, "--dry-run", "--json")
     assert code == 0
-    assert err.startswith(f"storqual: warning: nobody could sign this run: {keys} requires a signature as technician")
+    warning = f"nobody could sign this run: {keys} requires a signature as technician"
+    assert any(told.startswith(warning) for told in json.loads(out)["warnings"])
 
 
 def test_a_plan_of_trials_refuses_what_its_drops_name_and_no_bench_has(

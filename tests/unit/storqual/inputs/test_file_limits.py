@@ -24,7 +24,6 @@ from storqual.inputs import (
 )
 from storqual.inputs.yaml_file import parse_yaml, read_yaml
 from storqual.plan.settable import read_facts
-from storqual.robustness.suite import load_robustness
 from storqual_core.kit.errors import BadInputError
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -33,7 +32,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "drop.yml": load_drop,
     "gate.yml": load_gate,
     "s.suite.yml": load_suite,
-    "trials.suite.yml": load_robustness,
+    "trials.suite.yml": load_suite,
     "keys.yml": load_trust,
     "waivers.yml": load_waivers,
     "facts.json": read_facts,

@@ -155,7 +155,7 @@ def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
         "benches": {"b1": {}},
         "plan": {"seed": 7},
     }
-    told = repeat_command(run, ["sym", "sym"], "bus_reset.sym.1.1.candidate.r3")
+    told = repeat_command(run, "b1", ["sym", "sym"], "bus_reset.sym.1.1.candidate.r3")
     assert told == (
         "storqual qualify -i 'my lab' --baseline 'my lab/drops/old.yml' --candidate new.yml "
         "--suite suites/robustness.suite.yml --profile quick --adapters sym --limit b1 --seed 7 "

@@ -29,7 +29,7 @@ def ask(inventory: str, baseline: str, candidate: str, **more: object) -> PlanRe
 def test_the_local_inventory_plans_within_two_minutes(tmp_path: Path) -> None:
     """Files beside the checkout's cache, no root; what both arms declare is the same, and the plan says so."""
     planned = plan_run(ask("local", "baseline", "candidate"), tmp_path)
-    assert planned.expected_seconds < 120
+    assert planned.to_json()["expected_seconds"] < 120
     assert planned.path is not None
     run = read_run(planned.path)
     (drive, *_) = run.benches["this_machine"]["adapters"]["files"]["drives"]
@@ -38,8 +38,8 @@ def test_the_local_inventory_plans_within_two_minutes(tmp_path: Path) -> None:
     block = read_block(run.path, "s01-b01")
     assert set(block["targets"][drive["id"]]["claim"]) == {"file", "size"}
     assert {launch["request"]["fio"]["options"]["rate_iops"] for launch in block["turns"]} <= {200, 192, 48}
-    assert "compares a drop with itself" in planned.warnings[0]
-    assert len(coverage(run).holes) == planned.points
+    assert "compares a drop with itself" in planned.to_json()["warnings"][0]
+    assert len(coverage(run).holes) == planned.to_json()["points"]
 
 
 def test_the_spec_sheets_of_a_suite_are_copied_into_the_run(tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ def test_quick_on_the_virtual_bench_fits_its_minutes(tmp_path: Path) -> None:
     planned = plan_run(ask("virtual", str(tmp_path / "0.yml"), str(tmp_path / "1.yml"), profile="quick"), tmp_path)
     assert planned.path is not None
     run = read_run(planned.path)
-    assert planned.points <= 20
+    assert planned.to_json()["points"] <= 20
     assert len({point.adapter for point in run.plan.points}) == 3
-    assert planned.expected_seconds <= 8 * 60
+    assert planned.to_json()["expected_seconds"] <= 8 * 60
     for session in run.plan.sessions:
         launches = [launch for block in session.blocks for launch in read_block(run.path, block)["turns"]]
         assert len(launches) * (run.plan.runtime_s + run.plan.ramp_s + 0.9) <= 55
@@ -96,7 +96,7 @@ def test_quick_on_the_virtual_bench_fits_its_minutes(tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     planned = plan_run(ask("local", "baseline", "candidate"), tmp_path / "runs", write=False)
     assert planned.path is None
-    assert planned.points == 4
+    assert planned.to_json()["points"] == 4
     assert not (tmp_path / "runs").exists()
 
 
@@ -125,4 +125,4 @@ def test_a_required_cpu_time_that_follows_the_load_of_this_machine_is_told(
     tmp_path: Path, inventory: str, told: bool
 ) -> None:
     planned = plan_run(PlanRequest([INVENTORIES / inventory], "stable", "backport", "driver-cost", seed=1), tmp_path)
-    assert any("clock: instructions" in warning for warning in planned.warnings) is told
+    assert any("clock: instructions" in warning for warning in planned.to_json()["warnings"]) is told

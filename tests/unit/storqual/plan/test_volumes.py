@@ -182,7 +182,7 @@ def test_a_number_of_members_that_cannot_be_is_one_line(
 def test_a_level_has_its_fewest_members_whatever_tool_will_make_the_volume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storqual.plan.members.count_objection", lambda *_: "")
+    monkeypatch.setattr("storqual.plan.refusals.volumes.count_objection", lambda *_: "")
     with pytest.raises(BadInputError, match="RAID 5 needs at least 3 members; 2 given"):
         plan(tmp_path, raid(level=5), raid(level=5), ON_VOLUME + "vary: {raid.members: [2, 4]}\n")
 

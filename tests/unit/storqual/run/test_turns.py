@@ -23,7 +23,6 @@ from storqual.run import append_check, append_event, read_run, sha256_of
 from storqual.run.evidence import evidence_findings
 from storqual.run.turns import Turns, turns_of
 from storqual.signoff.verify import verify_run
-from storqual.trials.campaign import plan_campaign
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.attacks.before import KINDS
 from tests.attacks.before.trials import TRIAL_KINDS
@@ -32,8 +31,8 @@ from tests.attacks.test_before_signing import seen
 from tests.support.make_run import make_run
 from tests.support.mixed_run import mixed_run
 from tests.support.signing import make_person, sign, write_keys
+from tests.support.trial_campaign import REQUEST, plan_campaign
 from tests.support.turn_records import keep_turn, record_by_hand
-from tests.unit.storqual.trials.test_campaign import REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,10 @@ from storqual.bench.follow import ConnectionLostError
 from storqual.campaign import Provision, RunBatch
 from storqual.campaign.next_step import next_command
 from storqual.run import append_event, iter_events, read_run
-from storqual.trials.campaign import plan_campaign
 from storqual.turns import batch
 from storqual.turns.live_turn import BenchHere, TurnLostError
+from tests.support.trial_campaign import REQUEST, plan_campaign
 from tests.support.turn_records import Faked, drive, record_by_hand, turns_planned
-from tests.unit.storqual.trials.test_campaign import REQUEST
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,9 +21,8 @@ import pytest
 from storqual.kinds.record import Observed
 from storqual.run import iter_events, read_run, write_json
 from storqual.run.turns import turns_of
-from storqual.trials.campaign import plan_campaign
 from tests.support.trial_bench import TrialBench
-from tests.unit.storqual.trials.test_campaign import REQUEST
+from tests.support.trial_campaign import REQUEST, plan_campaign
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,13 +30,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SUITE = """\
-kind: robustness
 loads: {mine: {region: 1MiB, workers: 1, time: 1s}}
 trials:
   - {fault: scheduler_change, load: mine, repeats: 2}
   - {fault: depth_change, load: mine, repeats: 1}
 profiles:
-  quick: {sessions: 1}
+  quick: {sessions: 2}
 """
 WRITES = 40
 

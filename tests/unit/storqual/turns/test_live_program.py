@@ -15,13 +15,12 @@ from storqual.campaign.pipeline import publish
 from storqual.kinds.kind import COUNTED
 from storqual.run import append_event, iter_events, read_run
 from storqual.run.turns import turns_of
-from storqual.trials.campaign import plan_campaign
 from storqual.turns import batch, live_program, packages
 from storqual.turns.packages import install_package
 from storqual.virtual_bench.packages import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
+from tests.support.trial_campaign import REQUEST, plan_campaign
 from tests.support.turn_records import Faked, gate_in, keep_turn, run_session
-from tests.unit.storqual.trials.test_campaign import REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SUITE = """\
-kind: robustness
 name: outside
-external:
+programs:
   scsi: {run: [a-test, "{sg}"], reads: tap, package: a-package, limit: 5s}
 """
 GOOD = "ok 1 - reads\nnot ok 2 - <b>writes</b>\n1..2\n"
@@ -240,7 +238,7 @@ def test_a_record_that_was_changed_afterwards_is_refused(path: Path, monkeypatch
 def test_a_suite_of_programs_for_adapters_that_are_not_tested_is_refused(tmp_path: Path) -> None:
     suite = tmp_path / "outside.suite.yml"
     suite.write_text(SUITE.replace("limit: 5s", "adapters: sym"), encoding="utf-8")
-    with pytest.raises(BadInputError, match="found nothing that can be run here"):
+    with pytest.raises(BadInputError, match="nothing of suite outside can be run on this bench"):
         plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path / "runs")
 
 

@@ -8,12 +8,11 @@ import pytest
 
 from storqual.bench.follow import ConnectionLostError
 from storqual.run import read_run
-from storqual.trials.campaign import plan_campaign
 from storqual.turns import live_trial as live_trial_module
 from storqual.turns.live_turn import TurnLostError
 from storqual_core.kit.errors import ToolError
+from tests.support.trial_campaign import REQUEST, plan_campaign
 from tests.support.turn_records import Faked, live_trial, turns_planned
-from tests.unit.storqual.trials.test_campaign import REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +135,7 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
 ) -> None:
     suite = tmp_path / "own.suite.yml"
     suite.write_text(
-        "kind: robustness\nloads: {mine: {time: 1s}}\ntrials:\n  - {fault: bench_panic, load: mine}\n",
+        "loads: {mine: {time: 1s}}\ntrials:\n  - {fault: bench_panic, load: mine}\n",
         encoding="utf-8",
     )
     run = read_run(plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path))
@@ -198,7 +197,7 @@ def crash_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: CrashedLi
     drop, suite = tmp_path / "crash.yml", tmp_path / "own.suite.yml"
     drop.write_text("name: crash\nos: {cmdline: [crashkernel=192M]}\n", encoding="utf-8")
     suite.write_text(
-        "kind: robustness\nloads: {mine: {time: 1s}}\ntrials:\n  - {fault: crash_dump, load: mine}\n",
+        "loads: {mine: {time: 1s}}\ntrials:\n  - {fault: crash_dump, load: mine}\n",
         encoding="utf-8",
     )
     request = replace(REQUEST, candidate=str(drop), baseline="", suite=str(suite), profile=None)

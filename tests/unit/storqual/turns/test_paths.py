@@ -4,38 +4,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from storqual.bench.follow import ConnectionLostError
+from storqual.plan import PlanRequest
 from storqual.run import read_block, read_run
-from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual.turns import acts, paths
 from storqual.turns.acts import CONTROL_WAYS, Reach, mend
 from storqual_core.data.faults import WAYS
 from storqual_core.kit.errors import BadInputError, ToolError
 from tests.support.paths import status
+from tests.support.trial_campaign import plan_campaign
 from tests.unit.storqual.virtual_bench.test_paths import SHARED, bench
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
 DRIVE = "0x5000c5001f2d0000"
-REQUEST = TrialRequest(
-    inventories=["inventories/virtual_paths"],
+REQUEST = PlanRequest(
+    inventories=[Path("inventories/virtual_paths")],
     candidate="stable",
     baseline="stable",
     suite="paths",
-    profile=None,
-    gate=None,
-    adapters=None,
     seed=1,
-    limit=None,
-    trial=None,
-    repeat=1,
 )
 
 
@@ -237,16 +231,14 @@ def test_a_fault_is_guarded_by_the_claims_of_all_adapters_and_nothing_else_is_te
     assert claimed == {DRIVE, "0x5000c5001f2d0010", "0x5000cca04e2d0000"}
     other = tmp_path / "other.suite.yml"
     other.write_text(
-        "kind: robustness\nloads: {mine: {}}\ntrials: [{fault: scheduler_change, load: mine, repeats: 9}]\n",
+        "loads: {mine: {}}\ntrials: [{fault: scheduler_change, load: mine, repeats: 9}]\n",
         encoding="utf-8",
     )
-    plan = read_run(plan_campaign(TrialRequest(**{**REQUEST.__dict__, "suite": str(other)}), tmp_path)).document[
-        "plan"
-    ]
+    plan = read_run(plan_campaign(replace(REQUEST, suite=str(other)), tmp_path)).document["plan"]
     assert DRIVE not in {trial["drive"] for trial in plan["trials"]}
 
 
 def test_a_bench_without_such_a_drive_has_no_path_to_lose(tmp_path: Path) -> None:
-    request = TrialRequest(**{**REQUEST.__dict__, "inventories": ["inventories/virtual"]})
+    request = replace(REQUEST, inventories=[Path("inventories/virtual")])
     with pytest.raises(BadInputError, match="path_loss on sym: no claimed drive with a second path"):
         plan_campaign(request, tmp_path)

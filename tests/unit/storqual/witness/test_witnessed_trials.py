@@ -9,18 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from storqual.campaign.pipeline import publish
-from storqual.inputs import read_inventory
 from storqual.run import iter_events, sha256_of, write_json
 from storqual.run.event_kinds import FINISHED
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual.signoff.verify import verify_run
-from storqual.trials.campaign import _bench
 from storqual.witness import check_witness, notify_witness
 from storqual.witness.milestones import milestones_of
 from tests.support.signing import make_person, write_keys
-from tests.unit.storqual.trials.test_campaign import INVENTORY, finished
+from tests.support.trial_campaign import finished
 
 pytestmark = pytest.mark.slow
 
@@ -115,19 +112,3 @@ def test_a_witness_that_is_away_is_told_of_and_stops_no_trial(passed: Path, kept
     wrong = notify_witness(run, "vbench")
     assert len(wrong) == len(milestones_of(run))
     assert all(one.startswith(("the digest of trial ", "the digest of batch ")) for one in wrong)
-
-
-def test_a_campaign_of_trials_has_the_witness_of_its_bench() -> None:
-    inventory, _ = read_inventory([INVENTORY])
-    (bench,) = inventory.benches.values()
-    place = "syslog://log.lab:6514"
-    assert _bench(bench.model_copy(update={"witness": place}), set())["witness"] == place
-    assert "witness" not in _bench(bench, set())
-
-
-def test_the_report_counts_the_trials_that_were_told(passed: Path, kept: Path) -> None:
-    run = with_witness(passed, kept)
-    notify_witness(run, "vbench")
-    count = len(milestones_of(run))
-    page = publish(run).report.read_text(encoding="utf-8")
-    assert f"{count} of {count} batches and turns had their digest recorded by" in page

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes that no tool can make as they are declared: a strip, a policy or a level that the tool does not take."""
+"""Volumes that cannot be made: numbers of members, and strips, policies or levels that no tool takes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,71 @@ from storqual.inputs.drop import Drop, Section
 from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
-from storqual.plan.checks import DropFile, section_keys
-from storqual.plan.members import combinations
+from storqual.plan.inputs import DropFile
+from storqual.plan.refusals.drops import LEAST_MEMBERS, section_keys
 from storqual.plan.resolve import resolve
+from storqual.plan.sessions import combinations
 from storqual_core.kit.quantities import format_size
-from storqual_core.kit.setting_values import RAID_LEVEL
-from storqual_core.provision.raid.layout import possible_tools, volume_objection
+from storqual_core.kit.setting_values import MEMBERS, RAID_LEVEL, check_level
+from storqual_core.kit.settings import SETTINGS
+from storqual_core.provision.raid.layout import count_objection, possible_tools, volume_objection
 from storqual_core.provision.raid.plan import POLICIES
 from storqual_core.tools.capabilities import VolumeRequest
 
 _SECTION = "raid"
 _SECTOR = 512
+
+
+def member_problems(
+    suite: Suite, path: Path, keys: Keys, chosen: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop]
+) -> Iterator[str]:
+    """Numbers of members that a level, a drop, or the suite itself has no place for; `keys` are those of `vary`."""
+    if MEMBERS not in suite.vary:
+        return
+    document, keys = read_yaml(path), (*keys, MEMBERS)
+    wrong = _unbound(suite)
+    if wrong:
+        yield document.about(keys, wrong)
+        return
+    varied = [dict(one) for one in combinations(suite.vary)[0]]
+    told: dict[str, str] = {}
+    for bench, aliases in chosen:
+        for drop in drops:
+            for volume in resolve(drop, bench, aliases).raid:
+                alias, named = str(volume["adapter"]), len(volume["members"])
+                tools = possible_tools(str(volume.get("tool", "")), bench.adapters[alias].driver or "")
+                for levels in varied:
+                    count, level = int(levels[MEMBERS]), str(levels.get(RAID_LEVEL, volume.get("level", "0")))
+                    least = LEAST_MEMBERS.get(level, 1)
+                    objection = count_objection(tools, level, count)
+                    if count > named:
+                        few = f"drop {drop.name} gives the volume of {alias} on {bench.name} only {named}"
+                        told[f"{count} members"] = f"{count} members are asked for, and {few}"
+                    elif count < least:
+                        told[f"{count} of {level}"] = f"RAID {level} needs at least {least} members; {count} given"
+                    elif objection:
+                        told[f"{count} of {level}"] = objection
+    for sentence in told.values():
+        yield document.about(keys, sentence)
+
+
+def _unbound(suite: Suite) -> str:
+    """What is wrong with counts by RAID level; nothing where any count goes with any level."""
+    entries = [check_level(SETTINGS[MEMBERS], level) for level in suite.vary[MEMBERS]]
+    bound = [entry for entry in entries if isinstance(entry, dict)]
+    if not bound:
+        return ""
+    if len(entries) > 1:
+        return f"{MEMBERS} mixes counts by {RAID_LEVEL} with plain counts; use one mapping, or plain counts only"
+    varied = [str(level) for level in suite.vary.get(RAID_LEVEL, ())]
+    if sorted(bound[0]) != sorted(varied):
+        given = f"{MEMBERS} gives counts for {RAID_LEVEL} {', '.join(bound[0])}"
+        return (
+            f"{given}, and {RAID_LEVEL} varies over {', '.join(varied)}"
+            if varied
+            else f"{given}; vary {RAID_LEVEL} too"
+        )
+    return ""
 
 
 def tool_problems(

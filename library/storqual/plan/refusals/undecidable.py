@@ -124,7 +124,7 @@ def _made(plan: BenchPlan, profile: Profile) -> Mapping[tuple[str, str], Sequenc
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for batch in plan.batches:
-        for launch in batch["turns"]:
+        for launch in batch["turns"] if batch["spool"] == "durable" else ():
             runtime_s = float(launch["request"]["fio"]["runtime_s"])
             ios = _rate(launch, drives) * runtime_s
             found[launch["adapter"], launch["point"]][launch["arm"]][batch["session"]].append((ios, runtime_s))

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only shows when suite, drops and inventory are seen together; all of it before a bench is touched."""
+"""What is wrong with drops on these benches: names, files, members, modules, schedulers, references."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from storqual.inputs.drop import Drop, Firmware, On, Rollback
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of
-from storqual.inputs.suite import Suite, applies
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
-from storqual.plan.fraction import Placed
-from storqual.plan.points import Point, points_of, shortage, team
+from storqual.plan.inputs import DropFile
 from storqual.plan.resolve import drives_of, find_drive, unmatched
-from storqual.plan.volumes import layouts_of
+from storqual.plan.settable import Facts
 
+_BRACKETS = re.compile(r"[\[\]]")
 LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
 """By RAID level; 0 is missing because controllers make volumes of one drive that way, 10 has two with md."""
 
@@ -72,14 +71,6 @@ def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
         yield document.about(("firmware",), sentence)
 
 
-@dataclass(frozen=True)
-class DropFile:
-    """A drop with the file it came from, for the lines of messages."""
-
-    drop: Drop
-    path: Path
-
-
 def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
     """What a drop names and no bench has; `virtual` where a bench is none; members that are not claimed."""
     document = read_yaml(file.path)
@@ -111,85 +102,6 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
         keys = section_keys(document, "firmware", number)
         yield from _on_problems(document, keys, image.on, benches)
     yield from image_problems(file.drop, file.path)
-
-
-def level_problems(
-    suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop]
-) -> Iterator[str]:
-    """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere.
-
-    Files on volumes are left out, by name, where the drops declare too few and the suite has points on drives.
-    """
-    document = read_yaml(path)
-    layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
-    seen: set[tuple[str, str]] = set()
-    raw: dict[str, None] = {}
-    points = points_of(suite)
-    on_drives = any(not point.pattern.on_volumes for point in points)
-    for point in (one for one in points if not (on_drives and one.pattern.on_file_system_of_volume)):
-        reasons = [
-            f"{alias} of {bench.name} {reason}"
-            for bench, aliases in benches
-            for alias in aliases
-            if (reason := shortage(team(bench, alias, point.pattern), point.pattern, layouts[bench.name][alias]))
-        ]
-        if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
-            continue
-        if all("in no volume" in reason for reason in reasons):
-            raw[point.workload] = None
-            continue
-        key = (point.workload, reasons[0])
-        if key not in seen:
-            seen.add(key)
-            factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
-            keys = ("workloads", point.workload, "factors", factor)
-            found = f"workload {point.workload} asks for {factor}={point.pattern.values[factor]}"
-            few = f"{found}, which no adapter under test has: {'; '.join(reasons[:3])}"
-            yield document.about(keys, few)
-    if raw:
-        # one cause, one message: the suite is right, it only measures something else than the drop makes
-        yield (
-            f"{path}:{document.line(('workloads',))}: the volumes of the drops leave too few single drives for "
-            f"{', '.join(raw)}; to measure the volumes, write `target: volume` in `defaults` or in these workloads, "
-            "with as many `drives` as there are volumes"
-        )
-
-
-def criterion_problems(
-    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Point] = ()
-) -> Iterator[str]:
-    """Criteria that are judged at no planned point, nor at one that the profile leaves out."""
-    document = read_yaml(path)
-    planned = [(p.point, p.adapter) for p in placed]
-    planned += [(point, alias) for point in left_out for alias in {p.adapter for p in placed}]
-    for number, criterion in suite.numbered:
-        if not any(applies(criterion, point.workload, dict(point.factors), alias) for point, alias in planned):
-            near = sorted({p.adapter for p in placed}) if criterion.adapters else []
-            hint = did_you_mean(criterion.adapters[0], near) if near else ""
-            sentence = f"{criterion.name} applies to no planned point; check its workloads, levels and adapters"
-            yield document.about(("criteria", number), sentence + hint)
-
-
-def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
-    """Criteria against a baseline that nobody named."""
-    document = read_yaml(path)
-    for number, criterion in suite.numbered:
-        if criterion.against == "baseline":
-            needed = f"{criterion.name} is judged against the baseline; name a baseline drop (--baseline)"
-            yield document.about(("criteria", number), f"{needed}, or choose a suite without such criteria")
-
-
-def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:
-    """Criteria against peers where an adapter has none."""
-    if any(len(aliases) > 1 for _, aliases in benches):
-        return
-    document = read_yaml(path)
-    for number, criterion in suite.numbered:
-        if criterion.against == "peers":
-            needed = (
-                f"{criterion.name} is judged against peers; this needs at least two adapters under test on a bench"
-            )
-            yield document.about(("criteria", number), needed)
 
 
 def _on_problems(document: Document, keys: tuple[str | int, ...], on: On, benches: Sequence[Bench]) -> Iterator[str]:
@@ -290,3 +202,40 @@ def section_keys(document: Document, section: str, number: int) -> tuple[str | i
     """Where entry `number` of a section stands: in a list, or alone."""
     data = document.data.get(section) if isinstance(document.data, dict) else None
     return (section, number) if isinstance(data, list) else (section,)
+
+
+def reference_problems(bench: Bench) -> list[str]:
+    """A reference that is no claimed drive of the bench."""
+    if bench.reference is None:
+        return []
+    drive = find_drive(bench, bench.reference)
+    if drive is not None and drive.claim:
+        return []
+    what = "is not claimed" if drive else "is no drive of this bench"
+    return [f"{bench.name}: storqual_reference: {bench.reference!r} {what}; name a claimed drive"]
+
+
+def scheduler_problems(
+    files: Sequence[DropFile], chosen: Sequence[tuple[Bench, Sequence[str]]], facts: Facts
+) -> Iterator[str]:
+    """Schedulers of drops that the kernel of a bench does not have for a drive, by what the bench said."""
+    for file in files:
+        document = read_yaml(file.path)
+        for number, entry in enumerate(file.drop.sections["drive"]):
+            wanted, at = entry.settings.get("scheduler"), (*section_keys(document, "drive", number), "scheduler")
+            for bench, aliases in chosen if wanted is not None else ():
+                listed = facts.get(bench.name, {}).get("drives") or ()
+                # the one in brackets is chosen now
+                has = {
+                    one["id"]: _BRACKETS.sub("", (one.get("queue") or {}).get("scheduler") or "") for one in listed
+                }
+                lacking = [
+                    drive.id
+                    for drive in drives_of(entry.on, bench, aliases)
+                    if has.get(drive.id) and wanted not in has[drive.id].split()
+                ]
+                for drive in lacking[:1]:
+                    known = ", ".join(has[drive].split())
+                    yield document.about(
+                        at, f"drive {drive} of {bench.name} has no scheduler {wanted}; it has {known}"
+                    )

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Levels, criteria and settings of a suite that these benches, drops or arms cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from storqual.inputs.drop import Drop
+from storqual.inputs.inventory import Bench
+from storqual.inputs.shape import did_you_mean
+from storqual.inputs.suite import Suite, applies
+from storqual.inputs.yaml_file import Keys, read_yaml
+from storqual.plan.fraction import Placed
+from storqual.plan.points import Point, points_of, shortage, team
+from storqual.plan.volumes import layouts_of
+
+
+def level_problems(
+    suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop]
+) -> Iterator[str]:
+    """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere.
+
+    Files on volumes are left out, by name, where the drops declare too few and the suite has points on drives.
+    """
+    document = read_yaml(path)
+    layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
+    seen: set[tuple[str, str]] = set()
+    raw: dict[str, None] = {}
+    points = points_of(suite)
+    on_drives = any(not point.pattern.on_volumes for point in points)
+    for point in (one for one in points if not (on_drives and one.pattern.on_file_system_of_volume)):
+        reasons = [
+            f"{alias} of {bench.name} {reason}"
+            for bench, aliases in benches
+            for alias in aliases
+            if (reason := shortage(team(bench, alias, point.pattern), point.pattern, layouts[bench.name][alias]))
+        ]
+        if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
+            continue
+        if all("in no volume" in reason for reason in reasons):
+            raw[point.workload] = None
+            continue
+        key = (point.workload, reasons[0])
+        if key not in seen:
+            seen.add(key)
+            factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
+            keys = ("workloads", point.workload, "factors", factor)
+            found = f"workload {point.workload} asks for {factor}={point.pattern.values[factor]}"
+            few = f"{found}, which no adapter under test has: {'; '.join(reasons[:3])}"
+            yield document.about(keys, few)
+    if raw:
+        # one cause, one message: the suite is right, it only measures something else than the drop makes
+        yield (
+            f"{path}:{document.line(('workloads',))}: the volumes of the drops leave too few single drives for "
+            f"{', '.join(raw)}; to measure the volumes, write `target: volume` in `defaults` or in these workloads, "
+            "with as many `drives` as there are volumes"
+        )
+
+
+def criterion_problems(
+    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Point] = ()
+) -> Iterator[str]:
+    """Criteria that are judged at no planned point, nor at one that the profile leaves out."""
+    document = read_yaml(path)
+    planned = [(p.point, p.adapter) for p in placed]
+    planned += [(point, alias) for point in left_out for alias in {p.adapter for p in placed}]
+    for number, criterion in suite.numbered:
+        if not any(applies(criterion, point.workload, dict(point.factors), alias) for point, alias in planned):
+            near = sorted({p.adapter for p in placed}) if criterion.adapters else []
+            hint = did_you_mean(criterion.adapters[0], near) if near else ""
+            sentence = f"{criterion.name} applies to no planned point; check its workloads, levels and adapters"
+            yield document.about(("criteria", number), sentence + hint)
+
+
+def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
+    """Criteria against a baseline that nobody named."""
+    document = read_yaml(path)
+    for number, criterion in suite.numbered:
+        if criterion.against == "baseline":
+            needed = f"{criterion.name} is judged against the baseline; name a baseline drop (--baseline)"
+            yield document.about(("criteria", number), f"{needed}, or choose a suite without such criteria")
+
+
+def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:
+    """Criteria against peers where an adapter has none."""
+    if any(len(aliases) > 1 for _, aliases in benches):
+        return
+    document = read_yaml(path)
+    for number, criterion in suite.numbered:
+        if criterion.against == "peers":
+            needed = (
+                f"{criterion.name} is judged against peers; this needs at least two adapters under test on a bench"
+            )
+            yield document.about(("criteria", number), needed)
+
+
+def vary_problems(suite: Suite, path: Path, keys: Keys, drops: Sequence[Drop]) -> Iterator[str]:
+    """Settings of volumes that a suite varies although a drop declares none; `keys` are those of `vary`."""
+    document = read_yaml(path)
+    without = [drop.name for drop in drops if not drop.sections["raid"]]
+    for name in suite.vary:
+        if name.startswith("raid.") and without:
+            named = " and ".join(dict.fromkeys(without))
+            sentence = f"{name} is varied, and no volume is declared in drop {named}; add a section `raid`"
+            yield document.about((*keys, name), sentence)

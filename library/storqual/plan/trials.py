@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials and foreign programs of one bench: what is tried where, in which session, at which moment.
+
+All is drawn from one recorded seed. The n-th trial of a fault on an adapter has the same load and the same moment in
+both arms: the arms are compared trial by trial. Sessions of the arms alternate (A B, B A, A B …), so that no arm is
+always the later one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
+from typing import Any
+
+from storqual.inputs.drop import Drop
+from storqual.inputs.inventory import PSEUDO_DRIVER, Bench
+from storqual.inputs.shape import raise_all
+from storqual.inputs.suite import Profile, Suite
+from storqual.inputs.trials import EVERY, SECTOR, Trial
+from storqual.plan.batches import batch_of, claim
+from storqual.plan.resolve import resolve
+from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
+from storqual_core.kit.errors import BadInputError
+
+PURPOSE = "trials"
+"""Of a session that has trials or programs, and no launches."""
+_FIRST, _LAST = 0.2, 0.6
+"""Between which parts of the load's time a fault's moment is drawn: some load comes before it, more after."""
+_FIRST_BYTE = 2 << 20
+"""Where a load begins on its drive: behind the stamps of the guard."""
+_NEEDS = {True: "a second path", False: "one path"}
+
+
+@dataclass(frozen=True)
+class Seat:
+    """An adapter under test with its claimed drives by id and their sizes in bytes, and its driver.
+
+    `shared` are those that it reaches as one of several adapters, each with its multipath device on top.
+    """
+
+    alias: str
+    driver: str
+    drives: tuple[tuple[str, int], ...]
+    shared: tuple[tuple[str, int], ...] = ()
+
+    def for_way(self, way: Way) -> tuple[tuple[str, int], ...]:
+        """The drives that a fault may be aimed at: the loss of a path at one of several, any other at one of one."""
+        return self.shared if way.scope == "path" else self.drives
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One trial. `id` names it everywhere; `pair` is the same for the trials of both arms that are compared."""
+
+    id: str
+    pair: str
+    session: str
+    arm: str
+    adapter: str
+    drive: str
+    fault: str
+    way: str
+    load: str
+    seed: int
+    load_s: float
+    at_s: float
+    away_s: float
+    number: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.trials` in run.json."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class PlannedProgram:
+    """One run of a program. `id` names it everywhere; `number` is the same for the runs of both arms."""
+
+    id: str
+    session: str
+    arm: str
+    adapter: str
+    drive: str
+    program: str
+    number: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.external` in run.json."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TurnPlan:
+    """Trials and programs of a bench in the order of their sessions (id, arm), and what is left out and why.
+
+    `drawn` are the ids of all trials where only one of them is wanted.
+    """
+
+    trials: tuple[PlannedTrial, ...] = ()
+    programs: tuple[PlannedProgram, ...] = ()
+    sessions: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[str, ...] = ()
+    drawn: tuple[str, ...] = ()
+
+
+def seats_of(bench: Bench, under_test: Sequence[str], drops: Sequence[Drop]) -> list[Seat]:
+    """The adapters under test that reach a claimed drive which no drop makes a member of a volume.
+
+    Raises BadInputError for an adapter all of whose claimed drives are members.
+    """
+    volumes = [volume for drop in drops for volume in resolve(drop, bench, list(bench.adapters)).raid]
+    members = {member for volume in volumes for member in volume["members"]}
+    seats, problems = [], []
+    for alias in under_test if bench.kind != "local" else ():
+        adapter, reached = bench.adapters[alias], bench.reached_by(alias)
+        own, shared = (
+            tuple(
+                (drive.id, drive.size or 0)
+                for drive in reached
+                if bool(drive.paths) is several and drive.id not in members
+            )
+            for several in (False, True)
+        )
+        if not adapter.address:
+            continue
+        if reached and not own and not shared:
+            problems.append(
+                f"{bench.name}: every claimed drive of adapter {alias} is a member of a volume of the drops; trials "
+                "need one that is none: leave it out of the volume, or exclude the adapter (--adapters)"
+            )
+        if own or shared:
+            seats.append(Seat(alias, adapter.driver or "", own, shared))
+    raise_all(problems)
+    return seats
+
+
+def plan_turns(
+    suite: Suite,
+    profile: Profile,
+    bench: Bench,
+    under_test: Sequence[str],
+    drops: Mapping[str, Drop],
+    *,
+    seed: int,
+    prefix: str,
+    after: int,
+    only: tuple[str, int] | None = None,
+) -> TurnPlan:
+    """Draw what is tried on a bench, in sessions that are numbered on `after` those that it has.
+
+    With `only` one trial is made, so many times.
+    """
+    if not suite.trials and not suite.programs:
+        return TurnPlan()
+    if bench.kind == "local":
+        return TurnPlan(left_out=("this bench has files for drives; trials and programs need adapters",))
+    seats = seats_of(bench, under_test, list(drops.values()))
+    sessions = _sessions(list(drops), profile.sessions, prefix, after)
+    lines = [_boot_words(drop) for drop in drops.values()]
+    trials, no_trial = plan_trials(
+        suite, profile, seats, sessions, bench=bench.name, kind=bench.kind, seed=seed, boot_lines=lines
+    )
+    programs, no_program = plan_programs(suite, profile, seats, sessions, bench=bench.name)
+    used = {trial.session for trial in trials} | {program.session for program in programs}
+    plan = TurnPlan(trials, programs, tuple(one for one in sessions if one[0] in used), (*no_trial, *no_program))
+    return plan if only is None else _one_trial(plan, *only)
+
+
+def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> list[Way]:
+    """The ways of a fault for an adapter with that driver on a bench of that kind.
+
+    scsi_debug has neither hardware nor a drive of QEMU's to act on: its ways are those that name it.
+    """
+    return [
+        way
+        for way in fault.ways
+        if (way.where == "bench" or kind == "virtual")
+        and (driver in way.drivers or not (way.drivers or driver == PSEUDO_DRIVER))
+        and driver not in way.not_by
+        and (wanted == way.name or (wanted is None and not way.named_only))
+    ]
+
+
+def plan_trials(
+    suite: Suite,
+    profile: Profile,
+    seats: Sequence[Seat],
+    sessions: Sequence[tuple[str, str]],
+    *,
+    bench: str,
+    kind: str,
+    seed: int,
+    boot_lines: Sequence[Sequence[str]] = (),
+) -> tuple[tuple[PlannedTrial, ...], tuple[str, ...]]:
+    """The trials in their order, and what is left out and why.
+
+    `boot_lines` are the words that each arm's drop adds to the kernel's command line. Raises BadInputError for a load
+    that fits on no drive.
+    """
+    left_out: list[str] = []
+    trials: list[PlannedTrial] = []
+    for index, trial in enumerate(suite.trials):
+        if profile.faults and trial.fault not in profile.faults:
+            continue
+        for seat in seats:
+            if trial.adapters and seat.alias not in trial.adapters:
+                continue
+            ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way)
+            if {seat.alias, EVERY} & set(profile.leave_out.get(trial.fault, ())):
+                why = "the profile leaves it out"
+            elif not ways:
+                why = f"no way with {seat.driver or 'no driver'} on a {kind} bench"
+            elif not _boots_with(ways[0].boot_word, boot_lines):
+                why = f"os.cmdline of not every drop has a word {ways[0].boot_word}…"
+            elif not seat.for_way(ways[0]):
+                why = f"no claimed drive with {_NEEDS[ways[0].scope == 'path']}"
+            else:
+                trials += _repeats(suite, trial, index, seat, ways[0], profile, sessions, bench=bench, seed=seed)
+                continue
+            left_out.append(f"{trial.fault} on {seat.alias}: {why}")
+    order = random.Random(f"{seed}/order")  # noqa: S311 - a drawn plan, no secret
+    listed: list[PlannedTrial] = []
+    for session, _ in sessions:
+        here = [trial for trial in trials if trial.session == session]
+        order.shuffle(here)
+        # what comes back after a removal, or after a bench went down, has lost its session's settings: those are last
+        listed += sorted(here, key=lambda trial: (_downs(trial), not FAULTS[trial.fault].settings_stay))
+    return tuple(listed), tuple(left_out)
+
+
+def plan_programs(
+    suite: Suite, profile: Profile, seats: Sequence[Seat], sessions: Sequence[tuple[str, str]], *, bench: str
+) -> tuple[tuple[PlannedProgram, ...], tuple[str, ...]]:
+    """Every run in the order in which they are made: sessions, then programs, adapters and repeats."""
+    planned, left_out = [], []
+    for name, program in suite.programs.items():
+        for seat in seats if not profile.programs or name in profile.programs else ():
+            if program.adapters and seat.alias not in program.adapters:
+                continue
+            if not seat.drives:
+                left_out.append(f"{name} on {seat.alias}: no claimed drive with {_NEEDS[False]}")
+                continue
+            for number in range(1, program.repeats * profile.repeats + 1):
+                planned += [
+                    PlannedProgram(
+                        id=f"{name}.{bench}.{seat.alias}.{number}.{arm}",
+                        session=session,
+                        arm=arm,
+                        adapter=seat.alias,
+                        drive=seat.drives[0][0],
+                        program=name,
+                        number=number,
+                    )
+                    for arm, session in _turns_of(sessions, number)
+                ]
+    order = [session for session, _ in sessions]
+    return tuple(sorted(planned, key=lambda run: order.index(run.session))), tuple(left_out)
+
+
+def _one_trial(plan: TurnPlan, wanted: str, times: int) -> TurnPlan:
+    """One trial, `times` times, in the first session of a bench; nothing where the plan has none of that id."""
+    trial = next((trial for trial in plan.trials if trial.id == wanted), None)
+    if trial is None:
+        return TurnPlan(left_out=plan.left_out, drawn=tuple(one.id for one in plan.trials))
+    first = plan.sessions[0][0]
+    again = [
+        replace(trial, id=f"{trial.id}.r{number}", pair=f"{trial.pair}.r{number}", session=first)
+        for number in range(1, times + 1)
+    ]
+    return TurnPlan(tuple(again), (), ((first, trial.arm),))
+
+
+def batches_of_turns(run: str, suite: Suite, plan: TurnPlan, bench: Bench) -> Iterator[dict[str, Any]]:
+    """A batch for each trial and each program: what a bench is like after one decides whether the next is run on it.
+
+    Trials of a session come before its programs.
+    """
+    targets = {drive.id: {"claim": claim(drive)} for adapter in bench.adapters.values() for drive in adapter.claimed}
+    for session, _ in plan.sessions:
+        turns: list[tuple[str, PlannedTrial | PlannedProgram, dict[str, Any]]] = []
+        turns += [("trial", trial, _trial(suite, trial)) for trial in plan.trials if trial.session == session]
+        turns += [("program", run, _program(suite, run)) for run in plan.programs if run.session == session]
+        for number, (kind, turn, request) in enumerate(turns, start=1):
+            entry = {
+                "kind": kind,
+                "index": 0,
+                "id": turn.id,
+                "adapter": turn.adapter,
+                "arm": turn.arm,
+                "configuration": turn.arm,
+                "point": turn.fault if isinstance(turn, PlannedTrial) else turn.program,
+                "n": turn.number,
+                "drives": [turn.drive],
+                "request": {"pci": bench.adapters[turn.adapter].address, **request},
+            }
+            name = f"{session}-b{number:03d}"
+            yield batch_of(run, name, session, bench, targets, [entry], spool="streamed")
+
+
+def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:
+    load = suite.loads[planned.load]
+    own = ("pair", "fault", "way", "seed", "at_s", "away_s", "load_s", "number")
+    return {
+        **{name: value for name, value in planned.to_json().items() if name in own},
+        "expect": suite.trials[planned.number].expect.model_dump(mode="json"),
+        "load": {
+            "first": _FIRST_BYTE // SECTOR,
+            "sectors": load.region // SECTOR,
+            "workers": load.workers,
+            "sizes": [size // SECTOR for size in load.sizes],
+            "read_share": load.reads,
+            "through_share": load.write_through,
+            "flush_every": load.flush_every,
+            "seed": planned.seed,
+        },
+    }
+
+
+def _program(suite: Suite, planned: PlannedProgram) -> dict[str, Any]:
+    program = suite.programs[planned.program]
+    return {
+        "program": planned.program,
+        "number": planned.number,
+        "words": list(program.run),
+        "reads": program.reads,
+        "report": program.report,
+        "package": program.package,
+        "checkout": program.checkout,
+        "limit_s": program.limit,
+    }
+
+
+def _boot_words(drop: Drop) -> list[str]:
+    """What a drop adds to the kernel's command line."""
+    listed = [value for section, _, name, value in drop.settings() if (section, name) == ("os", "cmdline")]
+    return [str(word) for value in listed for word in value]
+
+
+def _boots_with(begin: str, lines: Sequence[Sequence[str]]) -> bool:
+    """Whether every arm's kernel is given a word that begins so."""
+    return not begin or (bool(lines) and all(any(word.startswith(begin) for word in line) for line in lines))
+
+
+def _downs(trial: PlannedTrial) -> bool:
+    return WAYS[trial.way][1].downs_bench
+
+
+def _sessions(arms: Sequence[str], count: int, prefix: str, after: int) -> list[tuple[str, str]]:
+    """`count` sessions of both arms, or half of that of one: A B, B A, A B."""
+    order = cycle((*arms, *reversed(arms)))
+    return [
+        (f"{prefix}{number:02d}", arm) for number, arm in enumerate(islice(order, count * len(arms) // 2), after + 1)
+    ]
+
+
+def _turns_of(sessions: Sequence[tuple[str, str]], number: int) -> Iterator[tuple[str, str]]:
+    """Each arm with the session in which its repeat of that number is made."""
+    for arm in dict.fromkeys(arm for _, arm in sessions):
+        own = [session for session, of in sessions if of == arm]
+        yield arm, own[(number - 1) % len(own)]
+
+
+def _repeats(
+    suite: Suite,
+    trial: Trial,
+    index: int,
+    seat: Seat,
+    way: Way,
+    profile: Profile,
+    sessions: Sequence[tuple[str, str]],
+    *,
+    bench: str,
+    seed: int,
+) -> Iterator[PlannedTrial]:
+    load = suite.loads[trial.load]
+    lasts = profile.time or load.time
+    fitting = [drive for drive, size in seat.for_way(way) if size >= load.region + (4 << 20)]
+    if not fitting:
+        raise BadInputError([f"{bench}: no claimed drive of adapter {seat.alias} has room for load {trial.load}"])
+    for number in range(1, trial.repeats * profile.repeats + 1):
+        pair = f"{trial.fault}.{bench}.{seat.alias}.{index + 1}.{number}"
+        draw = random.Random(f"{seed}/{pair}")  # noqa: S311 - as above
+        moment = round(lasts * draw.uniform(_FIRST, _LAST), 3)
+        drive, load_seed = draw.choice(fitting), draw.randrange(1 << 31)
+        for arm, session in _turns_of(sessions, number):
+            yield PlannedTrial(
+                id=f"{pair}.{arm}",
+                pair=pair,
+                session=session,
+                arm=arm,
+                adapter=seat.alias,
+                drive=drive,
+                fault=trial.fault,
+                way=way.name,
+                load=trial.load,
+                seed=load_seed,
+                load_s=lasts,
+                at_s=moment,
+                away_s=trial.away,
+                number=index,
+            )

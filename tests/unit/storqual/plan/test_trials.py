@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials and programs of a suite: what is drawn on one bench, and every mistake at once with its line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.base.resources import suites_folder
+from storqual.inputs import Suite, load_suite, read_suite
+from storqual.inputs.shape import raise_all
+from storqual.kinds.output.formats import FORMATS, STATUS
+from storqual.plan.trials import Seat, plan_programs, plan_trials, usable_ways
+from storqual_core.data.faults import FAULTS
+from storqual_core.kit.errors import BadInputError
+from storqual_core.turns.bench_faults import ACTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storqual.inputs.suite import Profile
+    from storqual.plan.trials import PlannedProgram, PlannedTrial
+
+    Drawn = tuple[tuple[PlannedTrial, ...], tuple[str, ...]]
+
+SHIPPED = suites_folder() / "robustness.suite.yml"
+SEATS = [
+    Seat("fusion", "mptsas", (("0x1", 1 << 30), ("0x2", 1 << 30))),
+    Seat("vscsi", "virtio_scsi", (("0x3", 1 << 30),)),
+]
+OWN = """\
+loads: {mine: {region: 2MiB}}
+trials:
+  - {fault: device_reset, load: mine, expect: {recovery: 5s}}
+"""
+
+
+SESSIONS = (("s01", "baseline"), ("s02", "candidate"), ("s03", "candidate"), ("s04", "baseline"))
+ALONE = (("s01", "candidate"),)
+
+
+def plan(seed: int = 1, kind: str = "virtual") -> Drawn:
+    suite = load_suite(SHIPPED)
+    profile = suite.profiles["quick"].model_copy(update={"repeats": 3})
+    return plan_trials(suite, profile, SEATS, SESSIONS, bench="b", kind=kind, seed=seed)
+
+
+def drawn(suite: Suite, profile: Profile, seats: list[Seat], kind: str = "virtual", **more: Any) -> Drawn:
+    return plan_trials(suite, profile, seats, ALONE, bench="b", kind=kind, seed=1, **more)
+
+
+def refusals(tmp_path: Path, text: str, profile: str | None = None) -> list[str]:
+    file = tmp_path / "own.suite.yml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInputError) as refused:
+        raise_all(read_suite(file, profile=profile)[1])
+    return [problem.replace(str(file), "own") for problem in refused.value.problems]
+
+
+def test_a_suite_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
+    file = tmp_path / "own.suite.yml"
+    file.write_text(OWN, encoding="utf-8")
+    suite = load_suite(file)
+    assert (suite.name, suite.trials[0].expect.recovery, suite.loads["mine"].workers) == ("own", 5.0, 4)
+
+
+def test_all_that_is_wrong_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    text = """\
+default_profile: fast
+loads: {mine: {region: 2MiB, sizes: [700], wrkers: 3}, small: {region: 64KiB}}
+trials:
+  - {fault: device_rest, load: mine}
+  - {fault: bus_reset, load: other, way: sg_reset_bus_now}
+profiles:
+  quick: {faults: [host_reset]}
+  brief: {leave_out: {drive_removl: fusion}}
+"""
+    told = refusals(tmp_path, text)
+    assert [problem.partition(": ")[0] for problem in told] == [
+        *("own:1", "own:2", "own:2", "own:4", "own:5", "own:5", "own:7", "own:8"),
+    ]
+    assert "unknown profile 'fast'; expected one of quick, brief" in told[0]
+    assert "(did you mean 'device_reset'?)" in told[3]
+    assert "no way of bus_reset 'sg_reset_bus_now'" in " ".join(told)
+
+
+def test_a_profile_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+    assert "unknown profile 'slow'" in refusals(tmp_path, OWN, "slow")[0]
+
+
+def test_the_shipped_suite_tests_a_dozen_faults_that_are_in_the_vocabulary() -> None:
+    suite = load_suite(SHIPPED)
+    assert len({trial.fault for trial in suite.trials}) >= 12
+
+
+def test_every_way_of_the_bench_in_the_vocabulary_is_one_that_benches_know() -> None:
+    ways = {way.name for fault in FAULTS.values() for way in fault.ways if way.where == "bench"}
+    assert ways == set(ACTS)
+
+
+def test_the_same_seed_draws_the_same_plan_and_another_seed_another() -> None:
+    assert plan() == plan()
+    assert plan(seed=2) != plan()
+
+
+def test_both_arms_have_the_same_moments_and_loads_and_alternate() -> None:
+    made, _ = plan()
+    by_pair: dict[str, list[tuple[object, ...]]] = {}
+    for trial in made:
+        by_pair.setdefault(trial.pair, []).append((trial.drive, trial.seed, trial.at_s, trial.fault))
+    assert all(len(pair) == 2 and pair[0] == pair[1] for pair in by_pair.values())
+    assert len({trial.id for trial in made}) == len(made)
+    assert {trial.at_s for trial in made} > {made[0].at_s}
+
+
+def test_a_profile_may_have_loads_last_longer_and_faults_come_later() -> None:
+    suite = load_suite(SHIPPED)
+    quick, full = (suite.profiles[name] for name in ("quick", "full"))
+    short, long = (drawn(suite, profile, SEATS)[0] for profile in (quick, full))
+    assert {trial.load_s for trial in short} == {1.5}
+    assert {trial.load_s for trial in long} == {10.0}
+    assert max(trial.at_s for trial in long) > 5
+    assert max(trial.at_s for trial in short) < 2
+
+
+def test_trials_of_a_session_are_together_and_in_a_drawn_order() -> None:
+    made, _ = plan()
+    sessions = [trial.session for trial in made]
+    assert sessions == sorted(sessions)
+    first = [trial.fault for trial in made if trial.session == "s01"]
+    assert first != [trial.fault for trial in made if trial.session == "s02"]
+
+
+def test_what_no_bench_of_metal_can_do_is_told_as_left_out() -> None:
+    made, left_out = plan(kind="hardware")
+    assert not {"drive_unplug", "write_error"} & {trial.fault for trial in made}
+    assert "drive_unplug on vscsi: no way with virtio_scsi on a hardware bench" in left_out
+
+
+def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:
+    made, left_out = plan()
+    assert {trial.adapter for trial in made if trial.fault == "host_reset"} == {"fusion"}
+    assert "host_reset on vscsi: no way with virtio_scsi on a virtual bench" in left_out
+    assert not usable_ways(FAULTS["flush_error"], "megaraid_sas", "virtual", None)
+    assert usable_ways(FAULTS["flush_error"], "virtio_scsi", "virtual", None)
+
+
+def test_an_error_of_a_read_is_brought_about_by_what_bench_and_drive_have() -> None:
+    chosen = {
+        (kind, driver): usable_ways(FAULTS["read_error"], driver, kind, None)[0].name
+        for kind in ("virtual", "hardware")
+        for driver in ("mpt3sas", "nvme")
+    }
+    assert chosen == {
+        ("virtual", "mpt3sas"): "qmp_read_error",
+        ("virtual", "nvme"): "qmp_read_error",
+        ("hardware", "mpt3sas"): "sg_write_uncorrectable",
+        ("hardware", "nvme"): "nvme_write_uncorrectable",
+    }
+
+
+def test_an_error_above_the_driver_is_brought_about_only_where_a_suite_names_it() -> None:
+    fault = FAULTS["write_error"]
+    assert usable_ways(fault, "mpt3sas", "hardware", None) == []
+    assert [way.name for way in usable_ways(fault, "mpt3sas", "hardware", "dm_flakey")] == ["dm_flakey"]
+    assert usable_ways(fault, "mpt3sas", "virtual", None)[0].name == "qmp_write_error"
+
+
+def test_what_a_profile_spares_an_adapter_is_told_as_left_out() -> None:
+    made, left_out = plan()
+    assert {trial.adapter for trial in made if trial.fault == "device_reset"} == {"vscsi"}
+    assert "device_reset on fusion: the profile leaves it out" in left_out
+
+
+def test_a_profile_may_spare_every_adapter_a_fault() -> None:
+    made, left_out = plan()
+    assert "driver_reload" not in {trial.fault for trial in made}
+    assert {f"driver_reload on {seat.alias}: the profile leaves it out" for seat in SEATS} <= set(left_out)
+    suite = load_suite(SHIPPED)
+    full, _ = drawn(suite, suite.profiles["full"], SEATS)
+    assert "driver_reload" in {trial.fault for trial in full}
+
+
+def test_a_drive_without_room_for_the_load_is_refused() -> None:
+    suite = load_suite(SHIPPED)
+    seats = [Seat("tiny", "mptsas", (("0x1", 1 << 20),))]
+    with pytest.raises(BadInputError, match="room for load"):
+        drawn(suite, suite.profiles["quick"], seats)
+
+
+@pytest.mark.parametrize(
+    ("lines", "tried"),
+    [
+        ((("quiet", "crashkernel=192M"), ("crashkernel=256M",)), True),
+        ((("crashkernel=192M",), ("quiet",)), False),
+        ((), False),
+    ],
+)
+def test_a_dump_is_tried_where_every_drop_reserves_memory_for_a_crash_kernel(
+    tmp_path: Path, lines: tuple[tuple[str, ...], ...], tried: bool
+) -> None:
+    file = tmp_path / "own.suite.yml"
+    file.write_text(f"{OWN}  - {{fault: crash_dump, load: mine}}\n", encoding="utf-8")
+    suite = load_suite(file)
+    profile = suite.profiles[suite.profile_name()]
+    made, left_out = drawn(suite, profile, SEATS[:1], kind="hardware", boot_lines=lines)
+    assert ("crash_dump" in {trial.fault for trial in made}) is tried
+    told = "crash_dump on fusion: os.cmdline of not every drop has a word crashkernel=…"
+    assert left_out == (() if tried else (told,))
+    # the bench goes down by it, and has lost its session's settings afterwards
+    assert not tried or made[-1].fault == "crash_dump"
+
+
+RULES = {way.name for fault in FAULTS.values() for way in fault.ways if way.name.startswith("rule_")}
+
+
+def test_an_adapter_without_hardware_takes_the_ways_that_name_its_driver_and_no_other() -> None:
+    """It has no function of PCI to reset, and no drive that QEMU could pull, slow down or let fail."""
+    usable = {way.name for fault in FAULTS.values() for way in usable_ways(fault, "scsi_debug", "virtual", None)}
+    assert usable == RULES == {name for name in ACTS if name.startswith("rule_")}
+    for way in ("qmp_read_error", "sg_reset_device"):
+        assert not any(usable_ways(fault, "scsi_debug", "virtual", way) for fault in FAULTS.values())
+
+
+@pytest.mark.parametrize("driver", ["mptsas", "virtio_scsi", "nvme", ""])
+def test_no_other_adapter_takes_rules_also_where_a_suite_names_them(driver: str) -> None:
+    for fault in FAULTS.values():
+        assert not RULES & {way.name for way in usable_ways(fault, driver, "virtual", None)}
+        assert not any(usable_ways(fault, driver, "virtual", way) for way in RULES)
+
+
+def test_what_only_scsi_debug_can_fail_is_left_out_elsewhere_with_the_reason() -> None:
+    suite = load_suite(suites_folder() / "recovery.suite.yml")
+    profile = suite.profiles[suite.profile_name()]
+    made, left_out = drawn(suite, profile, SEATS[:1])
+    assert "failed_abort on fusion: no way with mptsas on a virtual bench" in left_out
+    debug = Seat("debug", "scsi_debug", (("0x3", 64 << 20),))
+    made, left_out = drawn(suite, profile, [debug])
+    assert (len(made), left_out) == (len(suite.trials), ())
+    assert {trial.way for trial in made} == RULES
+
+
+PROGRAMS = suites_folder() / "conformance.suite.yml"
+PROGRAM_SEATS = [
+    Seat("fusion", "mptsas", (("f1", 1 << 30), ("f2", 1 << 30))),
+    Seat("sym", "sym53c8xx", (("s1", 1 << 30),)),
+    Seat("empty", "mptsas", ()),
+]
+
+
+def planned(suite: Suite, profile: str | None = None) -> list[PlannedProgram]:
+    sessions = (("s01", "baseline"), ("s02", "candidate"))
+    chosen = suite.profiles[suite.profile_name(profile)]
+    return list(plan_programs(suite, chosen, PROGRAM_SEATS, sessions, bench="b")[0])
+
+
+def test_the_shipped_suite_runs_each_program_in_both_arms_on_the_same_drive() -> None:
+    suite = load_suite(PROGRAMS)
+    assert {one.package for one in suite.programs.values()} == {"libiscsi-bin", "stress-ng", None}
+    found = planned(suite)
+    assert [(one.id, one.session, one.drive) for one in found] == [
+        ("scsi.b.fusion.1.baseline", "s01", "f1"),
+        ("scsi.b.sym.1.baseline", "s01", "s1"),
+        ("scsi.b.fusion.1.candidate", "s02", "f1"),
+        ("scsi.b.sym.1.candidate", "s02", "s1"),
+    ]
+    assert {one.program for one in planned(suite, "checkouts")} == {"fsx", "block"}
+    assert len(planned(suite, "repeated")) == 12
+
+
+def test_every_declared_format_has_a_parser(tmp_path: Path) -> None:
+    path = tmp_path / "x.suite.yml"
+    for form in (*FORMATS, STATUS):
+        path.write_text(f"programs:\n  a: {{run: [x], reads: {form}}}\n", encoding="utf-8")
+        assert load_suite(path).programs["a"].reads == form
+
+
+WRONG = """\
+programs:
+  a:
+    run: [x, "{drvie}", "{checkout}/check"]
+    reads: tapp
+    limit: 0s
+    repeats: 0
+  b:
+    run: [x]
+    reads: tap
+    checkout: blktests
+    report: ../results.xml
+    restarts: 3
+  c: {reads: tap}
+profiles:
+  quick: {programs: d}
+"""
+
+
+def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.suite.yml"
+    path.write_text(WRONG, encoding="utf-8")
+    with pytest.raises(BadInputError) as refused:
+        load_suite(path)
+    told = [problem.removeprefix(f"{path}:") for problem in refused.value.problems]
+    assert [line.split(":", 1)[0] for line in told] == ["3", "3", "4", "5", "6", "10", "11", "12", "13", "15"]
+    for line, words in zip(
+        told,
+        (
+            "placeholder {drvie}",
+            "{checkout} without a checkout",
+            "'tapp'",
+            "no time in programs.a.limit",
+            "at least 1",
+            "checkout 'blktests'",
+            "report '../results.xml'",
+            "unknown key 'restarts'",
+            "key 'run' is missing in programs.c",
+            "no program 'd'",
+        ),
+        strict=True,
+    ):
+        assert words in line, line
+    assert "did you mean 'drive'" in told[0]
+
+
+def test_a_suite_with_neither_trials_nor_programs_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.suite.yml"
+    path.write_text("name: x\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match="this suite has nothing to run"):
+        load_suite(path)
