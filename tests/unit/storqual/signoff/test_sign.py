@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from storqual.judge.verdict import judge_run
-from storqual.run import append_event, sha256_of
+from storqual.run import append_event, finish_run, sha256_of
+from storqual.run.closing import close_run
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_run import make_run
@@ -107,11 +108,14 @@ def test_files_of_the_drop_are_subjects_by_their_digest(
             "candidate": {"firmware": [{"file": "fw-28.rom", "sha256": firmware, "tool": "storcli"}]},
             "baseline": {"firmware": [{"file": "fw-27.rom", "sha256": other, "tool": "storcli"}]},
         },
+        finished=False,
     )
+    finish_run(run)
     document = json.loads((run / "run.json").read_text())
     for entry in document["provisioned"]:
         entry["packages"] = [{"name": "linux-image", "sha256": package if entry["arm"] == "candidate" else other}]
     (run / "run.json").write_text(json.dumps(document))
+    close_run(run)
     judge_run(run)
     sign(run, people[1], keys)
     subjects = statement_of(run / "signoff.release-manager.json")["subject"]
