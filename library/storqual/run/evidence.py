@@ -17,6 +17,7 @@ from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_told, file_digest, read_bytes
 from storqual.run.layout import (
     BLOCKS,
+    CHECK_INPUT,
     CHECKS,
     EVENTS,
     RAW,
@@ -105,6 +106,7 @@ def _chain(run: Run) -> Iterator[str]:
             yield f"{_at(event)}: is of bench {event.bench}, which this run does not have"
     yield from _order(run)
     yield from _checks_planned(run)
+    yield from _own_checks(run)
     yield from _end(run)
 
 
@@ -162,6 +164,17 @@ def _checks_planned(run: Run) -> Iterator[str]:
         last[source] = event
     if any(one.source == COUNTED for one in run.checks):
         yield f"{CHECKS}: has outcomes that are counted from records, which nobody appends"
+
+
+def _own_checks(run: Run) -> Iterator[str]:
+    """Files of checks that the campaign was planned with: each has outcomes, or a plan says that none was to come."""
+    sources = {event.text("source") for event in run.events if event.kind == "checks_planned"}
+    files = {one.id.partition("::")[0] for one in run.checks}
+    for name in run.document.get("inputs") or {}:
+        file = name.removeprefix(CHECK_INPUT)
+        source = "robot" if file.endswith(".robot") else "pytest"
+        if file != name and source not in sources and file not in files:
+            yield f"{CHECKS}: has no outcome of {file}, which was planned, and no event says what it was to check"
 
 
 def _is_before(check: Check, event: Event) -> bool:

@@ -35,6 +35,7 @@ from storqual.signoff.manifest import Named, named_signatures, signature_names
 from storqual.signoff.statement import PAYLOAD_TYPE, parse_statement, statement_difference
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.regular_file import read_regular
 
 _RELEASABLE = ("PASS", "MARGINAL")
 _JUDGEMENT = re.compile(rf"verdict\.json\Z|({ANNEX}/)?judgements/[0-9a-f]{{16}}/verdict\.json\Z")
@@ -199,9 +200,9 @@ def load_private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519Privat
     """
     expected = "an Ed25519 private key (ssh-keygen -t ed25519)"
     try:
-        data = path.read_bytes()[:_LARGEST_KEY]
-    except OSError as problem:
-        raise BadInputError([f"{path}: cannot be read ({problem.strerror}); expected {expected}"]) from None
+        data = read_regular(path, _LARGEST_KEY)
+    except BadInputError as problem:
+        raise BadInputError([f"{told}; expected {expected}" for told in problem.problems]) from None
     if data.startswith(tuple(kind.encode() for kind in KEY_TYPES)):
         private = f"{path.with_suffix('')}" if path.suffix == ".pub" else "the file of its private key"
         raise BadInputError([f"{path}: this is a public key; sign with the private one: --key {private}"])
