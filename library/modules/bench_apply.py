@@ -156,13 +156,11 @@ evidence:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP, WORDS
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, STEP, WORDS, finish
 from ansible.module_utils.storqual_core.provision.apply import SUBSYSTEMS, Apply, ApplyRequest
 
 
 def main() -> None:
-    """Read arguments, apply what is left, end."""
     module = AnsibleModule(
         argument_spec={
             "declared": {"type": "dict", "required": True},

@@ -113,14 +113,13 @@ facts:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.facts.drive_logs import errors_on_record
 from ansible.module_utils.storqual_core.facts.preflight import Request, Result, examine
-from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR, WORDS
+from ansible.module_utils.storqual_core.facts.tool_facts import errors_on_record
 from ansible.module_utils.storqual_core.kit.errors import StorqualError
+from ansible.module_utils.storqual_core.kit.results import STATE_DIR, WORDS
 
 
 def result_of(found: Result) -> dict[str, Any]:
-    """What the module returns."""
     result: dict[str, Any] = {
         "changed": bool(found.stamped),
         "problems": found.problems,
@@ -137,7 +136,6 @@ def result_of(found: Result) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Ask, decide, return."""
     module = AnsibleModule(
         argument_spec={
             "adapters": {"type": "dict", "required": True},

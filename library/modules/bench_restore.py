@@ -86,15 +86,13 @@ steps:
 from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR
 from ansible.module_utils.storqual_core.kit.command import run
-from ansible.module_utils.storqual_core.kit.results import finish
-from ansible.module_utils.storqual_core.provision.kernel_boot import System
+from ansible.module_utils.storqual_core.kit.results import STATE_DIR, finish
+from ansible.module_utils.storqual_core.provision.boot import System
 from ansible.module_utils.storqual_core.provision.restore import Tools, accept, restore, take_up
 
 
 def main() -> None:
-    """Read arguments, restore, end."""
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["accepted", "restored"], "default": "restored"},
@@ -107,7 +105,6 @@ def main() -> None:
 
 
 def work(given: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
-    """Accept or restore."""
     result: dict[str, Any]
     if given["state"] == "accepted":
         result = accept(given["state_dir"], check=check)

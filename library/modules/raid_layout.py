@@ -81,8 +81,7 @@ progress:
 from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP, WORDS
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, STEP, WORDS, finish
 from ansible.module_utils.storqual_core.provision.raid.layout import (
     Chooser,
     RaidRequest,
@@ -92,7 +91,6 @@ from ansible.module_utils.storqual_core.provision.raid.layout import (
 
 
 def main() -> None:
-    """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
             "volumes": {"type": "list", "elements": "dict", "default": []},
@@ -108,7 +106,6 @@ def main() -> None:
 
 
 def work(given: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
-    """The step with the module's arguments."""
     request = RaidRequest(
         volumes=given["volumes"],
         adapters=given["adapters"],

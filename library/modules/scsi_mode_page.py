@@ -93,13 +93,11 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, STEP, finish
 from ansible.module_utils.storqual_core.provision.drives import DriveRequest, provision_drives
 
 
 def main() -> None:
-    """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
             "drives": {"type": "dict", "required": True},

@@ -20,7 +20,7 @@ from storqual.turns.live_turn import BenchHere
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from storqual.bench.connection import Connection
+    from storqual.bench.follow import Connection
     from storqual.run import Run
     from storqual.virtual_bench.places import BenchPlaces
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
+from storqual_core.kit.durable import OPEN_FLAGS, kind_of
 from storqual_core.kit.errors import StorqualError
-from storqual_core.kit.regular_file import OPEN_FLAGS, kind_of
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PART = 1 << 16

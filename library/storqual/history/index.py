@@ -22,8 +22,8 @@ from storqual.run import read_run, sha256_of
 from storqual.run.files import DAMAGE, limit_of, read_bytes, read_object
 from storqual.run.layout import is_inside_run
 from storqual.run.measurements import reference_launches
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.regular_file import read_regular
 
 INDEX = ".history.sqlite"
 _VERSION = 2

@@ -24,11 +24,10 @@ from storqual.inputs.suite import (
 )
 from storqual.inputs.trials import trial_problems
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
+from storqual_core.kit.durable import ALPHABET, is_name
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.quantities import format_percent
-from storqual_core.kit.setting_values import check_level
-from storqual_core.kit.settings import SETTINGS
+from storqual_core.kit.settings import SETTINGS, check_level
 from storqual_core.turns.fio_job import read_ask
 
 _NO_KIND = (

@@ -14,8 +14,8 @@ from storqual.judge.against_baseline import Histories
 from storqual.judge.decision import History
 from storqual.run import Launch, Run
 from storqual.run.files import limit_of, parse_line
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.regular_file import read_regular
 
 SCHEMA = "storqual.history/1"
 EXTRACT = "inputs/history.json"

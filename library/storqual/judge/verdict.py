@@ -43,7 +43,7 @@ from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, locked
 from storqual.run.measurements import Measurements, measurements
 from storqual.run.reopened import counted_checks, reopened
 from storqual.run.turns import turns_of
-from storqual_core.kit.regular_file import read_regular
+from storqual_core.kit.durable import read_regular
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")

@@ -14,10 +14,9 @@ from typing import Any, Literal
 from storqual.kinds.images import Checked
 from storqual.kinds.oracle import Oracle, Violation
 from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, Fault, Way
-from storqual_core.host.log_findings import find_all
+from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
-from storqual_core.turns.integrity_load import OTHER_DATA
-from storqual_core.turns.sectors import UNREADABLE
+from storqual_core.turns.integrity_load import OTHER_DATA, UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20

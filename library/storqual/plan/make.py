@@ -23,7 +23,7 @@ from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, read_all
 from storqual.plan.points import points_of
-from storqual.plan.refusals.launches import copy_problems, launch_problems
+from storqual.plan.refusals.launches import launch_problems
 from storqual.plan.refusals.suites import criterion_problems
 from storqual.plan.refusals.together import cross_problems
 from storqual.plan.refusals.trials import nothing_planned
@@ -94,7 +94,6 @@ def make_plan(request: PlanRequest) -> Campaign:
     measured = {point for point in points_of(suite) if not request.points or point.name in request.points}
     left_out = [point for point in points_of(whole) if point not in measured and suite.workloads]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
-    problems += copy_problems(suite, read.suite_path, placed, benches)
     problems += launch_problems(suite, read.suite_path, chosen, read.facts[0])
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")

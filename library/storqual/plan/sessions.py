@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from storqual.plan.arms import Difference, change_cost, differences, interleavable, switched_between_batches
 from storqual.plan.resolve import Resolved
-from storqual_core.kit.setting_values import MEMBERS, RAID_LEVEL, check_level
-from storqual_core.kit.settings import COSTS, SETTINGS
+from storqual_core.kit.settings import COSTS, MEMBERS, RAID_LEVEL, SETTINGS, check_level
 
 ARMS = ("baseline", "candidate")
 

@@ -13,7 +13,7 @@ from storqual.base.formulas import MB, drives_without_queueing, read_ahead_thres
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Adapter, Bench
 from storqual.plan.resolve import Resolved, resolve
-from storqual_core.guard.stamps import volume_path, volume_uuid
+from storqual_core.guard.signatures import volume_path, volume_uuid
 
 VOLUME = "volume"
 """The level of the factor `target` that means the volumes of a drop, not its drives."""

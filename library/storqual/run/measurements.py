@@ -22,7 +22,7 @@ from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, 
 from storqual.run.run import Run
 from storqual.run.samples import read_samples
 from storqual.run.turns import turns_of
-from storqual_core.turns.latency_cap import LoadStep
+from storqual_core.turns.launch import LoadStep
 
 PointKey = tuple[str, str, str]
 """Bench, adapter, point."""

@@ -34,8 +34,8 @@ from storqual.run.layout import ANNEX, MANIFEST, dump_json
 from storqual.signoff.manifest import Named, named_signatures, signature_names
 from storqual.signoff.statement import PAYLOAD_TYPE, parse_statement, statement_difference
 from storqual_core.kit.command import run
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.kit.regular_file import read_regular
 
 _RELEASABLE = ("PASS", "MARGINAL")
 _JUDGEMENT = re.compile(rf"verdict\.json\Z|({ANNEX}/)?judgements/[0-9a-f]{{16}}/verdict\.json\Z")

@@ -12,8 +12,8 @@ from pathlib import Path
 from storqual.inputs.places import WITNESS_KINDS, witness_kind
 from storqual.run.layout import RUN_FILE, read_run_json
 from storqual.witness.milestones import Milestone, answers_of, excuses_of, milestones_of, read_back, witness_places
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.kit.regular_file import read_regular
 
 LATEST = timedelta(hours=1)
 """What is over is told when it is collected, and what could not be told with what comes next."""

@@ -10,9 +10,9 @@ from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from ..guard import hold, reach
 from ..guard.claims import Claim, claims_of_adapters
-from ..guard.files import look_at_file, make_file
+from ..guard.file_targets import look_at_file, make_file
 from ..guard.rules import Refusal
-from ..guard.stamps import own_volumes
+from ..guard.signatures import own_volumes
 from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
 from ..host.reach import Reached
 from ..kit.command import Runner, run
@@ -21,7 +21,7 @@ from ..kit.lock import hold_lock
 from ..kit.machine import Machine, visible
 from ..kit.quantities import parse_size
 from .bench_facts import environment_of, read_facts
-from .drive_logs import read_drive_logs
+from .tool_facts import read_drive_logs
 
 _Facts = Mapping[str, Any]
 
@@ -136,7 +136,6 @@ def _drive(
 
 
 def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
-    """Names that the inventory gives to two drives or adapters."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for alias, declared in adapters.items():
         if declared_address(declared):
@@ -208,7 +207,7 @@ class Request:
 class Result:
     """Facts and fingerprint; problems of identity (exit code 3); refusals (4); what was stamped or made.
 
-    `logs` is what claimed drives have on record of themselves, see `drive_logs`.
+    `logs` is what claimed drives have on record of themselves, see `tool_facts`.
     """
 
     facts: Mapping[str, Any]

@@ -20,11 +20,11 @@ from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError, StorqualError
 from ..kit.machine import Machine
 from .claims import Claim, VolumeClaim
-from .files import FileState, lend_files, open_file, take_back_files
+from .file_targets import FileState, lend_files, open_file, take_back_files
 from .reach import STEPS, matching, with_reached
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
-from .snapshot import Snapshot, look
-from .stamps import Ledger, Window, window, write_stamps
+from .signatures import Ledger, Window, window, write_stamps
+from .snapshot import GuardSnapshot, look
 from .writes import Quiet
 
 STATE_DIR = "/var/lib/storqual"
@@ -103,7 +103,6 @@ def check(
 
 
 def refuse(refusals: Sequence[Refusal]) -> None:
-    """Raise GuardRefusalError when there is any refusal."""
     if refusals:
         raise GuardRefusalError([str(refusal) for refusal in refusals])
 
@@ -220,7 +219,6 @@ class Hold(Mapping[str, str]):
         self._ledger.cleared(drive)
 
     def _whole(self, drive: str) -> str:
-        """A drive that is held for writing, and no file or volume."""
         claim = next((claim for claim in self._claims if claim.id == self._known(drive)), None)
         if claim is None or claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
             raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
@@ -239,7 +237,7 @@ class Hold(Mapping[str, str]):
     def _contents(self) -> bool:
         return PURPOSES[self._purpose].contents
 
-    def _look(self, *, contents: bool) -> Snapshot:
+    def _look(self, *, contents: bool) -> GuardSnapshot:
         return look(
             self._machine,
             self._claims,
@@ -251,7 +249,7 @@ class Hold(Mapping[str, str]):
             runner=self._runner,
         )
 
-    def _decide(self, snapshot: Snapshot) -> list[Refusal]:
+    def _decide(self, snapshot: GuardSnapshot) -> list[Refusal]:
         """Of what is held now: a drive or volume that was let go for a tool may be mounted or a member by now."""
         volumes = [volume for volume in self._volumes if volume.id in self._open]
         members = {member for volume in volumes for member in volume.members}
@@ -261,7 +259,7 @@ class Hold(Mapping[str, str]):
             *decide(claims, snapshot, purpose=self._purpose, consent=self._consent, volumes=volumes),
         ]
 
-    def _moved(self, claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
+    def _moved(self, claims: Sequence[Claim], snapshot: GuardSnapshot) -> Iterator[Refusal]:
         """A drive that was unplugged and came back under another name is no longer the one that is held."""
         for claim in claims:
             drive = chosen(claim, snapshot) if claim.id in self._names else None
@@ -293,7 +291,7 @@ class Hold(Mapping[str, str]):
                     self._write_stamps(drive, clear=False)
                     self.stamped += (drive,)
 
-    def _watched(self, snapshot: Snapshot) -> dict[str, str]:
+    def _watched(self, snapshot: GuardSnapshot) -> dict[str, str]:
         """The disks that nobody may write to from now on, with their nodes; all paths of a drive, no files.
 
         Members of a volume are left out: md writes to them whenever it likes.
@@ -308,7 +306,7 @@ class Hold(Mapping[str, str]):
         }
         return {name: snapshot.nodes.get(name, "") for name in sorted({*self._names.values(), *paths})}
 
-    def _disturbed(self, snapshot: Snapshot, seen: Mapping[str, str]) -> Iterator[Refusal]:
+    def _disturbed(self, snapshot: GuardSnapshot, seen: Mapping[str, str]) -> Iterator[Refusal]:
         """What was seen of the watched disks, told of the drives and volumes that they are."""
         paths = {
             claim.id: [path.name for path in matching(claim, snapshot.drives)]
@@ -320,7 +318,7 @@ class Hold(Mapping[str, str]):
             if told:
                 yield Refusal(f"drive {drive} ({name})", told, "find out what writes to it, and stop it")
 
-    def _settle(self, snapshot: Snapshot) -> None:
+    def _settle(self, snapshot: GuardSnapshot) -> None:
         """Which node and how many bytes each id stands for; members of a volume are reached through it only."""
         members = {member for volume in self._volumes for member in volume.members}
         for claim in self._claims:
@@ -364,7 +362,6 @@ class Hold(Mapping[str, str]):
             raise StorqualError(f"drive {drive} could not be stamped: {problem.strerror}") from problem
 
     def close(self) -> None:
-        """Let go of everything."""
         try:
             if self._lent:
                 held = {state.path: self._open[drive] for drive, state in self._files.items() if drive in self._open}

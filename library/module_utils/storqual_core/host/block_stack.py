@@ -20,7 +20,7 @@ _MAPPED = {"LVM": "LVM volume", "mpath": "multipath device", "CRYPT": "encrypted
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedPath:
     """Where a path leads: its kind, the block devices it reaches, the physical disks under them, or why not."""
 
     kind: str
@@ -30,7 +30,6 @@ class Resolved:
 
 
 def is_partition(machine: Machine, name: str) -> bool:
-    """Whether a block device is a partition of another."""
     return machine.exists(f"{_CLASS}/{name}/partition")
 
 
@@ -43,7 +42,6 @@ def whole_disk(machine: Machine, name: str) -> str:
 
 
 def partitions(machine: Machine, name: str) -> list[str]:
-    """The partitions of a whole device."""
     place = f"{_CLASS}/{name}"
     return [
         entry
@@ -108,7 +106,6 @@ def above(machine: Machine, name: str) -> list[str]:
 
 
 def physical(machine: Machine, name: str) -> list[str]:
-    """The physical disks under a device (itself when it is one)."""
     everything = [name, *below(machine, name)]
     return sorted(
         device for device in everything if not is_partition(machine, device) and not is_virtual(machine, device)
@@ -133,36 +130,34 @@ def describe(machine: Machine, name: str) -> str:
 
 
 def is_multipath(machine: Machine, name: str) -> bool:
-    """Whether a device-mapper device is the multipath device of one drive."""
     return machine.text(f"{_CLASS}/{name}/dm/uuid").startswith("mpath-")
 
 
-def resolve(machine: Machine, path: str) -> Resolved:
+def resolve(machine: Machine, path: str) -> ResolvedPath:
     """The physical disks that writing to `path` would change, whatever the path is made of.
 
     A path that leads nowhere, or to something whose disks cannot be told, has a problem and no disks: it is refused.
     """
     node = machine.node(path)
     if node is None:
-        return Resolved("nothing", (), (), f"{visible(path)} leads to nothing")
+        return ResolvedPath("nothing", (), (), f"{visible(path)} leads to nothing")
     if node.kind == "block":
         return _found(machine, "block", [machine.name_of(node)], path)
     if node.kind == "char":
         return _found(machine, "char", _behind_char(machine, node), path)
     if node.kind == "file":
         return _found(machine, "file", [machine.name_of(node)], path)
-    return Resolved(node.kind, (), (), f"{visible(path)} is neither a device nor a file")
+    return ResolvedPath(node.kind, (), (), f"{visible(path)} is neither a device nor a file")
 
 
-def _found(machine: Machine, kind: str, names: list[str], path: str) -> Resolved:
+def _found(machine: Machine, kind: str, names: list[str], path: str) -> ResolvedPath:
     known = [name for name in names if name]
     disks = sorted({disk for name in known for disk in physical(machine, name)})
     problem = "" if disks else f"no physical drive can be found behind {visible(path)}"
-    return Resolved(kind, tuple(known), tuple(disks), problem)
+    return ResolvedPath(kind, tuple(known), tuple(disks), problem)
 
 
 def _behind_char(machine: Machine, node: Node) -> list[str]:
-    """The block devices that an sg, bsg or nvme character node commands."""
     place = machine.real(f"/sys/dev/char/{node.number}")
     if not place:
         return []

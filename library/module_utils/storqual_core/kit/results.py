@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a provisioning step did: one record per setting, and the failure that tells how far it came."""
+"""What modules take and give: arguments, one record per setting, and the failure that says how far a step came."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ class Provisioned:
 
     @property
     def as_declared(self) -> bool:
-        """The read-back is what was asked for."""
         return self.declared is None or self.declared == self.read_back
 
     @property
@@ -50,7 +49,6 @@ class Provisioned:
         return {key: value for key, value in entry.items() if key not in ("drive", "adapter") or value}
 
     def with_proof(self, proven: bool | None, proof: str) -> Provisioned:
-        """The same with what was observed."""
         return replace(self, proven=proven, proof=proof)
 
 
@@ -77,7 +75,6 @@ def told(steps: Sequence[str], left: Callable[[], Sequence[Provisioned]] = tuple
 
 
 def refuse_unlike(settings: Sequence[Provisioned], steps: Sequence[str]) -> None:
-    """Raise PartialError with everything that does not read back as it was declared."""
     wrong = [
         f"{entry.owner}: {entry.name} was set to {entry.declared} and reads back {entry.read_back}"
         for entry in settings
@@ -97,7 +94,6 @@ class TrialFailedError(StorqualError):
 
 
 def changed(settings: Iterable[Provisioned]) -> bool:
-    """Whether anything is different from before."""
     return any(setting.changed for setting in settings)
 
 
@@ -129,7 +125,6 @@ def finish(
 
 
 def _failure(problem: Exception, done: Mapping[str, Any]) -> dict[str, Any]:
-    """What a module that failed returns."""
     if not isinstance(problem, StorqualError):
         told = {"msg": _unexpected(problem), "exception": traceback.format_exc(), "storqual_exit_code": 2}
         return {**done, **told, "changed": True}
@@ -143,3 +138,35 @@ def _failure(problem: Exception, done: Mapping[str, Any]) -> dict[str, Any]:
     elif isinstance(problem, TrialFailedError):
         result.update(facts=problem.facts, evidence=problem.evidence)
     return result
+
+
+Spec = Mapping[str, Mapping[str, Any]]
+
+WORDS: Mapping[str, Any] = {"type": "list", "elements": "str", "default": []}
+"""A list of words that may be empty."""
+
+STATE_DIR: Spec = {"state_dir": {"type": "path", "default": "/var/lib/storqual"}}
+"""For every module that works on a bench."""
+
+STEP: Spec = {**STATE_DIR, "run": {"type": "str", "default": "provision"}}
+"""For a step that is taken back by a restore."""
+
+ADAPTERS: Spec = {"adapters": {"type": "dict", "required": True}}
+
+FIRMWARE: Spec = {
+    "tool": {"type": "str", "required": True},
+    "path": {"type": "path", "required": True},
+    "sha256": {"type": "str", "required": True},
+    "version": {"type": "str", "required": True},
+    "component": {"type": "str", "default": "firmware"},
+    "signature": {"type": "path", "default": ""},
+    "key": {"type": "path", "default": ""},
+    "from": WORDS,
+    "rollback": {"type": "list", "elements": "dict", "default": []},
+    "activation": {"type": "str", "choices": ["none", "reset", "reboot", "power cycle"], "default": "reset"},
+    "consent": WORDS,
+    "state": {"type": "str", "choices": ["present", "proven"], "default": "present"},
+    "soak_s": {"type": "float", "default": 30},
+    "log_rules": {"type": "list", "elements": "dict"},
+}
+"""For a module that flashes."""

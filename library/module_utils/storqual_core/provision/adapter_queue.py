@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Mapping, Sequence
 
 from ..guard.claims import claims_of_adapters
-from ..host.adapters import find_adapters
 from ..host.block_stack import DriveTarget
+from ..host.reach import find_adapters
 from ..host.sysfs import read_adapters, read_drives
 from ..kit.errors import BadInputError
-from ..kit.module_options import declared_options
+from ..kit.kernel import declared_options
 from ..kit.results import Provisioned
 from .driver import QueueParameter, adapters_of_module, parameter_for, parameter_of
 from .drives import Access, claims_for, usable_drives

@@ -19,7 +19,8 @@ from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from .adapter_queue import ThrottleRequest, provision_throttle
 from .boot import (
-    Trial,
+    System,
+    TrialBoot,
     boot_facts,
     install_package,
     keep_kernel,
@@ -28,16 +29,12 @@ from .boot import (
     remember_boot,
     verify_trial,
 )
-from .build import provision_build, remove_builds, stage_build, unstage_builds
-from .build_plan import BuildRequest
+from .driver_build import BuildRequest, provision_build, remove_builds, stage_build, unstage_builds
 from .drives import ALL, MODE_PAGES, QUEUE, Access, DriveRequest, claims_for, provision_drives, usable_drives
 from .engine import Call
-from .firmware.access import Access as FlashAccess
-from .firmware.access import Adapters, Drives
-from .firmware.apply import Owners, flash_as_given
-from .firmware.controller import guard_adapter, judge_inventory, refuse_answer
-from .firmware.subject import REDFISH, file_digest
-from .kernel_boot import System
+from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer
+from .firmware.subject import REDFISH, Adapters, Drives, file_digest
+from .firmware.subject import Access as FlashAccess
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible
@@ -52,7 +49,7 @@ _PANIC = ("rdinit=/storqual-panic", "root=/dev/storqual-panic")
 
 
 @dataclass(frozen=True)
-class Bench:
+class ProvisionedBench:
     """The bench that is provisioned; other values are for tests."""
 
     runner: Runner = run
@@ -91,16 +88,13 @@ class ApplyRequest:
 
     @property
     def call(self) -> Call:
-        """The call as each step takes it."""
         return Call(self.state_dir, self.run, self.check)
 
     @property
     def where(self) -> dict[str, Any]:
-        """The same as arguments of a subsystem's request."""
         return asdict(self.call)
 
     def asks(self, *subsystems: str) -> bool:
-        """Whether one of these is to be applied."""
         return not self.only or any(name in self.only for name in subsystems)
 
 
@@ -130,9 +124,9 @@ class Pause:
 class Apply:
     """One call. `doing` is the subsystem that works, `done()` what was done before it."""
 
-    def __init__(self, request: ApplyRequest, bench: Bench | None = None) -> None:
+    def __init__(self, request: ApplyRequest, bench: ProvisionedBench | None = None) -> None:
         self._request = request
-        self._bench = bench or Bench()
+        self._bench = bench or ProvisionedBench()
         self._report = Report(**request.resume.get("report", {}))
         self._changed = False
         self._diff = {"before": "", "after": ""}
@@ -140,7 +134,6 @@ class Apply:
         self.doing = ""
 
     def done(self) -> dict[str, Any]:
-        """What the subsystems before the one that failed did."""
         told = asdict(self._report)
         return {
             "changed": self._changed,
@@ -188,7 +181,6 @@ class Apply:
         }
 
     def _keep(self, result: Mapping[str, Any], *, settings: bool = True, drift: bool = True) -> None:
-        """Have a subsystem's result in the report."""
         self._changed = self._changed or bool(result.get("changed"))
         self._report.steps += result.get("steps", ())
         self._report.settings += result.get("settings", ()) if settings else ()
@@ -200,7 +192,6 @@ class Apply:
     # what must be there, and what cannot be
 
     def _missing(self) -> list[Mapping[str, Any]]:
-        """The declared files that the bench does not have as they are declared."""
         listed = [each for each in self._request.declared["files"] if self._request.asks(each["subsystem"])]
         return [each for each in listed if not _holds(self._path(each["to"]), each["sha256"])]
 
@@ -217,7 +208,6 @@ class Apply:
         return Pause({"copied": True}, needs={"files": missing}) if missing else None
 
     def _possible(self, _state: Mapping[str, Any]) -> None:
-        """Refuse what this bench does not support before anything is touched."""
         declared = self._request.declared["os"]
         if self._request.asks("os") and declared["settings"]:
             refuse_impossible(self._os_request(), self._bench.machine, self._bench.runner)
@@ -313,7 +303,7 @@ class Apply:
             return None
         declared = request.declared["driver"]
         if "trial" in state:
-            wanted = Trial(**state["trial"])
+            wanted = TrialBoot(**state["trial"])
             modules = [*declared["modules"], *([self._module] if wanted.initramfs and declared["build"] else [])]
             proven = verify_trial(wanted, list(dict.fromkeys(modules)), bench.system)
             self._keep(proven)
@@ -330,12 +320,14 @@ class Apply:
     def _module(self) -> str:
         return str(self._request.declared["driver"]["build"].get("module", ""))
 
-    def _before_boot(self, facts: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Trial, bool, Pause | None]:
+    def _before_boot(
+        self, facts: Mapping[str, Any], state: Mapping[str, Any]
+    ) -> tuple[TrialBoot, bool, Pause | None]:
         """What must run, whether that takes a boot, and the pause for it, or for a package that is missing."""
         request, declared = self._request, self._request.declared["driver"]
         package, pause = self._package(declared["kernel"], state)
         if pause is not None:
-            return Trial(""), True, pause
+            return TrialBoot(""), True, pause
         words = [*declared["cmdline"], *boot_arguments(declared["options"], self._options, request.state_dir)]
         release = package["kernel"] or facts["found_running"]
         staged: Mapping[str, Any] = {}
@@ -345,7 +337,9 @@ class Apply:
             self._keep(staged, settings=False)
         kernel = str(declared["kernel"].get("package")) if package["missing"] else release
         booted = facts["initramfs"] if release == facts["running"] else ""
-        wanted = Trial(kernel, staged.get("initramfs", booted), words, facts["boot_id"][:8], facts["found_default"])
+        wanted = TrialBoot(
+            kernel, staged.get("initramfs", booted), words, facts["boot_id"][:8], facts["found_default"]
+        )
         differs = kernel != facts["running"] or words != facts["added"]
         if differs and not declared["fresh_boot"]:
             line = f"kernel {facts['running']} {' '.join(facts['added'])}, declared {kernel} {' '.join(words)}"
@@ -357,14 +351,13 @@ class Apply:
             self._keep({"changed": True, "steps": [f"kernel {kernel} would be installed and booted"]})
             return wanted, True, None
         panic = _PANIC if declared["panic_at_boot"] else ()
-        asked = Trial(wanted.kernel, wanted.initramfs, [*words, *panic], wanted.mark, wanted.fallback)
+        asked = TrialBoot(wanted.kernel, wanted.initramfs, [*words, *panic], wanted.mark, wanted.fallback)
         self._keep(prepare_trial(asked, request.call, self._bench.system))
         reason = f"kernel {kernel}"
         pause = None if request.check else Pause({"trial": asdict(wanted)}, boot={"kind": "reboot", "reason": reason})
         return wanted, True, pause
 
     def _package(self, kernel: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Mapping[str, Any], Pause | None]:
-        """The declared kernel package: installed, installed now, or (check mode, pause) missing."""
         request, system = self._request, self._bench.system
         name, version = str(kernel.get("package") or ""), str(kernel.get("version") or "")
         if not name:
@@ -404,7 +397,7 @@ class Apply:
         )
         return stage_build(request, bench, self._bench.system) if kernel else provision_build(request, bench)
 
-    def _after_boot(self, facts: Mapping[str, Any], wanted: Trial, *, booted: bool) -> None:
+    def _after_boot(self, facts: Mapping[str, Any], wanted: TrialBoot, *, booted: bool) -> None:
         """The build on the disk and loaded, the kernel kept, and what is loaded in the end."""
         request, declared, bench = self._request, self._request.declared["driver"], self._bench
         installed: Mapping[str, Any] = {}
@@ -460,7 +453,6 @@ class Apply:
         )
 
     def _os(self, _state: Mapping[str, Any]) -> None:
-        """The governor, and which CPUs take interrupts."""
         if self._request.asks("os") and any(self._request.declared["os"].values()):
             bench = self._bench
             self._keep(provision_os(self._os_request(), bench.machine, bench.runner, bench.access))
@@ -508,7 +500,6 @@ class Apply:
 
 
 def _holds(path: Path, sha256: str) -> bool:
-    """Whether a file is there with that digest."""
     try:
         return bool(sha256) and file_digest(path) == sha256.lower()
     except OSError:

@@ -15,7 +15,7 @@ from typing import Any, Iterator, Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
+from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, the_object
 
 _TIMEOUT = 120.0
 _CANNOT = 0b11
@@ -40,7 +40,7 @@ _GIGABYTES = re.compile(r"([0-9]{1,17})\.([0-9]{3})\Z")
 
 
 @dataclass(frozen=True)
-class Device:
+class ScannedDevice:
     """A device of `--scan`: its name alone is no identity, for all disks behind a controller share one."""
 
     name: str
@@ -77,7 +77,6 @@ class Health:
 
 
 def status_sentences(status: int) -> tuple[str, ...]:
-    """What the set bits of an exit status say."""
     return tuple(sentence for bit, sentence in enumerate(_BITS) if status >> bit & 1)
 
 
@@ -102,14 +101,14 @@ def _in_small_letters(value: object) -> object:
     )
 
 
-def parse_scan(text: str) -> tuple[Device, ...]:
+def parse_scan(text: str) -> tuple[ScannedDevice, ...]:
     """The devices of `smartctl --scan -j`. Raises ToolError, also for an answer about one drive."""
     body = _document(text)
     if "device" in body:
         raise ToolError("smartctl printed an answer about one drive where a list of devices was expected")
     entries = (as_mapping(entry) for entry in as_list(body.get("devices")))
     return tuple(
-        Device(as_text(entry.get("name")), as_text(entry.get("type")), as_text(entry.get("protocol")))
+        ScannedDevice(as_text(entry.get("name")), as_text(entry.get("type")), as_text(entry.get("protocol")))
         for entry in entries
         if entry.get("name")
     )
@@ -231,7 +230,7 @@ def _numbers(values: Mapping[str, Any], prefix: str, depth: int = 3) -> Iterator
             yield path, count
 
 
-def read_scan(runner: Runner) -> tuple[Device, ...]:
+def read_scan(runner: Runner) -> tuple[ScannedDevice, ...]:
     """What smartctl can look at, disks behind RAID controllers included. Raises ToolError."""
     return parse_scan(runner(["smartctl", "--json", "--scan"], timeout=_TIMEOUT).stdout)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
 
-from ..host.counters import DiskCounters, Snapshot, differences, idle_window
-from .copy_result import Copies, Copy, copies_result
+from ..host.counters import CounterSnapshot, DiskCounters, differences, idle_window
 from .fio_result import Find, FioResult, find_document, read_result
 
 SAMPLE_SCHEMA = "storqual.sample/2"
@@ -53,7 +52,6 @@ def result_of(
 
 
 def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int) -> list[float]:
-    """The I/Os of each second."""
     return per_second(
         iops_logs,
         jobs_ios=result.jobs_ios,
@@ -62,7 +60,7 @@ def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int) -> list[
     )
 
 
-def counted_of(before: Snapshot | None, after: Snapshot | None, tick_ns: int) -> dict[str, int]:
+def counted_of(before: CounterSnapshot | None, after: CounterSnapshot | None, tick_ns: int) -> dict[str, int]:
     """The window's primitives; none when fio ended before its ramp did."""
     if before is None or after is None:
         return {}
@@ -77,7 +75,6 @@ def arrived_of(per_s: int | None, result: FioResult) -> dict[str, int]:
 
 
 def counts_of(result: FioResult) -> dict[str, Any]:
-    """I/Os, time, latency and bins over all directions."""
     primitives = result.primitives
     bins: dict[str, int] = {}
     for way in _WAYS:
@@ -135,8 +132,6 @@ def derive(
 
 
 def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> FioResult:
-    if "copies" in run:
-        return _copied(run, texts)
     output, errors = (texts[run[name]] if run[name] else "" for name in ("output", "errors"))
     return result_of(
         output,
@@ -149,23 +144,13 @@ def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> Fio
     )
 
 
-def _copied(run: Mapping[str, Any], texts: Mapping[str, str]) -> FioResult:
-    """The same of programs that took fio's place."""
-    ended = tuple(
-        Copy(str(one["drive"]), texts[one["said"]] if one["said"] else "", one["exit_status"])
-        for one in run["copies"]
-    )
-    copies = Copies(str(run["program"]), run["bs"], ended)
-    return copies_result(copies, asked_s=run["asked_s"], in_time=run["in_time"])
-
-
 def _curve(record: Mapping[str, Any], results: Sequence[FioResult]) -> dict[str, Any]:
     """What a search for a latency cap measured: counts and bins of each launch, and what was asked."""
     steps = [{"load": run["load"], **counts_of(one)} for run, one in zip(record["runs"], results)]
     return {"load_steps": steps, **record["search"]}
 
 
-def dump_snapshot(snapshot: Snapshot | None) -> dict[str, Any] | None:
+def dump_snapshot(snapshot: CounterSnapshot | None) -> dict[str, Any] | None:
     """Counters as a record has them; what the kernel does not count is left out."""
     if snapshot is None:
         return None
@@ -173,7 +158,7 @@ def dump_snapshot(snapshot: Snapshot | None) -> dict[str, Any] | None:
     return {name: value for name, value in {**snapshot._asdict(), **disks}.items() if value not in (None, {})}
 
 
-def _snapshot(entry: Mapping[str, Any] | None) -> Snapshot | None:
+def _snapshot(entry: Mapping[str, Any] | None) -> CounterSnapshot | None:
     """Counters out of a record. Raises KeyError or TypeError for anything else."""
     if entry is None:
         return None
@@ -181,7 +166,7 @@ def _snapshot(entry: Mapping[str, Any] | None) -> Snapshot | None:
     for name in _DISKS:
         if known.get(name):
             known[name] = {disk: DiskCounters(**counters) for disk, counters in known[name].items()}
-    return Snapshot(**known)
+    return CounterSnapshot(**known)
 
 
 def parse_log(text: str) -> list[tuple[int, int, int]]:

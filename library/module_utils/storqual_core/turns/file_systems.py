@@ -17,21 +17,19 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Protocol, Sequence
 
 from ..guard.claims import read_claims, read_volumes
-from ..guard.stamps import AREA
+from ..guard.signatures import AREA
 from ..host.block_stack import node_of
 from ..kit.command import Runner
 from ..kit.errors import StorqualError, ToolError
-from ..kit.lock import BenchLock
+from ..kit.lock import BenchLock, remember
 from ..kit.machine import Machine
-from ..kit.saved_state import remember
 from ..provision.drives import MEMORY, claim_record, drop_part, make_part
-from ..tools import mkfs, util_linux
-from .asks import FileSystemAsk, FillAsk, part_bytes
-from .batch_file import Batch
+from ..tools import util_linux
+from .batch_file import Batch, FileSystemAsk, FillAsk, part_bytes
 from .fio_job import FioTarget
 from .launch import empty_folder
 from .precondition import fill
-from .targets import HeldTargets, Place
+from .targets import HeldTargets, TargetDevice
 
 _CLONE_NEWNS = 0x00020000
 
@@ -48,7 +46,7 @@ _POINTS = Path("/run/storqual")
 _FILE = "file"
 
 
-class Hold(Protocol):
+class DriveHold(Protocol):
     """The guard's hold on drives, as far as it is needed here."""
 
     def release(self, drive: str) -> str:
@@ -65,7 +63,7 @@ def _device_of(point: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Making:
     """What file systems are made with; other values than a runner are for tests."""
 
     runner: Runner
@@ -93,10 +91,10 @@ class FileSystems:
 
     def __init__(
         self,
-        hold: Hold | None,
+        hold: DriveHold | None,
         windows: Mapping[str, FioTarget],
         disks: Mapping[str, str],
-        bench: Bench,
+        bench: Making,
         *,
         save: Callable[[str], None],
         write_files: Callable[[Mapping[str, FioTarget]], None],
@@ -149,7 +147,7 @@ class FileSystems:
         hold.release(drive)
         try:
             node = node_of(bench.machine, part) or f"/dev/{part}"
-            made = mkfs.make(bench.runner, ask.kind, node)
+            made = util_linux.make(bench.runner, ask.kind, node)
             hold.retake(drive)
             hold.release(drive)
             point = self._mount(part, node, ask.kind)
@@ -165,7 +163,7 @@ class FileSystems:
         except OSError as problem:
             raise ToolError(f"{point}: no file can be made: {problem.strerror}") from problem
 
-    def _checked(self, drive: str, ask: FileSystemAsk) -> tuple[Hold, int]:
+    def _checked(self, drive: str, ask: FileSystemAsk) -> tuple[DriveHold, int]:
         """The hold, and the bytes that the file system takes. Raises ToolError where the drive cannot carry it."""
         if self._hold is None or drive not in self._disks:
             raise ToolError(f"{drive} cannot carry a file system: it is not a whole drive or volume that is held")
@@ -204,7 +202,7 @@ _CHUNK = 1 << 20
 def file_systems_of(
     batch: Batch,
     targets: HeldTargets,
-    places: Mapping[str, Place],
+    places: Mapping[str, TargetDevice],
     lock: BenchLock,
     folder: Path,
     *,
@@ -232,7 +230,7 @@ def file_systems_of(
         targets.hold,
         targets,
         {name: device.name for name, device in devices.items() if device is not None},
-        Bench(runner),
+        Making(runner),
         save=save,
         write_files=write_files,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a launch asks to fio's command line: one process, one job section per drive.
+"""From what a launch asks to fio's command line, and the one process that is started, watched and ended.
 
 Decisions that every number rests on:
 
@@ -14,15 +14,29 @@ Decisions that every number rests on:
   soon as the depth is more than the driver takes.
 - `disk_util=0`: the bench program reads the disks' counters itself, once; fio would read them four times a second.
 - `allow_file_create=0` and a fixed `size`: a file target is made by whoever claims it and never grows.
+
+The write end of a pipe is inherited by fio and by nothing else. The pipe's end is therefore the moment at which the
+last of fio's processes is gone, and waiting for it costs no wake-ups. fio is told by the kernel to die when the bench
+program dies, however that happens (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import math
+import os
 import re
+import select
+import signal
+import subprocess
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Callable, Mapping, Sequence
+
+from ..kit.errors import ToolError
 
 _LOAD = (
     "blockalign bssplit iodepth_batch iodepth_batch_complete_min "
@@ -73,9 +87,6 @@ _PATTERNS = _READ_ONLY | {"write", "randwrite", "rw", "readwrite", "randrw", "tr
 _ENGINES = frozenset(
     {"libaio", "io_uring", "io_uring_cmd", "sync", "psync", "pvsync", "pvsync2", "posixaio", "sg", "mmap", "null"}
 )
-COPIES = ("dd", "sg_dd")
-"""Programs of their own that take an engine's place: sequential reads, one at a time."""
-_SECTOR = 512
 _LOGS = frozenset({"iops", "lat", "hist"})
 _KEYS = frozenset(
     "rw bs iodepth numjobs ioengine direct runtime_s ramp_s rwmixread zones options seed fallback logs log_ms".split()  # noqa: SIM905 - one list of words
@@ -115,13 +126,7 @@ class FioAsk:
 
     @property
     def reads_only(self) -> bool:
-        """Whether fio is told to refuse any write."""
         return self.rw in _READ_ONLY
-
-    @property
-    def program(self) -> str:
-        """Who does the I/O."""
-        return self.ioengine if self.ioengine in COPIES else "fio"
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -129,7 +134,6 @@ class FioAsk:
         return (Variant(self.ioengine, self.direct), *self.fallback)
 
     def using(self, variant: Variant) -> FioAsk:
-        """The same with another engine."""
         return replace(self, ioengine=variant.ioengine, direct=variant.direct)
 
 
@@ -275,7 +279,7 @@ def read_ask(entry: object, where: str, problems: list[str]) -> FioAsk | None:
         bs=whole("bs", None, 1, 1 << 30),
         iodepth=whole("iodepth", 1, 1, 1 << 20),
         numjobs=whole("numjobs", 1, 1, 4096),
-        ioengine=word("ioengine", _ENGINES | {*COPIES}, "libaio"),
+        ioengine=word("ioengine", _ENGINES, "libaio"),
         direct=whole("direct", 1, 0, 1),
         runtime_s=seconds("runtime_s", 0.001),
         ramp_s=seconds("ramp_s", 0.0),
@@ -287,24 +291,7 @@ def read_ask(entry: object, where: str, problems: list[str]) -> FioAsk | None:
         logs=tuple(str(name) for name in logs),
         log_ms=whole("log_ms", 1000, 0, 60000),
     )
-    problems += [f"{where}: {ask.ioengine}: {sentence}" for sentence in copy_objections(ask)]
     return ask if len(problems) == before else None
-
-
-def copy_objections(ask: FioAsk) -> list[str]:
-    """Why a copy program cannot do what is asked; nothing when it can, or when fio is asked."""
-    if ask.ioengine not in COPIES:
-        return []
-    wrong = {
-        f"it only reads in sequence (rw is {ask.rw})": ask.rw != "read",
-        f"it has one read outstanding (iodepth is {ask.iodepth})": ask.iodepth != 1,
-        f"it is one process per drive (numjobs is {ask.numjobs})": ask.numjobs != 1,
-        "it bypasses the page cache (direct is 0)": not ask.direct,
-        f"it reads whole sectors (bs is {ask.bs})": ask.bs % _SECTOR != 0,
-        f"it takes no options of fio ({', '.join(sorted(ask.options))})": bool(ask.options),
-        "nothing can take its place (fallback)": bool(ask.fallback),
-    }
-    return [sentence for sentence, is_so in wrong.items() if is_so]
 
 
 def _read_fallback(entry: object, bad: Callable[[str, object, str], None]) -> tuple[Variant, ...]:
@@ -325,3 +312,124 @@ def _read_fallback(entry: object, bad: Callable[[str, object, str], None]) -> tu
         else:
             bad("fallback", item, "{ioengine, direct}")
     return tuple(found)
+
+
+_PR_SET_PDEATHSIG = 1
+_TERM_S = 2.0
+_KILL_S = 30.0
+_OUTPUT_LIMIT = 64 << 20
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+class FioStuckError(ToolError):
+    """fio does not even die of SIGKILL: an I/O that it issued never comes back."""
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a process ended: exit status (negative: signal), both outputs, its life in nanoseconds."""
+
+    exit_status: int
+    output: str
+    errors: str
+    wall_ns: int
+
+
+class FioProcess:
+    """A running fio. Use as a context manager: whatever happens inside, it is gone afterwards."""
+
+    def __init__(self, argv: Sequence[str], folder: Path) -> None:
+        """Start `argv` with its outputs in files of `folder` (which it also has as working directory)."""
+        self._output = folder / "output"
+        self._errors = folder / "errors"
+        self._parent = os.getpid()
+        reader, writer = os.pipe()
+        self.began_ns = time.monotonic_ns()
+        try:
+            with self._output.open("wb") as output, self._errors.open("wb") as errors:
+                self._process = subprocess.Popen(
+                    list(argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    cwd=str(folder),
+                    pass_fds=(writer,),
+                    env={**os.environ, "LC_ALL": "C", "LANG": "C"},
+                    preexec_fn=self._die_with_parent,  # noqa: PLW1509 - this program has one thread
+                )
+        except (OSError, subprocess.SubprocessError) as problem:
+            os.close(reader)
+            raise ToolError(f"`{argv[0]}` cannot be started: {problem}") from problem
+        finally:
+            os.close(writer)
+        self._reader = reader
+        self._gone_ns: int | None = None
+
+    def __enter__(self) -> FioProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.end()
+        finally:
+            os.close(self._reader)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until all of fio is gone or `seconds` have passed; whether it is gone."""
+        deadline = time.monotonic() + seconds
+        while self._gone_ns is None:
+            left = max(deadline - time.monotonic(), 0.0)
+            ready, _, _ = select.select([self._reader], [], [], left)
+            if ready:
+                self._gone_ns = time.monotonic_ns()
+            elif left <= 0.0:
+                return False
+        return True
+
+    def end(self, *, gently: bool = False) -> None:
+        """Make sure that fio is gone: SIGTERM first when `gently`, then SIGKILL. Raises FioStuckError."""
+        if self._gone_ns is None and gently:
+            self.tell(signal.SIGTERM)
+            self.wait(_TERM_S)
+        if self._gone_ns is None:
+            self.tell(signal.SIGKILL)
+            if not self.wait(_KILL_S):
+                raise FioStuckError(
+                    f"fio (process {self.pid}) does not end {_KILL_S:g} s after SIGKILL: one of its I/Os never "
+                    "returns"
+                )
+        self._process.wait()
+
+    def collect(self) -> _Ended:
+        """How it ended and what it said; call when it is gone."""
+        status = self._process.wait()
+        gone_ns = self._gone_ns if self._gone_ns is not None else time.monotonic_ns()
+        return _Ended(status, _text(self._output), _text(self._errors), gone_ns - self.began_ns)
+
+    def threads(self) -> int:
+        """How many threads it has; 0 when that cannot be told."""
+        with suppress(OSError):
+            return len(os.listdir(f"/proc/{self.pid}/task"))  # noqa: PTH208 - one system call, many times
+        return 0
+
+    def tell(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def _die_with_parent(self) -> None:
+        """In the child: a group of its own that can be interrupted; killed when the parent dies or has died."""
+        os.setpgid(0, 0)
+        # a shell starts what runs in the background with SIGINT ignored, and that would be handed on
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != self._parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_OUTPUT_LIMIT).decode("utf-8", "replace")

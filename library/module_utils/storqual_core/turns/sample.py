@@ -9,16 +9,12 @@ import hashlib
 import json
 from typing import Any, Mapping, Sequence
 
-from ..host.counters import TICK_NS, Snapshot
-from ..host.kernel_log import KernelLog, Record, texts
-from ..host.log_findings import Finding, errors_of, find_all
-from ..host.log_rule import Rule
-from .batch_file import Batch, Launch
-from .copy_result import Copies
+from ..host.counters import TICK_NS, CounterSnapshot
+from ..host.kernel_log import Finding, KernelLog, LogRule, Record, errors_of, find_all, texts
+from .batch_file import Batch, LaunchTurn
 from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from .fio_job import FioAsk
-from .latency_cap import Curve
-from .launch import Launched, arrivals_per_s
+from .launch import Curve, Launched, arrivals_per_s
 
 _FOREIGN_PROCESSORS = 0.5
 _FOREIGN_SHARE = 0.1
@@ -64,13 +60,12 @@ def _other_ios(ask: FioAsk, targets: int, primitives: Mapping[str, Any], wall: i
         # what was outstanding at the window's ends, and a few more
         edge = (2 * ask.iodepth * ask.numjobs * targets + _MORE_IOS) * ask.bs / wall
         if moved - asked > max(_MORE_BYTES * asked, edge):
-            told = f"the drives moved {1e3 * moved:.1f} MB/s in {way}s, {ask.program} {1e3 * asked:.1f}"
+            told = f"the drives moved {1e3 * moved:.1f} MB/s in {way}s, fio {1e3 * asked:.1f}"
             return [f"another load on the bench: {told}"]
     return []
 
 
 def _heat(primitives: Mapping[str, Any]) -> list[str]:
-    """Processors that were slowed down."""
     said = []
     if primitives.get("thermal_throttles"):
         said.append(f"processors were slowed down for heat {primitives['thermal_throttles']} times while it ran")
@@ -94,7 +89,7 @@ def evidence(text: str, ending: str) -> tuple[dict[str, str], str]:
     return {"path": f"raw/{digest}.{ending}.gz", "sha256": digest}, base64.b64encode(data).decode("ascii")
 
 
-def _head(batch: Batch, launch: Launch, start: str) -> dict[str, Any]:
+def _head(batch: Batch, launch: LaunchTurn, start: str) -> dict[str, Any]:
     return {
         "schema": SAMPLE_SCHEMA,
         "id": launch.id,
@@ -112,7 +107,7 @@ def _head(batch: Batch, launch: Launch, start: str) -> dict[str, Any]:
 
 def make_sample(
     batch: Batch,
-    launch: Launch,
+    launch: LaunchTurn,
     launched: Launched,
     *,
     start: str,
@@ -122,7 +117,7 @@ def make_sample(
     suspect: Sequence[str],
     notes: Sequence[str],
     overhead_ns: int,
-    idle: tuple[Snapshot, Snapshot] | None = None,
+    idle: tuple[CounterSnapshot, CounterSnapshot] | None = None,
     curve: Curve | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The sample and its artifacts: what fio wrote, and the record that the sample is derived from.
@@ -202,22 +197,12 @@ def _runs(launched: Launched, curve: Curve | None, kept: _Kept) -> tuple[list[di
                 "in_time": one.in_time,
                 "wall_ns": one.wall_ns,
                 "asked_s": one.asked_s,
-                **({} if one.copies is None else _copied(one.copies, kept)),
             }
         )
     return listed, chosen
 
 
-def _copied(copies: Copies, kept: _Kept) -> dict[str, Any]:
-    """Programs that took fio's place, for the record of their launch."""
-    ended = [
-        {"drive": one.drive, "said": kept.add(one.said, "txt"), "exit_status": one.exit_status}
-        for one in copies.ended
-    ]
-    return {"program": copies.program, "bs": copies.bs, "copies": ended}
-
-
-def lost_sample(batch: Batch, launch: Launch, *, start: str, reason: str) -> dict[str, Any]:
+def lost_sample(batch: Batch, launch: LaunchTurn, *, start: str, reason: str) -> dict[str, Any]:
     """The record of a launch that cannot be run any more, and why; it has no numbers."""
     return {
         **_head(batch, launch, start),
@@ -234,7 +219,6 @@ def lost_sample(batch: Batch, launch: Launch, *, start: str, reason: str) -> dic
 
 
 def _window_doubt(launched: Launched, status: str) -> list[str]:
-    """A sentence when the processor's window is not fio's."""
     wall, runtime = launched.counted.get("wall_ns"), launched.result.primitives.get("runtime_ns", 0)
     if status != "ok" or wall is None or abs(wall - runtime) <= max(_WINDOW_TOLERANCE * runtime, 1e8):
         return []
@@ -249,7 +233,7 @@ class LogReport:
         self.doubts = doubts
 
 
-def report_log(log: KernelLog, launch: Launch | None, time: str, rules: tuple[Rule, ...] = ()) -> LogReport:
+def report_log(log: KernelLog, launch: LaunchTurn | None, time: str, rules: tuple[LogRule, ...] = ()) -> LogReport:
     """The kernel's log since the last call; `launch` is what ran meanwhile, if anything did.
 
     `rules` are the bench's own.
@@ -263,7 +247,7 @@ def report_log(log: KernelLog, launch: Launch | None, time: str, rules: tuple[Ru
     return LogReport([_log_line(records, findings, launch, time)] if records else [], doubts)
 
 
-def _log_line(records: list[Record], findings: list[Finding], launch: Launch | None, time: str) -> dict[str, Any]:
+def _log_line(records: list[Record], findings: list[Finding], launch: LaunchTurn | None, time: str) -> dict[str, Any]:
     where = {} if launch is None else {"launch": launch.index, "adapter": launch.adapter, "point": launch.point}
     return {
         "kind": "log",

@@ -16,10 +16,9 @@ from storqual.plan.refusals.drops import LEAST_MEMBERS, section_keys
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import combinations
 from storqual_core.kit.quantities import format_size
-from storqual_core.kit.setting_values import MEMBERS, RAID_LEVEL, check_level
-from storqual_core.kit.settings import SETTINGS
+from storqual_core.kit.settings import MEMBERS, RAID_LEVEL, SETTINGS, check_level
 from storqual_core.provision.raid.layout import count_objection, possible_tools, volume_objection
-from storqual_core.provision.raid.plan import POLICIES
+from storqual_core.provision.raid.volumes import POLICIES
 from storqual_core.tools.capabilities import VolumeRequest
 
 _SECTION = "raid"

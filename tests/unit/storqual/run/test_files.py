@@ -23,8 +23,8 @@ from storqual.run.files import (
     read_packed_lines,
     read_text,
 )
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.regular_file import read_regular
 from storqual_core.turns.derive import per_second
 from tests.support.make_run import make_run
 from tests.support.odd_files import ODD, remove

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.facts import vendor_facts
+from storqual_core.facts import tool_facts
 from storqual_core.facts.bench_facts import environment_of, read_facts
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError, ToolError
-from storqual_core.provision import nvram_backend
+from storqual_core.provision import nvram
 from storqual_core.tools.capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -37,7 +37,7 @@ ANSWERS = {
     "dmidecode -t slot": fixture_text("dmidecode", "slots.txt"),
     "lspci -D -vvv": fixture_text("lspci", "verbose.txt"),
     "lsscsi -g": fixture_text("lsscsi", "g.txt"),
-    "sg_inq /dev/sg1": fixture_text("sg3_text", "inquiry.txt"),
+    "sg_inq /dev/sg1": fixture_text("sg3", "inquiry.txt"),
     "sdparm --all --long /dev/sg0": fixture_text("sdparm", "long.txt"),
     "smartctl --json -a /dev/sda": fixture_text("smartctl", "scsi.json"),
     "nvme smart-log /dev/nvme0n1 --output-format=json": fixture_text("nvme", "smart_log.json"),
@@ -104,8 +104,8 @@ def test_drives_get_mode_pages_and_health(tree: BenchTree) -> None:
 
 def test_without_smartctl_the_log_pages_count_errors_and_the_drive_tells_its_size(tree: BenchTree) -> None:
     answers = {
-        "sg_logs -a /dev/sg0": fixture_text("sg_logs", "all.txt"),
-        "sg_readcap --long /dev/sg0": fixture_text("sg_readcap", "long.txt"),
+        "sg_logs -a /dev/sg0": fixture_text("sg3", "logs_all.txt"),
+        "sg_readcap --long /dev/sg0": fixture_text("sg3", "readcap_long.txt"),
     }
     drive = next(drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
     assert drive["health"]["counters"]["write.total_uncorrected_errors"] == 1
@@ -132,7 +132,7 @@ def test_without_sdparm_pages_and_masks_are_read_as_bytes(tree: BenchTree) -> No
         "0xa,0x0": "8a 0a 00 00 00 00 00 00 00 00 00 00",
     }
     answers = {
-        "sg_modes -a /dev/sg0": fixture_text("sg3_text", "modes.txt"),
+        "sg_modes -a /dev/sg0": fixture_text("sg3", "modes.txt"),
         **{f"sg_modes -R --control=1 --page={place} /dev/sg0": mask for place, mask in masks.items()},
     }
     facts = read(tree, Tools(answers))
@@ -147,7 +147,7 @@ def test_without_sdparm_pages_and_masks_are_read_as_bytes(tree: BenchTree) -> No
 
 
 def test_of_a_page_without_a_mask_nothing_is_said_of_changes(tree: BenchTree) -> None:
-    answers = {"sg_modes -a /dev/sg0": fixture_text("sg3_text", "modes.txt")}
+    answers = {"sg_modes -a /dev/sg0": fixture_text("sg3", "modes.txt")}
     (sda,) = (drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
     assert sda["mode_pages"]["WCE"] == {"value": 1}
 
@@ -176,7 +176,7 @@ def test_a_tool_that_fails_leaves_a_sentence_and_one_that_is_missing_nothing(tre
 def test_a_drive_of_an_old_kernel_is_named_by_its_pages(tmp_path: Path) -> None:
     """Before 3.15 the kernel does not keep them."""
     tree = BenchTree(tmp_path).adapter().scsi("sda", wwn="", serial="")
-    answers = {"sg_vpd -HHH --page=0x83 /dev/sg0": fixture_text("sg3_text", "page_0x83.hex")}
+    answers = {"sg_vpd -HHH --page=0x83 /dev/sg0": fixture_text("sg3", "page_0x83.hex")}
     (sda,) = (drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
     assert (sda["id"], sda["wwn"]) == ("0x5000c500deadbeef", "0x5000c500deadbeef")
     facts = read(tree, Tools(answers))
@@ -203,7 +203,7 @@ def vendor(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> list[AdapterFact
     said = [SAID]
     tool = SimpleNamespace(PROGRAMS=("acmecli64", "acmecli"), read_facts=lambda _: ToolFacts(tuple(said), ("?",)))
     absent = SimpleNamespace(PROGRAMS=("nobody",), read_facts=lambda _: pytest.fail("not installed"))
-    monkeypatch.setattr(vendor_facts, "TOOLS", {"acme": lambda: tool, "absent": lambda: absent, "other": lambda: len})
+    monkeypatch.setattr(tool_facts, "TOOLS", {"acme": lambda: tool, "absent": lambda: absent, "other": lambda: len})
     tree.write("/opt/MegaRAID/storcli/acmecli", "")
     return said
 
@@ -247,7 +247,7 @@ def test_settings_stand_for_an_nvram_whose_image_nobody_shows(
         read_settings=lambda _runner, index: values if index == "1" else {},
         read_facts=lambda _: ToolFacts((AdapterFacts(index="1", pci=PCI),)),
     )
-    monkeypatch.setattr(nvram_backend, "TOOLS", {"lsiutil": lambda: tool})
+    monkeypatch.setattr(nvram, "TOOLS", {"lsiutil": lambda: tool})
     first = read(tree, Tools({}))["adapters"][1]["nvram"]
     assert (first["of"], first["tool"], first["settings"]) == ("the settings", "lsiutil", values)
     values["interrupt_coalescing_depth"] = 8
@@ -261,7 +261,7 @@ def test_a_vendor_tool_that_fails_is_a_sentence(tree: BenchTree, monkeypatch: py
         raise ToolError("acmecli printed no JSON object: segmentation fault")
 
     tool = SimpleNamespace(PROGRAMS=("acmecli",), read_facts=fails)
-    monkeypatch.setattr(vendor_facts, "TOOLS", {"acme": lambda: tool})
+    monkeypatch.setattr(tool_facts, "TOOLS", {"acme": lambda: tool})
     tree.write("/usr/local/bin/acmecli", "")
     facts = read(tree, Tools({}))
     assert facts["unread"] == ["acme: acmecli printed no JSON object: segmentation fault"]

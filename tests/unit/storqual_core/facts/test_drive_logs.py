@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from storqual_core.facts.drive_logs import errors_on_record, read_drive_log, read_drive_logs
 from storqual_core.facts.preflight import claimed_drives
+from storqual_core.facts.tool_facts import errors_on_record, read_drive_log, read_drive_logs
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
 from tests.support.tool_fixtures import fixture_text
@@ -26,7 +26,7 @@ FACTS = {
 SCSI, ATA = FACTS["drives"][0], FACTS["drives"][2]
 ANSWERS: Mapping[str, tuple[int, str]] = {
     "smartctl --json -a /dev/sda": (0, fixture_text("smartctl", "scsi.json")),
-    "sg_logs -a /dev/sg0": (0, fixture_text("sg_logs", "all.txt")),
+    "sg_logs -a /dev/sg0": (0, fixture_text("sg3", "logs_all.txt")),
     "smartctl --json -a /dev/sdb": (2, fixture_text("smartctl", "open_failed.json")),
     # LOG SENSE is unknown to many emulated drives: status 9 of sg3_utils
     "sg_logs -a /dev/sg1": (9, ""),

@@ -21,14 +21,13 @@ from storqual_core.data.faults import WAYS
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard import hold
 from storqual_core.guard.reach import STEPS as STEP_NAMES
-from storqual_core.host.adapters import refuse_when_used
-from storqual_core.host.reach import SCOPES, reached
+from storqual_core.host.reach import SCOPES, reached, refuse_when_used
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.provision.firmware.access import Access, Adapters, Drives
+from storqual_core.provision.firmware.subject import Access, Adapters, Drives
 from storqual_core.tools import nvme
-from storqual_core.turns.reach import refuse_beyond
+from storqual_core.turns.subject import refuse_beyond
 from tests.support.bad_states import written
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 from tests.support.paths import Paths, two_paths

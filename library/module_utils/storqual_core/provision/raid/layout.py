@@ -15,17 +15,14 @@ from ...guard.reach import matching
 from ...host.sysfs import read_drives
 from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, GuardRefusalError, StorqualError
-from ...kit.lock import BenchLock
+from ...kit.lock import BenchLock, SavedState, read_saved, remember
 from ...kit.machine import Machine
 from ...kit.results import PartialError, Provisioned, refuse_unlike
-from ...kit.saved_state import SavedState, read_saved, remember
 from ...tools import TOOLS
 from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for
-from ..engine import Change, Outcome, lock_for, refuse_problems
-from .controller import ControllerVolumes
-from .md import MdVolumes
-from .plan import Existing, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
+from ..engine import SettingChange, StepOutcome, lock_for, refuse_problems
+from .volumes import ControllerVolumes, Existing, MdVolumes, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
 
 MEMORY = "raid.volume"
 """The setting under which a volume that was not there before is remembered: `raid.volume@<UUID>`."""
@@ -62,7 +59,6 @@ class _Part:
 
 
 def made_by(saved: SavedState | None, run: str) -> dict[str, Mapping[str, Any]]:
-    """The volumes that a run made, as remembered, by UUID."""
     if saved is None or saved.run != run:
         return {}
     return {
@@ -84,7 +80,7 @@ def provision_volumes(
     claims_for(request.adapters, [drive for wish in wishes for drive in wish.drives])
     made = made_by(read_saved(Path(request.state_dir)), request.run)
     if not wishes and not (request.only and made):
-        return Outcome([], []).result(progress={})
+        return StepOutcome([], []).result(progress={})
     claims = claims_of_adapters(request.adapters)
     with lock_for(request.state_dir, request.run, "RAID layout", check=request.check) as lock:
         parts = _parts(request, wishes, claims, made, backends, default_tool)
@@ -106,7 +102,7 @@ def provision_volumes(
                 raise
             raise PartialError(str(problem), steps=done, settings=()) from problem
     refuse_unlike(records, steps)
-    return Outcome(records, steps, list(_changes(parts))).result(progress=under_way)
+    return StepOutcome(records, steps, list(_changes(parts))).result(progress=under_way)
 
 
 def _parts(
@@ -172,7 +168,6 @@ def _memory(tool: str, plan: VolumePlan, claims: Sequence[Claim]) -> dict[str, A
 
 
 def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
-    """The volumes as they are now."""
     existing = part.backend.look()
     for plan in part.plans:
         same = [volume for volume in existing if set(volume.members) == set(plan.wish.members)]
@@ -181,7 +176,6 @@ def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
 
 
 def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """What is still under way, by volume."""
     for part in parts:
         for plan, volume in _found(part):
             tasks = wait_for(volume, part.backend.progress, seconds) if volume is not None else {}
@@ -190,7 +184,6 @@ def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping
 
 
 def _read_back(part: _Part) -> Iterator[Provisioned]:
-    """One record per declared setting of each volume, and its state."""
     for plan, volume in _found(part):
         now = volume.settings() if volume is not None else {}
         before = plan.before()
@@ -227,19 +220,22 @@ def _foreseen(parts: Sequence[_Part]) -> dict[str, Any]:
         for (name, declared), was in zip(plan.wish.declared().items(), plan.before().values())
     ]
     changes = list(_changes(parts))
-    return Outcome(settings, [f"{change.owner}: would be changed" for change in changes], changes).result(progress={})
+    return StepOutcome(settings, [f"{change.owner}: would be changed" for change in changes], changes).result(
+        progress={}
+    )
 
 
-def _changes(parts: Sequence[_Part]) -> Iterator[Change]:
-    """Everything that is not as declared, by volume."""
+def _changes(parts: Sequence[_Part]) -> Iterator[SettingChange]:
     for part in parts:
         for volume in part.leaving:
-            yield Change(volume.facts.id, "raid.level", volume.facts.level, None)
+            yield SettingChange(volume.facts.id, "raid.level", volume.facts.level, None)
         for plan in part.plans:
             before = plan.before()
             for name, declared in plan.wish.declared().items():
                 if plan.makes or before[name] != declared:
-                    yield Change(plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared)
+                    yield SettingChange(
+                        plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared
+                    )
 
 
 def restore_volume(
@@ -323,13 +319,11 @@ def count_objection(tools: Sequence[str], level: str, count: int) -> str:
 
 
 def volume_objection(tools: Sequence[str], request: VolumeRequest) -> str:
-    """The same of a whole volume."""
     told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
     return "; ".join(told[0]) if told and all(told) else ""
 
 
 def volume_tools() -> tuple[str, ...]:
-    """The tools that make volumes, by name."""
     return tuple(name for name in TOOLS if _makes_volumes(name))
 
 

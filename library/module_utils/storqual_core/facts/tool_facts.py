@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools know of drives (health, error and link counters) and of adapters, joined to what the kernel shows.
+
+An NVMe drive is asked by nvme-cli, a SCSI drive by smartctl and by its log pages (sg_logs), which count what smartctl
+does not print: non-medium errors, and errors of the link as the drive sees it. What is not answered is a sentence.
+
+A tool is asked when it offers facts and one of its programs is installed. An adapter is joined by PCI address, else
+by serial number, else by the name of a port; a tool's own index is no identity. What a tool says is kept whole under
+its name, joined or not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field
+from types import ModuleType
+from typing import Any, Callable, Iterable, Iterator, Mapping
+
+from ..kit.command import VENDOR_FOLDERS, Runner, run
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.machine import Machine
+from ..tools import TOOLS
+from ..tools.capabilities import AdapterFacts, VolumeFacts, offers
+
+
+@dataclass(frozen=True)
+class DriveLog:
+    """A drive's own account; degrees Celsius, hours, counters by names that are the same whatever tool was asked.
+
+    `trip` is the temperature that the drive names as its limit, `answered` are the tools that it answered, `unread`
+    sentences on those that it did not, `missing` tools that the bench does not have.
+    """
+
+    passed: bool | None = None
+    temperature: int | None = None
+    trip: int | None = None
+    hours: int | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
+    complaints: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def health(self) -> dict[str, Any] | None:
+        """What it says of its health; None where it answered nobody."""
+        if not self.answered:
+            return None
+        known = ("passed", "temperature", "trip", "hours", "counters", "complaints")
+        return {name: value for name, value in self.record().items() if name in known}
+
+    def record(self) -> dict[str, Any]:
+        return {**asdict(self), "complaints": list(self.complaints)}
+
+
+def read_drive_log(drive: Mapping[str, Any], runner: Runner) -> DriveLog:
+    """The log of one drive of `read_facts`. Raises nothing."""
+    found: dict[str, Any] = {}
+    counters: dict[str, int] = {}
+    answered, unread, missing = [], [], []
+    for tool, ask in _asks(drive, runner):
+        try:
+            said = ask()
+        except MissingToolError:
+            missing.append(tool)
+            continue
+        except ToolError as problem:
+            unread.append(str(problem))
+            continue
+        answered.append(tool)
+        # the first tool that knows a counter has it
+        counters = {**said.pop("counters"), **counters}
+        found = {**said, **found}
+        if tool == "nvme":
+            break
+    return DriveLog(
+        **found, counters=counters, answered=tuple(answered), unread=tuple(unread), missing=tuple(missing)
+    )
+
+
+def _asks(drive: Mapping[str, Any], runner: Runner) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    node, transport = str(drive["node"]), drive.get("transport")
+    if transport == "nvme":
+        yield "nvme", lambda: _nvme(node, runner)
+    if transport in ("scsi", "nvme"):
+        yield "smartctl", lambda: _smartctl(node, runner)
+    if transport == "scsi":
+        yield "sg_logs", lambda: _log_pages(str(drive.get("sg") or node), runner)
+
+
+def _nvme(node: str, runner: Runner) -> dict[str, Any]:
+    from ..tools import nvme  # noqa: PLC0415 - compiled only on a bench that asks it
+
+    values = dict(nvme.read_smart_log(runner, node).values)
+    warning, kelvin = values.get("critical_warning"), values.get("temperature")
+    return {
+        "passed": None if warning is None else warning == 0,
+        "temperature": None if kelvin is None else kelvin - 273,
+        "hours": values.get("power_on_hours"),
+        "counters": {f"nvme.{name}": count for name, count in values.items()},
+    }
+
+
+def _smartctl(node: str, runner: Runner) -> dict[str, Any]:
+    from ..tools import smartctl  # noqa: PLC0415 - as above
+
+    return told(smartctl.read_health(runner, node))
+
+
+def told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
+    names = ("passed", "temperature", "trip", "hours")
+    known = {name: getattr(said, name) for name in names}
+    return {**known, "counters": dict(said.counters), "complaints": list(said.complaints)}
+
+
+def _log_pages(node: str, runner: Runner) -> dict[str, Any]:
+    from ..tools import sg3  # noqa: PLC0415 - as above
+
+    pages = sg3.read_log_pages(runner, node)
+    counters = {**sg3.error_counters(pages), **sg3.link_counters(pages)}
+    return {"counters": {_name(name): count for name, count in counters.items()}}
+
+
+def _name(printed: str) -> str:
+    """A label of a log page as smartctl's JSON spells it: `read.total_uncorrected_errors`."""
+    group, _, label = printed.partition(".")
+    return f"{group}.{re.sub(r'[^a-z0-9]+', '_', label.lower()).strip('_')}"
+
+
+ON_RECORD = re.compile(
+    r"(?:read|write|verify)\.total_uncorrected_errors|grown_defects|nvme\.(?:media_errors|critical_warning)"
+    # reallocated, reported uncorrectable, pending and offline uncorrectable sectors, CRC errors (ATA attributes)
+    r"|attribute\.(?:5|187|197|198|199)"
+)
+"""Counters that healthy use never raises: one that grows during a campaign is evidence against its points."""
+
+
+def read_drive_logs(drives: Iterable[Mapping[str, Any]], *, runner: Runner = run) -> dict[str, dict[str, Any]]:
+    """The log of each of these drives of `read_facts` by its id, as JSON carries it. Raises nothing."""
+    return {str(drive["id"]): read_drive_log(drive, runner).record() for drive in drives}
+
+
+def errors_on_record(logs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """The counters of `ON_RECORD` by drive; a drive that keeps none is left out."""
+    found = {
+        drive: {name: count for name, count in sorted(log["counters"].items()) if ON_RECORD.fullmatch(name)}
+        for drive, log in logs.items()
+    }
+    return {drive: counters for drive, counters in found.items() if counters}
+
+
+# command -> package that brings it; vendor tools come without one, and their own rooms name their programs
+_TOOLS = {
+    "fio": "fio",
+    "sg_modes": "sg3-utils",
+    "sdparm": "sdparm",
+    "smartctl": "smartmontools",
+    "nvme": "nvme-cli",
+    "mdadm": "mdadm",
+    "lvm": "lvm2",
+    "multipath": "multipath-tools",
+    "lspci": "pciutils",
+    "lsscsi": "lsscsi",
+    "dmidecode": "dmidecode",
+    "fwupdmgr": "fwupd",
+}
+_RPM = {"sg3-utils": "sg3_utils", "multipath-tools": "device-mapper-multipath"}
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", *VENDOR_FOLDERS)
+_STATUS = "/var/lib/dpkg/status"
+
+
+def parse_status(text: str) -> dict[str, str]:
+    """Versions of installed packages in dpkg's status file (RFC 822 paragraphs; deb-control(5))."""
+    found = {}
+    for paragraph in text.split("\n\n"):
+        name = re.search(r"^Package: (\S+)$", paragraph, re.MULTILINE)
+        version = re.search(r"^Version: (\S+)$", paragraph, re.MULTILINE)
+        if name and version and re.search(r"^Status: \S+ ok installed$", paragraph, re.MULTILINE):
+            found[name.group(1)] = version.group(1)
+    return found
+
+
+def find_program(machine: Machine, name: str) -> str:
+    """Where a program is installed, `` when it is not; vendors' own folders are looked into as well."""
+    return next((f"{folder}/{name}" for folder in _FOLDERS if machine.exists(f"{folder}/{name}")), "")
+
+
+def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
+    """Each tool that is there: its path and version. A fio that no package brought is asked itself."""
+    found = {tool: path for tool in _TOOLS if (path := find_program(machine, tool))}
+    wanted = {package for tool, package in _TOOLS.items() if tool in found and package}
+    versions = _packages(machine, runner, wanted)
+    tools = {tool: {"path": path, "version": versions.get(_TOOLS[tool], "")} for tool, path in found.items()}
+    if "fio" in tools and (not tools["fio"]["version"] or "/local/" in tools["fio"]["path"]):
+        try:
+            said = runner(["fio", "--version"], timeout=30.0).expect().stdout.strip()
+        except ToolError as problem:
+            said = f"does not run: {problem}"
+        tools["fio"]["version"] = said
+    return tools
+
+
+def _packages(machine: Machine, runner: Runner, wanted: set[str]) -> dict[str, str]:
+    status = machine.read(_STATUS)
+    if status:
+        return parse_status(status.decode("utf-8", "replace"))
+    if not wanted or not find_program(machine, "rpm"):
+        return {}
+    names = {_RPM.get(package, package): package for package in sorted(wanted)}
+    try:
+        said = runner(["rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n", *names], timeout=60.0).stdout
+    except ToolError:
+        return {}
+    pairs = (line.partition(" ") for line in said.splitlines() if "not installed" not in line)
+    return {names[name]: version for name, _, version in pairs if name in names}
+
+
+def tools_with_facts(machine: Machine) -> Iterator[tuple[str, ModuleType, dict[str, str]]]:
+    """Each tool that offers facts and is installed: its name, its room, and the path of each of its programs."""
+    for name, load in TOOLS.items():
+        tool = load()
+        if "facts" in offers(tool):
+            paths = {program: find_program(machine, program) for program in tool.PROGRAMS}
+            if any(paths.values()):
+                yield name, tool, {program: path for program, path in paths.items() if path}
+
+
+def add_vendor_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> None:
+    """Ask every installed tool, keep what it says under `tool_facts`, and join it to adapters, drives and volumes."""
+    facts["tool_facts"] = {}
+    for name, tool, paths in tools_with_facts(machine):
+        facts["tools"].update({program: {"path": path, "version": ""} for program, path in paths.items()})
+        try:
+            said = tool.read_facts(runner)
+        except MissingToolError:
+            continue
+        except ToolError as problem:
+            facts["unread"].append(f"{name}: {problem}")
+            continue
+        facts["tool_facts"][name] = {"adapters": [asdict(each) for each in said.adapters], "notes": list(said.notes)}
+        for adapter in said.adapters:
+            found = _adapter(facts, adapter)
+            if found is not None:
+                _join(facts, found, name, adapter)
+
+
+def _adapter(facts: Mapping[str, Any], said: AdapterFacts) -> dict[str, Any] | None:
+    """The adapter of the fact set that a tool means; None when it cannot be told, or could be several."""
+    ports = {port.wwn for port in said.ports if port.wwn}
+    for same in (
+        lambda adapter: bool(said.pci) and adapter["pci"] == said.pci.lower(),
+        lambda adapter: bool(said.serial) and adapter["serial"] == said.serial,
+        lambda adapter: any(host.get("port_name") in ports for host in adapter["hosts"]),
+    ):
+        found = [adapter for adapter in facts["adapters"] if same(adapter)]
+        if len(found) == 1:
+            adapter: dict[str, Any] = found[0]
+            return adapter
+    return None
+
+
+def _join(facts: dict[str, Any], adapter: dict[str, Any], tool: str, said: AdapterFacts) -> None:
+    """Add what a tool says of one adapter; what the kernel says stays."""
+    adapter["serial"] = adapter["serial"] or said.serial
+    adapter["board"] = adapter["board"] or said.model
+    adapter["firmware"] = adapter["firmware"] or said.firmware.get("firmware", "")
+    adapter.setdefault("versions", {}).update(said.firmware)
+    adapter.setdefault("tools", []).append(tool)
+    adapter["health"] = said.health or adapter.get("health", "")
+    names = {}
+    for drive in said.drives:
+        names[drive.position] = drive.wwn or drive.serial or drive.position
+        for there in facts["drives"]:
+            if (drive.wwn and there["wwn"] == drive.wwn) or (drive.serial and there["serial"] == drive.serial):
+                there["position"] = drive.position
+    facts["volumes"] += [_volume(facts, adapter["pci"], tool, names, volume) for volume in said.volumes]
+    facts["enclosures"] += [{**asdict(each), "adapter": adapter["pci"], "tool": tool} for each in said.enclosures]
+
+
+def _volume(
+    facts: Mapping[str, Any], pci: str, tool: str, names: Mapping[str, str], volume: VolumeFacts
+) -> dict[str, Any]:
+    """A controller's volume in the shape of the kernel's ones; members are drives by WWN or serial where told."""
+    nodes = [drive["node"] for drive in facts["drives"] if volume.wwn and drive["wwn"] == volume.wwn]
+    return {
+        "kind": "controller",
+        "tool": tool,
+        "adapter": pci,
+        "name": volume.id,
+        "title": volume.name,
+        "uuid": "",
+        "wwn": volume.wwn,
+        "level": volume.level,
+        "state": volume.state,
+        "healthy": volume.healthy,
+        "size": volume.size,
+        "chunk": volume.strip,
+        "node": nodes[0] if nodes else volume.device,
+        "members": [names.get(member, member) for member in volume.members],
+        "policies": dict(volume.policies),
+        "progress": dict(volume.progress),
+    }
