@@ -22,6 +22,7 @@ from storqual.base import child
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
 from storqual.run import Run, append_check, append_event, read_run
+from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 _BROKEN = re.compile(
