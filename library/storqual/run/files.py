@@ -217,11 +217,6 @@ class Entry:
         return stat.S_ISDIR(self.status.st_mode)
 
 
-def look_at(run: Path, path: str) -> Entry:
-    """What lies at a path below a run directory. Raises OSError."""
-    return Entry(path, status := (run / path).lstat(), _odd(path, status))
-
-
 def walk(run: Path, top: str = "") -> Iterator[Entry]:
     """Everything below a run directory, or below the folder `top` of it; links are not followed.
 
