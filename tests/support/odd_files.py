@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import gzip
 import io
+import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -97,11 +99,17 @@ def _rights(mode: int) -> Make:
     return make
 
 
+@functools.cache
 def _bomb() -> bytes:
     """A megabyte that unpacks to a gigabyte."""
     packer = zlib.compressobj(9, wbits=31)
     head = packer.compress(bytes(MIB)) + packer.flush(zlib.Z_FULL_FLUSH)
     return head + (packer.compress(bytes(MIB)) + packer.flush(zlib.Z_FULL_FLUSH)) * 1023
+
+
+@functools.cache
+def _wide_object() -> bytes:
+    return b"{" + b",".join(b'"%d":{}' % one for one in range(1_500_000)) + b"}"
 
 
 _PACKED = gzip.compress(b'{"kind": "note"}\n' * 100, mtime=0)
@@ -126,7 +134,7 @@ _CONTENT: Mapping[str, Make] = {
     "deep JSON": _bytes(b"[" * 100_000 + b"]" * 100_000),
     "deep objects": _bytes(b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
     "wide JSON": _bytes(lambda: b"[" + b"[]," * (4 * MIB) + b"[]]"),
-    "wide object": _bytes(lambda: b"{" + b",".join(b'"%d":{}' % one for one in range(1_500_000)) + b"}"),
+    "wide object": _bytes(_wide_object),
     "infinity": _bytes(b'{"schema": 1e400, "run": 1e400}\n'),
     "NaN": _bytes(b'{"schema": NaN, "run": -Infinity}\n'),
     "huge integer": _bytes(b'{"schema": ' + b"9" * 100_000 + b"}\n"),
@@ -186,16 +194,72 @@ class Ended:
     memory: int
 
 
-def in_child(arguments: Sequence[str], *, nobody: bool = False) -> Ended:
-    """A command of storqual in a child of this process, which has ten seconds of a processor."""
+class Commands:
+    """Commands of storqual, each in a process of its own: a fork of a server that imported the product, nothing else.
+
+    The peak memory of a child includes what it was forked with, so no command is forked from pytest, which is as
+    large as all tests before made it. The server is as large as any command of storqual.
+    """
+
+    def __init__(self, *usual: Sequence[str], log: bool = True) -> None:
+        """`usual` are executed in the server itself: children need no right to read what these import.
+
+        Without `log`, `publish` does not start pytest, which takes most of its time and reads nothing but the verdict
+        that was just written.
+        """
+        words = [sys.executable, "-P", __file__, *([] if log else [_NO_LOG])]
+        self._server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for arguments in usual:
+            self._ask(arguments=list(arguments), fork=False)
+
+    def __call__(self, arguments: Sequence[str], *, nobody: bool = False) -> Ended:
+        """One command, which has ten seconds of a processor."""
+        return Ended(*self._ask(arguments=list(arguments), nobody=nobody))
+
+    def _ask(self, **asked: object) -> tuple[int, str, int]:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(f"{json.dumps(asked)}\n")
+        self._server.stdin.flush()
+        code, said, memory = json.loads(self._server.stdout.readline())
+        return code, said, memory
+
+    def close(self) -> None:
+        """End the server."""
+        self._server.communicate()
+
+
+_NO_LOG = "--no-log"
+
+
+def _serve() -> None:
+    """Execute what standard input says, a line for each command, and answer with a line."""
+    if _NO_LOG in sys.argv:
+        from storqual.checks import pytest_run  # noqa: PLC0415 - before `publish` imports it
+
+        pytest_run.publish_log = lambda run: run / "pytest.html"
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        answers.write(f"{json.dumps(_executed(**json.loads(line)))}\n")
+        answers.flush()
+
+
+def _executed(arguments: Sequence[str], *, fork: bool = True, nobody: bool = False) -> tuple[int, str, int]:
+    if not fork:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            main(list(arguments))
+        return 0, "", 0
     with tempfile.TemporaryFile() as said:
         pid = os.fork()
         if not pid:
             _become(arguments, said.fileno(), nobody=nobody)
         _, status, usage = os.wait4(pid, 0)
         said.seek(0)
-        text = said.read().decode("utf-8", "backslashreplace")
-        return Ended(os.waitstatus_to_exitcode(status), text, usage.ru_maxrss << 10)
+        return (
+            os.waitstatus_to_exitcode(status),
+            said.read().decode("utf-8", "backslashreplace"),
+            usage.ru_maxrss << 10,
+        )
 
 
 def _become(arguments: Sequence[str], output: int, *, nobody: bool) -> None:
@@ -209,6 +273,7 @@ def _become(arguments: Sequence[str], output: int, *, nobody: bool) -> None:
         signal.alarm(6 * SECONDS)
         now = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
         sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", 0, closefd=False), write_through=True)
@@ -226,18 +291,9 @@ def _become(arguments: Sequence[str], output: int, *, nobody: bool) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove whatever was made there."""
-    if path.is_dir() and not path.is_symlink():
-        # deeper than a call may recurse
-        handle = path
-        while handle.is_dir():
-            inner = handle / "d"
-            if not inner.is_dir():
-                break
-            flat = path.parent / f".{path.name}.inner"
-            inner.rename(flat)
-            shutil.rmtree(handle)
-            flat.rename(handle)
-        shutil.rmtree(path)
-    else:
-        path.unlink()
+    """Remove whatever was made there, also folders deeper than a call may recurse."""
+    subprocess.run(["rm", "-rf", "--", path], check=True)
+
+
+if __name__ == "__main__":
+    _serve()

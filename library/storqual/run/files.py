@@ -50,14 +50,14 @@ class Limit:
     all_values: int = 1 << 62
 
 
-_VERDICT = Limit(64 * MIB, "1,000 points have 2 MB in a verdict", values=2_000_000)
+_VERDICT = Limit(64 * MIB, "1,000 points have 2 MB in a verdict, of 80,000 values")
 _JUDGED_WITH = Limit(256 * KIB, "people write it by hand, and no more of it is read")
 _CHECKS = Limit(32 * MIB, "a check is one line of 300 bytes, and a bench has dozens", all_values=4_000_000)
 _NOTE = Limit(64 * MIB, "a larger attachment is refused when the note is written")
 _PAGE = Limit(32 * MIB, "a page of 40 points has 2 MB, and more points go to pages of their own")
 
 LIMITS = {
-    "run.json": Limit(32 * MIB, "a plan of 1,000 points has 300 KB", values=2_000_000),
+    "run.json": Limit(32 * MIB, "a plan of 1,000 points has 300 KB, of 10,000 values", values=500_000),
     "samples.jsonl": Limit(16 * GIB, "a sample has 3 to 30 KB, 100,000 of them 3 GB at most", line=8 * MIB),
     "events.jsonl": Limit(128 * MIB, "10,000 batches leave 100 MB of events", 16 * MIB, all_values=4_000_000),
     "checks.jsonl": _CHECKS,

@@ -12,6 +12,7 @@ from typing import Any
 
 from storqual.base.factor_names import level_text, together
 from storqual.metrics import METRICS
+from storqual.run.layout import SAMPLES
 from storqual.statistics.estimates import Estimate
 from storqual.study.compare import (
     SubjectComparison,
@@ -208,9 +209,8 @@ def compare_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",))
     subjects = list(dict.fromkeys(point.subject for point in points))
     if len(subjects) < 2:
         told = f"found {len(subjects)} measured adapter{'s' if len(subjects) != 1 else ''}"
-        raise BadInputError(
-            [f"{', '.join(map(str, paths))}: {told}, expected at least two (or two arms, or two runs)"]
-        )
+        read = ", ".join(str(path / SAMPLES) for path in paths)
+        raise BadInputError([f"{read}: {told}, expected at least two (or two arms, or two runs)"])
     return Comparisons(tuple(subjects), tuple(contests(points)), tuple(equal_loads(points)))
 
 
