@@ -14,20 +14,12 @@ from typing import Any
 import orjson
 
 from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.regular_file import OPEN_FLAGS, kind_of
 
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PART = 1 << 16
 _DEEPEST = 64
 """Levels of JSON: a plan has eight."""
-_KINDS = (
-    (stat.S_ISLNK, "is a symbolic link"),
-    (stat.S_ISDIR, "is a folder"),
-    (stat.S_ISFIFO, "is a pipe"),
-    (stat.S_ISSOCK, "is a socket"),
-    (stat.S_ISCHR, "is a device"),
-    (stat.S_ISBLK, "is a device"),
-)
 SECOND_NAME = "is a hard link: it has another name, through which it can be changed"
 
 
@@ -41,10 +33,11 @@ class NoJsonError(StorqualError, ValueError):
 
 def oddity_of(status: os.stat_result) -> str:
     """Why that is no plain file with one name; empty when it is one."""
-    if stat.S_ISREG(status.st_mode):
-        # a file that was removed while it is open has no name at all
-        return SECOND_NAME if status.st_nlink > 1 else ""
-    return next((told for fits, told in _KINDS if fits(status.st_mode)), "is no file")
+    kind = kind_of(status.st_mode)
+    if kind:
+        return f"is {kind}"
+    # a file that was removed while it is open has no name at all
+    return SECOND_NAME if status.st_nlink > 1 else ""
 
 
 def size_problem(size: int, most: int) -> str:
@@ -71,7 +64,7 @@ def open_below(folder: Path | str, name: str, most: int) -> int:
             problem = oddity_of(os.stat(last, dir_fd=handle, follow_symlinks=False))
             if problem:
                 raise OddFileError(f"{folder}/{name}: {problem}, expected a plain file")
-            return _opened(last, f"{folder}/{name}", most, os.O_NOFOLLOW, dir_fd=handle)
+            return _opened(last, f"{folder}/{name}", most, handle)
         finally:
             os.close(handle)
     except FileNotFoundError:
@@ -99,7 +92,7 @@ class OpenFolder:
 
     def read(self, name: str, most: int) -> bytes:
         """A file in it. Raises OSError, OddFileError."""
-        handle = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=self._handle)
+        handle = os.open(name, OPEN_FLAGS | os.O_NOFOLLOW, dir_fd=self._handle)
         try:
             status = os.fstat(handle)
             problem = oddity_of(status) or size_problem(status.st_size, most)
@@ -117,15 +110,8 @@ class OpenFolder:
             os.close(self._handle)
 
 
-def open_plain(path: Path, most: int) -> int:
-    """The same of a file that a person names, who may name a link. Raises OSError, OddFileError."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OddFileError(f"{path}: {oddity_of(path.stat())}, expected a plain file")
-    return _opened(path, str(path), most, 0)
-
-
-def _opened(path: Path | str, shown: str, most: int, flags: int, dir_fd: int | None = None) -> int:
-    handle = os.open(path, _FLAGS | flags, dir_fd=dir_fd)
+def _opened(name: str, shown: str, most: int, folder: int) -> int:
+    handle = os.open(name, OPEN_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
     status = os.fstat(handle)
     if stat.S_ISREG(status.st_mode) and status.st_size <= most:
         return handle
@@ -150,11 +136,6 @@ def read_all(handle: int, most: int) -> bytes:
         os.close(handle)
 
 
-def read_plain(path: Path, most: int) -> bytes:
-    """A file that a person names. Raises OSError, and OddFileError for a pipe, a device or one that is too large."""
-    return read_all(open_plain(path, most), most)
-
-
 def digest_of(handle: int, most: int, shown: str) -> str:
     """The SHA-256 of an open file, which is closed. Raises OddFileError when it goes on behind `most` bytes."""
     digest, left = hashlib.sha256(), most
@@ -170,7 +151,7 @@ def digest_of(handle: int, most: int, shown: str) -> str:
 def parse_json(data: bytes, most_values: int) -> Any:  # noqa: ANN401 - whatever the bytes hold
     """What JSON in UTF-8 holds. Raises NoJsonError for anything else, NaN and infinity, and more than fits in memory.
 
-    A value takes seventy bytes of memory and may take three of a file, so their number is bounded as well.
+    A value takes up to 240 bytes of memory and may take three of a file, so their number is bounded as well.
     """
     if data.count(b",") > most_values:
         raise NoJsonError(f"it has more than {most_values} values")
@@ -178,6 +159,8 @@ def parse_json(data: bytes, most_values: int) -> Any:  # noqa: ANN401 - whatever
         value = orjson.loads(data)
     except orjson.JSONDecodeError as problem:
         raise NoJsonError(str(problem)) from None
+    except MemoryError:
+        raise NoJsonError("it needs more memory than there is") from None
     level = [value] if isinstance(value, dict | list) else []
     depth = 0
     while level:

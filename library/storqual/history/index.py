@@ -15,7 +15,6 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.base.files import read_plain
 from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
 from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories, readings_of
 from storqual.judge.outcome import used_waivers, with_waivers
@@ -24,6 +23,7 @@ from storqual.run.files import DAMAGE, limit_of, read_bytes, read_object
 from storqual.run.layout import is_inside_run
 from storqual.run.measurements import reference_launches
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.regular_file import read_regular
 
 INDEX = ".history.sqlite"
 _VERSION = 2
@@ -230,7 +230,7 @@ def history_bytes(path: Path, benches: Collection[str]) -> bytes:
     if path.is_dir():
         return extract_of(path, benches)
     read_histories(path)
-    return read_plain(path, limit_of(EXTRACT).most)
+    return read_regular(path, limit_of(EXTRACT).most)
 
 
 def history_of(runs: Path) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.base.files import OddFileError, read_plain
 from storqual.judge.against_baseline import Histories
 from storqual.judge.decision import History
 from storqual.run import Launch, Run
 from storqual.run.files import limit_of, parse_line
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.regular_file import read_regular
 
 SCHEMA = "storqual.history/1"
 EXTRACT = "inputs/history.json"
@@ -42,7 +42,7 @@ def read_histories(path: Path | None) -> Histories:
             )
             for entry in document["noise"]
         }
-    except (OSError, OddFileError, ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError) as problem:
         raise BadInputError([f"{path}: found no history ({problem}), expected {SCHEMA}"]) from None
 
 
@@ -87,8 +87,8 @@ def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) 
 
 
 def _history(path: Path) -> dict[str, Any]:
-    """The extract at `path`, which a person may have named. Raises OSError, StorqualError."""
-    document: dict[str, Any] = parse_line(read_plain(path, limit_of(EXTRACT).most), EXTRACT)
+    """The extract at `path`, which a person may have named. Raises StorqualError."""
+    document: dict[str, Any] = parse_line(read_regular(path, limit_of(EXTRACT).most), EXTRACT)
     return document
 
 
@@ -98,5 +98,5 @@ def _limits(history: Path | None) -> dict[tuple[str, str], tuple[float, float]]:
     try:
         entries = _history(history).get("reference") or []
         return {(one["bench"], one["drive"]): (float(one["low"]), float(one["high"])) for one in entries}
-    except (OSError, OddFileError, ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise BadInputError([f"{history}: found no history ({problem})"]) from None

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from storqual.base.files import read_plain
 from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import product_files
@@ -45,6 +44,7 @@ from storqual.run.files import DAMAGE, file_digest, limit_of, parse_line, read_b
 from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, locked
 from storqual.run.measurements import Measurements, measurements
 from storqual.run.reopened import counted_checks, reopened
+from storqual_core.kit.regular_file import read_regular
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")
@@ -159,7 +159,7 @@ def _verdict(
         "exit_code": EXIT_CODES[outcome],
         "as_of": moment.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "inputs": {
-            **{name: sha256_of(read_plain(file, limit_of("inputs/").most)) for name, file in files.items()},
+            **{name: sha256_of(read_regular(file, limit_of("inputs/").most)) for name, file in files.items()},
             **{name: file_digest(run.path, name) for name in _DATA if (run.path / name).is_file()},
             **({EVENTS: closed.sha256} if closed is not None else {}),
             **({"checks": sha256_of(_check_lines(checks))} if checks else {}),
@@ -257,7 +257,7 @@ def write_verdict(
     if path == first and publish:
         _keep(run, first)
     if waivers is not None:
-        write_bytes(path.with_name(WAIVERS), read_plain(waivers, limit_of(WAIVERS).most))
+        write_bytes(path.with_name(WAIVERS), read_regular(waivers, limit_of(WAIVERS).most))
     if checks:
         write_bytes(path.with_name(CHECKS), _check_lines(checks))
     write_bytes(path, b"".join(_lines(verdict)))

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.base.files import OddFileError, read_plain
 from storqual.base.text import visible_text
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import file_digest, limit_of
 from storqual.run.layout import ANNEX, EVENTS, locked, sha256_of, write_bytes
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import is_name
+from storqual_core.kit.regular_file import read_regular
 
 NOTES = "notes"
 _MOST_TEXT = 10_000
@@ -81,12 +81,9 @@ def make_note(
             problems.append(f"{path}: this file name cannot be kept; it may have letters, digits, '_', '-' and '.'")
             continue
         try:
-            data = read_plain(path, limit_of(f"{folder}/").most)
-        except OSError as problem:
-            problems.append(f"{path}: cannot be read ({problem.strerror})")
-            continue
-        except OddFileError as problem:
-            problems.append(str(problem))
+            data = read_regular(path, limit_of(f"{folder}/").most)
+        except BadInputError as problem:
+            problems += problem.problems
             continue
         place = f"{folder}/{number:04d}-{path.name}"
         if place in files:

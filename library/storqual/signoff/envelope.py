@@ -28,6 +28,7 @@ from storqual.run.layout import dump_json
 from storqual.signoff.statement import PAYLOAD_TYPE
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.regular_file import read_regular
 
 _LARGEST_KEY = 1 << 16
 
@@ -39,9 +40,9 @@ def load_private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519Privat
     """
     expected = "an Ed25519 private key (ssh-keygen -t ed25519)"
     try:
-        data = path.read_bytes()[:_LARGEST_KEY]
-    except OSError as problem:
-        raise BadInputError([f"{path}: cannot be read ({problem.strerror}); expected {expected}"]) from None
+        data = read_regular(path, _LARGEST_KEY)
+    except BadInputError as problem:
+        raise BadInputError([f"{told}; expected {expected}" for told in problem.problems]) from None
     if data.startswith(tuple(kind.encode() for kind in KEY_TYPES)):
         private = f"{path.with_suffix('')}" if path.suffix == ".pub" else "the file of its private key"
         raise BadInputError([f"{path}: this is a public key; sign with the private one: --key {private}"])

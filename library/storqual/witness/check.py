@@ -14,12 +14,16 @@ from storqual.run.layout import RUN_FILE, read_run_json
 from storqual.witness.milestones import Milestone, answers_of, excuses_of, milestones_of, witness_places
 from storqual.witness.places import read_back
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.regular_file import read_regular
 
 LATEST = timedelta(hours=1)
 """What is over is told when it is collected, and what could not be told with what comes next."""
 _CLOCKS = timedelta(minutes=2)
 """How far two clocks may be apart."""
 _KINDS = tuple(dict.fromkeys(WITNESS_KINDS.values()))
+_LARGEST_LOG = 64 << 20
+"""Bytes: 10,000 batches are told in 2 MB, and a log may have lines of other programs."""
+_FEWER = "keep what is storqual's of a longer log: grep 'storqual run='"
 _FORMS = "syslog:FILE, ssh:FILE or ssh://HOST/PATH, rfc3161:CERTIFICATES"
 _TAG = re.compile(r"storqual run=(\S*)")
 _LINE = re.compile(r"storqual run=(\S+) batch=(\S+) sha256=([0-9a-f]{64})[ \t\r]*")
@@ -76,9 +80,9 @@ def _text(where: str) -> str:
         except StorqualError as problem:
             raise BadInputError([str(problem)]) from None
     try:
-        return Path(where).read_bytes().decode("utf-8", "replace")
-    except OSError as problem:
-        raise BadInputError([f"{where}: cannot be read ({problem.strerror}), expected {_FORMS}"]) from None
+        return read_regular(Path(where), _LARGEST_LOG, _FEWER).decode("utf-8", "replace")
+    except BadInputError as problem:
+        raise BadInputError([f"{told}, expected {_FORMS}" for told in problem.problems]) from None
 
 
 def _by_lines(

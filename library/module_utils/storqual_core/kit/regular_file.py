@@ -10,6 +10,7 @@ from pathlib import Path
 from .errors import BadInputError
 
 _KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -17,7 +18,7 @@ _KINDS = (
     (stat.S_ISBLK, "a block device"),
 )
 # between a look and the open the file may be exchanged for a pipe, at which an open would wait
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def kind_of(mode: int) -> str:
@@ -33,7 +34,7 @@ def read_regular(path: Path, largest: int, remedy: str = "") -> bytes:
     try:
         # a look first: to open a device may do something
         _check(path, path.stat(), largest, remedy)
-        with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+        with os.fdopen(os.open(path, OPEN_FLAGS), "rb") as file:
             _check(path, os.fstat(file.fileno()), largest, remedy)
             data = file.read(largest + 1)
     except (OSError, ValueError) as problem:

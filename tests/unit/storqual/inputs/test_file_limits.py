@@ -23,8 +23,11 @@ from storqual.inputs import (
     read_inventory,
 )
 from storqual.inputs.yaml_file import parse_yaml, read_yaml
+from storqual.judge.earlier import read_histories
 from storqual.plan.settable import read_facts
 from storqual.robustness.suite import load_robustness
+from storqual.signoff.envelope import load_private_key
+from storqual.witness.check import _text as witness_text
 from storqual_core.kit.errors import BadInputError
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -39,6 +42,9 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "facts.json": read_facts,
     "hosts.yml": lambda path: read_inventory([path]),
     "hosts.json": lambda path: read_inventory([path]),
+    "history.json": read_histories,
+    "key": lambda path: load_private_key(path, str),
+    "witness": lambda path: witness_text(str(path)),
 }
 WRITTEN = [name for name in READERS if name.endswith(".yml")]
 _LIMIT = 256 << 10

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.base.files import NoJsonError, OddFileError, digest_of, parse_json, read_plain, unpacked
+from storqual.base.files import NoJsonError, OddFileError, digest_of, parse_json, unpacked
 from storqual.run import read_run
 from storqual.run.files import (
     LIMITS,
@@ -24,6 +24,7 @@ from storqual.run.files import (
     read_text,
 )
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.regular_file import read_regular
 from storqual_core.turns.derive import per_second
 from tests.support.make_run import make_run
 from tests.support.odd_files import ODD, remove
@@ -90,11 +91,11 @@ def test_a_person_may_name_a_link_and_no_pipe(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x")
     (tmp_path / "b").symlink_to("a")
     os.mkfifo(tmp_path / "c")
-    assert read_plain(tmp_path / "b", 1) == b"x"
-    with pytest.raises(OddFileError, match="is a pipe"):
-        read_plain(tmp_path / "c", 1)
-    with pytest.raises(OddFileError, match="at most 0"):
-        read_plain(tmp_path / "b", 0)
+    assert read_regular(tmp_path / "b", 1) == b"x"
+    with pytest.raises(BadInputError, match="pipe"):
+        read_regular(tmp_path / "c", 1)
+    with pytest.raises(BadInputError, match="at most 0"):
+        read_regular(tmp_path / "b", 0)
 
 
 def test_hashing_stops_one_byte_behind_what_is_expected(tmp_path: Path) -> None:
