@@ -26,7 +26,7 @@ from tests.support.signing import make_person, sign, write_keys
 
 SEED = 31
 SHARE = float(os.environ.get("STORQUAL_ODD_SHARE", "0.01"))
-"""Of the pairs of a place and what is put there, for each command; 1 takes all of them: 22,800 commands, two hours of a processor."""
+"""Of the pairs of a place and what is put there, for each command; 1 takes all 22,800: two hours of a processor."""
 FEWEST = 12
 """Pairs for a command."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900 if SHARE < 0.1 else 6 * 3600)]

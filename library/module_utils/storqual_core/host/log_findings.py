@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Iterable, Pattern
+from typing import Iterable
 
-from .log_rule import KINDS, SEVERITIES, Rule, shipped_rules
+from .log_rule import KINDS, SEVERITIES, LinePatterns, Rule, shipped_rules
 
 MARKER = "storqual: "
 _EVIDENCE_LINES = 5
 _LONGEST_END = 1024
 """Characters. The kernel cuts what it is given to fewer (LOG_LINE_MAX, PRINTKRB_RECORD_MAX in kernel/printk), so a
-line of two such ends is no record; a rule may cost the square of what it looks at."""
+line of two such ends is no record."""
 _OF_ANY_DRIVER = ("kernel_bug", "memory_short", "hung_task", "aer")
 _OTHERS = re.compile(
     r"^(?:e100(?:0e?)?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
@@ -103,20 +103,16 @@ class _Patterns:
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         ordinary = [rule.pattern for rule in rules if rule.severity == "none"]
-        self.ordinary = _any(ordinary) if ordinary else None
-        self.findings: list[tuple[str, str, Pattern[str]]] = []
+        self.ordinary = LinePatterns(ordinary) if ordinary else None
+        self.findings: list[tuple[str, str, LinePatterns]] = []
         for severity, kind in product(SEVERITIES[:-1], KINDS):
             patterns = [rule.pattern for rule in rules if (rule.kind, rule.severity) == (kind, severity)]
             if patterns:
-                self.findings.append((kind, severity, _any(patterns)))
+                self.findings.append((kind, severity, LinePatterns(patterns)))
 
 
 # compiled when the kernel first logs something
 _compiled = lru_cache(maxsize=8)(_Patterns)
-
-
-def _any(patterns: Iterable[str]) -> Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
 def _ends(text: str) -> str:
@@ -142,11 +138,11 @@ def _kind_and_severity(text: str, own: tuple[Rule, ...], shipped: tuple[Rule, ..
         return None
     for rules in (own, shipped) if own else (shipped,):
         patterns = _compiled(rules)
-        if patterns.ordinary is not None and patterns.ordinary.search(text):
+        if patterns.ordinary is not None and patterns.ordinary.fits(text):
             return None
         others = rules is shipped and _OTHERS.search(text) is not None
         for kind, severity, pattern in patterns.findings:
-            if (not others or kind in _OF_ANY_DRIVER) and pattern.search(text):
+            if (not others or kind in _OF_ANY_DRIVER) and pattern.fits(text):
                 return kind, severity
     return None
 

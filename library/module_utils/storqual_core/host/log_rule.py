@@ -6,9 +6,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Mapping, Sequence
+from typing import Any, Iterable, Mapping, Pattern, Sequence
 
 from ..data import read_table
+
+try:
+    from re import _parser  # type: ignore[attr-defined] # Python 3.11
+except ImportError:
+    import sre_parse as _parser
 
 KINDS: Mapping[str, str] = {
     "kernel_bug": "the kernel found a fault in itself",
@@ -35,6 +40,9 @@ SEVERITIES = ("error", "warning", "none")
 
 _MOST = 200
 _LONGEST = 400
+_MOST_TRIES = 1 << 17
+"""Ways in which the repetitions between two `.*` of a bench's own rule may share a line of 2 KiB among them."""
+_UNBOUNDED = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,72 @@ class Rule:
     severity: str = "error"
     kernels: str = ""
     source: str = ""
+
+
+class LinePatterns:
+    """Regular expressions, of which one must fit a line.
+
+    Each is cut at every `.*` outside of brackets, and its parts are searched one behind the other. To search it as a
+    whole would take the square of a line, because each place where it begins to fit is tried with the whole rest.
+    Raises re.error.
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        cut = [parts for pattern in patterns for parts in cut_pattern(pattern)]
+        self._sequences = [[re.compile(part, re.IGNORECASE) for part in parts] for parts in cut]
+        # most lines fit the beginning of none
+        self._beginnings: Pattern[str] = re.compile("|".join(f"(?:{parts[0]})" for parts in cut), re.IGNORECASE)
+
+    def fits(self, line: str) -> bool:
+        """Whether one of them fits."""
+        return self._beginnings.search(line) is not None and any(_in_order(parts, line) for parts in self._sequences)
+
+
+def _in_order(parts: Sequence[Pattern[str]], line: str) -> bool:
+    behind = 0
+    for part in parts:
+        match = part.search(line, behind)
+        if match is None:
+            return False
+        behind = match.end()
+    return True
+
+
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\.\*\??|.", re.DOTALL)
+
+
+def cut_pattern(pattern: str) -> list[list[str]]:
+    """The alternatives of a pattern, each as its parts between `.*`; what is in brackets stays whole."""
+    alternatives, depth = [[""]], 0
+    for piece in _PIECE.findall(pattern):
+        depth += (piece == "(") - (piece == ")")
+        if depth == 0 and piece == "|":
+            alternatives.append([""])
+        elif depth == 0 and piece.startswith(".*"):
+            alternatives[-1].append("")
+        else:
+            alternatives[-1][-1] += piece
+    return alternatives
+
+
+def _tries(tree: Any, *, inside: bool = False) -> int:  # noqa: ANN401 - of a module without types
+    """In how many ways the repetitions of a parsed expression can share what they fit; 0 for one within another."""
+    ways = 1
+    for operation, argument in tree:
+        name = str(operation)
+        if name.endswith("REPEAT"):
+            fewest, most, inner = argument
+            varies = fewest != most and most > 1
+            ways *= 0 if varies and inside else min(most, _UNBOUNDED) if varies else 1
+            ways *= _tries(inner, inside=inside or varies)
+        elif name == "BRANCH":
+            counted = [_tries(branch, inside=inside) for branch in argument[1]]
+            ways *= max(counted) if all(counted) else 0
+        elif name in {"SUBPATTERN", "ASSERT", "ASSERT_NOT"}:
+            ways *= _tries(argument[-1], inside=inside)
+        elif name == "ATOMIC_GROUP":
+            ways *= _tries(argument, inside=inside)
+    return ways
 
 
 @lru_cache(maxsize=1)
@@ -96,7 +170,12 @@ def _wrong(entry: Mapping[object, object]) -> list[str]:
     if len(pattern) > _LONGEST:
         return [*said, f"pattern: found {len(pattern)} characters, expected at most {_LONGEST}"]
     try:
-        fits = re.search(pattern, str(entry["example"]), re.IGNORECASE) is not None
-    except re.error as problem:
+        fits = LinePatterns([pattern]).fits(str(entry["example"]))
+        tries = [_tries(_parser.parse(part)) for parts in cut_pattern(pattern) for part in parts]
+    except (re.error, RecursionError, OverflowError) as problem:
         return [*said, f"pattern: {problem}"]
+    if 0 in tries:
+        said.append("pattern: found a repetition within another one; write it without")
+    elif max(tries) > _MOST_TRIES:
+        said.append("pattern: its repetitions can take too long; bound them, such as \\d{1,9}")
     return said if fits else [*said, "the example does not fit the pattern"]
