@@ -7,6 +7,7 @@ Tests may be bound: tags `suite:<pattern>` and `workload:<pattern>` say of which
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,7 +21,7 @@ from robot.running import TestSuite
 from storqual.base import child
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
-from storqual.run import Run, append_check, read_run
+from storqual.run import Run, append_check, append_event, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.names import checked_name
 
@@ -189,16 +190,39 @@ def run_suites(
 
 def _of_run(run: Run) -> str:
     """What leaves out tests that are bound to other suites or workloads, as an argument of Robot Framework."""
-    workloads = sorted({point.workload for point in run.plan.points if not point.skipped})
-    return ";".join(["storqual.checks.robot_run.OfThisRun", run.suite.name, *workloads])
+    return ";".join(["storqual.checks.robot_run.OfThisRun", *_bound_to(run)])
+
+
+def _bound_to(run: Run) -> list[str]:
+    """The suite and the workloads of a run."""
+    return [run.suite.name, *sorted({point.workload for point in run.plan.points if not point.skipped})]
+
+
+_NO_CHECKS = ("after-verdict", "thresholds", "throttle")
+"""Tags of tests that need a verdict, bring thresholds of their own beside the suite's, or a throttle nobody named."""
+
+
+def _planned(run: Run, targets: Sequence[Target], suites: Sequence[Path]) -> dict[str, int]:
+    """The checks that will have an outcome, with their number: those of each bench, by what their tags say.
+
+    Raises StorqualError for a suite that is none.
+    """
+    found: Counter[str] = Counter()
+    for target in targets:
+        try:
+            suite = TestSuite.from_file_system(*suites, allow_empty_suite=True)
+        except DataError as problem:
+            raise StorqualError(f"Robot Framework: {problem}") from None
+        suite.visit(OfThisRun(*_bound_to(run)))
+        suite.configure(exclude_tags=[*target.beside_the_point, *_NO_CHECKS])
+        found.update(f"{Path(str(test.source)).name}::{test.name}" for test in suite.all_tests)
+    return dict(found)
 
 
 def publish_suites(run: Path) -> int:
     """Run the project's suites, and those the run was planned with, over a run that was not judged yet.
 
-    Returns the number of checks added.
-
-    Left out is what needs a verdict, brings thresholds of its own beside the suite's, or a throttle nobody named.
+    Which checks there will be is an event of the run before any of them is run. Returns the number of checks added.
     """
     added = 0
     opened = read_run(run)
@@ -208,12 +232,16 @@ def publish_suites(run: Path) -> int:
         for name, data in files.items():
             (copies / name).write_bytes(data)
         suites = [copies / name for name in files]
-        for bench, entry in opened.benches.items():
-            target = Target(bench, str(entry.get("kind")), run.resolve())
-            folder = run / FOLDER / checked_name(bench, "bench")
-            checks = run_suites(target, suites, folder, exclude=("after-verdict", "thresholds", "throttle"))
+        targets = [Target(bench, str(entry.get("kind")), run.resolve()) for bench, entry in opened.benches.items()]
+        planned = _planned(opened, targets, suites)
+        if planned:
+            append_event(run, "checks_planned", {"source": "robot", "checks": planned})
+        for target in targets:
+            checks = run_suites(
+                target, suites, run / FOLDER / checked_name(target.bench, "bench"), exclude=_NO_CHECKS
+            )
             for check in checks:
-                append_check(run, check.to_json(bench))
+                append_check(run, check.to_json(target.bench))
             added += len(checks)
     return added
 

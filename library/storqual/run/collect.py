@@ -74,16 +74,18 @@ class _Spool:
 
 
 def read_block(run: Path, block: str) -> dict[str, Any]:
-    """The batch file `block` of a run. Raises BadInputError when it was never planned."""
+    """The batch file `block` of a run. Raises BadInputError when it was never planned, StorqualError for no batch."""
     name = f"{BLOCKS}/{checked_name(block, 'block', most=2 * MOST)}.json"
     try:
-        return read_object(run, name)
+        planned = read_object(run, name)
+        _ = planned["run"], [turn["id"] for turn in planned["turns"]]
     except OSError:
         raise BadInputError([f"{run / name}: no such batch; expected one that `storqual next` named"]) from None
     except NoJsonError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise StorqualError(f"{run / name}: this is no batch ({problem!r}); the run directory is damaged") from None
+    return planned
 
 
 def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Collected:

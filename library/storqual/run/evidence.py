@@ -15,6 +15,7 @@ from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
 from storqual.run.files import file_digest, parse_line, read_bytes
 from storqual.run.layout import (
     BLOCKS,
+    CHECK_INPUT,
     CHECKS,
     EVENTS,
     RAW,
@@ -106,6 +107,7 @@ def _chain(run: Run) -> Iterator[str]:
             yield f"{_at(event)}: is of bench {event.bench}, which this run does not have"
     yield from _order(run)
     yield from _checks_planned(run)
+    yield from _own_checks(run)
     yield from _end(run)
 
 
@@ -164,6 +166,17 @@ def _checks_planned(run: Run) -> Iterator[str]:
         last[source] = event
     if "trials" not in run.document["plan"] and any(one.source == TRIALS for one in run.checks):
         yield f"{CHECKS}: has outcomes of trials, and the run has none"
+
+
+def _own_checks(run: Run) -> Iterator[str]:
+    """Files of checks that the campaign was planned with: each has outcomes, or a plan says that none was to come."""
+    sources = {event.text("source") for event in run.events if event.kind == "checks_planned"}
+    files = {one.id.partition("::")[0] for one in run.checks}
+    for name in run.document.get("inputs") or {}:
+        file = name.removeprefix(CHECK_INPUT)
+        source = "robot" if file.endswith(".robot") else "pytest"
+        if file != name and source not in sources and file not in files:
+            yield f"{CHECKS}: has no outcome of {file}, which was planned, and no event says what it was to check"
 
 
 def _is_before(check: Check, event: Event) -> bool:

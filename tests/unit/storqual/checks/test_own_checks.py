@@ -14,10 +14,12 @@ from storqual.plan.make import plan_run
 from storqual.pytest_plugin import run_checks
 from storqual.robot_library import publish_suites
 from storqual.run import read_run, sha256_of
+from storqual.run.evidence import evidence_findings, missing_checks
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import make_lab
 from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint
+from tests.support.sealed_run import chained, lines_of
 
 pytestmark = pytest.mark.slow
 
@@ -131,6 +133,23 @@ def test_own_checks_run_with_a_campaign_and_those_of_other_suites_do_not(own: Pa
     assert {check.outcome for check in checks if check.id.endswith(("test_mine", "Untested"))} == {"PASS"}
     (skipped,) = [check for check in checks if check.outcome == "SKIPPED"]
     assert skipped.reason == "no point of this run fits points(workload='no_such_*')"
+
+
+@pytest.mark.parametrize("kept", ["none", "all but one", "all but one, and no plan"])
+def test_planned_robot_checks_without_an_outcome_are_an_error(own: Path, tmp_path: Path, kept: str) -> None:
+    files = [file for file in find_checks(folder=own) if file.suffix == ".robot"]
+    run = with_checks(make_run(tmp_path, finished=False, environment=fingerprint(), noise=0.002), files)
+    if kept != "none":
+        publish_suites(run)
+        lines = (run / "checks.jsonl").read_bytes().splitlines(keepends=True)
+        (run / "checks.jsonl").write_bytes(b"".join(line for line in lines if b'"id":"mine.' not in line))
+    if kept.endswith("no plan"):
+        events = lines_of(run / "events.jsonl")
+        chained(run / "events.jsonl", [event for event in events if event["kind"] != "checks_planned"])
+    opened = read_run(run)
+    missing = [check.id for check in missing_checks(opened)]
+    told = [one for one in evidence_findings(opened) if one.startswith("checks.jsonl: has no outcome of mine.robot")]
+    assert (missing, len(told)) == ((["mine.robot::Nothing Is Untested"], 0) if kept == "all but one" else ([], 1))
 
 
 def test_a_check_that_was_changed_or_is_gone_is_an_error_and_a_copy_in_the_run_never_runs(

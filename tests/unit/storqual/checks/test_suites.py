@@ -7,6 +7,7 @@ import json
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -56,6 +57,10 @@ def test_every_suite_over_a_sound_run_becomes_checks(tmp_path: Path, monkeypatch
         assert (run / "robot" / "vbench" / name).is_file()
     tests = ElementTree.parse(run / "robot" / "vbench" / "xunit.xml").getroot().findall(".//testcase")  # noqa: S314 - ours
     assert len(tests) == len(checks)
+    (planned,) = [event for event in read_run(run).events if event.kind == "checks_planned"]
+    assert planned.fields["checks"] == Counter(check.id for check in checks)
+    assert planned.text("source") == "robot"
+    assert planned.time <= min(check.fields["time"] for check in checks)
     verdict = judge_run(run)
     judged = [row for row in verdict["criteria"] if row["against"] == "check"]
     assert [row["id"] for row in judged] == [check.id for check in checks]
