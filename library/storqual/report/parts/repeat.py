@@ -57,7 +57,7 @@ def _job(run: str, launch: Mapping[str, Any], targets: Mapping[str, Any]) -> str
     drives = [_target(str(drive), targets.get(drive) or {}) for drive in launch.get("drives") or ()]
     words = build_argv(ask, drives, seed=seed, log_prefix="")[1:]
     head = "fio --readonly point.fio" if ask.reads_only else "fio point.fio WRITES to its targets"
-    lines = [f"# {head}: the first launch of {launch.get('point')}; check that each target is the drive it names"]
+    lines = [f"# {head}; check that each target is the drive it names"]
     for word in words:
         name, _, value = word.removeprefix("--").partition("=")
         if name == "name":
