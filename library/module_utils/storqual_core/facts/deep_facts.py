@@ -18,6 +18,7 @@ from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
 from ..kit.settings import section_of
+from ..tools import sg3
 from ..tools.sg3 import CHANGEABLE, changeable_bits, get_field, read_page
 from .drive_logs import read_drive_log, told
 from .vendor_facts import add_vendor_facts
@@ -111,13 +112,13 @@ def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
 
 def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
     """SCSI devices that are no disks: enclosures, controllers' own units, tapes."""
-    from ..tools import lsscsi, sg3_text  # noqa: PLC0415 - as above
+    from ..tools import lsscsi  # noqa: PLC0415 - as above
 
     facts["devices"] = []
     for device in read("SCSI devices", lambda: lsscsi.read_devices(runner)) or ():
         if device.kind == _DISK:
             continue
-        who = read(device.generic, partial(sg3_text.read_inquiry, runner, device.generic)) if device.generic else None
+        who = read(device.generic, partial(sg3.read_inquiry, runner, device.generic)) if device.generic else None
         facts["devices"].append(
             {
                 "hctl": device.path,
@@ -133,7 +134,7 @@ def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None
 
 def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
     """Mode pages with what can be changed where sdparm is there, else their current values; names from VPD pages."""
-    from ..tools import sdparm, sg3_text, sg_readcap  # noqa: PLC0415 - as above
+    from ..tools import sdparm  # noqa: PLC0415 - as above
 
     node = drive["sg"] or drive["node"]
     fields = read(drive["id"], lambda: sdparm.read_fields(runner, node))
@@ -149,7 +150,7 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
             for acronym, found in page.items()
         }
     else:
-        pages = read(drive["id"], lambda: sg3_text.read_mode_pages(runner, node))
+        pages = read(drive["id"], lambda: sg3.read_mode_pages(runner, node))
         current = pages.pages if pages is not None else {}
         known = {
             (setting.field.page, setting.field.subpage) for setting in section_of("drive").values() if setting.field
@@ -159,7 +160,7 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
             for place in sorted(known & current.keys())
         }
         drive["mode_pages"] = _fields(current, masks)
-    capacity = read(drive["id"], lambda: sg_readcap.read_capacity(runner, node))
+    capacity = read(drive["id"], lambda: sg3.read_capacity(runner, node))
     if capacity is not None:
         drive["capacity"] = {
             "size": capacity.size,
@@ -170,13 +171,11 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
 
 def _name_by_pages(facts: dict[str, Any], drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
     """Kernels before 3.15 do not keep the pages that name a drive; ask the drive."""
-    from ..tools import sg3_text  # noqa: PLC0415 - as above
-
     if drive["wwn"] or drive["serial"]:
         return
     node, former = drive["sg"] or drive["node"], drive["id"]
-    page = read(former, lambda: sg3_text.read_vpd_page(runner, node, 0x83))
-    number = read(former, lambda: sg3_text.read_vpd_page(runner, node, 0x80))
+    page = read(former, lambda: sg3.read_vpd_page(runner, node, 0x83))
+    number = read(former, lambda: sg3.read_vpd_page(runner, node, 0x80))
     drive["wwn"], drive["serial"] = wwn_of_page(page or b""), unit_serial(number or b"")
     drive["id"] = drive["wwn"] or drive["serial"] or former
     for owner, key in [
@@ -222,12 +221,10 @@ def _namespaces(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
 
 def _arrays(facts: dict[str, Any], machine: Machine, read: _Reader) -> None:
     """What is under way on each md array, which the kernel tells in one text."""
-    from ..tools import mdstat  # noqa: PLC0415 - as above
+    from ..tools import mdadm  # noqa: PLC0415 - as above
 
     text = machine.text("/proc/mdstat")
-    told = (
-        {each.device: each for each in (read("md arrays", lambda: mdstat.parse_arrays(text)) or ())} if text else {}
-    )
+    told = {each.device: each for each in (read("md arrays", lambda: mdadm.parse_arrays(text)) or ())} if text else {}
     for volume in facts["volumes"]:
         array = told.get(volume.get("node", ""))
         if array is not None:

@@ -21,7 +21,7 @@ from ..kit.machine import Machine
 from ..kit.module_options import FILE, Options, compose, declared_options, in_file, same_value
 from ..kit.results import PartialError, Provisioned, told
 from ..kit.saved_state import read_saved, remember
-from ..tools import initramfs_maker, kmod
+from ..tools import kmod
 from .driver import adapters_of_module, forget_start, note_starts, pending_starts, reload_module
 from .engine import Call, Change, Outcome, refuse_problems
 from .initramfs import builds_in, entries, with_file
@@ -273,7 +273,7 @@ def refresh_initramfs(bench: OptionsBench, modules: Sequence[str]) -> list[str]:
     image = bench.machine.path(initrd)
     if not initrd or not any(builds_in(image, modules).values()):
         return []
-    line = initramfs_maker.rebuild(bench.runner, bench.kernel, initrd)
+    line = kmod.rebuild(bench.runner, bench.kernel, initrd)
     name = bench.file.lstrip("/")
     packed = dict(entries(Path(image).read_bytes())).get(name)
     if (packed.decode("utf-8", "replace") if packed is not None else None) != bench.text():

@@ -31,15 +31,12 @@ def _shipped() -> None:
         fwupd,
         grub,
         hbacmd,
-        initramfs_maker,
         kmod,
         lsiutil,
         lspci,
         lsscsi,
         makedumpfile,
         mdadm,
-        mdstat,
-        mkfs,
         mvcli,
         nvme,
         qaucli,
@@ -48,10 +45,8 @@ def _shipped() -> None:
         sasflash,
         sdparm,
         sg3,
-        sg3_text,
         sg_dd,
         sg_logs,
-        sg_readcap,
         sg_write_buffer,
         smartctl,
         ssacli,
@@ -61,7 +56,7 @@ def _shipped() -> None:
     )
 
 
-_SHARED = ("capabilities", "shapes")
+_SHARED = ("capabilities",)
 """What tools have in common, and no tool itself."""
 
 TOOLS: Mapping[str, Callable[[], ModuleType]] = {

@@ -9,14 +9,451 @@ and is looked for in the tool's own help before it is used.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Iterator, Mapping, Sequence
 
+from ..host.identity import printed_wwn, same_maker
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.labelled_text import Fields, plain_label, read_line
-from .capabilities import FirmwareImage, ToolFacts, Value, VolumeFacts, VolumeRequest
-from .shapes.arcconf_text import COUNT, check_completed, parse_config
+from ..kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
+from .capabilities import (
+    AdapterFacts,
+    DriveFacts,
+    EnclosureFacts,
+    FirmwareImage,
+    PortFacts,
+    ToolFacts,
+    Value,
+    VolumeFacts,
+    VolumeRequest,
+)
+
+STATUS = "Controller Status"
+_WELL = ("optimal", "okay", "ok")
+# battery, ZMM (zero-maintenance module), cache backup unit and green backup: what keeps the cache without power
+_BACKUP = re.compile(
+    r"^[^:]*\b(?:battery|zmm|backup|supercap|cache properties(?=: cache status))\b.*: (?P<label>[^:#]+?)(?: #\d+)?$",
+    re.IGNORECASE,
+)
+_BACKUP_WELL = {
+    "over temperature": ("no",),
+    "hardware error": ("no error",),
+    "cache status": (*_WELL, "enabled", "disabled", "not configured", "not applicable", "not present"),
+    # a capacitor that is measured is not ill
+    "learn status": (),
+    "status": (*_WELL, "ready", "zmm optimal", "not installed", "zmm not installed", "not present"),
+}
+_HEAT = re.compile(r"\((?P<word>[A-Za-z ]+)\)$")
+
+
+def controller_health(fields: Fields, below: Fields) -> str:
+    """What is wrong with a controller, or its status; `below` are the labels of its parts, by `title: label`.
+
+    A word that is not known of its battery, capacitor or temperature is told as wrong.
+    """
+    status, wrong = fields.get(STATUS), [*_backup(below), *_temperature(fields)]
+    if wrong and status and status.lower() not in _WELL:
+        wrong.insert(0, f"{STATUS}: {status}")
+    return "; ".join(wrong) or status
+
+
+def _backup(below: Fields) -> Iterator[str]:
+    for label, value in below.printed().items():
+        match = _BACKUP.match(label)
+        name = match.group("label").lower() if match else ""
+        well = _BACKUP_WELL.get(name, _BACKUP_WELL["status"] if name.endswith("status") else ())
+        # `Health Status: 88 percent` is no word
+        if well and value.lower() not in well and not value.endswith("percent"):
+            yield f"{label}: {value}"
+
+
+def _temperature(fields: Fields) -> Iterator[str]:
+    """`42 C/ 107 F (Normal)`; a controller without a sensor says `Not Supported`."""
+    value = fields.get("Temperature")
+    heat = _HEAT.search(value)
+    if heat and heat.group("word").lower() != "normal":
+        yield f"Temperature: {value}"
+
+
+COUNTED = ("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded", "Logical drives/Offline/Critical")
+_DONE = "command completed successfully."
+_RULE = re.compile(r"^[-=]{8,}$")
+COUNT = "controllers found"
+_OBJECTS = (
+    ("volume", re.compile(r"^Logical (?:device|drive) (?:number |#)(?P<name>\d+)$", re.IGNORECASE)),
+    ("device", re.compile(r"^(?:Physical )?Device #(?P<name>\d+)$", re.IGNORECASE)),
+    # it holds devices, and ends the one before it
+    ("channel", re.compile(r"^Channel #(?P<name>\d+):?$", re.IGNORECASE)),
+    ("array", re.compile(r"^Array Number (?P<name>\d+)$", re.IGNORECASE)),
+)
+_PARTS = re.compile(r"^(?:Phy|Connector|Sensor|Port) #?\d+:?$", re.IGNORECASE)
+_TITLES = {
+    "controller information": "controller",
+    "array information": "other",
+    "logical device information": "volumes",
+    "logical drive information": "volumes",
+    "physical device information": "devices",
+    "maxcache information": "other",
+}
+_CONNECTORS = "connector information"
+_MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
+_MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
+_PLACE = re.compile(
+    r"(?:Enclosure|Backplane|(?P<cable>Connector))[: ](?P<holder>\d+)\s*,\s*(?:Slot|Device)[: ](?P<slot>\d+)",
+    re.IGNORECASE,
+)
+_AT = re.compile(r"\bChannel[: ](?P<channel>\d+)\s*,\s*Device[: ](?P<device>\d+)", re.IGNORECASE)
+_PAIRS = re.compile(r"(?P<channel>\d+)\s*,\s*(?P<device>\d+)")
+_CHANNEL = re.compile(r"^\s*(?P<channel>\d+)\s*,\s*(?P<device>\d+)\s*(?:\(|$)")
+_LEVEL = re.compile(r"^(?:RAID[ -]*)?(?P<level>\d+[A-Z]*)\b", re.IGNORECASE)
+_PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)(?![0-9.])\s*%?")
+# what a drive's phy is plugged into
+_ATTACHED = re.compile(r": Attached SAS Address", re.IGNORECASE)
+_SHARES = ("Configured Write Cache Ratio", "Write Cache Ratio", "Current Write Cache Ratio")
+_SPEEDS = ("Transfer Speed", "Negotiated Transfer Speed")
+_OPTIMAL = ("optimal", "okay")
+_DRIVE_LABELS = ("Serial number", "World-wide name", "Vendor", "Model", "Firmware", "State", "Device", "SSD")
+_VOLUME_LABELS = ("Logical device name", "Logical drive name", "RAID level", "Size", "Volume Unique Identifier")
+# labels that only a volume or a drive has: elsewhere its heading was not understood
+_OWNED = {plain_label(label) for label in (*_VOLUME_LABELS[:3], "Reported Channel,Device", "Total Size")}
+_MEMBERS = (
+    "logical device segment information",
+    "logical drive segment information",
+    "array physical device information",
+)
+_ROOMS = ("volume", "device", "array", "other")
+
+
+@dataclass
+class _Part:
+    """One object or section: its own labels, and the labels of the parts below it by `title: label`.
+
+    `listed` is how far a title without rules is indented, and what title it is in: it ends where a label stands no
+    further in.
+    """
+
+    kind: str
+    name: str = ""
+    fields: Fields = field(default_factory=Fields)
+    below: Fields = field(default_factory=Fields)
+    title: str = ""
+    listed: tuple[int, str] | None = None
+    members: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def kept(self, *read: str) -> dict[str, str]:
+        """What no field of its own was made of."""
+        return {**self.fields.without(*read), **self.below.printed()}
+
+
+def check_completed(text: str, what: str, command: str = "") -> None:
+    """Raise ToolError unless the last line says that the command was completed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _RULE.match(line.strip())]
+    if not lines or lines[-1].lower() != _DONE:
+        said = " ".join(line for line in lines if not line.lower().startswith(COUNT))[:300] or "nothing"
+        raise ToolError(f"{what}: arcconf said {said}" + (f"; command: {command}" if command else ""))
+
+
+def parse_config(text: str, index: str = "1") -> ToolFacts:
+    """What `GETCONFIG N AL` (or AD, LD, PD) prints of controller `index`.
+
+    Raises ToolError when it was not completed, is the answer to another command, or lists another number of volumes
+    than it says.
+    """
+    check_completed(text, f"controller {index} could not be read")
+    parts, notes = _parts_of(text)
+    own = next((part for part in parts if part.kind == "controller"), _Part("controller"))
+    kinds = {part.kind for part in parts}
+    if "Controller Model" not in own.fields and not kinds & {"volumes", "devices"}:
+        raise ToolError(
+            f"controller {index}: this is not an answer to GETCONFIG: it has no controller, volume or device"
+        )
+    devices = [part for part in parts if part.kind == "device"]
+    drives = [part for part in devices if _is_drive(part)]
+    enclosures = [part for part in devices if "enclosure" in part.fields.get("Device").lower()]
+    volumes = [part for part in parts if part.kind == "volume"]
+    counted = re.match(r"([0-9]{1,9})\s*/", own.fields.get(*COUNTED))
+    if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
+        raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
+    below = own.below.printed().items()
+    version = Fields({label.partition(": ")[2]: value for label, value in below if "version" in label.lower()})
+    names = [name for name in map(printed_wwn, _addresses(own, parts)) if name]
+    expanders = [printed_wwn(part.fields.get("Enclosure Logical Identifier")) for part in enclosures]
+    adapter = AdapterFacts(
+        index=index,
+        model=own.fields.get("Controller Model"),
+        serial=_told(own.fields.get("Controller Serial Number")),
+        pci=_pci(own.fields.get("PCI Address")),
+        driver=own.fields.get("Driver Name"),
+        driver_version=version.get("Driver"),
+        firmware={
+            name: version.get(label)
+            for label, name in (("Firmware", "firmware"), ("BIOS", "bios"), ("Boot Flash", "boot_flash"))
+            if version.get(label)
+        },
+        health=controller_health(own.fields, own.below),
+        settings=_settings(parts, own, drives),
+        drives=tuple(_drive(part, index, names, expanders) for part in drives),
+        volumes=tuple(_volume(part, drives, own) for part in volumes),
+        ports=tuple(PortFacts("host", wwn=name) for name in names[:1]),
+        enclosures=tuple(
+            EnclosureFacts(
+                _position(part) or f"device {part.name}", part.fields.get("Vendor"), part.fields.get("Model")
+            )
+            for part in enclosures
+        ),
+    )
+    return ToolFacts((adapter,), tuple(notes))
+
+
+def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
+    """The objects and sections of an answer, and the lines that belong to none."""
+    parts: list[_Part] = []
+    notes: list[str] = []
+    ruled = False
+    for raw in text.splitlines():
+        line = read_line(raw)
+        if line is None or line.text.lower() == _DONE or line.label.lower() == COUNT:
+            continue
+        if _RULE.match(line.text):
+            ruled = True
+            continue
+        _take(parts, line, notes, ruled=ruled)
+        ruled = False
+    return parts, notes
+
+
+def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> None:
+    """One line: an object, a title, or a label of the last one."""
+    last = parts[-1] if parts else None
+    for kind, pattern in _OBJECTS:
+        match = pattern.match(line.text)
+        if match is not None:
+            parts.append(_Part(kind, match.group("name")))
+            return
+    title = _section(line, last)
+    if title is not None:
+        parts.append(_Part(title, line.text))
+    elif _PARTS.match(line.text) or (line.labelled and not line.value and _PARTS.match(line.label)):
+        if last is not None:
+            last.title = f"{last.title.partition(' / ')[0]} / {line.text}".strip(" /")
+    elif line.labelled and last is not None:
+        if last.listed is not None and line.indent <= last.listed[0]:
+            last.title, last.listed = last.listed[1], None
+        _keep(last, line)
+    elif line.text.lower().startswith("device is a") and last is not None and last.kind == "device":
+        last.fields.add("Device", line.text)
+    elif last is not None and not line.labelled and line.text.lower().startswith("no "):
+        # what there is none of, where its labels would stand: no title of what follows
+        last.below.add(last.title or "Note", line.text)
+    elif last is not None and not line.labelled:
+        ended = ruled or line.text.lower().endswith(" information")
+        last.title, last.listed = line.text, None if ended else (line.indent, last.title)
+        if not ruled:
+            notes.append(line.text)
+    else:
+        notes.append(line.text)
+
+
+def _section(line: Line, last: _Part | None) -> str | None:
+    """The kind of section that a line begins; the controller's connectors may stand after all its devices."""
+    late = last is not None and last.kind == "device" and line.indent == 0
+    return "other" if late and line.text.lower() == _CONNECTORS else _TITLES.get(line.text.lower())
+
+
+def _keep(part: _Part, line: Line) -> None:
+    """A label and its value: of the part itself, of something below it, or a member of a volume."""
+    member = _MEMBER.match(line.label) if part.kind == "volume" else None
+    value = _MEMBER_VALUE.match(line.value) if member is not None else None
+    if member is not None and value is not None:
+        state, place, serial = (value.group(name) or "" for name in ("state", "place", "serial"))
+        number = member.group("number") if line.label.lower().startswith("device") else ""
+        part.members.append((state, place, serial, number))
+        if not (place or serial or number):
+            part.below.add(f"{part.title}: {line.label}", line.value)
+        return
+    lists_members = (
+        part.kind == "volume" and part.title.lower() in _MEMBERS and not line.value.startswith("Availability")
+    )
+    if member is not None or lists_members:
+        raise ToolError(f"arcconf printed {line.text[:100]!r} where a member of a volume was expected")
+    plain = plain_label(line.label)
+    if plain in _OWNED and (part.kind not in _ROOMS or part.title):
+        where = part.title or part.name or "nothing"
+        raise ToolError(f"arcconf printed {line.label!r} under {where[:60]!r}, where no volume and no drive begins")
+    if part.title:
+        part.below.add(f"{part.title}: {line.label}", line.value)
+    else:
+        part.fields.add(line.label, line.value)
+
+
+def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> dict[str, str]:
+    """What was printed of the controller, and of everything that is neither a volume nor a drive."""
+    found = Fields({**own.fields.printed(), **own.below.printed()})
+    for part in parts:
+        if part is not own and part.kind != "volume" and part not in drives:
+            name = (
+                f"{part.kind} {_position(part) or part.name}"
+                if part.kind in ("array", "device", "channel")
+                else part.name
+            )
+            for label, value in part.kept().items():
+                found.add(f"{name}: {label}", value)
+    return found.printed()
+
+
+def _addresses(own: _Part, parts: Sequence[_Part]) -> list[str]:
+    """The controller's own names, and not those of what is plugged into it."""
+    told = [part.below.printed() for part in parts if part is own or part.name.lower() == _CONNECTORS]
+    below = [pair for labels in told for pair in labels.items()]
+    connectors = [value for label, value in below if label.endswith("SAS Address") and not _ATTACHED.search(label)]
+    return [own.fields.get("Controller World Wide Name", "WWN"), *connectors]
+
+
+def _is_drive(part: _Part) -> bool:
+    """Whether a device is a drive. Raises ToolError where it may be one: its kind is not told, or it has a size."""
+    kind = part.fields.get("Device")
+    drive = bool(re.search("hard drive|ssd|solid state", kind, re.IGNORECASE))
+    if not drive and (not kind or part.fields.get("Total Size", "Size")):
+        raise ToolError(f"arcconf lists device #{part.name} and no kind that is understood: {kind[:80] or 'nothing'}")
+    return drive
+
+
+def _pci(text: str) -> str:
+    """`0:a:0:0` as `0000:0a:00.0`; nothing when it is not printed so."""
+    parts = re.split(r"[:.]", text.strip())
+    if len(parts) != 4 or any(not re.fullmatch(r"[0-9a-fA-F]{1,4}", part) for part in parts):
+        return ""
+    domain, bus, device, function = (int(part, 16) for part in parts)
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+
+
+def _position(part: _Part) -> str:
+    """`0 4`: channel and device, the two words that commands take."""
+    return _channel(_CHANNEL.match(part.fields.get("Reported Channel,Device(T:L)")))
+
+
+def _channel(match: re.Match[str] | None) -> str:
+    return f"{match.group('channel')} {match.group('device')}" if match else ""
+
+
+def _drive(part: _Part, index: str, names: Sequence[str], expanders: Sequence[str]) -> DriveFacts:
+    fields, position = part.fields, _position(part)
+    if not position:
+        raise ToolError(f"controller {index}: device #{part.name} is listed without its channel and device")
+    wwn, size = printed_wwn(fields.get("World-wide name", "WWN")), fields.get("Total Size", "Size")
+    attached = [printed_wwn(name) for label, name in part.below.printed().items() if _ATTACHED.search(label)]
+    lenders = [*names, *attached, *(expanders if fields.get(*_SPEEDS).upper().startswith("SATA") else ())]
+    lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in lenders)
+    return DriveFacts(
+        position=position,
+        # a SATA drive is called by a name that the controller lends it, or the expander that it is behind
+        wwn="" if lent else wwn,
+        serial=_told(fields.get("Serial number")),
+        vendor=_told(fields.get("Vendor")),
+        model=_told(fields.get("Model")),
+        revision=_told(fields.get("Firmware", "Firmware level", "Firmware version")),
+        # of a drive that does not answer 0 MB are told
+        size=printed_size(size, base=1024) or None,
+        size_range=size_range(size, base=1024) if printed_size(size, base=1024) else None,
+        state=fields.get("State"),
+        media=_media(fields),
+        settings=part.kept(*_DRIVE_LABELS),
+    )
+
+
+def _told(text: str) -> str:
+    """Nothing for a value that says that there is none."""
+    return "" if text.lower() in ("n/a", "na", "not applicable", "not available", "unknown") else text
+
+
+def _media(fields: Fields) -> str:
+    """SSD or HDD where something says which."""
+    flash, speed = fields.get("SSD").lower(), fields.get("Rotational Speed").lower()
+    if flash in ("yes", "no"):
+        return "SSD" if flash == "yes" else "HDD"
+    if "solid" in speed or "solid" in fields.get("Device").lower() or "ssd" in fields.get("Device").lower():
+        return "SSD"
+    return "HDD" if re.match(r"[1-9]\d* ?rpm", speed) else ""
+
+
+def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
+    fields = part.fields
+    state = fields.get("Status of logical device", "Status of logical drive")
+    segments = [(_member(each, drives), each[0].lower()) for each in part.members]
+    # ServeRAID lists them in one line, as channel and device
+    listed = fields.get("Drive(s) (Channel,Device)", "Stripe order (Channel,Device)")
+    segments += [(_channel(pair), "present") for pair in _PAIRS.finditer(listed)]
+    dedicated = [
+        _channel(pair)
+        for label, value in fields.printed().items()
+        if plain_label(label).startswith("dedicatedhotspare")
+        for pair in _PAIRS.finditer(value)
+    ]
+    members = [(name, held) for name, held in segments if name]
+    level, size = _LEVEL.match(fields.get("RAID level")), fields.get("Size")
+    rebuilding = "rebuilding" in state.lower() or any(held == "rebuilding" for _, held in segments)
+    percent = _PERCENT.search(state.partition(":")[2]) if rebuilding else None
+    disk = fields.get("Disk Name").split(" ")[0]
+    return VolumeFacts(
+        id=part.name,
+        name=fields.get("Logical device name", "Logical drive name"),
+        wwn=printed_wwn(fields.get("Volume Unique Identifier")),
+        level=level.group("level") if level else fields.get("RAID level"),
+        state=state,
+        size=printed_size(size, base=1024),
+        size_range=size_range(size, base=1024),
+        strip=printed_size(fields.get("Stripe-unit size", "Strip Size"), base=1024),
+        members=tuple(name for name, held in members if "spare" not in held),
+        spares=(*(name for name, held in members if "spare" in held), *dedicated),
+        failed=tuple(name for name, held in members if held in ("missing", "failed", "inconsistent", "offline")),
+        policies=_policies(fields, own),
+        # how far it is stands in GETSTATUS, and in the state of some builds
+        progress={"rebuild": float(percent.group("percent")) if percent else 0.0} if rebuilding else {},
+        device=disk if disk.startswith("/") else "",
+        healthy=(state.lower() in _OPTIMAL and all(held == "present" for _, held in segments)) if state else None,
+        settings=part.kept(*_VOLUME_LABELS),
+    )
+
+
+def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
+    """The position of a member: of the drive in its place (on a connector or not), with its number or its serial."""
+    _, place, serial, number = member
+    wanted, channel = _PLACE.search(place.lower()), _CHANNEL.match(place) or _AT.search(place)
+    if channel is not None:
+        return _channel(channel)
+    for fitting in (
+        [drive for drive in drives if wanted and _in_place(drive, wanted.groups())],
+        [drive for drive in drives if number and drive.name == number],
+        [drive for drive in drives if serial and drive.fields.get("Serial number") == serial],
+    ):
+        if len(fitting) == 1:
+            return _position(fitting[0])
+    return serial or place or number
+
+
+def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
+    found = _PLACE.search(drive.fields.get("Reported Location").lower())
+    return found is not None and found.groups() == wanted
+
+
+def _policies(fields: Fields, controller: _Part) -> dict[str, Value]:
+    """Settings, not what the controller does of them at the moment."""
+    found: dict[str, Value] = {}
+    read = fields.get("Read-cache setting", "Read-cache mode").lower()
+    write = fields.get("Write-cache setting", "Write-cache mode").lower()
+    if read.startswith(("enabled", "disabled")):
+        found["read_policy"] = "ra" if read.startswith("enabled") else "nora"
+    if not write:
+        # SmartRAID has one switch for both, and shares of the cache for the whole controller
+        share = controller.fields.get(*_SHARES) or controller.below.get("Cache Properties: Write Cache Percentage")
+        caching = fields.get("Caching").lower()
+        write = "disabled" if caching == "enabled" and re.match(r"0\s*(?:%|percent)?$", share) else caching
+    if "write-through" in write or write.startswith(("disabled", "off")):
+        found["write_policy"] = "wt"
+    elif write.startswith(("enabled", "on")):
+        found["write_policy"] = "awb" if "always" in write else "wb"
+    return found
+
 
 PROGRAMS = ("arcconf",)
 
@@ -144,7 +581,6 @@ def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, fl
     return parse_tasks(_ask(runner, "GETSTATUS", index).stdout).get(volume.id, {})
 
 
-_PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)(?![0-9.])\s*%?")
 _TASKS = (
     ("rebuild", "rebuild"),
     ("build/verify", "initialise"),

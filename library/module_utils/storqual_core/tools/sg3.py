@@ -10,12 +10,218 @@ from __future__ import annotations
 import errno
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Mapping, Sequence
 
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
 from ..kit.settings import ModeField
+
+_TIMEOUT = 60.0
+_UNIT_ATTENTION = 6
+_HEX_LINE = re.compile(r"^\s*[0-9a-f]{2,4}\s{3,}([0-9a-f]{2}(?: {1,2}[0-9a-f]{2})*)\s*$")
+_PAGE = re.compile(r"^>> (.*?), page_control: (\w+)\s*$")
+_IDENTITY = re.compile(r"^\s{2,}(\S.*?)\s+peripheral_type: (.+?)(?: \[0x[0-9a-f]+\])?\s*$")
+_NAMED_NUMBER = re.compile(r"\[?\b([A-Za-z0-9][A-Za-z0-9_]*)=(0x[0-9a-fA-F]{1,8}|[0-9]{1,9})\b\]?")
+_TYPE = re.compile(r"Peripheral device type: (.+?)\s*$")
+_WORDS = {
+    "Vendor identification": "vendor",
+    "Product identification": "product",
+    "Product revision level": "revision",
+    "Unit serial number": "serial",
+}
+
+
+@dataclass(frozen=True)
+class ModeSense:
+    """A device's mode pages by (page, subpage), with the heading's title of each; lines of the header in `notes`."""
+
+    identity: str
+    kind: str
+    pages: Mapping[tuple[int, int], bytes]
+    titles: Mapping[tuple[int, int], str]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """Standard INQUIRY data: who a device is, its type, its flags by acronym, and lines that are none of these."""
+
+    vendor: str = ""
+    product: str = ""
+    revision: str = ""
+    serial: str = ""
+    kind: str = ""
+    flags: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def parse_mode_pages(text: str) -> ModeSense:
+    """`sg_modes -a`. A page that is shorter than it says is a note; raises ToolError when no page is whole."""
+    identity = kind = title = ""
+    notes: list[str] = []
+    blocks: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        head, who, data = _PAGE.match(line), _IDENTITY.match(line), _HEX_LINE.match(line)
+        if head:
+            title = head.group(1)
+            blocks.append((title, []))
+        elif data and title:
+            blocks[-1][1].append(data.group(1))
+        elif who and not identity:
+            identity, kind = " ".join(who.group(1).split()), who.group(2)
+        elif line.strip():
+            notes.append(line.strip())
+    pages: dict[tuple[int, int], bytes] = {}
+    titles: dict[tuple[int, int], str] = {}
+    for name, lines in blocks:
+        data_bytes = parse_hex_bytes(" ".join(lines))
+        if not data_bytes:
+            notes.append(f"{name}: no data")
+            continue
+        number = data_bytes[0] & 0x3F
+        if number == 0:
+            # the vendor's own page need not have the form of a page
+            notes.append(f"{name}: {data_bytes.hex(' ')}")
+            continue
+        subpage = data_bytes[1] if data_bytes[0] & 0x40 and len(data_bytes) > 1 else 0
+        try:
+            pages[number, subpage] = check_page(data_bytes, number, subpage)
+        except ToolError as problem:
+            # one page that a drive does not send whole says nothing against the others
+            notes.append(f"{name}: {problem}: {data_bytes.hex(' ')}")
+        else:
+            titles[number, subpage] = name
+    if not pages:
+        raise ToolError(f"sg_modes printed no mode page: {notes[-1][:200] if notes else 'nothing'}")
+    return ModeSense(identity, kind, pages, titles, tuple(notes))
+
+
+def parse_inquiry(text: str) -> Inquiry:
+    """`sg_inq`. Raises ToolError when it does not say who the device is."""
+    words: dict[str, str] = {}
+    flags: dict[str, int] = {}
+    kind = ""
+    notes: list[str] = []
+    for line in text.splitlines():
+        key, colon, value = line.strip().partition(":")
+        kind_match = _TYPE.search(line)
+        if colon and key in _WORDS and _WORDS[key] not in words:
+            words[_WORDS[key]] = value.strip()
+            continue
+        found = _NAMED_NUMBER.findall(line)
+        flags.update({name: printed_number(number) for name, number in found})
+        if kind_match:
+            kind = kind_match.group(1)
+        elif line.strip() and not found:
+            notes.append(line.strip())
+    if "vendor" not in words or "product" not in words:
+        said = notes[-1][:200] if notes else "it printed nothing"
+        raise ToolError(f"sg_inq does not identify the device: {said}")
+    return Inquiry(**words, kind=kind, flags=flags, notes=tuple(notes))
+
+
+def parse_hex_file(text: str) -> bytes:
+    """Bytes as `sg_vpd -HHH` prints and `--inhex` reads them: two digits each, `#` begins a comment.
+
+    What `-HH` prints in front of each line, further off, is the place of its first byte and none itself.
+    """
+    lines = [line.partition("#")[0] for line in text.splitlines()]
+    placed = [(_HEX_LINE.match(line), line) for line in lines]
+    data = parse_hex_bytes(" ".join(match.group(1) if match else line for match, line in placed), "sg_vpd")
+    if not data:
+        raise ToolError("there is no byte in this hexadecimal text")
+    return data
+
+
+def _checked(runner: Runner, argv: list[str], what: str) -> Completed:
+    ended = runner(argv, timeout=_TIMEOUT)
+    if ended.rc == _UNIT_ATTENTION:
+        # the first command after a reset only delivers the news
+        ended = runner(argv, timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise ToolError(f"{what}: {status_sentence(ended.rc)}; command: {ended.line}")
+    return ended
+
+
+def read_mode_pages(runner: Runner, device: str) -> ModeSense:
+    """All current mode pages of a device. Raises ToolError."""
+    return parse_mode_pages(_checked(runner, ["sg_modes", "-a", device], f"the mode pages of {device}").stdout)
+
+
+def read_inquiry(runner: Runner, device: str) -> Inquiry:
+    """Who a device is that is no disk, so that the kernel does not keep its serial number. Raises ToolError."""
+    return parse_inquiry(_checked(runner, ["sg_inq", device], f"the identity of {device}").stdout)
+
+
+def read_vpd_page(runner: Runner, device: str, page: int) -> bytes:
+    """A raw VPD page, for kernels that do not show it in sysfs (before 3.15). Raises ToolError."""
+    ended = _checked(runner, ["sg_vpd", "-HHH", f"--page=0x{page:02x}", device], f"VPD page 0x{page:02x} of {device}")
+    return parse_hex_file(ended.stdout)
+
+
+_LAST = re.compile(
+    r"Last (?:LBA|(?:logical )?block address)\s*=\s*([0-9]{1,20})\b(?: \(0x([0-9a-f]{1,16})\))?", re.IGNORECASE
+)
+_BLOCKS = re.compile(r"Number of (?:logical )?blocks\s*=\s*([0-9]{1,20})\b", re.IGNORECASE)
+_LENGTH = re.compile(r"(?:Logical block length|\bBlock size)\s*=\s*([0-9]{1,20}) bytes", re.IGNORECASE)
+_BYTES = re.compile(r"Device size\s*:\s*([0-9]{1,20}) bytes", re.IGNORECASE)
+_EXPONENT = re.compile(r"Logical blocks per physical block exponent\s*=\s*([0-9]{1,2})\b", re.IGNORECASE)
+_PHYSICAL = re.compile(r"physical block length\s*=\s*([0-9]{1,20}) bytes", re.IGNORECASE)
+_ALIGNED = re.compile(r"Lowest aligned (?:LBA|logical block address)\s*=\s*([0-9]{1,20})\b", re.IGNORECASE)
+_FLAG = re.compile(
+    r"\b(prot_en|p_type|p_i_exponent|lbpme|lbprz|tpe|tprz|rc_basis)\s*=\s*([0-9]{1,20})\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Bytes of a drive and of its logical and physical blocks (None: not told), alignment, flags by acronym."""
+
+    size: int
+    block: int
+    physical_block: int | None = None
+    lowest_aligned: int | None = None
+    flags: Mapping[str, int] = field(default_factory=dict)
+
+
+def parse_capacity(text: str) -> Capacity:
+    """`sg_readcap` or `sg_readcap --long`. Raises ToolError when it tells no size, or two."""
+    last, length = _LAST.search(text), _LENGTH.search(text)
+    if last is None or length is None:
+        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise ToolError(f"sg_readcap tells no size: {said[:200]}")
+    blocks, block = int(last.group(1)) + 1, int(length.group(1))
+    hexadecimal, counted, told = last.group(2), _BLOCKS.search(text), _BYTES.search(text)
+    if (
+        (hexadecimal and int(hexadecimal, 16) + 1 != blocks)
+        or (counted and int(counted.group(1)) != blocks)
+        or (told and int(told.group(1)) != blocks * block)
+    ):
+        raise ToolError(f"sg_readcap tells sizes that are not one: {blocks} blocks of {block} bytes and another")
+    exponent, physical, aligned = (pattern.search(text) for pattern in (_EXPONENT, _PHYSICAL, _ALIGNED))
+    if exponent and physical and block << int(exponent.group(1)) != int(physical.group(1)):
+        raise ToolError(f"sg_readcap reports two physical block lengths: {exponent.group(0)}, {physical.group(0)}")
+    return Capacity(
+        size=blocks * block,
+        block=block,
+        physical_block=block << int(exponent.group(1)) if exponent else None,
+        lowest_aligned=int(aligned.group(1)) if aligned else None,
+        flags={name.lower(): int(value) for name, value in _FLAG.findall(text)},
+    )
+
+
+def read_capacity(runner: Runner, device: str) -> Capacity:
+    """What a drive says of its size. Raises ToolError."""
+    argv = ["sg_readcap", "--long", device]
+    ended = runner(argv, timeout=_TIMEOUT)
+    if ended.rc == _UNIT_ATTENTION:
+        # the first command after a reset only delivers the news
+        ended = runner(argv, timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise ToolError(f"the size of {device}: {status_sentence(ended.rc)}; command: {ended.line}")
+    return parse_capacity(ended.stdout)
+
 
 _SUBPAGE_FORMAT = 0x40
 _PROTOCOL_PAGES = (0x18, 0x19)
@@ -99,12 +305,12 @@ def plan_page(current: bytes, changeable: bytes, wanted: Mapping[str, tuple[Mode
     """
     contents, mask = current, bytes(len(current))
     unchangeable = []
-    for name, (field, value) in wanted.items():
-        if (get_field(current, field) ^ value) & ~changeable_bits(changeable, field):
+    for name, (bits, value) in wanted.items():
+        if (get_field(current, bits) ^ value) & ~changeable_bits(changeable, bits):
             unchangeable.append(name)
             continue
-        contents = put_field(contents, field, value)
-        mask = put_field(mask, _anywhere(field), (1 << field.length) - 1)
+        contents = put_field(contents, bits, value)
+        mask = put_field(mask, _anywhere(bits), (1 << bits.length) - 1)
     return PagePlan(contents, mask if contents != current else bytes(len(current)), tuple(unchangeable))
 
 
@@ -121,8 +327,6 @@ def changeable_bits(changeable: bytes, field: ModeField) -> int:
 CURRENT, CHANGEABLE, DEFAULT, SAVED = range(4)
 """Page control of MODE SENSE."""
 
-_TIMEOUT = 60.0
-_UNIT_ATTENTION = 6
 _OPCODE_UNSUPPORTED = 9
 _NOT_CHANGEABLE = (5, 19)
 _OS_ERROR = 50

@@ -9,50 +9,801 @@ whoever calls. The successors for 96xx and PERC 12 have another grammar: see `st
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import Any, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.json_text import as_int, as_list, as_mapping, as_text
-from ..kit.labelled_text import printed_size, size_range
+from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
+from ..kit.labelled_text import pci_of, plain_label, printed_size, respelt, size_range
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
+    EnclosureFacts,
     FirmwareImage,
+    PortFacts,
     Spelling,
     ToolFacts,
     Value,
     VolumeFacts,
     VolumeRequest,
 )
-from .shapes.storcli_answer import (
-    adapter_of,
-    blocks_size,
-    carried_out,
-    data_of,
-    drives_behind,
-    drives_of,
-    drives_told,
-    first,
-    flat,
-    is_overview,
-    overview_of,
-    percent_of,
-    size_of,
+
+_HEAD = re.compile(
+    r"^(?:CLI Version = .*\n)?(?:Operating system = .*\n)?(?:Controller = (?P<controller>.*)\n)?"
+    r"(?:Status Code = .*\n)?Status = (?P<status>Success|Failure)\n(?:Description = (?P<description>.*)\n)?",
+    re.MULTILINE | re.IGNORECASE,
 )
-from .shapes.storcli_parts import (
-    more_settings,
-    parse_backup,  # noqa: F401 - offered here with the other parsers of storcli
-    parse_foreign,  # noqa: F401 - likewise
-    path_of,
-    places,
-    tasks_of,
-    under_way,
-    volumes_apart,
-    with_foreign,
+_TITLE = re.compile(r"^(?P<title>\S.*?) ?:$")
+_LABELLED = re.compile(r"^(?P<label>\S.*?)\s+=(?:\s+(?P<value>.*))?$")
+_RULE = re.compile(r"^-{6,}$")
+_OF_DRIVE = re.compile(r"Drive /c\d+(?:/e\d+)?/s\d+(?=(?P<part>.*))", re.IGNORECASE)
+_DETAILED_TITLE = " - Detailed Information"
+# tables whose rows are read: every head of theirs is one word, but for these; nobody reads the topology (DG Arr)
+_OBJECTS = re.compile(r"\s*(?:ID\b|EID|DG(?!\s+Arr\b)|Ctrl?\b|VD\b|Drive-ID|Policy|Property)")
+_HEADS = re.compile(
+    r"Product Name|PCI Address|LU/NS Count|Estimated Time Left|Next Learn|Time Remaining|Adv S/W Opt|Negotiated Speed"
+    r"|Num Phys/Lanes used|Link Speed|Media Type|SAS address"
 )
+_Entry = Dict[str, Any]
+
+
+def controllers_of(text: str) -> list[_Entry]:
+    """The entries that the JSON has under `Controllers`; none when the text has no status. Raises ToolError."""
+    text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    heads = list(_HEAD.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    return [_entry(head.groupdict(), text[head.end() : end].split("\n")) for head, end in zip(heads, ends)]
+
+
+def _entry(head: dict[str, Any], lines: Sequence[str]) -> _Entry:
+    data = _body(lines)
+    status = {name.capitalize(): (value or "").strip() for name, value in head.items()}
+    rows = data.pop("Detailed Status", [])
+    # a table without a title is a list in the JSON
+    told = data["Rows"] if set(data) == {"Rows"} else data
+    return {"Command Status": {**status, "Detailed Status": rows}, "Response Data": told}
+
+
+def _body(lines: Sequence[str]) -> _Entry:
+    """Sections and labelled lines; a line that is neither is kept in `Lines`. Raises ToolError."""
+    data: _Entry = {}
+    around = section = data
+    place = 0
+    while place < len(lines):
+        line, below = lines[place], "".join(lines[place + 1 : place + 2])
+        title, labelled = _TITLE.match(line), _LABELLED.match(line)
+        if title and below and not below.strip("="):
+            name = title["title"].strip()
+            around = _around(data, around, name)
+            section = around if name.endswith(_DETAILED_TITLE) else around.setdefault(_fresh(around, name), {})
+            place += 1
+        elif _RULE.match(line):
+            rows, place = _table(lines, place)
+            if around is not data and any("EID:Slt" in row for row in rows):
+                raise ToolError("drives are listed among the details of one of them: a title is not known")
+            section.setdefault("", []).extend(rows)
+        elif not line:
+            # a table may stand apart from its title; what is not of a section is of what is around it
+            section = around if section else section
+        elif labelled and "|" not in line:
+            # a table ends its section, also where the blank line behind it was left out
+            section = around if "" in section else section
+            section[_fresh(section, labelled["label"])] = (labelled["value"] or "").strip()
+        elif "|" not in line:
+            data.setdefault("Lines", []).append(line)
+        place += 1
+    return {name or "Rows": _simple(value) for name, value in data.items()}
+
+
+def _around(data: _Entry, around: _Entry, title: str) -> _Entry:
+    """What a section stands in: the details of a drive begin with its name, and end where the next one is told of."""
+    drive = _OF_DRIVE.match(title)
+    if drive is None:
+        return around
+    details: _Entry = data.setdefault(f"{drive[0]}{_DETAILED_TITLE}", {}) if drive["part"] else data
+    return details
+
+
+def _fresh(section: _Entry, name: str) -> str:
+    """The name, numbered when it is there already."""
+    number = 1 + sum(key == name or key.startswith(f"{name} #") for key in section)
+    return name if number == 1 else f"{name} #{number}"
+
+
+def _simple(value: object) -> object:
+    """A section of rows is a list, one of labelled lines an object; rows beside these are `Rows`."""
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {""}:
+        return value[""]
+    return {name or "Rows": _simple(inner) for name, inner in value.items()}
+
+
+def _table(lines: Sequence[str], place: int) -> tuple[list[_Entry], int]:
+    """The rows of the table whose upper rule is at `place`, and the place of its last rule. Raises ToolError."""
+    rules = [number for number in range(place, len(lines)) if _RULE.match(lines[number])][:3]
+    body = lines[place + 1 : rules[-1]]
+    if len(rules) < 3 or rules[1] != place + 2 or not all(0 < len(line) <= len(lines[place]) for line in body):
+        raise ToolError(f"a table is printed that is not whole: {' '.join(lines[place + 1 : place + 2])[:100]}")
+    head, rows = body[0], body[2:]
+    cells = list(_columns(_HEADS.sub(lambda match: match[0].replace(" ", "\0"), head), rows))
+    if _OBJECTS.match(head) and any(len(name.split()) != 1 for name, _, _ in cells):
+        raise ToolError(f"a table is printed that is not in columns: {head.strip()[:100]}")
+    return [
+        {name.strip().replace("\0", " "): row[start:end].strip() for name, start, end in cells} for row in rows
+    ], rules[2]
+
+
+def _columns(head: str, rows: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """Head, start and end of each column: between columns no line has a letter."""
+    lines = [head, *rows]
+    width = max(map(len, lines))
+    used = [any(line[place : place + 1].strip(" ") for line in lines) for place in range(width)]
+    starts = [place for place in range(width) if used[place] and not (place and used[place - 1])]
+    # blanks at one place in all values are no border where no head begins behind them
+    starts = [start for start, end in zip(starts, [*starts[1:], width]) if head[start:end].strip(" ") or not start]
+    for start, end in zip(starts, [*starts[1:], width]):
+        yield head[start:end], start, end
+
+
+_NAMES = {
+    plain_label(name): name
+    for name in (
+        "Command Status",
+        "Controller",
+        "Status",
+        "Description",
+        "Detailed Status",
+        "ErrCd",
+        "ErrMsg",
+        "Response Data",
+        "Number of Controllers",
+        "System Overview",
+        "IT System Overview",
+        "IR System Overview",
+        "IR3 System Overview",
+        "VD LIST",
+        "PD LIST",
+        "JBOD LIST",
+        "LU/NS LIST",
+        "TOPOLOGY",
+        "Enclosure LIST",
+        "Enclosure Information",
+        "Physical Device Information",
+        "Virtual Drives",
+        "Physical Drives",
+        "JBOD Drives",
+        "Drives List",
+        "Drive Information",
+        "Drive Detailed Information",
+        "VD Info",
+        "VD Properties",
+        "PDs",
+        "VD Operation Status",
+        "FOREIGN CONFIGURATION",
+        "Total foreign Drive Groups",
+        "BBU_Info",
+        "Cachevault_Info",
+        "EID:Slt",
+        "EID:Slot",
+        "NoVDs",
+        "DG/VD",
+        "DG",
+        "TYPE",
+        "State",
+        "Size",
+        "Name",
+        "Cache",
+        "CurrentCache",
+        "Model",
+        "Med",
+        "SeSz",
+        "Ctl",
+        "Ctrl",
+        "Policy",
+        "Property",
+        "Current",
+        "Value",
+        "Operation",
+        "EID",
+        "Slots",
+        "ProdID",
+    )
+}
+_NAMES[plain_label("Drive LIST")] = "PD LIST"  # as HPE's MR controllers call it
+_LISTS = re.compile(
+    r"(?:VD|PD|JBOD) LIST\Z|Virtual Drives\Z|Drives? /c\d+|/c\d+(?:/e\d+)?/[svd]\d+|PDs for VD|.*DRIVE LIST\Z"
+    r"|Drive Information\Z",
+    re.IGNORECASE,
+)
+# what needs attention, of an overview
+_UNWELL = re.compile(r"Controller \d+\Z")
+# enclosures are not among them: the tool counts some that it does not list
+_COUNTS = (
+    ("Virtual Drives", ("VD LIST",)),
+    ("Physical Drives", ("PD LIST",)),
+    ("JBOD Drives", ("JBOD LIST",)),
+    ("Total foreign Drive Groups", ("FOREIGN CONFIGURATION",)),
+)
+# what an overview is called by the firmware that a controller has: MegaRAID, IT, IR
+OVERVIEWS = ("System Overview", "IT System Overview", "IR System Overview", "IR3 System Overview")
+
+
+def same_names(value: object) -> object:
+    """The same value with its known names in one spelling."""
+    return respelt(value, _NAMES)
+
+
+def check_counts(data: Mapping[str, Any], tool: str) -> None:
+    """Raise ToolError when an answer tells another number of something than it lists, or lists it elsewhere."""
+    for count, lists in _COUNTS:
+        told = as_int(data.get(count))
+        listed = max(len(as_list(data.get(name))) for name in lists)
+        if told is not None and told != listed:
+            raise ToolError(f"{tool} reports {told} ({count}) and lists {listed}: the answer is not whole")
+    told, listed = as_int(data.get("Number of Controllers")), sum(len(as_list(data.get(name))) for name in OVERVIEWS)
+    if told is not None and told != listed:
+        raise ToolError(f"{tool} reports {told} controllers and lists {listed}: the answer is not whole")
+    if as_int(data.get("Drive Groups")) and not (data.get("TOPOLOGY") or data.get("VD LIST")):
+        raise ToolError(f"{tool} reports drive groups and shows none: the answer is not whole")
+    inner = data.get("Physical Device Information")
+    for name, value in [*data.items(), *(inner.items() if isinstance(inner, dict) else ())]:
+        known = _LISTS.match(name) or (listed and _UNWELL.match(name))
+        # rows beside labelled lines are no list, and nobody looks for them there
+        for row in [*([] if known else as_list(value)), *as_list(as_mapping(value).get("Rows"))]:
+            if isinstance(row, dict) and {"EID:Slt", "DG/VD"} & set(row):
+                raise ToolError(f"{tool} lists drives or volumes under {name[:60]!r}, which is not known")
+
+
+_NOTHING = re.compile(
+    r"No Controllers? (?:was |were )?found|Controller \S+ not found"
+    r"|\bNo (?:VD|PD|JBOD|drive|enclosure|virtual drive|physical drive)s?\b",
+    re.IGNORECASE,
+)
+_PCI = re.compile(r"\A([0-9a-f]{2,4}):([0-9a-f]{2}):([0-9a-f]{2}):([0-9a-f]{1,2})\Z", re.IGNORECASE)
+_DRIVE = re.compile(r"\ADrive /c\d+(?:/e(\d+))?/s(\d+)\Z", re.IGNORECASE)
+_DETAILED = re.compile(r" - Detailed Information\Z", re.IGNORECASE)
+_SECTORS = re.compile(r"\[0x([0-9a-f]{1,16}) Sectors\]", re.IGNORECASE)
+_SIZE = re.compile(r"\A([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([KMGTP]?)(?:i?B|bytes)?\Z", re.IGNORECASE)
+_PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(?![0-9.]) ?%?")
+_TABLES = ("VD LIST", "PD LIST", "JBOD LIST", "LU/NS LIST", "TOPOLOGY", "Physical Device Information")
+_ENCLOSURES = ("Enclosure LIST", "Enclosure Information")
+_SUCCESS = ("success", "succeeded", "-", "")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said of one controller: its index (empty where none is named), the rows of its status, its data."""
+
+    controller: str
+    success: bool
+    description: str
+    rows: Sequence[Mapping[str, Any]]
+    data: Mapping[str, Any]
+
+    @property
+    def complaints(self) -> list[str]:
+        """What went wrong, a sentence each; empty when nothing did."""
+        said = [
+            f"{row_says} (code {as_text(row.get('ErrCd'))})"
+            for row in self.rows
+            if as_text(row.get("Status")).lower() not in _SUCCESS
+            for row_says in [as_text(row.get("ErrMsg") or row.get("Description")) or "failed"]
+        ]
+        if not said and not self.success:
+            said.append(self.description if self.description not in ("", "None") else "failed without a reason")
+        return said
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it says that what was asked for does not exist: no controller, no volume, no drive."""
+        counted = as_int(self.data.get("Number of Controllers"))
+        said = [self.description, *self.complaints]
+        return counted == 0 or (not self.data and any(_NOTHING.search(line) for line in said))
+
+
+def answers_of(text: str, tool: str) -> list[Answer]:
+    """Every controller's answer, of JSON or plain text. Raises ToolError when it is neither."""
+    try:
+        entries = as_list(the_object(text, tool, "Controllers")["Controllers"])
+    except ToolError:
+        entries = controllers_of(text)
+        if not entries:
+            raise
+    answers = []
+    for entry in as_list(same_names(entries)):
+        status = as_mapping(as_mapping(entry).get("Command Status"))
+        if not status:
+            raise ToolError(f"{tool} printed a controller without a command status")
+        answers.append(
+            Answer(
+                controller=as_text(status.get("Controller")),
+                success=as_text(status.get("Status")).lower() == "success",
+                description=as_text(status.get("Description")),
+                rows=[row for row in as_list(status.get("Detailed Status")) if isinstance(row, dict)],
+                data=_data(as_mapping(entry).get("Response Data")),
+            )
+        )
+    return answers
+
+
+def _data(body: object) -> Mapping[str, Any]:
+    """Sections by name; what is asked of drives is answered with a list that has none."""
+    return {"Response Data": body} if isinstance(body, list) else as_mapping(body)
+
+
+def data_of(text: str, tool: str) -> list[Answer]:
+    """The answers to a reading command: those with data, none for what does not exist.
+
+    Raises ToolError when a controller failed and gave no data.
+    """
+    found = []
+    for answer in answers_of(text, tool):
+        if answer.nothing:
+            continue
+        if not answer.data and answer.complaints:
+            raise ToolError(f"{tool} could not read: {'; '.join(answer.complaints)}")
+        check_counts(answer.data, tool)
+        found.append(answer)
+    return found
+
+
+def carried_out(ended: Completed, tool: str, what: str, remedy: str = "") -> None:
+    """Raise ToolError unless every status and every row of a changing command says success, and the exit status 0."""
+    complaints = [line for answer in answers_of(ended.stdout, tool) for line in answer.complaints]
+    if not complaints and ended.rc != 0:
+        complaints = [f"{tool} ended with status {ended.rc}"]
+    if complaints:
+        hint = f"; {remedy}" if remedy else ""
+        raise ToolError(f"{what}: {'; '.join(complaints)[:400]}; command: {ended.line}{hint}")
+
+
+def flat(data: Mapping[str, Any], *, without: Sequence[str] = _TABLES + _ENCLOSURES) -> dict[str, str]:
+    """Every scalar by its path (`Status / Controller Status`); tables of names and values by the name."""
+    found: dict[str, str] = {}
+
+    def walk(value: object, path: tuple[str, ...]) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if path or key not in without:
+                    walk(inner, (*path, str(key).strip()))
+        elif isinstance(value, list):
+            for number, inner in enumerate(value):
+                row = as_mapping(inner)
+                name = as_text(row.get("Policy")) or str(number)
+                walk(row.get("Current") if "Policy" in row else inner, (*path, name))
+        else:
+            found[" / ".join(path)] = as_text(value).strip()
+
+    walk(data, ())
+    return found
+
+
+def first(settings: Mapping[str, str], *names: str) -> str:
+    """The value of the first name that is there and not a blank, at any depth: `Model` matches `Basics / Model`."""
+    told = [(_plain_path(path), value) for path, value in settings.items() if value not in ("", "N/A", "NA", "None")]
+    for wanted in map(_plain_path, names):
+        for path, value in told:
+            if path[-len(wanted) :] == wanted:
+                return value
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _plain_path(path: str) -> tuple[str, ...]:
+    """A path as it is compared: without regard to case, spacing and units."""
+    return tuple(plain_label(part) for part in path.split(" / "))
+
+
+def size_of(text: str) -> int | None:
+    """Bytes of an exact size such as `256 KB`; prefixes are binary. None for a rounded one such as `16.370 TB`."""
+    match = _SIZE.match(text.strip())
+    if match is None:
+        return None
+    power = 1024 ** " KMGTP".index(match.group(2).upper() or " ")
+    size = float(match.group(1)) * power
+    return int(size) if size.is_integer() and (power < 1024**3 or "." not in match.group(1)) else None
+
+
+def percent_of(text: object) -> float | None:
+    """The number of `12%` or `30 %`; None where there is none."""
+    match = _PERCENT.match(as_text(text).strip())
+    return float(match.group(1)) if match else None
+
+
+def _pci(text: str) -> str:
+    """`0000:65:00.0` for `00:65:00:00`, all of it hexadecimal."""
+    match = _PCI.match(text.strip())
+    if match is None:
+        return ""
+    domain, bus, device, function = (int(part, 16) for part in match.groups())
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+
+
+def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> AdapterFacts:
+    """The adapter itself; `firmware` gives the names of each component's version, the preferred one first."""
+    settings = flat(answer.data)
+    if not {"basics", "productname", "adaptertype"} & {plain_label(key) for key in answer.data}:
+        raise ToolError(
+            f"the answer of controller {answer.controller or '?'} says nothing about the controller itself"
+        )
+    versions = {component: first(settings, *names) for component, names in firmware.items()}
+    enclosures = [as_mapping(row) for name in _ENCLOSURES for row in as_list(answer.data.get(name))]
+    return AdapterFacts(
+        index=answer.controller,
+        model=first(settings, "Basics / Model", "Product Name"),
+        vendor=first(settings, "OEMID", "OEM"),
+        serial=first(settings, "Serial Number"),
+        pci=_pci(first(settings, "PCI Address"))
+        or pci_of(settings, "Bus Number", "Device Number", "Function Number", "Domain ID")
+        # the words of the first releases, which tell no domain
+        or pci_of(settings, "PCI Bus Number", "PCI Device Number", "PCI Function Number"),
+        driver=first(settings, "Driver Name"),
+        driver_version=first(settings, "Driver Version"),
+        # a package of zeros is what HBAs say that have none
+        firmware={name: value for name, value in versions.items() if value and value.strip("0.") != ""},
+        health=first(settings, "Controller Status", "Controller status"),
+        settings=settings,
+        ports=tuple(PortFacts("host", wwn=wwn) for wwn in [printed_wwn(first(settings, "SAS Address"))] if wwn),
+        enclosures=tuple(
+            EnclosureFacts(as_text(row.get("EID")), "", as_text(row.get("ProdID")), as_int(row.get("Slots")), state)
+            for row in enclosures
+            for state in [as_text(row.get("State"))]
+        ),
+    )
+
+
+def is_overview(answer: Answer) -> bool:
+    """Whether an answer lists controllers and tells nothing more of each."""
+    return any(name in answer.data for name in OVERVIEWS)
+
+
+def overview_of(answer: Answer) -> list[AdapterFacts]:
+    """The controllers of an overview (`show` without a controller): number, model, health. Raises ToolError."""
+    found = []
+    for row in (row for name in OVERVIEWS for row in as_list(answer.data.get(name))):
+        words = {str(key): as_text(value).strip() for key, value in as_mapping(row).items()}
+        index = first(words, "Ctl", "Ctrl")
+        if not index:
+            raise ToolError("the overview lists a controller without its number")
+        wwn = printed_wwn(first(words, "SASAddress", "SAS Address").lower())
+        for unwell in map(as_mapping, as_list(answer.data.get(f"Controller {index}"))):
+            place = as_text(unwell.get("EID:Slt") or unwell.get("DG/VD")).strip()
+            words[f"Need Attention / {place}"] = as_text(unwell.get("State")).strip()
+        found.append(
+            AdapterFacts(
+                index,
+                model=first(words, "Product Name", "Model"),
+                pci=_pci(first(words, "PCI Address")),
+                serial=first(words, "SerialNumber"),
+                health=first(words, "Hlth", "Health", "Status"),
+                settings=words,
+                ports=(PortFacts("host", wwn=wwn),) if wwn else (),
+            )
+        )
+    return found
+
+
+def drives_of(answer: Answer, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
+    """Every drive of an answer, from the list and from the details, whichever are there; `state` reads a row's."""
+    rows: dict[str, Mapping[str, Any]] = {}
+    details: dict[str, Mapping[str, Any]] = {}
+    for name in ("PD LIST", "JBOD LIST", "Drive Information"):
+        listed = [as_mapping(row) for row in as_list(answer.data.get(name))]
+        if len({_position(row) for row in listed}) != len(listed):
+            raise ToolError(f"the answer of controller {answer.controller} lists two drives in one place ({name})")
+        for row in listed:
+            rows.setdefault(_position(row), row)
+    for entry in map(as_mapping, as_list(answer.data.get("Drives List"))):
+        # 96xx and PERC 12: one object a drive
+        row = as_mapping(entry.get("Drive Information"))
+        rows[_position(row)], details[_position(row)] = row, as_mapping(entry.get("Drive Detailed Information"))
+    for key, value in _deep(answer.data):
+        place = _DRIVE.match(_DETAILED.sub("", key))
+        if place is None:
+            continue
+        position = f"{place.group(1) or ''}:{place.group(2)}"
+        if isinstance(value, list) and value:
+            rows.setdefault(position, as_mapping(value[0]))
+        elif isinstance(value, dict):
+            details[position] = value
+    if "" in rows:
+        raise ToolError(f"the answer of controller {answer.controller} lists a drive without its place")
+    return tuple(_drive(position, row, details.get(position, {}), state) for position, row in rows.items())
+
+
+def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
+    """The drives of `/cN/eall/sall show [all]`; none where there is none.
+
+    Raises ToolError, also for an answer that tells nothing of drives.
+    """
+    found: list[DriveFacts] = []
+    for answer in data_of(text, tool):
+        drives = drives_of(answer, state)
+        if not drives:
+            raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about drives")
+        found += drives
+    return tuple(found)
+
+
+def drives_behind(facts: ToolFacts, node: str) -> tuple[str, ...]:
+    """The members of the volume at a block device, by WWN, serial or place; empty when no adapter has it."""
+    for adapter in facts.adapters:
+        for volume in adapter.volumes:
+            if volume.device == node:
+                known = {drive.position: drive.wwn or drive.serial for drive in adapter.drives}
+                return tuple(known.get(position) or position for position in volume.members)
+    return ()
+
+
+def _deep(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The entries of the data, and of the one section that drives may stand in."""
+    yield from data.items()
+    yield from as_mapping(data.get("Physical Device Information")).items()
+
+
+def _position(row: object) -> str:
+    """`252:4`; an adapter without enclosures leaves the first number blank."""
+    return as_text(as_mapping(row).get("EID:Slt")).strip()
+
+
+def _known(row: Mapping[str, Any], name: str) -> str:
+    """What a column says; empty for `-`, which is all that is printed of a drive that does not answer."""
+    said = as_text(row.get(name)).strip()
+    return "" if said == "-" else said
+
+
+def _drive(
+    position: str,
+    row: Mapping[str, Any],
+    detail: Mapping[str, Any],
+    state: Callable[[Mapping[str, Any]], str],
+) -> DriveFacts:
+    said = flat(detail, without=())
+    words = {key: as_text(value).strip() for key, value in row.items()}
+    size, sizes = _capacity(said, as_text(row.get("SeSz")))
+    counters = {
+        name: count
+        for name in ("Media Error Count", "Other Error Count", "Predictive Failure Count", "Shield Counter")
+        if (count := as_int(first(said, name))) is not None
+    }
+    return DriveFacts(
+        position=position,
+        wwn=printed_wwn(first(said, "WWN")),
+        serial=first(said, "SN", "Serial Number"),
+        vendor=first(said, "Manufacturer Id", "Manufacturer Identification", "Vendor"),
+        model=first(said, "Model Number") or _known(row, "Model"),
+        revision=first(said, "Firmware Revision", "Firmware Revision Level"),
+        size=size,
+        size_range=sizes,
+        state=state(row),
+        media=_known(row, "Med"),
+        counters=counters,
+        settings={**words, **said},
+    )
+
+
+def _capacity(said: Mapping[str, str], sector: str) -> tuple[int | None, tuple[int, int] | None]:
+    """Bytes, from the number of sectors, since the sizes in words are rounded; or what they can be."""
+    printed = first(said, "Raw size")
+    words, match = printed.partition("[")[0], _SECTORS.search(printed)
+    unit = size_of(first(said, "Logical Sector Size", "Sector Size") or sector)
+    if match is None:
+        return None, size_range(words, base=1024)
+    sectors, told = int(match.group(1), 16), as_int(first(said, "Number of Blocks"))
+    # where an HBA repeats the number as `Number of Blocks`, it is the last block's, as READ CAPACITY gives it
+    size = blocks_size(sectors + (told == sectors), unit, words)
+    if size is None:
+        return None, size_range(words, base=1024)
+    # newer releases do not repeat it; few drives have an odd number of sectors, and a last block is nearly always odd
+    return (None, (size, size + size // sectors)) if sectors % 2 and told is None else (size, None)
+
+
+def blocks_size(blocks: int, unit: int | None, printed: str) -> int | None:
+    """Bytes of so many blocks of `unit` bytes, which the rounded size printed beside them must bear out.
+
+    Where no unit is printed, or the one printed beside them is that of something else, the printed size tells whether
+    they are of 512 or 4096 bytes; None when it does not. Raises ToolError when number and printed size contradict
+    each other.
+    """
+    words = printed_size(printed, base=1024)
+    if not words:
+        return blocks * unit if unit else None
+    for candidate in (unit, 512, 4096):
+        # some builds round decimally, and some units of the last digit off; the block sizes are eight times apart
+        if candidate and abs(blocks * candidate - words) <= max(words // 8, 1 << 20):
+            return blocks * candidate
+    raise ToolError(f"{blocks} blocks are said to be {printed.strip()}, which they are in no known block size")
+
+
+_NO_FOREIGN = re.compile(r"(?:no|couldn't find any|there (?:is|are) no) foreign config", re.IGNORECASE)
+# locked drives are foreign as well, and belong to no drive group
+_FOREIGN_DRIVES = ("totalforeignpds", "totallockedforeignpds")
+_INCOMPLETE = re.compile(r"incomplete foreign config", re.IGNORECASE)
+_ASK_CV = re.compile(r"use /c(?:x|\d+)/cv", re.IGNORECASE)
+_NO_BACKUP = re.compile(
+    r"\b(?:bbu|battery|cachevault|cv|energy ?pack)\b.*\b(?:absent|not (?:present|found|supported))", re.IGNORECASE
+)
+_VOLUME = re.compile(r"\A/c\d+/v\d+\Z", re.IGNORECASE)
+_SECTIONS = ("BBU_Info", "Cachevault_Info")
+# a spare that is shielded, sanitised or degraded is still one: `HSPShld`, `DHSDgrd`
+_SPARES = ("DHS", "GHS", "HSP")
+# `Background Initialization (3%), Consistency Check (36%)`; of some only the name is told
+_OPERATION = re.compile(r"([a-z][a-z /-]*[a-z])\s*(?:\(\s*([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%\s*\))?", re.IGNORECASE)
+_TASKS = {
+    "init": "initialise",
+    "background": "initialise",
+    "bgi": "initialise",
+    "cc": "check",
+    "consist": "check",
+    "copyback": "copyback",
+    "cpybck": "copyback",
+    "expan": "reshape",
+    "migrat": "reshape",
+    "rbld": "rebuild",
+    "rebuild": "rebuild",
+    "recon": "reshape",
+}
+
+
+def _said(answer: Answer) -> str:
+    return "; ".join([answer.description, *answer.complaints])
+
+
+def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], ...]:
+    """The foreign drive groups of `/cN/fall show [all]`, a row each, none where there is none.
+
+    `Importable` says whether a row can be imported: of an incomplete configuration the tool tells that it is there,
+    and not of what. Raises ToolError.
+    """
+    found: list[Mapping[str, str]] = []
+    for answer in answers_of(text, tool):
+        rows = [as_mapping(row) for row in as_list(answer.data.get("FOREIGN CONFIGURATION"))]
+        incomplete = bool(_INCOMPLETE.search(_said(answer)))
+        counted = [as_int(value) for name, value in answer.data.items() if plain_label(name) in _FOREIGN_DRIVES]
+        if rows:
+            importable = "no" if incomplete else "yes"
+            found += [
+                {**{key: as_text(value).strip() for key, value in row.items()}, "Importable": importable}
+                for row in rows
+            ]
+        elif incomplete:
+            # a release may write its labels in capitals
+            told = {key.capitalize(): as_text(value).strip() for key, value in answer.data.items()}
+            found.append({"State": "Incomplete foreign configuration", "Importable": "no", **told})
+        elif any(count != 0 for count in counted):
+            told = {key: as_text(value).strip() for key, value in answer.data.items()}
+            found.append({"State": "Foreign drives without a configuration", "Importable": "no", **told})
+        elif not counted and not _NO_FOREIGN.search(_said(answer)) and not answer.nothing:
+            raise ToolError(f"{tool} does not tell whether there is a foreign configuration: {_said(answer)[:200]}")
+    return tuple(found)
+
+
+def parse_backup(text: str, tool: str = "storcli") -> Mapping[str, str]:
+    """What backs the cache, of `/cN/bbu show all` or `/cN/cv show all`; empty where nothing does.
+
+    Raises ToolError.
+    """
+    found: dict[str, str] = {}
+    for answer in answers_of(text, tool):
+        section = next((name for name in _SECTIONS if as_list(answer.data.get(name))), "")
+        if not section and not _NO_BACKUP.search(_said(answer)) and not answer.nothing:
+            raise ToolError(f"{tool} does not tell what backs the cache: {_said(answer)[:200]}")
+        for row in map(as_mapping, as_list(answer.data.get(section))):
+            if "Property" in row:
+                found[as_text(row.get("Property")).strip()] = as_text(row.get("Value")).strip()
+            else:
+                found.update({key: as_text(value).strip() for key, value in row.items()})
+        for name, rows in answer.data.items():
+            # its firmware, its gauge and so on
+            told = [as_mapping(row) for row in as_list(rows)] if name != section else []
+            found.update(
+                {
+                    f"{name} / {as_text(row['Property']).strip()}": as_text(row.get("Value")).strip()
+                    for row in told
+                    if "Property" in row
+                }
+            )
+    return found
+
+
+def more_settings(ask: Callable[[str], str], index: str, notes: list[str]) -> dict[str, str]:
+    """Foreign configurations and what backs the cache, as settings of a controller; what is not told is a note.
+
+    `ask` runs one command of the tool and returns what it printed.
+    """
+    found: dict[str, str] = {}
+    try:
+        foreign = parse_foreign(ask(f"/c{index}/fall show"))
+        found["Foreign Configurations"] = str(len(foreign))
+        for number, row in enumerate(foreign):
+            found.update({f"Foreign Configuration {number} / {key}": value for key, value in row.items()})
+    except ToolError as problem:
+        notes.append(str(problem))
+    try:
+        said = ask(f"/c{index}/bbu show all")
+        if any(_ASK_CV.search(_said(answer)) for answer in answers_of(said, "storcli")):
+            said = ask(f"/c{index}/cv show all")
+        found.update({f"Backup / {key}": value for key, value in parse_backup(said).items()})
+    except ToolError as problem:
+        notes.append(str(problem))
+    return found
+
+
+def volumes_apart(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Row, drives and properties of each volume, which are sections apart in plain text and in JSON before 96xx."""
+    named = {plain_label(key): value for key, value in data.items()}
+    return [
+        {"VD Info": row, "PDs": named.get(f"pdsforvd{number}"), "VD Properties": named.get(f"vd{number}properties")}
+        for key, value in data.items()
+        if _VOLUME.match(key)
+        for row in map(as_mapping, as_list(value))
+        for number in [as_text(row.get("DG/VD", row.get("VD"))).rpartition("/")[2].strip()]
+    ]
+
+
+def with_foreign(state: str, row: Mapping[str, Any]) -> str:
+    """The state of a drive, with what its drive group `F` means: it has the configuration of another controller."""
+    return f"{state} foreign" if as_text(row.get("DG")).strip() == "F" else state
+
+
+def places(
+    drives: Sequence[tuple[str, str, str]], failed: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Members, spares and those that failed among drives, which are given by place, state and status.
+
+    Spares of every volume (`GHS`) are none of one volume's.
+    """
+    return (
+        tuple(place for place, state, _ in drives if not state.startswith(_SPARES)),
+        tuple(place for place, state, _ in drives if state.startswith(_SPARES) and not state.startswith("GHS")),
+        tuple(place for place, _, status in drives if status in failed),
+    )
+
+
+def under_way(operations: str, drives: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+    """Percent by task of `Consistency Check (36%)` and of what drives are in: 0 where no percentage is told."""
+    found = {task: 0.0 for task in (_task(status) for _, _, status in drives) if task}
+    for name, percent in _OPERATION.findall(operations):
+        found[_task(name) or name] = float(percent or 0)
+    return found
+
+
+def _task(name: str) -> str:
+    """The task that a name begins with; empty for another."""
+    return next((task for word, task in _TASKS.items() if name.lower().startswith(word)), "")
+
+
+def path_of(position: str) -> str:
+    """`/e252/s4` of `252:4`."""
+    enclosure, _, slot = position.rpartition(":")
+    return f"/e{enclosure}/s{slot}" if enclosure else f"/s{slot}"
+
+
+def tasks_of(ask: Callable[[str], str], index: str, volume: VolumeFacts) -> dict[str, float]:
+    """Percent by task on a volume and on the drives in it: of several drives the one with the longest way to go.
+
+    `ask` runs one command of the tool and returns what it printed. Raises ToolError.
+    """
+    found: dict[str, float] = {}
+    for words in ("init", "bgi", "cc", "migrate"):
+        for answer in answers_of(ask(f"/c{index}/v{volume.id} show {words}"), "storcli"):
+            for row in map(as_mapping, as_list(answer.data.get("VD Operation Status"))):
+                percent, task = percent_of(row.get("Progress%")), _task(as_text(row.get("Operation")))
+                if task and percent is not None:
+                    found[task] = percent
+    members = {f"/c{index}{path_of(member)}" for member in volume.members}
+    for task in ("rebuild", "copyback"):
+        for answer in answers_of(ask(f"/c{index}/eall/sall show {task}"), "storcli"):
+            for row in map(as_mapping, as_list(answer.data.get("Response Data"))):
+                percent = percent_of(row.get("Progress%"))
+                if as_text(row.get("Drive-ID")) in members and percent is not None:
+                    found[task] = min(percent, found.get(task, percent))
+    return found
+
 
 PROGRAMS = (
     "storcli64",

@@ -18,7 +18,7 @@ from ..kit.errors import ToolError, refuse_for
 from ..kit.json_text import as_int, as_list, as_mapping, as_text
 from ..kit.labelled_text import printed_size, size_range
 from .capabilities import AdapterFacts, DriveFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
-from .shapes.storcli_answer import (
+from .storcli import (
     adapter_of,
     blocks_size,
     carried_out,
@@ -30,9 +30,12 @@ from .shapes.storcli_answer import (
     flat,
     is_overview,
     overview_of,
+    places,
     size_of,
+    under_way,
+    volumes_apart,
+    with_foreign,
 )
-from .shapes.storcli_parts import places, under_way, volumes_apart, with_foreign
 
 PROGRAMS = (
     "storcli2",

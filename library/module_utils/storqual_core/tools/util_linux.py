@@ -4,9 +4,25 @@
 from __future__ import annotations
 
 import time
+from typing import Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError
+
+_COMMANDS: Mapping[str, Sequence[str]] = {
+    "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
+    "ext4": (
+        *("mkfs.ext4", "-q", "-F", "-b", "4096"),
+        *("-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+    ),
+}
+_TIMEOUT_S = 900.0
+
+
+def make(runner: Runner, kind: str, node: str) -> str:
+    """Make a file system of this kind on `node`, whatever is there; the command. Raises ToolError, KeyError."""
+    return runner([*_COMMANDS[kind], node], timeout=_TIMEOUT_S).expect().line
+
 
 _SECTOR = 512
 _BUSY = "busy"

@@ -25,7 +25,7 @@ from ..kit.lock import BenchLock
 from ..kit.machine import Machine
 from ..kit.saved_state import remember
 from ..provision.drives import MEMORY, claim_record, drop_part, make_part
-from ..tools import mkfs, util_linux
+from ..tools import util_linux
 from .asks import FileSystemAsk, FillAsk, part_bytes
 from .batch_file import Batch
 from .fio_job import FioTarget
@@ -149,7 +149,7 @@ class FileSystems:
         hold.release(drive)
         try:
             node = node_of(bench.machine, part) or f"/dev/{part}"
-            made = mkfs.make(bench.runner, ask.kind, node)
+            made = util_linux.make(bench.runner, ask.kind, node)
             hold.retake(drive)
             hold.release(drive)
             point = self._mount(part, node, ask.kind)

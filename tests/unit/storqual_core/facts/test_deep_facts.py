@@ -37,7 +37,7 @@ ANSWERS = {
     "dmidecode -t slot": fixture_text("dmidecode", "slots.txt"),
     "lspci -D -vvv": fixture_text("lspci", "verbose.txt"),
     "lsscsi -g": fixture_text("lsscsi", "g.txt"),
-    "sg_inq /dev/sg1": fixture_text("sg3_text", "inquiry.txt"),
+    "sg_inq /dev/sg1": fixture_text("sg3", "inquiry.txt"),
     "sdparm --all --long /dev/sg0": fixture_text("sdparm", "long.txt"),
     "smartctl --json -a /dev/sda": fixture_text("smartctl", "scsi.json"),
     "nvme smart-log /dev/nvme0n1 --output-format=json": fixture_text("nvme", "smart_log.json"),
@@ -105,7 +105,7 @@ def test_drives_get_mode_pages_and_health(tree: BenchTree) -> None:
 def test_without_smartctl_the_log_pages_count_errors_and_the_drive_tells_its_size(tree: BenchTree) -> None:
     answers = {
         "sg_logs -a /dev/sg0": fixture_text("sg_logs", "all.txt"),
-        "sg_readcap --long /dev/sg0": fixture_text("sg_readcap", "long.txt"),
+        "sg_readcap --long /dev/sg0": fixture_text("sg3", "readcap_long.txt"),
     }
     drive = next(drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
     assert drive["health"]["counters"]["write.total_uncorrected_errors"] == 1
@@ -132,7 +132,7 @@ def test_without_sdparm_pages_and_masks_are_read_as_bytes(tree: BenchTree) -> No
         "0xa,0x0": "8a 0a 00 00 00 00 00 00 00 00 00 00",
     }
     answers = {
-        "sg_modes -a /dev/sg0": fixture_text("sg3_text", "modes.txt"),
+        "sg_modes -a /dev/sg0": fixture_text("sg3", "modes.txt"),
         **{f"sg_modes -R --control=1 --page={place} /dev/sg0": mask for place, mask in masks.items()},
     }
     facts = read(tree, Tools(answers))
@@ -147,7 +147,7 @@ def test_without_sdparm_pages_and_masks_are_read_as_bytes(tree: BenchTree) -> No
 
 
 def test_of_a_page_without_a_mask_nothing_is_said_of_changes(tree: BenchTree) -> None:
-    answers = {"sg_modes -a /dev/sg0": fixture_text("sg3_text", "modes.txt")}
+    answers = {"sg_modes -a /dev/sg0": fixture_text("sg3", "modes.txt")}
     (sda,) = (drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
     assert sda["mode_pages"]["WCE"] == {"value": 1}
 
@@ -176,7 +176,7 @@ def test_a_tool_that_fails_leaves_a_sentence_and_one_that_is_missing_nothing(tre
 def test_a_drive_of_an_old_kernel_is_named_by_its_pages(tmp_path: Path) -> None:
     """Before 3.15 the kernel does not keep them."""
     tree = BenchTree(tmp_path).adapter().scsi("sda", wwn="", serial="")
-    answers = {"sg_vpd -HHH --page=0x83 /dev/sg0": fixture_text("sg3_text", "page_0x83.hex")}
+    answers = {"sg_vpd -HHH --page=0x83 /dev/sg0": fixture_text("sg3", "page_0x83.hex")}
     (sda,) = (drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
     assert (sda["id"], sda["wwn"]) == ("0x5000c500deadbeef", "0x5000c500deadbeef")
     facts = read(tree, Tools(answers))

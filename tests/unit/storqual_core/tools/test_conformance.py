@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-import pkgutil
 import subprocess
 import sys
 import zipfile
@@ -24,7 +23,6 @@ from hypothesis import strategies as st
 
 from storqual_core import tools
 from storqual_core.kit.errors import ToolError
-from storqual_core.tools import shapes
 from storqual_core.tools.capabilities import offers
 from tests.support.mangle import ODD_NUMBERS, mangled, with_odd_number
 from tests.support.tool_fixtures import fixture_texts
@@ -43,13 +41,9 @@ def parsers(tool: ModuleType) -> list[Callable[[str], Any]]:
     named = [
         member
         for name, member in sorted(vars(tool).items())
-        if name.startswith("parse_") and member.__module__ in (tool.__name__, *_shapes())
+        if name.startswith("parse_") and member.__module__.startswith(f"{tools.__name__}.")
     ]
     return [each for each in named if len(_needed(each)) == 1]
-
-
-def _shapes() -> list[str]:
-    return [f"{shapes.__name__}.{found.name}" for found in pkgutil.iter_modules(shapes.__path__)]
 
 
 def _needed(function: Callable[..., Any]) -> list[str]:

@@ -33,11 +33,10 @@ FACTS = {
     "lsscsi": ("parse_devices",),
     "arcconf": ("parse_config", "parse_tasks"),
     "hbacmd": ("parse_attributes",),
-    "mdadm": ("parse_detail",),
-    "mdstat": ("parse_arrays",),
+    "mdadm": ("parse_detail", "parse_arrays"),
     "sas3ircu": ("parse_display", "parse_list", "parse_status"),
     "sasflash": ("parse_adapter", "parse_links", "parse_list_all"),
-    "sg_readcap": ("parse_capacity",),
+    "sg3": ("parse_capacity",),
     "smartctl": ("parse_health", "parse_scan"),
     "ssacli": ("parse_controllers",),
     "storcli": ("parse_adapters", "parse_drives", "parse_volumes", "parse_foreign"),
@@ -130,8 +129,8 @@ def _before(parse: Callable[[str], Any], text: str, name: str) -> Any:
 
 
 def test_a_wrong_value_is_seen() -> None:
-    right = TOOLS["sg_readcap"]().Capacity(512, 512)
-    other = TOOLS["sg_readcap"]().Capacity(1024, 512)
+    right = TOOLS["sg3"]().Capacity(512, 512)
+    other = TOOLS["sg3"]().Capacity(1024, 512)
     assert wrongly_read(right, other, Variant("any", "")) == ["any: .size is '1024', right is '512'"]
     assert wrongly_read(right, right, Variant("any", "")) == []
 
