@@ -83,8 +83,7 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, FIRMWARE, STEP, WORDS
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, FIRMWARE, STEP, WORDS, finish
 from ansible.module_utils.storqual_core.provision.firmware.access import Adapters
 from ansible.module_utils.storqual_core.provision.firmware.apply import flash_as_given
 

@@ -156,8 +156,7 @@ evidence:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP, WORDS
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, STEP, WORDS, finish
 from ansible.module_utils.storqual_core.provision.apply import SUBSYSTEMS, Apply, ApplyRequest
 
 

@@ -102,10 +102,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.facts.bench_facts import environment_of, read_facts
-from ansible.module_utils.storqual_core.facts.drive_logs import errors_on_record, read_drive_logs
 from ansible.module_utils.storqual_core.facts.preflight import claimed_drives
-from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.facts.tool_facts import errors_on_record, read_drive_logs
+from ansible.module_utils.storqual_core.kit.results import STATE_DIR, finish
 
 
 def main() -> None:

@@ -113,10 +113,10 @@ facts:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.facts.drive_logs import errors_on_record
 from ansible.module_utils.storqual_core.facts.preflight import Request, Result, examine
-from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR, WORDS
+from ansible.module_utils.storqual_core.facts.tool_facts import errors_on_record
 from ansible.module_utils.storqual_core.kit.errors import StorqualError
+from ansible.module_utils.storqual_core.kit.results import STATE_DIR, WORDS
 
 
 def result_of(found: Result) -> dict[str, Any]:

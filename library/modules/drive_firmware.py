@@ -73,8 +73,7 @@ steps:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.guard.claims import claims_of_adapters
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, FIRMWARE, STEP
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, FIRMWARE, STEP, finish
 from ansible.module_utils.storqual_core.provision.drives import claims_for
 from ansible.module_utils.storqual_core.provision.firmware.access import Access, Drives
 from ansible.module_utils.storqual_core.provision.firmware.apply import flash_as_given

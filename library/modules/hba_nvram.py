@@ -87,9 +87,8 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP, WORDS
 from ansible.module_utils.storqual_core.kit.command import run
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, STEP, WORDS, finish
 from ansible.module_utils.storqual_core.provision.nvram import NvramBench, NvramRequest, provision_nvram
 
 

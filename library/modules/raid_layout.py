@@ -81,8 +81,7 @@ progress:
 from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP, WORDS
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, STEP, WORDS, finish
 from ansible.module_utils.storqual_core.provision.raid.layout import (
     Chooser,
     RaidRequest,

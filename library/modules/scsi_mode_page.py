@@ -93,8 +93,7 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP
-from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.kit.results import ADAPTERS, STEP, finish
 from ansible.module_utils.storqual_core.provision.drives import DriveRequest, provision_drives
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from storqual_core.guard.stamps import make_stamp
+from storqual_core.guard.signatures import make_stamp
 from tests.support.bench_tree import MIB, SIZE, STATE, BenchTree, claim
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.kit.saved_state import read_saved
+from storqual_core.kit.lock import read_saved
 from storqual_core.provision.firmware import apply as provisioning
 from storqual_core.provision.firmware.apply import Step, provision_firmware
 from storqual_core.provision.firmware.plan import FirmwareRequest, read_journal

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from storqual.metrics import Primitives
-from storqual_core.host.error_counters import ERROR_WORDS
+from storqual_core.host.counters import ERROR_WORDS
 
 PRIMITIVES: dict[str, Any] = {
     "read_ios": 10_000,

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from storqual_core.host.counters import DiskCounters, Snapshot
-from storqual_core.host.error_counters import ERROR_WORDS
+from storqual_core.host.counters import ERROR_WORDS, DiskCounters, Snapshot
 from storqual_core.turns.batch_file import Batch, parse_batch
 from storqual_core.turns.derive import result_of
 from storqual_core.turns.launch import Launched

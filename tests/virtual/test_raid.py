@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.guard.stamps import volume_path, volume_uuid
+from storqual_core.guard.signatures import volume_path, volume_uuid
 from tests.support.live_bench import Bench, powered_bench
 
 if TYPE_CHECKING:

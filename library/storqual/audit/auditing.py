@@ -18,8 +18,8 @@ from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, load_published
 from storqual.inputs.published import Assertion, Published, as_number
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.regular_file import read_regular
 
 _LARGEST_TEXT = 16 << 20
 

@@ -21,8 +21,8 @@ from storqual.base import child
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
 from storqual.run import Run, append_check, read_run
+from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.kit.names import checked_name
 
 _BROKEN = re.compile(
     r"(?:[A-Za-z_]\w*(?:Error|Exception|Expired)|Several failures occurred:\n\n1\) \w+Error): "

@@ -356,7 +356,7 @@ class LiveBench:
 
     def findings(self) -> list[str]:
         """The kernel's log since boot. Raises NotJudgedError when it could not be read."""
-        from storqual_core.host.log_findings import errors_of, find_all  # noqa: PLC0415 - as above
+        from storqual_core.host.kernel_log import errors_of, find_all  # noqa: PLC0415 - as above
 
         lines = self._looked["kernel_log"]
         if lines is None:

@@ -11,8 +11,8 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
+from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.names import checked_name
 
 if TYPE_CHECKING:
     from storqual.robot_library import Target

@@ -13,9 +13,8 @@ from storqual.inputs.drivers import no_driver, slip_of
 from storqual.inputs.fields import ManyOf, Name, Text
 from storqual.inputs.shape import Shape, did_you_mean, raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, as_written, read_yaml
-from storqual_core.kit.names import ALPHABET, is_name
-from storqual_core.kit.setting_values import check_value
-from storqual_core.kit.settings import section_of
+from storqual_core.kit.durable import ALPHABET, is_name
+from storqual_core.kit.settings import check_value, section_of
 from storqual_core.provision.firmware.subject import FIRMWARE_TOOLS, REDFISH
 from storqual_core.provision.raid.layout import volume_tools
 

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from storqual.inputs.yaml_file import as_written
 from storqual_core.host.identity import normalise_wwn
-from storqual_core.kit.names import ALPHABET, is_name
+from storqual_core.kit.durable import ALPHABET, is_name
 from storqual_core.kit.quantities import parse_duration, parse_percent, parse_size
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, wit
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.host.identity import declared_address, names_namespace
-from storqual_core.host.log_rule import read_rules
+from storqual_core.host.kernel_log import read_rules
 from storqual_core.tools import TOOLS
 from storqual_core.tools.capabilities import offers
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.regular_file import read_regular
 
 _LARGEST_FILE = 64 << 20
 _MOST_DIGITS = 40

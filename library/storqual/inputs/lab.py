@@ -20,8 +20,8 @@ from storqual.inputs.inventory import Inventory, read_benches
 from storqual.inputs.json_file import parse_json, read_json
 from storqual.inputs.shape import raise_all
 from storqual.inputs.yaml_file import Document, Keys, TooLargeError, read_yaml
+from storqual_core.kit.durable import kind_of
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.kit.regular_file import kind_of
 
 GROUP = "benches"
 """The group whose hosts are benches."""

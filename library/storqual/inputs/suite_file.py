@@ -13,11 +13,10 @@ from storqual.inputs.product import AGAINST, Product, read_products
 from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound, unknown
 from storqual.inputs.suite import Criterion, Parameters, Profile, Requirement, Suite, Workload, applies, format_level
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
+from storqual_core.kit.durable import ALPHABET, is_name
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.quantities import format_percent
-from storqual_core.kit.setting_values import check_level
-from storqual_core.kit.settings import SETTINGS
+from storqual_core.kit.settings import SETTINGS, check_level
 from storqual_core.turns.fio_job import read_ask
 
 _OF_TRIALS = "robustness"

@@ -15,8 +15,8 @@ from ruamel.yaml.composer import MaxDepthExceededError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.regular_file import read_regular
 
 Keys = tuple[str | int, ...]
 """Keys and list positions from the top to a value."""

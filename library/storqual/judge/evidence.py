@@ -12,7 +12,7 @@ from storqual.base.text import telling_line
 from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question
 from storqual.run import Event, Run, guard_ledger, recovered
-from storqual_core.host.error_counters import ERROR_WORDS
+from storqual_core.host.counters import ERROR_WORDS
 from storqual_core.kit.results import NOT_SHOWN
 
 Counted = Mapping[tuple[str, str], Sequence[str]]

@@ -11,7 +11,7 @@ from storqual.inputs.suite import Profile
 from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual.plan.points import Pattern
 from storqual.plan.volumes import NO_VOLUMES, ON_VOLUME, Layout
-from storqual_core.guard.stamps import AREA
+from storqual_core.guard.signatures import AREA
 from storqual_core.turns.asks import KINDS, FileSystemAsk, part_bytes
 
 _MIB = 1 << 20

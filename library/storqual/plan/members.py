@@ -14,8 +14,7 @@ from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.checks import LEAST_MEMBERS
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import Varied, split
-from storqual_core.kit.setting_values import MEMBERS, RAID_LEVEL, check_level
-from storqual_core.kit.settings import SETTINGS
+from storqual_core.kit.settings import MEMBERS, RAID_LEVEL, SETTINGS, check_level
 from storqual_core.provision.raid.layout import count_objection, possible_tools
 
 

@@ -14,7 +14,7 @@ from storqual.inputs.drop import Drop, Firmware, On, Section
 from storqual.inputs.fields import normal_wwn
 from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.setting_values import MEMBERS
+from storqual_core.kit.settings import MEMBERS
 from storqual_core.provision.driver import command_limit
 from storqual_core.provision.firmware.subject import DRIVE_TOOLS
 from storqual_core.provision.raid.layout import MD, possible_tools

@@ -15,7 +15,7 @@ from storqual.plan.checks import DropFile, section_keys
 from storqual.plan.members import combinations
 from storqual.plan.resolve import resolve
 from storqual_core.kit.quantities import format_size
-from storqual_core.kit.setting_values import RAID_LEVEL
+from storqual_core.kit.settings import RAID_LEVEL
 from storqual_core.provision.raid.layout import possible_tools, volume_objection
 from storqual_core.provision.raid.plan import POLICIES
 from storqual_core.tools.capabilities import VolumeRequest

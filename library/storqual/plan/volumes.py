@@ -16,7 +16,7 @@ from storqual.inputs.inventory import Adapter, Bench
 from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.resolve import Resolved, resolve
-from storqual_core.guard.stamps import volume_path, volume_uuid
+from storqual_core.guard.signatures import volume_path, volume_uuid
 
 VOLUME = "volume"
 """The level of the factor `target` that means the volumes of a drop, not its drives."""

@@ -16,7 +16,7 @@ from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Fault, Way
-from storqual_core.host.log_findings import find_all
+from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
 from storqual_core.turns.sectors import UNREADABLE
 

@@ -30,8 +30,8 @@ from storqual.run.layout import (
     write_bytes,
 )
 from storqual.run.records import Sample
+from storqual_core.kit.durable import MOST, checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.kit.names import MOST, checked_name
 from storqual_core.turns.derive import SAMPLE_SCHEMA
 
 _RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")

@@ -29,8 +29,8 @@ from storqual.run.layout import (
     sync_tree,
     write_json,
 )
+from storqual_core.kit.durable import MOST, checked_name
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.names import MOST, checked_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from storqual.base.text import visible_text
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import file_digest, limit_of
 from storqual.run.layout import ANNEX, EVENTS, locked, sha256_of, write_bytes
+from storqual_core.kit.durable import is_name
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.names import is_name
 
 NOTES = "notes"
 _MOST_TEXT = 10_000

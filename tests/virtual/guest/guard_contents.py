@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from guard_state import EXT4, NVME, State
 from guard_tools import MIB, Bench, gpt, partition_table, run, with_partition, zfs
 
-from storqual_core.guard.stamps import make_stamp
+from storqual_core.guard.signatures import make_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,9 +22,9 @@ from guard_tools import FIO_OFFSET, MOUNT, Bench, CannotMakeError, bench_of, emp
 
 from storqual_core.guard import hold
 from storqual_core.guard.claims import VolumeClaim, claims_of_adapters
-from storqual_core.guard.stamps import Ledger
+from storqual_core.guard.signatures import Ledger
 from storqual_core.host.block_stack import resolve
-from storqual_core.host.open_files import ways
+from storqual_core.host.in_use import ways
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.machine import Machine
 

@@ -14,14 +14,14 @@ from typing import Any, Mapping, Sequence
 
 from ..guard.writes import read_disks
 from ..host.block_stack import read_enclosures, read_volumes
-from ..host.error_counters import hexadecimal, read_link
+from ..host.counters import hexadecimal, read_link
 from ..host.identity import declared_address
 from ..host.sysfs import Adapter, Drive, read_adapters, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError
 from ..kit.machine import Machine
 from ..kit.quantities import is_whole
-from .vendor_facts import tool_versions
+from .tool_facts import tool_versions
 
 SCHEMA = "storqual.facts/1"
 

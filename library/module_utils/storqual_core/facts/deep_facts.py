@@ -13,15 +13,14 @@ from functools import partial
 from typing import Any, Callable, Mapping, TypeVar
 
 from ..host.identity import unit_serial, wwn_of_page
-from ..host.open_files import ways
+from ..host.in_use import ways
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
 from ..kit.settings import section_of
 from ..tools import sg3
 from ..tools.sg3 import CHANGEABLE, changeable_bits, get_field, read_page
-from .drive_logs import read_drive_log, told
-from .vendor_facts import add_vendor_facts
+from .tool_facts import add_vendor_facts, read_drive_log, told
 
 _Found = TypeVar("_Found")
 _DISK = "disk"

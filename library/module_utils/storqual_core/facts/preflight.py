@@ -12,7 +12,7 @@ from ..guard import hold, reach
 from ..guard.claims import Claim, claims_of_adapters
 from ..guard.files import look_at_file, make_file
 from ..guard.rules import Refusal
-from ..guard.stamps import own_volumes
+from ..guard.signatures import own_volumes
 from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
 from ..host.reach import Reached
 from ..kit.command import Runner, run
@@ -21,7 +21,7 @@ from ..kit.lock import hold_lock
 from ..kit.machine import Machine, visible
 from ..kit.quantities import parse_size
 from .bench_facts import environment_of, read_facts
-from .drive_logs import read_drive_logs
+from .tool_facts import read_drive_logs
 
 _Facts = Mapping[str, Any]
 

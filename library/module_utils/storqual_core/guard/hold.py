@@ -23,8 +23,8 @@ from .claims import Claim, VolumeClaim
 from .files import FileState, lend_files, open_file, take_back_files
 from .reach import STEPS, matching, with_reached
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
+from .signatures import Ledger, Window, window, write_stamps
 from .snapshot import Snapshot, look
-from .stamps import Ledger, Window, window, write_stamps
 from .writes import Quiet
 
 STATE_DIR = "/var/lib/storqual"

@@ -15,9 +15,8 @@ from ..kit.machine import visible
 from . import reach
 from .claims import Claim, VolumeClaim
 from .reach import matching
-from .signatures import objection
+from .signatures import AREA, objection
 from .snapshot import Snapshot
-from .stamps import AREA
 
 CONSENT_DIGITS = 6
 """Characters of a WWN's end that a consent must name at least."""

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Collection, Mapping, Sequence
 
 from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve, whole_disk
-from ..host.in_use import find_uses, lost_exports, read_mounts, system_disks
-from ..host.open_files import read_open_files
+from ..host.in_use import find_uses, lost_exports, read_mounts, read_open_files, system_disks
 from ..host.reach import Reached
 from ..host.sysfs import Drive, read_drives
 from ..kit.command import Runner, run
@@ -20,8 +19,7 @@ from ..tools.dmsetup import read_paths
 from .claims import Claim, VolumeClaim
 from .files import FileState, look_at_files
 from .reach import STEPS, matching, strangers, touched
-from .signatures import Content, read_content
-from .stamps import Ledger
+from .signatures import Content, Ledger, read_content
 
 _POOLS = "/proc/spl/kstat/zfs"
 _AGAIN_S = 0.2

@@ -14,7 +14,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
-from ..host.error_counters import read_error_counters
+from ..host.counters import read_error_counters
 from ..host.in_use import system_disks
 from ..host.sysfs import Drive, read_drives
 from ..kit.machine import Machine, visible
@@ -72,7 +72,7 @@ class Quiet:
 
     The kernel counts what reaches a disk, whichever program, thread or ring sent it, and fanotify names who writes
     through its node. A writer that does nothing in that second is not seen here; those that can be listed are
-    (open_files.py). Making the drive read-only for the look (BLKROSET) is no such way: it finds nobody, it breaks
+    (in_use.py). Making the drive read-only for the look (BLKROSET) is no such way: it finds nobody, it breaks
     what a program is doing that may do so rightly, and what is sent through sg goes on.
 
     It is watched from now on: `disks` are kernel names and their nodes.

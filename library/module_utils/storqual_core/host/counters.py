@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole-system counters around a window: processor time, interrupts, context switches, disks; and their differences.
 
+Processor time is read from idle time and blurred by the clock's ticks and its changes of frequency. Unhalted cycles
+are counted by the processor itself, in user, kernel and interrupt alike, so a launch of seconds can tell what an I/O
+costs. An emulated processor has no such counter. Structure and calls: perf_event_open(2), its attributes' version 0.
+
 Names are those of a sample's primitives. A counter that this kernel does not have, or that went backwards, is left
 out: missing is not zero.
 
@@ -12,19 +16,219 @@ measured, not sampled, wherever the tick stops in idle (NO_HZ, every distributio
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import platform
 import re
+import struct
 import time
 from contextlib import suppress
 from operator import sub
 from pathlib import Path
 from types import MappingProxyType
-from typing import Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
 from ..kit.machine import Machine
 from ..kit.quantities import is_whole
-from .cycles import CycleCounter
-from .error_counters import error_files, hexadecimal
+
+_PORT = re.compile(r"/port-\d+(?::\d+)+(?=/)")
+
+
+def read_phys(machine: Machine, name: str) -> list[str]:
+    """The folders of the phys that a drive is linked through, on adapter or last expander; none without SAS."""
+    place = machine.link(f"/sys/block/{name}")
+    ports = list(_PORT.finditer(place))
+    if not ports:
+        return []
+    # the link's text is relative to /sys/block; the last port of the path is the one the drive itself is on
+    folder = "/sys/" + place[: ports[-1].end()].replace("../", "")
+    return [f"{folder}/{phy}/sas_phy/{phy}" for phy in machine.names(folder) if phy.startswith("phy-")]
+
+
+def read_link(machine: Machine, name: str) -> dict[str, Any]:
+    """`port` (number on the adapter), `rate`, `rate_max` (of the adapter's or expander's phys) and `width` in phys.
+
+    A wide port whose phys run at different rates shows all of them; what is not shown is empty or None.
+    """
+    port = _PORT.search(machine.link(f"/sys/block/{name}"))
+    phys = read_phys(machine, name)
+    return {
+        "port": int(port.group(0).split(":")[1]) if port else None,
+        "rate": _texts(machine, phys, "negotiated_linkrate"),
+        "rate_max": _texts(machine, phys, "maximum_linkrate"),
+        "width": len(phys) or None,
+    }
+
+
+def _texts(machine: Machine, phys: list[str], name: str) -> str:
+    found = {machine.text(f"{phy}/{name}") for phy in phys}
+    return ", ".join(sorted(text for text in found if text))
+
+
+_SCSI = ("ioerr_cnt", "iotmo_cnt")
+_PHY = (
+    "invalid_dword_count",
+    "running_disparity_error_count",
+    "loss_of_dword_sync_count",
+    "phy_reset_problem_count",
+)
+ERROR_WORDS: Mapping[str, str] = {
+    "ioerr_cnt": "commands that ended with an error",
+    "iotmo_cnt": "commands that timed out",
+    "invalid_dword_count": "invalid dwords on the link",
+    "running_disparity_error_count": "running disparity errors on the link",
+    "loss_of_dword_sync_count": "losses of dword synchronisation",
+    "phy_reset_problem_count": "failed resets of the phy",
+}
+"""What each counter counts, in words."""
+
+
+def hexadecimal(text: str) -> int | None:
+    """A counter of the SCSI layer, which shows them as `0x1f`; None for what is no number."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+def error_files(machine: Machine, name: str) -> dict[str, list[str]]:
+    """The files of the error counters of the drive with this kernel name, and of all phys of a wide port."""
+    found = {}
+    for counter in _SCSI:
+        path = f"/sys/block/{name}/device/{counter}"
+        if hexadecimal(machine.text(path)) is not None:
+            found[counter] = [machine.path(path)]
+    phys = read_phys(machine, name)
+    for counter in _PHY:
+        kept = [machine.path(f"{phy}/{counter}") for phy in phys if machine.number(f"{phy}/{counter}") is not None]
+        if kept:
+            found[counter] = kept
+    return found
+
+
+def read_error_counters(machine: Machine, name: str) -> dict[str, int]:
+    """The counters of the drive with this kernel name, a wide port's added up; what is not kept is left out."""
+    return {
+        counter: sum(hexadecimal(Path(path).read_text(encoding="ascii").strip()) or 0 for path in paths)
+        for counter, paths in error_files(machine, name).items()
+    }
+
+
+_CALLS = {
+    "aarch64": 241,
+    "armv7l": 364,
+    "i686": 336,
+    "ppc64le": 319,
+    "riscv64": 241,
+    "s390x": 331,
+    "x86_64": 298,
+}
+"""The number of perf_event_open by machine (Linux: arch/*/syscalls)."""
+_ATTRIBUTES = struct.Struct("=IIQQQQQIIQ")
+_READ = struct.Struct("=QQQ")
+_TOTAL_TIMES = 1 | 2
+_CLOSE_ON_EXEC = 8
+_ALL_TASKS = -1
+_NO_COUNTER = (errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.EINVAL)
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
+
+Open = Callable[[int], int]
+"""From a processor's number to the descriptor of its counter of cycles. Raises OSError."""
+
+
+class CycleCounter:
+    """Counts from now on. `reason` says why it does not; it is empty while it does."""
+
+    def __init__(self, root: Path = Path("/"), open_counter: Open | None = None) -> None:
+        self.reason = ""
+        self._handles: list[int] = []
+        try:
+            opener = open_counter or _opener()
+            for cpu in online(root):
+                self._handles.append(opener(cpu))
+        except OSError as problem:
+            self._give_up(_why(problem, root))
+        if not self._handles and not self.reason:
+            self.reason = "the kernel does not say which processors it has"
+
+    def read(self) -> int | None:
+        """Cycles of all processors since the start; None when they are not counted, or were not all the time."""
+        total = 0
+        for handle in self._handles:
+            try:
+                data = os.read(handle, _READ.size)
+            except OSError:
+                data = b""
+            if len(data) != _READ.size:
+                self._give_up("a processor was switched off while its cycles were counted")
+                return None
+            count, enabled_ns, running_ns = _READ.unpack(data)
+            if running_ns < enabled_ns:
+                self._give_up("another program used the processors' counters at the same time")
+                return None
+            total += count
+        return total if self._handles else None
+
+    def close(self) -> None:
+        """Count no more."""
+        for handle in self._handles:
+            os.close(handle)
+        self._handles = []
+
+    def _give_up(self, reason: str) -> None:
+        self.close()
+        self.reason = reason
+
+
+def online(root: Path = Path("/")) -> list[int]:
+    """The numbers of the processors in use (`0-3,8`); none where the kernel does not say."""
+    try:
+        text = (root / "sys/devices/system/cpu/online").read_text(encoding="ascii").strip()
+        ranges = [part.partition("-") for part in text.split(",") if part]
+        return [cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)]
+    except (OSError, ValueError):
+        return []
+
+
+def _opener() -> Open:
+    """The system call of this machine. Raises OSError where none is known."""
+    number = _CALLS.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, "no such call is known")
+    # a process of 32 bits has other numbers
+    if ctypes.sizeof(ctypes.c_void_p) == 4 and platform.machine() == "x86_64":
+        number = _CALLS["i686"]
+    call = ctypes.CDLL(None, use_errno=True).syscall
+
+    def opened(cpu: int) -> int:
+        attributes = ctypes.create_string_buffer(
+            _ATTRIBUTES.pack(0, _ATTRIBUTES.size, 0, 0, 0, _TOTAL_TIMES, 0, 0, 0, 0), _ATTRIBUTES.size
+        )
+        words = (ctypes.c_int(_ALL_TASKS), ctypes.c_int(cpu), ctypes.c_int(-1), ctypes.c_ulong(_CLOSE_ON_EXEC))
+        handle = int(call(ctypes.c_long(number), attributes, *words))
+        if handle < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return handle
+
+    return opened
+
+
+def _why(problem: OSError, root: Path) -> str:
+    """Why the kernel opens no counter, as a sentence without its full stop."""
+    if problem.errno in _NO_COUNTER:
+        return "its processors have no cycle counter that the kernel can use, which is usual for emulated processors"
+    if problem.errno in _FORBIDDEN:
+        try:
+            level = (root / "proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii").strip()
+        except OSError:
+            level = "not readable"
+        return f"the kernel does not allow it (kernel.perf_event_paranoid is {level})"
+    if problem.errno == errno.ENOSYS:
+        return "its kernel has no performance events"
+    return f"the kernel opened no counter of cycles ({problem.strerror})"
+
 
 CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 IDLE_CLASSES = ("idle", "iowait", "steal")
@@ -344,3 +548,41 @@ class Meter:
                 offset += len(chunk)
         except OSError:
             return ""
+
+
+Window = Tuple[Snapshot, Snapshot]
+MOST_WINDOWS = 5
+QUIET = 0.15
+"""Share of the processors' time that an idle bench may use without being looked at again."""
+
+
+def watch_idle(read: Callable[[], Snapshot], wait: Callable[[float], None], seconds: float) -> Window:
+    """The quietest of at most `MOST_WINDOWS` windows of so many seconds; the first that is `QUIET` ends the search.
+
+    As long again passes first: the start of the batch (a login, Python's own start) is not the idle bench. What a
+    boot or a timer still does may fill a whole window too, and would be subtracted from every launch.
+    """
+    wait(seconds)
+    windows: list[Window] = []
+    while len(windows) < MOST_WINDOWS:
+        before = read()
+        wait(seconds)
+        windows.append((before, read()))
+        share = busy_share(windows[-1])
+        if share is None or share <= QUIET:
+            return windows[-1]
+    return min(windows, key=lambda window: busy_share(window) or 0.0)
+
+
+def busy_share(window: Window) -> float | None:
+    """Share of the processors' time that was used, 0 to 1; None where the kernel counts no idle time."""
+    found = differences(*window)
+    total = found["wall_ns"] * found.get("cpu_count", 0)
+    if total <= 0:
+        return None
+    if "cpuidle_ns" in found:
+        return 1.0 - found["cpuidle_ns"] / total
+    ticks = [found.get(f"stat_{name}_ticks") for name in IDLE_CLASSES]
+    if ticks[0] is None:
+        return None
+    return 1.0 - sum(tick or 0 for tick in ticks) * found["tick_ns"] / total

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's log around a launch: markers, the records between them, and where neither is permitted, why."""
+"""The kernel's log around a launch: markers, the records between them, and rules that sort its lines into findings.
+
+A line is of the first kind of which a rule fits, most telling first; a bench's own rules come before the shipped
+ones. What a network driver says, or USB, graphics and the like, is no trouble of an adapter here. Lines of no kind
+are kept as log, they are no finding. A stamp of dmesg or syslog in front of a line is no part of it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,266 @@ import errno
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Iterable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import product
+from typing import Iterable, Mapping, Pattern, Sequence
+
+from ..data import read_table
+
+KINDS: Mapping[str, str] = {
+    "kernel_bug": "the kernel found a fault in itself",
+    "memory_short": "the kernel ran out of memory",
+    "hung_task": "a task waited too long",
+    "aer": "PCI Express or machine-check error",
+    "file_system_error": "a file system reported an error",
+    "adapter_reset": "an adapter or link was reset",
+    "task_abort": "commands were aborted",
+    "timeout": "commands timed out",
+    "medium_error": "a drive could not read or write its medium",
+    "sense_error": "a drive reported an error",
+    "device_removed": "a device went away",
+    "md_degraded": "an array lost a member or is not whole",
+    "path_failed": "a path to a drive failed",
+    "link_event": "a link or a port went down or up",
+    "adapter_fault": "an adapter reported a fault of its own",
+    "io_error": "I/O failed",
+}
+"""Kinds of findings with their meaning, the most serious first."""
+
+SEVERITIES = ("error", "warning", "none")
+"""error: a reason to doubt a launch; warning: shown only; none: an ordinary line, whatever other rules match."""
+
+_MOST = 200
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Lines that match `pattern` (a regular expression, without regard to case) are of `kind`; `example` is one.
+
+    `driver` prints them, in the kernel versions `kernels` (`4.9-`, `-5.13`; empty: all that are known); `source` says
+    where that is known from.
+    """
+
+    kind: str
+    pattern: str
+    example: str
+    driver: str = ""
+    severity: str = "error"
+    kernels: str = ""
+    source: str = ""
+
+
+@lru_cache(maxsize=1)
+def shipped_rules() -> tuple[Rule, ...]:
+    """The rules of `data/kernel_log.json`. Raises StorqualError where it is not shipped."""
+    return tuple(Rule(**row) for row in read_table("kernel_log")["rules"])
+
+
+def read_rules(entries: object, where: str, problems: list[str]) -> tuple[Rule, ...]:
+    """A bench's own rules from lists and mappings; everything that is wrong with them is added to `problems`."""
+    if entries is None:
+        return ()
+    if not isinstance(entries, Sequence) or isinstance(entries, str) or len(entries) > _MOST:
+        problems.append(f"{where}: found no list of at most {_MOST} rules")
+        return ()
+    found = []
+    for number, entry in enumerate(entries):
+        place = f"{where}[{number}]"
+        if not isinstance(entry, Mapping):
+            problems.append(f"{place}: found {str(entry)[:60]!r}, expected a mapping")
+            continue
+        wrong = _wrong(entry)
+        problems += [f"{place}: {problem}" for problem in wrong]
+        if not wrong:
+            found.append(Rule(**{str(name): str(value) for name, value in entry.items()}))
+    return tuple(found)
+
+
+def _wrong(entry: Mapping[object, object]) -> list[str]:
+    """What is wrong with one rule; its example must be one."""
+    known = {each.name for each in fields(Rule)}
+    said = [f"found {name!r}, expected one of {', '.join(sorted(known))}" for name in entry if name not in known]
+    said += [f"no {name} is given" for name in ("kind", "pattern", "example", "source") if not entry.get(name)]
+    said += [f"{name}: found no text" for name, value in entry.items() if not isinstance(value, str)]
+    if said:
+        return said
+    if entry["kind"] not in KINDS:
+        said.append(f"kind: found {entry['kind']!r}, expected one of {', '.join(KINDS)}")
+    if entry.get("severity", "error") not in SEVERITIES:
+        said.append(f"severity: found {entry['severity']!r}, expected one of {', '.join(SEVERITIES)}")
+    pattern = str(entry["pattern"])
+    if len(pattern) > _LONGEST:
+        return [*said, f"pattern: found {len(pattern)} characters, expected at most {_LONGEST}"]
+    try:
+        fits = re.search(pattern, str(entry["example"]), re.IGNORECASE) is not None
+    except re.error as problem:
+        return [*said, f"pattern: {problem}"]
+    return said if fits else [*said, "the example does not fit the pattern"]
+
+
+MARKER = "storqual: "
+_EVIDENCE_LINES = 5
+_LONGEST_END = 1024
+"""Characters. The kernel cuts what it is given to fewer (LOG_LINE_MAX, PRINTKRB_RECORD_MAX in kernel/printk), so a
+line of two such ends is no record; a rule may cost the square of what it looks at."""
+_OF_ANY_DRIVER = ("kernel_bug", "memory_short", "hung_task", "aer")
+_OTHERS = re.compile(
+    r"^(?:e100(?:0e?)?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
+    r"qede?|qlcnic|netxen_nic|sfc|enic|vmxnet3|virtio_net|atlantic|forcedeth|sky2|ena|hns3|nfp|mana|hv_netvsc|ionic|"
+    r"stmmac\w*|hinic\w*|liquidio\w*|octeon\w*|txgbe|ngbe|ath\d+k\w*|mt7\w+|rtw\w*|brcm\w+|rdma_\w+|infiniband)\b"
+    r"|^\S+ [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]:? (?:eth\d|en[opsx]\w|wl[opsx]\w)"
+    r"|^NETDEV WATCHDOG\b|^(?:eth\d+|en[opsx]\w+|bond\d+|br\d+|virbr\d+|wl[opsx]\w+|wlan\d+)\b"
+    r"|^(?:usb|xhci_hcd|[eou]hci\S*|hub|i2c\S*|i915|amdgpu|radeon|nouveau|nvidia|\[drm\S*|snd_\w+|iwlwifi|Bluetooth"
+    r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line|CIFS|(?:lib)?ceph"
+    r"|ast|mgag200|i801_smbus|ucsi\w*|hid\S*|uvcvideo|ccp)[ :]"
+    # a program that writes to the log: `systemd[1]: `; the driver of MegaRAID counts its cards so
+    r"|^(?!mega)[a-z][\w.@-]*\[\d+\]: ",
+    re.IGNORECASE,
+)
+# `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `[Oct16 01:13] `, `[  +0,000102] `,
+# `Oct 16 01:13:11 host kernel: `, `2024-10-16T01:13:11,123456+02:00 `, `kernel: [   12.345678] `, `<4>`, `[  T123]`;
+# months in any language
+_SECONDS = r"\[(?: *\+? *\d+[.,]\d{3,6}(?: <[ +]*\d+[.,]\d{6}>)?"
+_STAMP = re.compile(
+    r"^\s*(?:<\d{1,3}>)?(?:[^\W\d]{3,4}\.? [ \d]?\d \d\d:\d\d:\d\d(?:[.,]\d+)? +(?:\S+ )?(?:kern\.\w+ )?kernel: "
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s(?:\S+ kernel: )?)?(?:<\d{1,3}>)?"
+    rf"(?:{_SECONDS}| *[TC]\d+|(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} ?[ \d]\d [\d:]{{5,8}}(?: \d{{4}})?"
+    r"|[^\W\d]{2,3}\.?,? [ \d]?\d\.? [^\W\d]{3,4}\.? \d{4},? \d\d:\d\d:\d\d)\] ?){0,2}"
+    rf"(?:(?:\S+ )?kernel: (?:{_SECONDS})\] ?)?)?"
+)
+_LOG_INFO = re.compile(r"\blog_?info\(0x(?P<value>[0-9a-f]{8})\)", re.IGNORECASE)
+# drivers/message/fusion/lsi/mpi_log_sas.h: four bits of bus type (3 is SAS), four of originator, then the code
+_ORIGINATORS = {0: "IOP", 1: "PL", 2: "IR"}
+_CODES = {
+    (0, 0x01): "invalid SAS address",
+    (0, 0x03): "invalid configuration page",
+    (0, 0x04): "diagnostic message error",
+    (0, 0x05): "task terminated",
+    (1, 0x01): "open failure",
+    (1, 0x04): "frame transfer error",
+    (1, 0x08): "all queued commands of a SATA drive failed after an error",
+    (1, 0x0D): "SATA link down",
+    (1, 0x11): "reset",
+    (1, 0x12): "abort",
+    (1, 0x13): "I/O not yet executed",
+    (1, 0x14): "I/O executed",
+    (1, 0x16): "open or transmit aborted",
+    (1, 0x17): "I/O retried while a device is missing",
+    (1, 0x18): "I/O cancelled after a receive error",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of trouble at one severity (error or warning): the number of lines, and the first few of them."""
+
+    kind: str
+    severity: str
+    count: int
+    lines: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """For a sample's doubts."""
+        more = f" (and {self.count - 1} more)" if self.count > 1 else ""
+        decoded = decode_log_info(self.lines[0])
+        return f"kernel log: {KINDS[self.kind]}: {self.lines[0]}{f' [{decoded}]' if decoded else ''}{more}"
+
+
+def decode_log_info(line: str) -> str:
+    """`originator PL, code 0x11 (reset), sub-code 0x0d00` of a line with a SAS log_info word; empty for any other."""
+    match = _LOG_INFO.search(line)
+    value = int(match.group("value"), 16) if match else 0
+    if value >> 28 != 3:
+        return ""
+    originator, code = value >> 24 & 0xF, value >> 16 & 0xFF
+    meaning = _CODES.get((originator, code))
+    return (
+        f"originator {_ORIGINATORS.get(originator, originator)}, code 0x{code:02x}"
+        f"{f' ({meaning})' if meaning else ''}, sub-code 0x{value & 0xFFFF:04x}"
+    )
+
+
+class _Patterns:
+    """Rules compiled: what is ordinary, and one expression for each kind and severity, the most serious first."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        ordinary = [rule.pattern for rule in rules if rule.severity == "none"]
+        self.ordinary = _any(ordinary) if ordinary else None
+        self.findings: list[tuple[str, str, Pattern[str]]] = []
+        for severity, kind in product(SEVERITIES[:-1], KINDS):
+            patterns = [rule.pattern for rule in rules if (rule.kind, rule.severity) == (kind, severity)]
+            if patterns:
+                self.findings.append((kind, severity, _any(patterns)))
+
+
+# compiled when the kernel first logs something
+_compiled = lru_cache(maxsize=8)(_Patterns)
+
+
+def _any(patterns: Iterable[str]) -> Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
+def _ends(text: str) -> str:
+    """The beginning and the end of a line that is longer than any that the kernel writes."""
+    if len(text) <= 2 * _LONGEST_END:
+        return text
+    return f"{text[:_LONGEST_END]} {text[-_LONGEST_END:]}"
+
+
+def classify(text: str, own: tuple[Rule, ...] = ()) -> str | None:
+    """The kind of trouble that one line of the log is about; None for an ordinary line or one of our own markers.
+
+    `own` are a bench's rules: they decide before the shipped ones. Of a line of more than 2 KiB its two ends count.
+    """
+    found = _kind_and_severity(text, own, shipped_rules())
+    return found[0] if found else None
+
+
+def _kind_and_severity(text: str, own: tuple[Rule, ...], shipped: tuple[Rule, ...]) -> tuple[str, str] | None:
+    text = _ends(text)
+    text = _STAMP.sub("", text, count=1)
+    if text.startswith(MARKER):
+        return None
+    for rules in (own, shipped) if own else (shipped,):
+        patterns = _compiled(rules)
+        if patterns.ordinary is not None and patterns.ordinary.search(text):
+            return None
+        others = rules is shipped and _OTHERS.search(text) is not None
+        for kind, severity, pattern in patterns.findings:
+            if (not others or kind in _OF_ANY_DRIVER) and pattern.search(text):
+                return kind, severity
+    return None
+
+
+def find_all(
+    lines: Iterable[str], own: tuple[Rule, ...] = (), shipped: tuple[Rule, ...] | None = None
+) -> list[Finding]:
+    """Findings in `lines`: each kind and severity once, errors first, in order of rank, with its first lines.
+
+    `own` are a bench's rules, `shipped` the rules of the data file, for a process that cannot read it.
+    """
+    shipped = shipped_rules() if shipped is None else shipped
+    evidence: dict[tuple[str, str], list[str]] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for line in lines:
+        for part in line.splitlines() or [""]:
+            found = _kind_and_severity(part, own, shipped)
+            if found is not None:
+                counts[found] = counts.get(found, 0) + 1
+                kept = evidence.setdefault(found, [])
+                if len(kept) < _EVIDENCE_LINES:
+                    kept.append(part[:400])
+    ranked = ((kind, severity) for severity, kind in product(SEVERITIES, KINDS))
+    return [Finding(*found, counts[found], tuple(evidence[found])) for found in ranked if found in counts]
+
+
+def errors_of(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that are a reason to doubt a launch, or fail a check."""
+    return [finding for finding in findings if finding.severity == "error"]
+
 
 _HEAD = re.compile(r"([0-9]{1,9}),([0-9]{1,20}),(-?[0-9]{1,20}),[^;]*;(.*)\Z", re.DOTALL)
 _DEVICE = "/dev/kmsg"

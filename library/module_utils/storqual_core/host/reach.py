@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Collection, Iterable, Mapping, Sequence
 
 from ..kit.machine import Machine
-from .error_counters import read_phys
+from .counters import read_phys
 from .identity import designators
 from .sysfs import Drive, pci_address, read_adapters
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that survive a power cut: whole or not there, never half."""
+"""Files that survive a power cut, reading a file that somebody named, and names that become part of a path."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import stat
 from contextlib import suppress
 from pathlib import Path
+
+from .errors import BadInputError
+from .machine import visible
 
 
 def fsync_folder(folder: Path) -> None:
@@ -76,3 +80,69 @@ def copy_file(source: Path, target: Path) -> None:
             part.unlink()
         raise
     fsync_folder(target.parent)
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
+# between a look and the open the file may be exchanged for a pipe, at which an open would wait
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def kind_of(mode: int) -> str:
+    """`a named pipe`: what a file of this mode is; empty for a regular one."""
+    return next((name for test, name in _KINDS if test(mode)), "" if stat.S_ISREG(mode) else "no file")
+
+
+def read_regular(path: Path, largest: int, remedy: str = "") -> bytes:
+    """The bytes of a regular file (or of what a link leads to), `largest` at most; nothing is opened that may wait.
+
+    Raises BadInputError with one line; `remedy` says what to do about a file that is too large.
+    """
+    try:
+        # a look first: to open a device may do something
+        _check(path, path.stat(), largest, remedy)
+        with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+            _check(path, os.fstat(file.fileno()), largest, remedy)
+            data = file.read(largest + 1)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise BadInputError([f"{path}: cannot be read ({reason})"]) from None
+    if len(data) > largest:
+        # it grew, or has no size of its own, as in /proc
+        raise BadInputError([_too_large(path, "more", largest, remedy)])
+    return data
+
+
+def _check(path: Path, found: os.stat_result, largest: int, remedy: str) -> None:
+    kind = kind_of(found.st_mode)
+    if kind:
+        raise BadInputError([f"{path}: this is {kind}; expected a regular file"])
+    if found.st_size > largest:
+        raise BadInputError([_too_large(path, f"{found.st_size} bytes", largest, remedy)])
+
+
+def _too_large(path: Path, size: str, largest: int, remedy: str) -> str:
+    return f"{path}: this file has {size}; at most {largest} bytes are read{remedy and '; ' + remedy}"
+
+
+CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+ALPHABET = "letters, digits, `_`, `-` and `.`"
+MOST = 64
+"""Characters of a name; a run's id, which holds the name of its suite, may have twice as many."""
+
+
+def is_name(text: object, *, most: int = MOST) -> bool:
+    """Whether a text is a name: it begins with a letter or digit and has no character that a path would read."""
+    return isinstance(text, str) and 0 < len(text) <= most and CHARACTERS.issuperset(text) and text[0] not in "_-."
+
+
+def checked_name(text: object, what: str, *, most: int = MOST) -> str:
+    """`text`, which is a name. Raises BadInputError for anything else; `what` says whose name it would be."""
+    if not is_name(text, most=most):
+        raise BadInputError([f"{what} '{visible(str(text)[:80])}': expected a name of at most {most} {ALPHABET}"])
+    return str(text)

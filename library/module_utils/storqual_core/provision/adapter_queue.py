@@ -16,7 +16,7 @@ from ..host.adapters import find_adapters
 from ..host.block_stack import DriveTarget
 from ..host.sysfs import read_adapters, read_drives
 from ..kit.errors import BadInputError
-from ..kit.module_options import declared_options
+from ..kit.kernel import declared_options
 from ..kit.results import Provisioned
 from .driver import QueueParameter, adapters_of_module, parameter_for, parameter_of
 from .drives import Access, claims_for, usable_drives

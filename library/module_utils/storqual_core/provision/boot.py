@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from ..kit.errors import StorqualError, ToolError
-from ..kit.lock import BenchLock
+from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.results import PartialError, Provisioned, TrialFailedError, told
-from ..kit.saved_state import read_saved, remember
 from ..tools import dpkg
 from ..tools.kmod import Build
 from .engine import Call

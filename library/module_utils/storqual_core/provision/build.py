@@ -15,9 +15,8 @@ from typing import Any, ContextManager
 from ..host.adapters import refuse_when_used
 from ..kit.durable import copy_file, make_folder, replace_bytes
 from ..kit.errors import BadInputError, StorqualError, ToolError
-from ..kit.lock import BenchLock, hold_lock
+from ..kit.lock import BenchLock, hold_lock, read_saved
 from ..kit.results import PartialError, Provisioned, told
-from ..kit.saved_state import read_saved
 from ..tools import dkms, dpkg, kmod
 from .boot import remember_boot
 from .build_plan import (

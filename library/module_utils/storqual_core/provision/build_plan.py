@@ -14,9 +14,8 @@ from typing import Any, Mapping, Sequence
 from ..host.adapters import refuse_when_used
 from ..kit.durable import fsync_folder
 from ..kit.errors import ToolError
-from ..kit.lock import BenchLock
+from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.results import Provisioned
-from ..kit.saved_state import read_saved, remember
 from ..tools import dkms, dpkg, kmod
 from .driver import (
     ModuleFile,

@@ -15,13 +15,13 @@ from typing import Any, Callable, Collection, ContextManager, Iterable, Iterator
 
 from ..guard import hold
 from ..guard.claims import Claim, claims_of_adapters
-from ..guard.stamps import AREA, own_volumes
+from ..guard.signatures import AREA, own_volumes
 from ..host.block_stack import DriveTarget, node_of, partitions, target_of
 from ..kit.command import Runner, run
 from ..kit.errors import BadInputError, ToolError
+from ..kit.lock import read_saved
 from ..kit.machine import Machine
 from ..kit.results import Provisioned
-from ..kit.saved_state import read_saved
 from ..kit.settings import find
 from ..tools import util_linux
 from .effects import EFFECTS, Watched, effect_of

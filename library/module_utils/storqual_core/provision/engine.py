@@ -30,11 +30,9 @@ from typing import (
 )
 
 from ..kit.errors import BadInputError, StorqualError, ToolError
-from ..kit.lock import BenchLock, hold_lock
+from ..kit.lock import BenchLock, SavedState, hold_lock, read_saved, remember
 from ..kit.results import Provisioned, refuse_unlike, told
-from ..kit.saved_state import SavedState, read_saved, remember
-from ..kit.setting_values import check_section
-from ..kit.settings import section_of
+from ..kit.settings import check_section, section_of
 
 C_contra = TypeVar("C_contra", contravariant=True)
 Values = Dict[str, Any]

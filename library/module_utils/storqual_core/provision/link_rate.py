@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from ..host.block_stack import DriveTarget
-from ..host.error_counters import read_phys
+from ..host.counters import read_phys
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, write_attribute
-from ..kit.setting_values import LINK_RATES
+from ..kit.settings import LINK_RATES
 from .engine import Proof
 
 NAME = "link_rate"

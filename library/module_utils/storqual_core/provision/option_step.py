@@ -13,8 +13,8 @@ from typing import Mapping, Sequence
 from ..host.in_use import system_disks
 from ..host.sysfs import read_drives
 from ..kit.command import Runner
+from ..kit.kernel import Options, parse_options, same_value
 from ..kit.machine import Machine, read_attribute
-from ..kit.module_options import Options, parse_options, same_value
 from ..tools import kmod
 from .driver import adapters_of_module, holders_of, parameter_of
 

@@ -17,10 +17,10 @@ from ..host.adapters import refuse_when_used
 from ..kit.command import Runner
 from ..kit.durable import fsync_folder, make_folder, replace_bytes, replace_file
 from ..kit.errors import ToolError
+from ..kit.kernel import FILE, Options, compose, declared_options, in_file, same_value
+from ..kit.lock import read_saved, remember
 from ..kit.machine import Machine
-from ..kit.module_options import FILE, Options, compose, declared_options, in_file, same_value
 from ..kit.results import PartialError, Provisioned, told
-from ..kit.saved_state import read_saved, remember
 from ..tools import kmod
 from .driver import adapters_of_module, forget_start, note_starts, pending_starts, reload_module
 from .engine import Call, Change, Outcome, refuse_problems

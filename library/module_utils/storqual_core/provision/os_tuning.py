@@ -20,11 +20,11 @@ from ..host.adapters import Place, behind, find_adapters
 from ..host.counters import adapter_vectors, interrupts_by_cpu
 from ..kit.command import Runner, run
 from ..kit.errors import MissingToolError, ToolError
+from ..kit.lock import read_saved
 from ..kit.machine import Machine, write_attribute
 from ..kit.quantities import is_whole
 from ..kit.results import PartialError
-from ..kit.saved_state import read_saved
-from ..kit.setting_values import check_section
+from ..kit.settings import check_section
 from .drives import Access, claims_for, usable_drives
 from .engine import Outcome, Plan, Proof, Separate, Values, apply, lock_for, plan, refuse_problems, saver
 from .queue import random_reads

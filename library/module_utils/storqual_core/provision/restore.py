@@ -17,10 +17,9 @@ from ..host.block_stack import DriveTarget
 from ..kit.command import Runner
 from ..kit.durable import fsync_folder, make_folder
 from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
-from ..kit.lock import BenchLock, hold_lock
+from ..kit.lock import BenchLock, SavedState, hold_lock, read_saved, remove_after_proof, saved_path
 from ..kit.machine import Machine
 from ..kit.results import PartialError, Provisioned
-from ..kit.saved_state import SavedState, read_saved, remove_after_proof, saved_path
 from .build_plan import builds_in_memory, is_former, restore_build, take_builds_off
 from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """arcconf: Adaptec and Microchip SmartRAID controllers.
 
+`Controller Status: Optimal` is printed beside a battery that failed, and the write cache of volumes rests on that.
+
+Builds of twenty years write the same label in several ways, and put parts (phys, error counters, segments) below an
+object that others do not have. Labels below such a part are kept with its title, never taken for the object's own.
+The last line that is no rule decides, not the exit status: `Command completed successfully.`
+
 The last line decides, not the exit status: `Command completed successfully.` What is known: LIST, GETCONFIG and
 GETSTATUS (recorded), CREATE, SETCACHE, ROMUPDATE (documented: other people's code runs them). DELETE is not verified
 and is looked for in the tool's own help before it is used.

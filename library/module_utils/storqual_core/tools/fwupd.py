@@ -11,8 +11,7 @@ from typing import Any, Mapping
 
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
-from ..kit.json_text import as_list, as_mapping, as_text, find_objects
-from ..kit.labelled_text import plain_label, respelt
+from ..kit.labelled_text import as_list, as_mapping, as_text, find_objects, plain_label, respelt
 from .capabilities import AdapterFacts, FirmwareImage, ToolFacts
 
 PROGRAMS = ("fwupdmgr",)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """LSI's lsiutil (1.62 to 1.72): boards, firmware, settings, and words of configuration pages in NVRAM.
 
+`-i -s` prints sections with an underlined title; devices and the disks hidden behind volumes stand in tables whose
+columns follow their heading. The power page (IO unit page 7, menu 25) is a list of names and hexadecimal numbers.
+
 The port table, `-b`, `-i -s` and the dialogue that changes one word of a page are read as recorded; its keys
 are `-a 9,TYPE,NUMBER,0,y,OFFSET,VALUE,,y,,0`. Interrupt coalescing is IO controller page 1, whose layout is
 that of the kernel's drivers/message/fusion/lsi/mpi_cnfg.h and drivers/scsi/mpt3sas/mpi/mpi2_cnfg.h. A word is

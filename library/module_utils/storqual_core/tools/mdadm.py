@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """mdadm: Linux software RAID. Its volumes are md arrays, its positions are device nodes, it has one index, `md`.
 
+The kernel's drivers/md/md.c prints it; sizes are KiB. How many members there should be and are stands in brackets
+(`[3/2] [UU_]`), once as numbers and once as letters.
+
 `--detail` is read as text: `--export` leaves out chunk size, state and progress. Sizes there are KiB. An array is
 made with metadata 1.2, whose superblock lies 4 KiB behind the start of each member, and with a UUID that the caller
 chose, so that what an interrupted run made is known again.

@@ -13,8 +13,7 @@ from typing import Any, Iterator, Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
-from ..kit.labelled_text import plain_label, respelt
+from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, plain_label, respelt, the_object
 from .capabilities import FirmwareImage
 
 _WRITE_CACHE = 6

@@ -10,8 +10,7 @@ import re
 from typing import Any, Mapping, Sequence
 
 from ..kit.errors import ToolError
-from ..kit.json_text import as_list, as_mapping, as_text, the_object
-from ..kit.labelled_text import plain_label, respelt
+from ..kit.labelled_text import as_list, as_mapping, as_text, plain_label, respelt, the_object
 
 # an informational message may be the cause: that a job is under way
 _WELL = re.compile(r"ok |informational .*success|.*\.success\Z")

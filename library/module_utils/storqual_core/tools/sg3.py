@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """sg3_utils: mode pages as bytes (sg_modes), one masked MODE SELECT (sg_wr_mode), blocks marked as unreadable.
 
+`sg3` writes, by bytes; this reads what a fact set wants, one command per device. Pages are kept as bytes, because the
+headings differ between releases and device types, and the bytes do not.
+
+The text tells the same thing three times (last block, number of blocks, bytes), in every release the same way but for
+the first label; where the three do not agree the text is refused.
+
 Text output of sg_modes is for people and differs between releases; the bytes do not (JSON came after 1.48 and not
 for this tool). Exit statuses are those of the sg3_utils manual page, which sdparm shares.
 """

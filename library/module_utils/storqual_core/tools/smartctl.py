@@ -15,7 +15,7 @@ from typing import Any, Iterator, Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
+from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, the_object
 
 _TIMEOUT = 120.0
 _CANNOT = 0b11

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ssacli (hpssacli, hpacucli before): HPE Smart Array controllers. It prints an indented tree and no JSON.
 
+A drive or a volume stands there in short (one line, its facts in brackets) or in full (a line, then labels below it);
+what is said of ports, sensors, arrays and enclosures is kept among the settings of the controller.
+
 What is known: the tree (recorded), `create type=ld` and `delete` (documented: other people's code runs them), the
 return codes of a Smart Component (documented: HP Smart Update Manager guide). Words of `create` that only a manual
 names are looked for in the tool's own help first. How policies are modified is not verified, so it is not offered.

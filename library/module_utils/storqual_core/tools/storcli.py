@@ -1,6 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """storcli and perccli: MegaRAID and PERC adapters up to the 95xx and PERC 11, and SAS HBAs of the same maker.
 
+An answer begins with its status. Its body has `Name = value` lines, which a blank line ends, and sections with an
+underlined title; a table has a rule above, between and below its head and its rows.
+
+Releases write `Enclosure LIST` and `Enclosure List`, `PD LIST` and `PD List`: what is looked up by name gets the one
+spelling of this table. A number that the answer tells of a list must be that of its rows.
+
+Neither the exit status nor `Status` alone says whether a command worked: `Failure` may come with complete data, and
+data with a status of 0 may say that nothing was found. Sections are objects of a dozen shapes by release; what is
+not read into a field is kept under its path, as printed.
+
+The first two are asked for by commands that call a normal state a failure: no foreign configuration at all, and a
+cachevault where a battery was asked for.
+
 Commands end in `J` (JSON) and `nolog`, or the tool leaves a log in the current folder. Reading was checked with
 recorded outputs; the changing commands are those of published manuals and of programs in use, each read back by
 whoever calls. The successors for 96xx and PERC 12 have another grammar: see `storcli2`.
@@ -16,8 +29,18 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
-from ..kit.labelled_text import pci_of, plain_label, printed_size, respelt, size_range
+from ..kit.labelled_text import (
+    as_int,
+    as_list,
+    as_mapping,
+    as_text,
+    pci_of,
+    plain_label,
+    printed_size,
+    respelt,
+    size_range,
+    the_object,
+)
 from .capabilities import (
     AdapterFacts,
     DriveFacts,

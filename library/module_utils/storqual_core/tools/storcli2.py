@@ -15,8 +15,7 @@ from typing import Any, Mapping, Sequence
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.json_text import as_int, as_list, as_mapping, as_text
-from ..kit.labelled_text import printed_size, size_range
+from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, printed_size, size_range
 from .capabilities import AdapterFacts, DriveFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 from .storcli import (
     adapter_of,

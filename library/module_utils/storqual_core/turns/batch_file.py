@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from ..host.log_rule import Rule, read_rules
+from ..host.kernel_log import Rule, read_rules
 from ..kit.errors import BadInputError
-from ..kit.setting_values import check_value
-from ..kit.settings import find
+from ..kit.settings import check_value, find
 from .asks import FileSystemAsk, LatencyCap, PreconditionAsk, read_file_system, read_latency_cap, read_precondition
 from .entries import EntryReader
 from .fio_job import FioAsk, read_ask

@@ -18,11 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, Sequence
 
-from ..kit.durable import fsync_folder, make_folder
+from ..kit.durable import fsync_folder, is_name, make_folder
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import LockedError, LockHolder, lock_holder, lock_path
 from ..kit.machine import visible
-from ..kit.names import is_name
 from .spool import read_spool, spool_path
 
 

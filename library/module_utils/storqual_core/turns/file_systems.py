@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Protocol, Sequence
 
 from ..guard.claims import read_claims, read_volumes
-from ..guard.stamps import AREA
+from ..guard.signatures import AREA
 from ..host.block_stack import node_of
 from ..kit.command import Runner
 from ..kit.errors import StorqualError, ToolError
-from ..kit.lock import BenchLock
+from ..kit.lock import BenchLock, remember
 from ..kit.machine import Machine
-from ..kit.saved_state import remember
 from ..provision.drives import MEMORY, claim_record, drop_part, make_part
 from ..tools import util_linux
 from .asks import FileSystemAsk, FillAsk, part_bytes

@@ -13,7 +13,7 @@ import signal
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
-from ..kit.json_text import Repeated, find_spans
+from ..kit.labelled_text import Repeated, find_spans
 
 _NUMBERS = frozenset((int, float))
 _MOVED = ("io_bytes", "total_ios", "iops", "runtime")

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Collection, Mapping, Sequence
 
 from ..guard.writes import Reading, read_disks
-from ..host.counters import Meter, Snapshot, adapter_vectors, ticks_are_measured
-from ..host.cycles import CycleCounter
+from ..host.counters import CycleCounter, Meter, Snapshot, adapter_vectors, ticks_are_measured, watch_idle
 from ..host.kernel_log import KernelLog
 from ..kit import command
 from ..kit.command import Runner
@@ -27,7 +26,6 @@ from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
 from .fio_result import is_unable
-from .idle_bench import watch_idle
 from .latency_cap import Curve, run_to_cap
 from .launch import Launched, arrivals, arrivals_per_s, empty_folder, read_again, scratch_folder
 from .precondition import Preconditioner

@@ -10,9 +10,7 @@ import json
 from typing import Any, Mapping, Sequence
 
 from ..host.counters import TICK_NS, Snapshot
-from ..host.kernel_log import KernelLog, Record, texts
-from ..host.log_findings import Finding, errors_of, find_all
-from ..host.log_rule import Rule
+from ..host.kernel_log import Finding, KernelLog, Record, Rule, errors_of, find_all, texts
 from .batch_file import Batch, Launch
 from .copy_result import Copies
 from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot

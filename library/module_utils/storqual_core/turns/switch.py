@@ -9,8 +9,7 @@ from ..guard.claims import read_claims
 from ..host.block_stack import target_of
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from ..kit.lock import BenchLock
-from ..kit.saved_state import read_saved
+from ..kit.lock import BenchLock, read_saved
 from ..provision.drives import DriveSettings, claim_memory
 from ..provision.engine import apply, plan, saver
 from ..provision.mode_pages import WRITE_CACHE, judge_write_cache, write_latencies

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterator, Sequence
 
-from ..host.error_counters import read_phys
+from ..host.counters import read_phys
 from ..host.reach import functions_in_slot
 from ..host.sysfs import read_drives
 from ..kit.durable import replace_file

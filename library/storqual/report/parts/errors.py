@@ -14,7 +14,7 @@ from storqual.report.material import ARMS, Material
 from storqual.report.view import ChartTable, KeyValue
 from storqual.run import planned_session
 from storqual.statistics.counts import most_events
-from storqual_core.host.error_counters import ERROR_WORDS
+from storqual_core.host.counters import ERROR_WORDS
 
 
 @dataclass(frozen=True)

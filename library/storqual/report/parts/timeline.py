@@ -25,7 +25,7 @@ from storqual.report.parts.ledger import preconditioning_of
 from storqual.report.view import Chart, ChartTable
 from storqual.run import Launch, recovered
 from storqual.run.measurements import PointData
-from storqual_core.host.log_rule import KINDS
+from storqual_core.host.kernel_log import KINDS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from storqual.plan import Campaign, make_plan
 from storqual_core.guard.claims import read_claims, read_volumes
-from storqual_core.guard.stamps import volume_path, volume_uuid
+from storqual_core.guard.signatures import volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import lab_hosts, make_lab

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from storqual_core.facts.bench_facts import environment_of, read_facts
-from storqual_core.facts.vendor_facts import parse_status, tool_versions
+from storqual_core.facts.tool_facts import parse_status, tool_versions
 from storqual_core.kit.command import Completed
 from tests.support.bench_tree import STATE, BenchTree
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.facts import vendor_facts
+from storqual_core.facts import tool_facts
 from storqual_core.facts.bench_facts import environment_of, read_facts
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError, ToolError
@@ -203,7 +203,7 @@ def vendor(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> list[AdapterFact
     said = [SAID]
     tool = SimpleNamespace(PROGRAMS=("acmecli64", "acmecli"), read_facts=lambda _: ToolFacts(tuple(said), ("?",)))
     absent = SimpleNamespace(PROGRAMS=("nobody",), read_facts=lambda _: pytest.fail("not installed"))
-    monkeypatch.setattr(vendor_facts, "TOOLS", {"acme": lambda: tool, "absent": lambda: absent, "other": lambda: len})
+    monkeypatch.setattr(tool_facts, "TOOLS", {"acme": lambda: tool, "absent": lambda: absent, "other": lambda: len})
     tree.write("/opt/MegaRAID/storcli/acmecli", "")
     return said
 
@@ -261,7 +261,7 @@ def test_a_vendor_tool_that_fails_is_a_sentence(tree: BenchTree, monkeypatch: py
         raise ToolError("acmecli printed no JSON object: segmentation fault")
 
     tool = SimpleNamespace(PROGRAMS=("acmecli",), read_facts=fails)
-    monkeypatch.setattr(vendor_facts, "TOOLS", {"acme": lambda: tool})
+    monkeypatch.setattr(tool_facts, "TOOLS", {"acme": lambda: tool})
     tree.write("/usr/local/bin/acmecli", "")
     facts = read(tree, Tools({}))
     assert facts["unread"] == ["acme: acmecli printed no JSON object: segmentation fault"]

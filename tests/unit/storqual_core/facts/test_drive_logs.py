@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from storqual_core.facts.drive_logs import errors_on_record, read_drive_log, read_drive_logs
 from storqual_core.facts.preflight import claimed_drives
+from storqual_core.facts.tool_facts import errors_on_record, read_drive_log, read_drive_logs
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
 from tests.support.tool_fixtures import fixture_text

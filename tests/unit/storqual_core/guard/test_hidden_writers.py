@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.guard.writes import Quiet
-from storqual_core.host.in_use import find_uses
-from storqual_core.host.open_files import read_open_files, ways
+from storqual_core.host.in_use import find_uses, read_open_files, ways
 from storqual_core.kit.kernel import share_open_files
 from storqual_core.kit.machine import Machine
 from tests.support.hidden_writers import running

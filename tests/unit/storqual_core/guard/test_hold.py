@@ -9,7 +9,7 @@ import pytest
 
 from storqual_core.guard import hold
 from storqual_core.guard.claims import VolumeClaim
-from storqual_core.guard.stamps import AREA, Ledger
+from storqual_core.guard.signatures import AREA, Ledger
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
 from tests.support.bad_states import BAD_STATES, written

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.guard import hold
-from storqual_core.guard.stamps import AREA, make_stamp
+from storqual_core.guard.signatures import AREA, make_stamp
 from storqual_core.kit.errors import GuardRefusalError
 from tests.support.bad_states import written
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim

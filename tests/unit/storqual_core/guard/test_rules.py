@@ -12,9 +12,8 @@ import pytest
 from storqual_core.guard import hold
 from storqual_core.guard.claims import VolumeClaim
 from storqual_core.guard.rules import PURPOSES, decide
-from storqual_core.guard.signatures import Content, objection
+from storqual_core.guard.signatures import STAMP, Content, objection
 from storqual_core.guard.snapshot import VolumeState, look
-from storqual_core.guard.stamps import STAMP
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 

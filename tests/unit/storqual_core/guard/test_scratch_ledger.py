@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.guard.stamps import Ledger
+from storqual_core.guard.signatures import Ledger
 from storqual_core.kit.errors import StorqualError
 
 

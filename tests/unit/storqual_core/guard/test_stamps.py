@@ -9,8 +9,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from storqual_core.guard.signatures import objection, read_content
-from storqual_core.guard.stamps import AREA, STAMP, make_stamp, read_stamp, window, write_stamps
+from storqual_core.guard.signatures import (
+    AREA,
+    STAMP,
+    make_stamp,
+    objection,
+    read_content,
+    read_stamp,
+    window,
+    write_stamps,
+)
 
 DRIVE = "0x5000c50000000001"
 SIZE = 20 << 20
@@ -103,7 +111,7 @@ class PowerCutError(Exception):
 def test_a_power_cut_while_a_drive_is_cleared_leaves_a_drive_that_is_known(
     tmp_path: Path, writes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import storqual_core.guard.stamps as module  # noqa: PLC0415
+    import storqual_core.guard.signatures as module  # noqa: PLC0415
     from storqual_core.tools.blkid import Signature  # noqa: PLC0415
 
     path = blank(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard.claims import claims_of_adapters
 from storqual_core.guard.hold import hold
-from storqual_core.guard.stamps import AREA, Ledger, own_volumes, volume_path, volume_uuid
+from storqual_core.guard.signatures import AREA, Ledger, own_volumes, volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.provision.drives import usable_drives
 from storqual_core.turns.batch_file import parse_batch

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.host.counters import Meter, differences
-from storqual_core.host.cycles import CycleCounter, online
+from storqual_core.host.counters import CycleCounter, Meter, differences, online
 
 Reading = tuple[int, int, int]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.host.error_counters import hexadecimal, read_error_counters, read_link
+from storqual_core.host.counters import hexadecimal, read_error_counters, read_link
 from storqual_core.kit.machine import Machine
 from tests.support.bench_tree import BenchTree
 

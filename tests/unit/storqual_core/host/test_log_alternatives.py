@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.host.log_findings import classify
-from storqual_core.host.log_rule import shipped_rules
+from storqual_core.host.kernel_log import classify, shipped_rules
 from tests.support.log_lines import read_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storqual_core.host.log_rule import Rule
+    from storqual_core.host.kernel_log import Rule
 
 LINES = read_all()
 RULES = shipped_rules()

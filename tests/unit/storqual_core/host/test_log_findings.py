@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.host.log_findings import KINDS, classify, decode_log_info, errors_of, find_all
+from storqual_core.host.kernel_log import KINDS, classify, decode_log_info, errors_of, find_all
 from tests.support.log_lines import read_all
 
 LINES = read_all()

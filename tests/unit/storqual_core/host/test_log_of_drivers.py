@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from storqual_core.host.log_findings import classify, decode_log_info
+from storqual_core.host.kernel_log import classify, decode_log_info
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from storqual_core.data import read_table
-from storqual_core.host.log_findings import classify, errors_of, find_all
-from storqual_core.host.log_rule import Rule, read_rules, shipped_rules
+from storqual_core.host.kernel_log import Rule, classify, errors_of, find_all, read_rules, shipped_rules
 
 RULES = shipped_rules()
 

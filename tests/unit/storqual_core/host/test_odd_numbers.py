@@ -10,10 +10,8 @@ import pytest
 
 from storqual_core.host.counters import parse_block_stat, parse_interrupts, parse_proc_stat
 from storqual_core.host.in_use import parse_mountinfo, parse_swaps
-from storqual_core.host.kernel_log import parse_record
-from storqual_core.host.log_findings import classify, decode_log_info
-from storqual_core.kit.json_text import as_int
-from storqual_core.kit.labelled_text import printed_size, size_range, whole_number
+from storqual_core.host.kernel_log import classify, decode_log_info, parse_record
+from storqual_core.kit.labelled_text import as_int, printed_size, size_range, whole_number
 from storqual_core.kit.quantities import is_whole, parse_duration, parse_percent, parse_size
 from storqual_core.turns.derive import parse_log
 from tests.support.mangle import ODD_NUMBERS, with_odd_number

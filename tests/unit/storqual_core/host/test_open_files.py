@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.host.open_files import read_open_files, ways
+from storqual_core.host.in_use import read_open_files, ways
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.kit.json_text import as_int, as_list, as_mapping, as_text, find_objects, the_object
+from storqual_core.kit.labelled_text import as_int, as_list, as_mapping, as_text, find_objects, the_object
 
 NOTE = "WARNING: the database is old"
 VALUES = st.recursive(

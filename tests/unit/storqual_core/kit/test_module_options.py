@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual_core.kit.errors import BadInputError, ToolError
-from storqual_core.kit.module_options import compose, declared_options, in_file, parse_options, same_value
+from storqual_core.kit.kernel import compose, declared_options, in_file, parse_options, same_value
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 VALUES = st.from_regex(r"[A-Za-z0-9_.:,{}+-]{1,12}", fullmatch=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.kit.errors import StorqualError
-from storqual_core.kit.lock import hold_lock
-from storqual_core.kit.saved_state import ForeignStateError, read_saved, remember, remove_after_proof, saved_path
+from storqual_core.kit.lock import ForeignStateError, hold_lock, read_saved, remember, remove_after_proof, saved_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.setting_values import check_section, check_value
-from storqual_core.kit.settings import COSTS, SECTIONS, SETTINGS, Setting, find, section_of
+from storqual_core.kit.settings import (
+    COSTS,
+    SECTIONS,
+    SETTINGS,
+    Setting,
+    check_section,
+    check_value,
+    find,
+    section_of,
+)
 from storqual_core.tools import qaucli
 
 MODE_FIELDS = [setting for setting in SETTINGS.values() if setting.field is not None]

@@ -12,9 +12,9 @@ import pytest
 
 from storqual.campaign.declared import declared_document
 from storqual_core.kit.errors import GuardRefusalError, ToolError
+from storqual_core.kit.lock import read_saved
 from storqual_core.kit.machine import Machine
 from storqual_core.kit.results import PartialError, TrialFailedError, finish
-from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import apply as subject
 from storqual_core.provision.apply import SUBSYSTEMS, Apply, ApplyRequest, Bench
 from tests.support.adapter_bench import KERNEL

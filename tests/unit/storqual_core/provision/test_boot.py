@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from storqual_core.kit.errors import ToolError
+from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
-from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision.boot import install_package, look_at_package
 from storqual_core.provision.engine import Call
 from storqual_core.provision.restore import Tools, restore

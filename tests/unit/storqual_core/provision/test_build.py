@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.kit.errors import ToolError
+from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
-from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision.build import check_build, provision_build, remove_builds, stage_build, unstage_builds
 from storqual_core.provision.build_plan import BuildRequest, Wanted
 from storqual_core.provision.engine import Call

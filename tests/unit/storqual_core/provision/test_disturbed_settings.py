@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from storqual.plan.arms import switch_steps
 from storqual.plan.resolve import Resolved
 from storqual_core.kit.errors import ToolError
-from storqual_core.kit.lock import hold_lock
-from storqual_core.kit.saved_state import read_saved
+from storqual_core.kit.lock import hold_lock, read_saved
 from storqual_core.kit.settings import SETTINGS, disturbed_by
 from storqual_core.provision.drives import DriveRequest, provision_drives
 from storqual_core.provision.kernel_boot import System

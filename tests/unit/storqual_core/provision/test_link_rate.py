@@ -10,7 +10,7 @@ import pytest
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import BadInputError, ToolError
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.setting_values import check_section
+from storqual_core.kit.settings import check_section
 from storqual_core.provision import link_rate
 from storqual_core.provision.drives import DriveSettings
 from storqual_core.provision.engine import Outcome, apply, plan

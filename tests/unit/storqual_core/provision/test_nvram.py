@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
+from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import nvram_backend
 from storqual_core.provision.nvram import NvramBench, NvramRequest, provision_nvram, restore_nvram
 from storqual_core.provision.nvram_backend import reported_id

@@ -11,8 +11,8 @@ import pytest
 
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
+from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import adapter_queue, driver, options
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
 from storqual_core.provision.engine import Call

@@ -14,7 +14,7 @@ import pytest
 
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.command import Completed
-from storqual_core.kit.saved_state import ForeignStateError, read_saved
+from storqual_core.kit.lock import ForeignStateError, read_saved
 from storqual_core.provision.drives import DriveRequest, provision_drives
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.restore import Tools, restore

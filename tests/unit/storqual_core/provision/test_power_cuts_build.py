@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.kit.saved_state import read_saved
+from storqual_core.kit.lock import read_saved
 from storqual_core.provision.build import BuildRequest, provision_build
 from storqual_core.provision.driver import pending_starts
 from storqual_core.provision.engine import Call

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.kit.saved_state import read_saved
+from storqual_core.kit.lock import read_saved
 from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.options import OptionsBench, provision_options

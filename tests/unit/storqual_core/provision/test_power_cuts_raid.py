@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import read_saved
 from tests.support.bench_tree import BenchTree
 from tests.support.fake_md import FakeMd
 from tests.support.power_cut import every_cut

@@ -11,8 +11,8 @@ import pytest
 
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
+from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision.build import provision_build, remove_builds
 from storqual_core.provision.build_plan import BuildRequest
 from storqual_core.provision.engine import Call

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.guard.stamps import AREA, Ledger, volume_uuid
+from storqual_core.guard.signatures import AREA, Ledger, volume_uuid
 from storqual_core.host.block_stack import DriveTarget, partitions
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
-from storqual_core.kit.lock import LockedError, hold_lock
+from storqual_core.kit.lock import LockedError, hold_lock, read_saved, remember
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import read_saved, remember
 from storqual_core.provision.drives import DriveRequest, claim_record, claims_for, provision_drives
 from storqual_core.provision.firmware.apply import FirmwareBack
 from storqual_core.provision.kernel_boot import System

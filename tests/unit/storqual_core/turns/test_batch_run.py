@@ -15,9 +15,8 @@ import pytest
 
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.kit.lock import LockedError, hold_lock
+from storqual_core.kit.lock import LockedError, hold_lock, read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import read_saved
 from storqual_core.turns.batch_run import BatchOutcome
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.launches import LaunchRunner

@@ -11,10 +11,9 @@ import pytest
 
 from storqual_core.guard import hold as guard
 from storqual_core.guard.claims import Claim, VolumeClaim
-from storqual_core.guard.stamps import AREA, Ledger, volume_uuid, window
+from storqual_core.guard.signatures import AREA, Ledger, volume_uuid, window
 from storqual_core.kit.errors import GuardRefusalError, ToolError
-from storqual_core.kit.lock import hold_lock
-from storqual_core.kit.saved_state import read_saved
+from storqual_core.kit.lock import hold_lock, read_saved
 from storqual_core.turns.asks import FileSystemAsk, part_bytes, read_file_system
 from storqual_core.turns.batch_file import parse_batch
 from storqual_core.turns.file_systems import Bench, FileSystems, file_systems_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.guard import hold
-from storqual_core.guard.stamps import Ledger
+from storqual_core.guard.signatures import Ledger
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, MissingToolError, ToolError
 from storqual_core.turns import program, spool
 from storqual_core.turns.batch_file import parse_batch

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.host.counters import TICK_NS, Snapshot
-from storqual_core.turns.idle_bench import MOST_WINDOWS, busy_share, watch_idle
+from storqual_core.host.counters import MOST_WINDOWS, TICK_NS, Snapshot, busy_share, watch_idle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,16 +12,13 @@ from types import ModuleType
 from typing import Any, Callable, Mapping, Sequence, Union
 
 from ...guard.claims import read_claims
-from ...host.error_counters import read_error_counters
-from ...host.kernel_log import KernelLog
-from ...host.log_findings import errors_of, find_all
-from ...host.log_rule import Rule
+from ...host.counters import read_error_counters
+from ...host.kernel_log import KernelLog, Rule, errors_of, find_all
 from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, StorqualError, ToolError
-from ...kit.lock import BenchLock
+from ...kit.lock import BenchLock, read_saved
 from ...kit.machine import Machine, block_node, boot_id
 from ...kit.results import PartialError
-from ...kit.saved_state import read_saved
 from ...tools.capabilities import ACTIVATIONS
 from ..driver import rebind
 from ..engine import lock_for, refuse_problems

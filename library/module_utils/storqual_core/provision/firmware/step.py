@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, ContextManager, Mapping, Sequence
 
 from ...kit.errors import StorqualError, ToolError
-from ...kit.lock import BenchLock
+from ...kit.lock import BenchLock, remember
 from ...kit.results import PartialError, Provisioned
-from ...kit.saved_state import remember
 from ...tools.capabilities import ACTIVATIONS
 from ..engine import Change, refuse_problems
 from ..engine import Outcome as Settled

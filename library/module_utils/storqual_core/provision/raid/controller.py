@@ -14,7 +14,7 @@ from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, Seque
 
 from ...guard.claims import Claim
 from ...guard.rules import Refusal, missing_consent
-from ...guard.stamps import Ledger, volume_uuid
+from ...guard.signatures import Ledger, volume_uuid
 from ...host.block_stack import above, describe, is_partition
 from ...host.identity import same_text
 from ...host.in_use import find_uses

@@ -15,10 +15,9 @@ from ...guard.reach import matching
 from ...host.sysfs import read_drives
 from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, GuardRefusalError, StorqualError
-from ...kit.lock import BenchLock
+from ...kit.lock import BenchLock, SavedState, read_saved, remember
 from ...kit.machine import Machine
 from ...kit.results import PartialError, Provisioned, refuse_unlike
-from ...kit.saved_state import SavedState, read_saved, remember
 from ...tools import TOOLS
 from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for

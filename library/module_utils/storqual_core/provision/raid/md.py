@@ -15,8 +15,8 @@ from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 from ...guard import hold
 from ...guard.claims import Claim, VolumeClaim
 from ...guard.rules import chosen, topmost
+from ...guard.signatures import Ledger, own_volumes
 from ...guard.snapshot import look
-from ...guard.stamps import Ledger, own_volumes
 from ...kit.command import Runner, run
 from ...kit.errors import StorqualError, ToolError
 from ...kit.machine import Machine

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from ...guard.stamps import volume_uuid
+from ...guard.signatures import volume_uuid
 from ...kit.errors import BadInputError
-from ...kit.setting_values import check_section
+from ...kit.settings import check_section
 from ...tools.capabilities import Value, VolumeFacts
 
 POLICIES = ("read_policy", "write_policy", "io_policy", "disk_cache", "rebuild_rate", "bitmap")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from storqual_core.guard.stamps import STAMP, Ledger, read_stamp, volume_uuid
+from storqual_core.guard.signatures import STAMP, Ledger, read_stamp, volume_uuid
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
+from storqual_core.kit.lock import SavedState, read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import SavedState, read_saved
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.raid.layout import MEMORY, Chooser, RaidRequest, made_by, provision_volumes, volumes_of
 from storqual_core.provision.restore import Tools, restore
