@@ -84,8 +84,8 @@ steps:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.kit.results import ADAPTERS, FIRMWARE, STEP, WORDS, finish
-from ansible.module_utils.storqual_core.provision.firmware.access import Adapters
-from ansible.module_utils.storqual_core.provision.firmware.apply import flash_as_given
+from ansible.module_utils.storqual_core.provision.firmware.flash import flash_as_given
+from ansible.module_utils.storqual_core.provision.firmware.subject import Adapters
 
 
 def main() -> None:

@@ -88,7 +88,7 @@ from typing import Any, Mapping
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.kit.command import run
 from ansible.module_utils.storqual_core.kit.results import STATE_DIR, finish
-from ansible.module_utils.storqual_core.provision.kernel_boot import System
+from ansible.module_utils.storqual_core.provision.boot import System
 from ansible.module_utils.storqual_core.provision.restore import Tools, accept, restore, take_up
 
 

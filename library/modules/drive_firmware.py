@@ -75,8 +75,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.guard.claims import claims_of_adapters
 from ansible.module_utils.storqual_core.kit.results import ADAPTERS, FIRMWARE, STEP, finish
 from ansible.module_utils.storqual_core.provision.drives import claims_for
-from ansible.module_utils.storqual_core.provision.firmware.access import Access, Drives
-from ansible.module_utils.storqual_core.provision.firmware.apply import flash_as_given
+from ansible.module_utils.storqual_core.provision.firmware.flash import flash_as_given
+from ansible.module_utils.storqual_core.provision.firmware.subject import Access, Drives
 
 
 def main() -> None:

@@ -7,8 +7,8 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
+from storqual_core.provision.boot import System
 from storqual_core.provision.initramfs import builds_in, module_build
-from storqual_core.provision.kernel_boot import System
 from tests.support.adapter_bench import KERNEL, AdapterBench
 from tests.support.fake_boot import FakeBench
 from tests.unit.storqual_core.provision.test_initramfs import archive

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
-from storqual_core.provision.boot import Trial, boot_facts, keep_kernel, prepare_trial, verify_trial
+from storqual_core.provision.boot import System, Trial, boot_facts, keep_kernel, prepare_trial, verify_trial
 from storqual_core.provision.engine import Call
-from storqual_core.provision.kernel_boot import System
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

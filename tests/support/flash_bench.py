@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import read_saved
-from storqual_core.provision.firmware import apply as provisioning
-from storqual_core.provision.firmware.apply import Step, provision_firmware
+from storqual_core.provision.firmware import flash as provisioning
+from storqual_core.provision.firmware.flash import Step, provision_firmware
 from storqual_core.provision.firmware.plan import FirmwareRequest, read_journal
 from storqual_core.provision.firmware.subject import Image, Subject
 from storqual_core.tools.capabilities import VolumeFacts

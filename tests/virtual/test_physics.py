@@ -21,7 +21,7 @@ import pytest
 from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.scaling import scaling
 from storqual_core.turns.fio_job import FioTarget, build_argv, read_ask
-from storqual_core.turns.latency_cap import read_steps
+from storqual_core.turns.launch import read_steps
 from tests.support.batches import launch_batch
 from tests.support.gate_bench import REPOSITORY, STATE, powered
 

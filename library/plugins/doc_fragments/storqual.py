@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several modules have, documented once; `storqual_core.kit.arguments` is the same for a machine."""
+"""Options that several modules have, documented once; `storqual_core.kit.results` is the same for a machine."""
 
 from __future__ import annotations
 

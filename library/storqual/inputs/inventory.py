@@ -134,7 +134,7 @@ def _variable(field: str) -> str:
 
 
 class KernelRule(Shape):
-    """A rule of a bench's own for lines of the kernel's log, as `storqual_core.host.log_rule` has them."""
+    """A rule of a bench's own for lines of the kernel's log, as `storqual_core.host.kernel_log` has them."""
 
     kind: Text
     pattern: Text

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
-from storqual_core.turns.latency_cap import LoadStep, at_response, read_steps
+from storqual_core.turns.launch import LoadStep, at_response, read_steps
 
 RESPONSES_MS = (1, 2, 5, 8, 10, 20, 50, 100)
 """Response times at which rates are told, in milliseconds; 8 and 100 are those of published reports."""

@@ -16,8 +16,7 @@ from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import ON_VOLUME, Layout, TargetVolume, volumes_of
-from storqual_core.turns.asks import KINDS
-from storqual_core.turns.batch_file import SCHEMA
+from storqual_core.turns.batch_file import FILE_SYSTEMS, SCHEMA
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def order_launches(
 def _file_system(placed: Placed) -> str:
     """The file system that a point needs on its drives; empty for none."""
     target = str(placed.point.pattern.values.get("target"))
-    return target if target.removesuffix(ON_VOLUME) in KINDS else ""
+    return target if target.removesuffix(ON_VOLUME) in FILE_SYSTEMS else ""
 
 
 def cut(

@@ -12,7 +12,7 @@ from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual.plan.points import Pattern
 from storqual.plan.volumes import NO_VOLUMES, ON_VOLUME, Layout
 from storqual_core.guard.signatures import AREA
-from storqual_core.turns.asks import KINDS, FileSystemAsk, part_bytes
+from storqual_core.turns.batch_file import FILE_SYSTEMS, FileSystemAsk, part_bytes
 
 _MIB = 1 << 20
 _MAKING_S = 8.0
@@ -22,7 +22,7 @@ _MAKING_S = 8.0
 def ask_of(pattern: Pattern, profile: Profile) -> FileSystemAsk | None:
     """The file system that a pattern works on; None when it works on drives or volumes."""
     kind = str(pattern.values.get("target")).removesuffix(ON_VOLUME)
-    return FileSystemAsk(kind, -(-profile.file // _MIB) * _MIB) if kind in KINDS else None
+    return FileSystemAsk(kind, -(-profile.file // _MIB) * _MIB) if kind in FILE_SYSTEMS else None
 
 
 def to_batch(ask: FileSystemAsk | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual.inputs.suite import FACTORS, Profile, Suite, format_level
 from storqual.inputs.workload import Load
 from storqual.plan.volumes import NO_VOLUMES, ON_VOLUME, VOLUME, Layout
-from storqual_core.turns.asks import LatencyCap
+from storqual_core.turns.batch_file import LatencyCap
 
 LOAD_STEPS = 10
 """Launches that a search for a latency cap usually takes."""

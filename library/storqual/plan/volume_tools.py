@@ -17,7 +17,7 @@ from storqual.plan.resolve import resolve
 from storqual_core.kit.quantities import format_size
 from storqual_core.kit.settings import RAID_LEVEL
 from storqual_core.provision.raid.layout import possible_tools, volume_objection
-from storqual_core.provision.raid.plan import POLICIES
+from storqual_core.provision.raid.volumes import POLICIES
 from storqual_core.tools.capabilities import VolumeRequest
 
 _SECTION = "raid"

@@ -21,7 +21,7 @@ from storqual.run.recompute import SampleCheck
 from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool
 from storqual.run.run import Run
 from storqual.run.samples import read_samples
-from storqual_core.turns.latency_cap import LoadStep
+from storqual_core.turns.launch import LoadStep
 
 PointKey = tuple[str, str, str]
 """Bench, adapter, point."""

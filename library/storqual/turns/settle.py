@@ -20,9 +20,8 @@ from storqual.turns.paths import take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
-from storqual_core.turns.debug_rules import MEMORY as RULES_MEMORY
-from storqual_core.turns.layer import LAYER
-from storqual_core.turns.switch_off import MEMORY
+from storqual_core.turns.bench_faults import MEMORY
+from storqual_core.turns.drive_faults import LAYER, RULES_MEMORY
 
 _ANSWER_S = 600.0
 _FREE_S = 900.0

@@ -19,6 +19,7 @@ from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from .adapter_queue import ThrottleRequest, provision_throttle
 from .boot import (
+    System,
     Trial,
     boot_facts,
     install_package,
@@ -28,16 +29,12 @@ from .boot import (
     remember_boot,
     verify_trial,
 )
-from .build import provision_build, remove_builds, stage_build, unstage_builds
-from .build_plan import BuildRequest
+from .build import BuildRequest, provision_build, remove_builds, stage_build, unstage_builds
 from .drives import ALL, MODE_PAGES, QUEUE, Access, DriveRequest, claims_for, provision_drives, usable_drives
 from .engine import Call
-from .firmware.access import Access as FlashAccess
-from .firmware.access import Adapters, Drives
-from .firmware.apply import Owners, flash_as_given
-from .firmware.controller import guard_adapter, judge_inventory, refuse_answer
-from .firmware.subject import REDFISH, file_digest
-from .kernel_boot import System
+from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer
+from .firmware.subject import REDFISH, Adapters, Drives, file_digest
+from .firmware.subject import Access as FlashAccess
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible

@@ -1,30 +1,301 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bench boots: a trial and its proof, a default, a kernel package."""
+"""Which kernel runs and which boots next: a trial and its proof, the default, a kernel package.
+
+The trial's command line carries a mark (`storqual.trial=`), because the kernel's release alone cannot tell a trial
+from the default when both boot the same kernel. `panic=` makes a kernel that panics reboot by itself, into the
+default, since the boot loader forgot the trial before it started it. An initramfs of our own, which carries another
+build of a driver, is named on the command line before the mark.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import os
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any, Collection, Iterator, Mapping, Sequence
 
+from ..kit.command import Runner
+from ..kit.durable import copy_file, fsync_folder
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, read_saved, remember
+from ..kit.machine import read_attribute
 from ..kit.results import PartialError, Provisioned, TrialFailedError, told
-from ..tools import dpkg
+from ..tools import dpkg, kmod
+from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Boot, Entry, build_entry
 from ..tools.kmod import Build
 from .engine import Call
 from .initramfs import builds_in
-from .kernel_boot import (
-    System,
-    added_arguments,
-    booted_image,
-    check_trial,
-    keep,
-    last_words,
-    read_facts,
-    saved_boot,
-    trial,
-)
+
+WORD = "storqual.initramfs="
+_PREFIX = "initrd.storqual-"
+_DIGITS = 12
+_ASIDE = "initrd-before-package"
+
+
+def image_name(release: str, module: bytes) -> str:
+    """The file in /boot for a kernel with a build of a module, which is told by the digest of its file."""
+    return f"{_PREFIX}{release}-{hashlib.sha256(module).hexdigest()[:_DIGITS]}"
+
+
+def booted_image(arguments: Sequence[str]) -> str:
+    """The image of ours that a command line names; empty for the distribution's own."""
+    return next((word[len(WORD) :] for word in arguments if word.startswith(WORD)), "")
+
+
+def own_images(boot: str) -> list[str]:
+    """All images of ours, by name."""
+    return sorted(path.name for path in Path(boot).glob(f"{_PREFIX}*") if not path.name.endswith(".part"))
+
+
+def remove_images(boot: str, keep: Collection[str]) -> list[str]:
+    """Remove the images of ours that are not in `keep`; their names."""
+    gone = [name for name in own_images(boot) if name not in keep]
+    for name in gone:
+        (Path(boot) / name).unlink()
+    if gone:
+        fsync_folder(Path(boot))
+    return gone
+
+
+@contextmanager
+def unchanged(native: Path, state_dir: str, steps: list[str]) -> Iterator[None]:
+    """Have the distribution's initramfs `native` be afterwards what it was; in `steps` that it had to be put back.
+
+    A package's own script may make it anew, with a build that nobody has seen boot. A copy lies in `state_dir` until
+    then, so that `put_native_back` can end what was cut short.
+    """
+    steps += put_native_back(native, state_dir)
+    copy_file(native, Path(state_dir) / _ASIDE)
+    try:
+        yield
+    finally:
+        steps += put_native_back(native, state_dir)
+
+
+def put_native_back(native: Path, state_dir: str) -> list[str]:
+    """Put back the copy that `unchanged` left, where there is one; what was done."""
+    aside = Path(state_dir) / _ASIDE
+    if not aside.exists():
+        return []
+    differs = native.read_bytes() != aside.read_bytes()
+    if differs:
+        copy_file(aside, native)
+    aside.unlink()
+    return [f"/boot/{native.name} put back as it was before the package"] if differs else []
+
+
+_MARK = "storqual.trial="
+_KEPT_MARK = "storqual.kept="
+_PANIC = "panic=5"
+_PSTORE = ("/sys/fs/pstore", "/var/lib/systemd/pstore")
+_LAST_LINES = 60
+
+
+@dataclass(frozen=True)
+class System:
+    """The bench that a step works on: its runner and where its trees are (other roots are for tests)."""
+
+    runner: Runner
+    boot: str = "/boot"
+    proc: str = "/proc"
+    sysfs: str = "/sys"
+    release: str = ""
+
+    @property
+    def running(self) -> str:
+        """The release of the running kernel."""
+        return self.release or os.uname().release
+
+    @property
+    def loader(self) -> Boot:
+        """The boot loader."""
+        return Boot(self.runner, f"{self.boot}/grub", self.sysfs)
+
+    def arguments(self) -> list[str]:
+        """The running kernel's command line."""
+        return (read_attribute(f"{self.proc}/cmdline") or "").split()
+
+
+def last_words() -> list[dict[str, str]]:
+    """What a panic left in pstore, newest kernel message dumps first; empty where the bench has none."""
+    found = []
+    for folder in _PSTORE:
+        for path in sorted(Path(folder).rglob("dmesg-*"), reverse=True):
+            text = read_attribute(path)
+            if text:
+                found.append({"name": str(path), "text": "\n".join(text.splitlines()[-_LAST_LINES:])})
+    return found
+
+
+def trial_mark(arguments: Sequence[str]) -> str:
+    """The mark of the trial that is running, empty when the bench runs its default."""
+    return next((word[len(_MARK) :] for word in arguments if word.startswith(_MARK)), "")
+
+
+def added_arguments(arguments: Sequence[str]) -> list[str]:
+    """The words that an entry of ours added to the command line: what follows its mark, without our `panic=`."""
+    marks = [place for place, word in enumerate(arguments) if word.startswith((_MARK, _KEPT_MARK))]
+    return [word for word in arguments[marks[-1] + 1 :] if word != _PANIC] if marks else []
+
+
+def installed_kernels(boot: str = "/boot") -> dict[str, str]:
+    """Releases that can be booted, to the name of their initramfs (empty: none)."""
+    kernels = {}
+    for image in sorted(Path(boot).glob("vmlinuz-*")):
+        release = image.name[len("vmlinuz-") :]
+        names = (f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}")
+        kernels[release] = next((name for name in names if (Path(boot) / name).exists()), "")
+    return kernels
+
+
+def read_facts(system: System, modules: Sequence[str] = ()) -> dict[str, Any]:
+    """What runs, what would boot, what is installed, and the builds of `modules` loaded and on disk."""
+    arguments = system.arguments()
+    loader = system.loader
+    environment = loader.environment()
+    default = loader.default(environment)
+    disk = kmod.on_disk(system.runner, modules, system.running)
+    builds: dict[str, Any] = {
+        name: {
+            "loaded": _plain(kmod.loaded(name, system.sysfs)),
+            "disk": {system.running: _plain(disk[name])},
+        }
+        for name in modules
+    }
+    return {
+        "running": system.running,
+        "boot_id": read_attribute(f"{system.proc}/sys/kernel/random/boot_id") or "",
+        "arguments": arguments,
+        "trial": trial_mark(arguments),
+        "added": added_arguments(arguments),
+        "initramfs": booted_image(arguments),
+        "default": {"release": default.release, "entry": default.path} if default else None,
+        "next_entry": environment.get("next_entry", ""),
+        "installed": installed_kernels(system.boot),
+        "modules": builds,
+        "drivers": {name: _driver(build, system.running) for name, build in builds.items()},
+    }
+
+
+def _plain(build: kmod.Build | None) -> dict[str, Any] | None:
+    return asdict(build) if build else None
+
+
+def _driver(builds: Mapping[str, Any], running: str) -> dict[str, str]:
+    """The build in use: the loaded one, or for a driver without a module of its own the one of the kernel."""
+    build = builds["loaded"] or builds["disk"].get(running) or {}
+    return {key: build.get(key, "") for key in ("srcversion", "version")}
+
+
+def saved_boot(system: System) -> dict[str, Any]:
+    """What a restore must put back: the running kernel, our words and images, the default, the loader's own state."""
+    environment = system.loader.environment()
+    default = system.loader.default(environment)
+    return {
+        "running": system.running,
+        "added": added_arguments(system.arguments()),
+        "initramfs": booted_image(system.arguments()),
+        "images": own_images(system.boot),
+        "default": default.release if default else "",
+        "default_initramfs": booted_image(default.arguments) if default else "",
+        "saved_entry": environment.get("saved_entry"),
+        "next_entry": environment.get("next_entry") or None,
+        "custom": system.loader.custom_text(),
+    }
+
+
+def _template(system: System, entries: Sequence[Entry]) -> Entry:
+    """The entry to copy: of the running kernel, not a recovery one, not one of ours."""
+    usable = [
+        e
+        for e in entries
+        if e.kernel and "recovery" not in e.identifier and e.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)
+    ]
+    of_running = [entry for entry in usable if entry.release == system.running]
+    if not usable:
+        raise ToolError(f"{system.loader.folder}/grub.cfg has no entry that boots a kernel")
+    return (of_running or usable)[0]
+
+
+def _initrd(system: System, release: str, image: str = "") -> str:
+    """The initramfs of a kernel: its own one, or `image` of ours. Raises ToolError when either is missing."""
+    kernels = installed_kernels(system.boot)
+    if release not in kernels:
+        held = ", ".join(kernels) or "none"
+        raise ToolError(f"kernel {release} is not installed in {system.boot} (there: {held})")
+    if image and image not in own_images(system.boot):
+        raise ToolError(f"{system.boot} has no initramfs {image}")
+    return image or kernels[release]
+
+
+def _entry(system: System, identifier: str, release: str, arguments: Sequence[str], image: str) -> str:
+    template = _template(system, system.loader.entries())
+    words = [f"{WORD}{image}", *arguments] if image else arguments
+    return build_entry(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
+
+
+def check_trial(system: System, release: str, image: str = "") -> None:
+    """Raise ToolError when a trial of `release`, with `image` of ours, could not be booted once or not fall back."""
+    _initrd(system, release, image)
+    system.loader.check_one_shot()
+    if system.loader.default() is None:
+        raise ToolError(f"{system.loader.folder}/grub.cfg has no default entry to fall back to")
+
+
+def trial(system: System, release: str, arguments: Sequence[str], mark: str, image: str = "") -> list[str]:
+    """Have the next start, and only that, boot `release` with `arguments` and, where given, our initramfs `image`.
+
+    Returns what was done. Raises ToolError.
+    """
+    text = _entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC], image)
+    system.loader.put_entry(text, TRIAL_ENTRY)
+    system.loader.boot_once(TRIAL_ENTRY)
+    if system.loader.environment().get("next_entry") != TRIAL_ENTRY:
+        raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
+    return [f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
+
+
+def keep(system: System, release: str, arguments: Sequence[str], image: str = "") -> list[str]:
+    """Make `release`, with our initramfs `image` where given, the default from now on; return what was done.
+
+    Raises ToolError.
+    """
+    loader = system.loader
+    own = [entry for entry in loader.entries() if entry.release == release and "recovery" not in entry.identifier]
+    native = [entry for entry in own if entry.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)]
+    if native and not arguments and not image:
+        path = native[0].path
+    else:
+        loader.put_entry(_entry(system, KEPT_ENTRY, release, [f"{_KEPT_MARK}1", *arguments], image), KEPT_ENTRY)
+        path = KEPT_ENTRY
+    loader.set_default(path)
+    now = loader.default()
+    if now is None or now.release != release:
+        raise ToolError(
+            f"the boot loader's default is {now.release if now else 'nothing'} after it was set to {release}"
+        )
+    return [f"default kernel set to {release}{f' with {image}' if image else ''}"]
+
+
+def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
+    """Put back what `saved_boot` found; return what was done. The kernel itself comes with the next start."""
+    loader, steps = system.loader, []
+    environment = loader.environment()
+    for name in ("saved_entry", "next_entry"):
+        if (environment.get(name) or None) != (saved.get(name) or None):
+            loader.put_variable(name, saved.get(name) or None)
+            steps.append(f"boot loader: {name} put back")
+    if loader.custom_text() != saved.get("custom"):
+        loader.write_custom(saved.get("custom"))
+        steps.append("boot loader: own entries put back")
+    default = loader.default()
+    if saved.get("default") and (default is None or default.release != saved["default"]):
+        # without a saved entry the default is the newest kernel, and one was installed since
+        steps += keep(system, saved["default"], [])
+    steps += [f"{name} removed" for name in remove_images(system.boot, saved.get("images") or ())]
+    return steps
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from ..kit.settings import find
 from ..tools import util_linux
 from .effects import EFFECTS, Watched, effect_of
 from .engine import Outcome, Proof, apply, declared_by_owner, lock_for, plan, saver
-from .link_rate import NAME, Links
-from .mode_pages import SAVED, ModePages, field_of, plain
+from .mode_pages import NAME, SAVED, Links, ModePages, field_of, plain
 from .queue import Queues
 
 

@@ -20,12 +20,12 @@ from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ..kit.lock import BenchLock, SavedState, hold_lock, read_saved, remove_after_proof, saved_path
 from ..kit.machine import Machine
 from ..kit.results import PartialError, Provisioned
-from .build_plan import builds_in_memory, is_former, restore_build, take_builds_off
+from .boot import System, restore_boot, saved_boot
+from .build import builds_in_memory, is_former, restore_build, take_builds_off
 from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
 from .engine import LOCK_WAIT_S, Outcome, apply, lock_for, plan
-from .firmware.apply import Step, put_firmware_back
-from .kernel_boot import System, restore_boot, saved_boot
+from .firmware.flash import Step, put_firmware_back
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
 from .os_tuning import restore_interrupts, restore_processors

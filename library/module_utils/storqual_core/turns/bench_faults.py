@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults that the bench brings about on itself: resets, removal and return, drivers let go, settings under load.
+"""Faults that the bench brings about on itself: resets, removal, links and slots switched off, settings under load.
+
+The injector (module aer_inject, CONFIG_PCIEAER_INJECT) shows the error in the adapter's registers and raises the
+interrupt of the port above it. The kernel then reports, counts and recovers as it would for an error of the link; the
+hardware itself sees none.
+
+What is about to be switched off is on disk before it is, so that it is switched on again before a bench is changed or
+restored, also where the bench program was killed meanwhile.
 
 Each way does one thing and tells what it saw: that a device went and came back, what a setting read as. Whether that
 proves the fault is judged on the control node, together with the kernel's log. Nothing here decides whether a fault
@@ -9,31 +16,176 @@ may be: `reach.refuse_beyond` did, for the scope of its way (`data/faults.json`)
 from __future__ import annotations
 
 import os
+import struct
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Collection, Mapping
+from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 from ..data.faults import Way
 from ..host.block_stack import is_multipath
-from ..host.reach import driven_alike
+from ..host.counters import read_phys
+from ..host.reach import driven_alike, functions_in_slot
 from ..host.sysfs import Drive, read_adapters, read_drives
+from ..kit.durable import replace_file
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
 from ..kit.quantities import is_whole
 from ..tools.dmsetup import read_paths
-from .abort_storm import abort_many
-from .aim import Aim, Tell
-from .bad_sectors import mark_by_nvme, mark_by_scsi, reads_fail
 from .crash_dump import find_dump, panic_with_dump
-from .debug_rules import RULE_ACTS
-from .layer import fail_writes
-from .link_errors import CORRECTED, FATAL, NOT_FATAL, inject
-from .switch_off import bay_of, phys_of, slot_of, switch_off
+from .drive_faults import RULE_ACTS, Aim, Tell, abort_many, fail_writes, mark_by_nvme, mark_by_scsi, reads_fail
+
+INJECTOR = "/dev/aer_inject"
+# bus, device and function; uncorrectable and correctable status; four words of a header; domain: as the kernel's
+# drivers/pci/pcie/aer_inject.c lays it out
+_REQUEST = struct.Struct("=3Bx2I4II")
+_LOOK_S = 0.05
+
+
+@dataclass(frozen=True)
+class LinkError:
+    """One error by its bits in the registers of PCI Express, and the kernel's file that counts errors of its kind."""
+
+    uncorrectable: int
+    correctable: int
+    counter: str
+
+    def request(self, pci: str) -> bytes:
+        """What the injector takes for the PCI function `pci` (`0000:3b:00.0`)."""
+        domain, bus, place = pci.split(":")
+        device, function = place.split(".")
+        where = (int(bus, 16), int(device, 16), int(function, 16))
+        return _REQUEST.pack(*where, self.uncorrectable, self.correctable, 0, 0, 0, 0, int(domain, 16))
+
+
+CORRECTED = LinkError(0, 0x1, "aer_dev_correctable")
+"""Receiver error."""
+NOT_FATAL = LinkError(0x4000, 0, "aer_dev_nonfatal")
+"""Completion timeout."""
+FATAL = LinkError(0x10, 0, "aer_dev_fatal")
+"""Data link protocol error: the kernel resets the link."""
+
+
+def counted(aim: Aim, error: LinkError) -> int:
+    """How many errors of that kind the kernel has counted of the adapter. Raises ToolError when it does not count."""
+    place = f"/sys/bus/pci/devices/{aim.drive.adapter}/{error.counter}"
+    for line in aim.machine.lines(place):
+        name, _, number = line.strip().rpartition(" ")
+        if name.startswith("TOTAL_ERR_") and is_whole(number):
+            return int(number)
+    raise ToolError(f"{place} has no line TOTAL_ERR_ with a number: the kernel counts no such errors of the adapter")
+
+
+def inject(error: LinkError) -> Callable[[Aim, Tell], None]:
+    """The way that reports `error` of the adapter, once."""
+
+    def way(aim: Aim, tell: Tell) -> None:
+        before, request = counted(aim, error), error.request(aim.drive.adapter)
+        try:
+            descriptor = os.open(aim.machine.path(INJECTOR), os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(descriptor, request)
+            finally:
+                os.close(descriptor)
+        except OSError as problem:
+            raise ToolError(f"the kernel does not inject into {aim.drive.adapter}: {problem.strerror}") from problem
+        tell("injected", f"the kernel took an error of {aim.drive.adapter}")
+        end = time.monotonic() + aim.limit_s
+        while (now := counted(aim, error)) <= before:
+            if time.monotonic() > end:
+                raise ToolError(f"{error.counter} of {aim.drive.adapter} stayed at {before} for {aim.limit_s:g} s")
+            time.sleep(_LOOK_S)
+        tell("counted", f"{error.counter} of {aim.drive.adapter} was {before}, is {now}")
+
+    return way
+
+
+MEMORY = "switched_off"
+"""The file in the state folder that names what is off: a line each, the value for on and the attribute."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """An attribute of the kernel with its values for off and on."""
+
+    path: str
+    off: str
+    on: str
+
+
+def phys_of(aim: Aim) -> list[Switch]:
+    """The phys that the drive is linked through. Raises ToolError without any."""
+    phys = read_phys(aim.machine, aim.drive.name)
+    if not phys:
+        raise ToolError(f"drive {aim.drive.id} is on no SAS link")
+    return [Switch(f"{phy}/enable", "0", "1") for phy in phys]
+
+
+def bay_of(aim: Aim) -> list[Switch]:
+    """The power of the enclosure's bay that holds the drive. Raises ToolError when no enclosure tells of it."""
+    machine, device = aim.machine, aim.machine.real(f"/sys/block/{aim.drive.name}/device")
+    for enclosure in machine.names("/sys/class/enclosure"):
+        for bay in machine.names(f"/sys/class/enclosure/{enclosure}"):
+            place = f"/sys/class/enclosure/{enclosure}/{bay}"
+            if device and machine.real(f"{place}/device") == device and machine.exists(f"{place}/power_status"):
+                return [Switch(f"{place}/power_status", "off", "on")]
+    raise ToolError(f"no enclosure has a power switch for the bay of drive {aim.drive.id}")
+
+
+def slot_of(aim: Aim) -> list[Switch]:
+    """The power of the PCI slot that holds the adapter. Raises ToolError when the slot has none to switch."""
+    machine, pci = aim.machine, aim.drive.adapter
+    for slot in machine.names("/sys/bus/pci/slots"):
+        place = f"/sys/bus/pci/slots/{slot}"
+        if pci in functions_in_slot(machine, slot) and machine.exists(f"{place}/power"):
+            return [Switch(f"{place}/power", "0", "1")]
+    raise ToolError(f"the kernel has no power switch for the slot of the adapter at {pci}")
+
+
+def switch_off(find: Callable[[Aim], Sequence[Switch]], gone: str) -> Callable[[Aim, Tell], None]:
+    """The way that switches off what `find` finds; `gone` is the place in sysfs that goes by it."""
+
+    def way(aim: Aim, tell: Tell) -> None:
+        machine, switches = aim.machine, find(aim)
+        place = gone.format(number=aim.drive.number, adapter=aim.drive.adapter)
+        with _switched_on_again(aim, switches):
+            for one in switches:
+                write_attribute(machine.path(one.path), one.off)
+            tell("switched_off", ", ".join(one.path for one in switches))
+            _await_within(aim, lambda: not machine.exists(place), f"{place} did not go")
+            tell("gone", f"{place} is no longer there")
+            time.sleep(aim.away_s)
+        back = f"drive {aim.drive.id} did not come back"
+        _await_within(aim, lambda: any(one.id == aim.drive.id for one in read_drives(machine)), back)
+        tell("back", f"drive {aim.drive.id} is in sysfs again")
+
+    return way
+
+
+@contextmanager
+def _switched_on_again(aim: Aim, switches: Sequence[Switch]) -> Iterator[None]:
+    memory = Path(aim.machine.path(aim.state_dir)) / MEMORY
+    replace_file(memory, "".join(f"{one.on} {one.path}\n" for one in switches))
+    try:
+        yield
+    finally:
+        for one in switches:
+            write_attribute(aim.machine.path(one.path), one.on)
+        with suppress(FileNotFoundError):
+            memory.unlink()
+
+
+def _await_within(aim: Aim, seen: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + aim.limit_s
+    while not seen():
+        if time.monotonic() > end:
+            raise ToolError(f"{what} within {aim.limit_s:g} s")
+        time.sleep(_LOOK_S)
+
 
 OTHER_VALUE = "other_value"
 """What is told of a setting that reads otherwise than it was written."""
-_LOOK_S = 0.05
 _COMMAND_S = 120.0
 _CPUS = "/sys/devices/system/cpu"
 

@@ -18,8 +18,7 @@ from typing import Any, Callable, Mapping, Sequence
 from ..host.counters import Meter, Snapshot
 from ..kit.errors import BadInputError
 from .copy_result import COPY_PROGRAMS, Copies, Copy, copies_result
-from .fio_job import FioAsk, FioTarget, copy_objections
-from .fio_process import FioProcess
+from .fio_job import FioAsk, FioProcess, FioTarget, copy_objections
 from .launch import Launched, Pulse, run_fio
 
 _ASK_S = 0.02

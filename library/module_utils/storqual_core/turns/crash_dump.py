@@ -26,7 +26,7 @@ from ..kit.errors import ToolError
 from ..kit.kernel import load_crash_kernel
 from ..kit.machine import boot_id, write_attribute
 from ..tools import makedumpfile
-from .aim import Aim, Tell
+from .drive_faults import Aim, Tell
 
 MIB = 1 << 20
 _WAIT_S, _DUMP_S = 60, 600

@@ -25,8 +25,7 @@ from ..kit.lock import BenchLock, remember
 from ..kit.machine import Machine
 from ..provision.drives import MEMORY, claim_record, drop_part, make_part
 from ..tools import util_linux
-from .asks import FileSystemAsk, FillAsk, part_bytes
-from .batch_file import Batch
+from .batch_file import Batch, FileSystemAsk, FillAsk, part_bytes
 from .fio_job import FioTarget
 from .launch import empty_folder
 from .precondition import fill

@@ -23,16 +23,13 @@ from .batch_file import Batch, Launch, SwitchStep
 from .batch_run import BatchOutcome, BatchRunner, StopRequestedError, now
 from .copy_program import run_program
 from .file_systems import FileSystems, file_systems_of
-from .fio_job import FioAsk, FioTarget, Variant, launch_seed
-from .fio_process import FioStuckError
+from .fio_job import FioAsk, FioStuckError, FioTarget, Variant, launch_seed
 from .fio_result import is_unable
-from .latency_cap import Curve, run_to_cap
-from .launch import Launched, arrivals, arrivals_per_s, empty_folder, read_again, scratch_folder
+from .launch import Curve, Launched, arrivals, arrivals_per_s, empty_folder, read_again, run_to_cap, scratch_folder
 from .precondition import Preconditioner
 from .sample import lost_sample, make_sample, report_log
 from .spool import Spool
-from .switch import Switcher
-from .targets import BatchAim, HeldTargets, Place, Resolver, hold_targets, is_gone, place_of
+from .targets import BatchAim, HeldTargets, Place, Resolver, Switcher, hold_targets, is_gone, place_of
 
 _LAUNCH_COST_S = 0.5
 _USUAL_STEPS = 10

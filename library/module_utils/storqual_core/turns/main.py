@@ -70,7 +70,7 @@ def _run(path: Path, ready: Path | None) -> int:
             signal.signal(number, lambda caught, _: asked.append(caught))
         end = LaunchRunner(batch, stopping=lambda: bool(asked), ready=say_ready).run()
     else:
-        from .streamed import TurnRunner  # noqa: PLC0415 - see above
+        from .batch_run import TurnRunner  # noqa: PLC0415 - see above
 
         # a signal ends it at once: what it left behind is put right before the bench is used again
         end = TurnRunner(batch, ready=say_ready).run()

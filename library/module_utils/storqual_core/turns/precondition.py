@@ -17,11 +17,9 @@ from typing import Any, Callable, Mapping, Sequence
 from ..host.counters import Meter
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from .asks import FillAsk, SteadyAsk
-from .batch_file import Batch
+from .batch_file import Batch, FillAsk, SteadyAsk
 from .batch_run import StopRequestedError
-from .fio_job import FioAsk, FioTarget, launch_seed, section_words
-from .fio_process import FioProcess
+from .fio_job import FioAsk, FioProcess, FioTarget, launch_seed, section_words
 from .fio_result import is_unable, read_result
 from .launch import Launched, empty_folder, run_fio
 from .spool import Spool

@@ -23,8 +23,8 @@ from typing import Any, Callable, Mapping, Sequence
 from ..host.kernel_log import KernelLog
 from ..kit import command
 from ..kit.errors import BadInputError, GuardRefusalError, MissingToolError, StorqualError, ToolError
-from .aim import Aim
 from .bench_faults import ACTS
+from .drive_faults import Aim
 from .requests import ProgramRequest
 from .subject import Subject
 

@@ -15,8 +15,7 @@ from .batch_file import Batch, Launch
 from .copy_result import Copies
 from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from .fio_job import FioAsk
-from .latency_cap import Curve
-from .launch import Launched, arrivals_per_s
+from .launch import Curve, Launched, arrivals_per_s
 
 _FOREIGN_PROCESSORS = 0.5
 _FOREIGN_SHARE = 0.1

@@ -13,14 +13,12 @@ from ..host.kernel_log import KernelLog
 from ..host.sysfs import Drive
 from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
-from .aim import Aim
 from .bench_faults import ACTS, AFTER, missing
-from .device import HeldDevice
+from .drive_faults import Aim, layered
 from .integrity_load import Load
-from .layer import layered
 from .requests import TrialRequest
 from .sectors import MOST_SECTORS, SECTOR, read_region
-from .subject import Subject
+from .subject import HeldDevice, Subject
 
 _LOG_S = 0.2
 _END_S = 60.0

@@ -25,7 +25,7 @@ from storqual.report.parts.timeline import Moment
 from storqual.report.view import Chart, ChartTable, Digest
 from storqual.run import Launch
 from storqual.run.measurements import PointData
-from storqual_core.turns.latency_cap import LoadStep
+from storqual_core.turns.launch import LoadStep
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,17 @@ from storqual.cli.playbook import next as next_command
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS, Setting, section_of
 from storqual_core.provision import apply as apply_file
-from storqual_core.provision import boot, build_plan
+from storqual_core.provision import boot, build
 from storqual_core.provision.adapter_queue import provision_throttle
 from storqual_core.provision.driver import PARAMETERS
 from storqual_core.provision.drives import DriveSettings
 from storqual_core.provision.effects import EFFECTS
-from storqual_core.provision.firmware import apply
-from storqual_core.provision.link_rate import Links
-from storqual_core.provision.nvram_backend import SHOWN, THROTTLE
+from storqual_core.provision.firmware import flash
+from storqual_core.provision.mode_pages import Links
+from storqual_core.provision.nvram import SHOWN, THROTTLE
 from storqual_core.provision.options import provision_options
 from storqual_core.provision.os_tuning import judge_frequency, judge_interrupts
-from storqual_core.provision.raid.plan import POLICIES, Wish
+from storqual_core.provision.raid.volumes import POLICIES, Wish
 from storqual_core.tools import TOOLS
 from tests.support.make_lab import lab_hosts
 
@@ -115,12 +115,12 @@ SHOWN_ELSEWHERE = {
     "os.irq_affinity": judge_interrupts,
     "nvram.execution_throttle": provision_throttle,
     "driver.kernel": boot.verify_trial,
-    "driver.dkms": build_plan.records,
-    "driver.module": build_plan.records,
+    "driver.dkms": build.records,
+    "driver.module": build.records,
     "driver.can_queue": provision_throttle,
     "driver.options": provision_options,
-    "firmware.firmware": apply.prove,
-    "firmware.bios": apply.prove,
+    "firmware.firmware": flash.prove,
+    "firmware.bios": flash.prove,
 }
 """What shows the settings that are no drive's and no word of an NVRAM."""
 

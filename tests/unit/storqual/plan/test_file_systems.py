@@ -11,8 +11,7 @@ import pytest
 
 from storqual.plan import make_plan
 from storqual_core.kit.errors import BadInputError
-from storqual_core.turns.asks import FileSystemAsk, part_bytes
-from storqual_core.turns.batch_file import parse_batch
+from storqual_core.turns.batch_file import FileSystemAsk, parse_batch, part_bytes
 from tests.support.make_lab import lab_hosts, make_lab
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import pytest
 from storqual.turns import acts, settle
 from storqual.turns.connection import ConnectionLostError
 from storqual.virtual_bench.limits import Limit
-from storqual_core.turns.debug_rules import MEMORY as RULES_MEMORY
-from storqual_core.turns.layer import LAYER
+from storqual_core.turns.drive_faults import LAYER, RULES_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from storqual_core.facts import tool_facts
 from storqual_core.facts.bench_facts import environment_of, read_facts
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError, ToolError
-from storqual_core.provision import nvram_backend
+from storqual_core.provision import nvram
 from storqual_core.tools.capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -247,7 +247,7 @@ def test_settings_stand_for_an_nvram_whose_image_nobody_shows(
         read_settings=lambda _runner, index: values if index == "1" else {},
         read_facts=lambda _: ToolFacts((AdapterFacts(index="1", pci=PCI),)),
     )
-    monkeypatch.setattr(nvram_backend, "TOOLS", {"lsiutil": lambda: tool})
+    monkeypatch.setattr(nvram, "TOOLS", {"lsiutil": lambda: tool})
     first = read(tree, Tools({}))["adapters"][1]["nvram"]
     assert (first["of"], first["tool"], first["settings"]) == ("the settings", "lsiutil", values)
     values["interrupt_coalescing_depth"] = 8

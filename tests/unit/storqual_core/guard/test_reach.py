@@ -26,9 +26,9 @@ from storqual_core.host.reach import SCOPES, reached
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.provision.firmware.access import Access, Adapters, Drives
+from storqual_core.provision.firmware.subject import Access, Adapters, Drives
 from storqual_core.tools import nvme
-from storqual_core.turns.reach import refuse_beyond
+from storqual_core.turns.subject import refuse_beyond
 from tests.support.bad_states import written
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 from tests.support.paths import Paths, two_paths

@@ -11,8 +11,15 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
-from storqual_core.provision.build import check_build, provision_build, remove_builds, stage_build, unstage_builds
-from storqual_core.provision.build_plan import BuildRequest, Wanted
+from storqual_core.provision.build import (
+    BuildRequest,
+    Wanted,
+    check_build,
+    provision_build,
+    remove_builds,
+    stage_build,
+    unstage_builds,
+)
 from storqual_core.provision.engine import Call
 from storqual_core.provision.initramfs import builds_in
 from storqual_core.provision.options import OptionsBench

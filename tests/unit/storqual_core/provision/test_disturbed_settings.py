@@ -18,13 +18,12 @@ from storqual.plan.resolve import Resolved
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import hold_lock, read_saved
 from storqual_core.kit.settings import SETTINGS, disturbed_by
+from storqual_core.provision.boot import System
 from storqual_core.provision.drives import DriveRequest, provision_drives
-from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.restore import Tools, restore
 from storqual_core.turns.batch_file import Batch, SwitchStep
 from storqual_core.turns.fio_job import FioAsk, FioTarget
-from storqual_core.turns.switch import Switcher
-from storqual_core.turns.targets import Place
+from storqual_core.turns.targets import Place, Switcher
 from tests.support.bench_tree import SIZE, BenchTree
 from tests.support.fake_drives import LARGEST, READ_AHEAD, SCHEDULERS, TAGS, FakeDrives
 from tests.support.fake_fio import launch, make_block
@@ -269,7 +268,7 @@ def test_a_write_cache_is_shown_in_effect_once_where_the_block_writes_anyway(
         written.append((path, offset, size))
         return [100_000 if rig.now()[rig.ids[0]]["WCE"] else 5_000_000] * 40
 
-    monkeypatch.setattr("storqual_core.turns.switch.write_latencies", latencies)
+    monkeypatch.setattr("storqual_core.turns.targets.write_latencies", latencies)
     target = FioTarget(rig.ids[0], "/dev/storqual/disk0", 4096, 1 << 20)
     block = replace(rig.block(), launches=(replace(rig.block().launches[0], fio=fio(rw)),))
     places = {rig.ids[0]: Place(Path(rig.drives.sysfs) / "block" / "sda", ())}

@@ -11,7 +11,7 @@ from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import BadInputError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.settings import check_section
-from storqual_core.provision import link_rate
+from storqual_core.provision import mode_pages
 from storqual_core.provision.drives import DriveSettings
 from storqual_core.provision.engine import Outcome, apply, plan
 from tests.support.bench_tree import BenchTree
@@ -106,7 +106,7 @@ def test_a_drive_that_the_kernel_still_blocks_is_waited_for(phy: Phy) -> None:
 
 
 def test_a_faster_link_than_was_read_back_is_no_proof(phy: Phy) -> None:
-    links = link_rate.Links(machine=phy.tree.machine)
+    links = mode_pages.Links(machine=phy.tree.machine)
     assert links.prove(TARGET, "3.0 Gbit") == (False, "negotiated_linkrate is 6.0 Gbit")
     phy.put("negotiated_linkrate", "Spin-up hold")
     assert links.prove(TARGET, "3.0 Gbit") == (None, "negotiated_linkrate is Spin-up hold")

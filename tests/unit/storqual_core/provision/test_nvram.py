@@ -11,9 +11,8 @@ import pytest
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.provision import nvram_backend
-from storqual_core.provision.nvram import NvramBench, NvramRequest, provision_nvram, restore_nvram
-from storqual_core.provision.nvram_backend import reported_id
+from storqual_core.provision import nvram
+from storqual_core.provision.nvram import NvramBench, NvramRequest, provision_nvram, reported_id, restore_nvram
 from storqual_core.provision.restore import remembered
 from storqual_core.tools.capabilities import AdapterFacts, Spelling, ToolFacts
 from tests.support.adapter_bench import AdapterBench
@@ -214,7 +213,7 @@ def fibre(lab: Lab, monkeypatch: pytest.MonkeyPatch, *, pci: str = FC, objection
         objection=lambda _runner, _index, _name, _value: objection,
         write_setting=lambda _runner, _index, name, value: words.update({name: value}),
     )
-    monkeypatch.setattr(nvram_backend, "TOOLS", {"qaucli": lambda: tool})
+    monkeypatch.setattr(nvram, "TOOLS", {"qaucli": lambda: tool})
     return words
 
 
@@ -275,5 +274,5 @@ def test_a_session_is_a_start_of_its_own(lab: Lab) -> None:
 def test_what_a_tool_only_reads_is_refused_before_any_write(lab: Lab) -> None:
     only = Spelling("Interrupt Throttle", "", "recorded")
     tool = SimpleNamespace(SETTINGS={"interrupt_coalescing_depth": only}, write_setting=len)
-    backend = nvram_backend.Backend("storcli", tool, "0")
+    backend = nvram.Backend("storcli", tool, "0")
     assert "is not verified, so it is not tried" in backend.objection(lab.machines, "interrupt_coalescing_depth", 4)

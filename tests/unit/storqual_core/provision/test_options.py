@@ -15,10 +15,9 @@ from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
 from storqual_core.provision import adapter_queue, driver, options
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
+from storqual_core.provision.boot import System
 from storqual_core.provision.engine import Call
-from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.option_step import ModulePlan, OptionValue
-from storqual_core.provision.options import OptionsBench, boot_arguments, provision_options
+from storqual_core.provision.options import ModulePlan, OptionsBench, OptionValue, boot_arguments, provision_options
 from storqual_core.provision.queue import InFlight
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import KERNEL, AdapterBench

@@ -14,7 +14,7 @@ from storqual_core.kit.errors import BadInputError, MissingToolError, ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
 from storqual_core.provision import os_tuning
-from storqual_core.provision.kernel_boot import System
+from storqual_core.provision.boot import System
 from storqual_core.provision.os_tuning import OsRequest, parse_cpus, provision_os, refuse_impossible
 from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import BenchTree

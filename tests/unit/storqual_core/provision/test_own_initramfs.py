@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.provision.kernel_boot import (
+from storqual_core.provision.boot import (
     booted_image,
     image_name,
     own_images,

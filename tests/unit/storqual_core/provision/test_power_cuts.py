@@ -15,8 +15,8 @@ import pytest
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.command import Completed
 from storqual_core.kit.lock import ForeignStateError, read_saved
+from storqual_core.provision.boot import System
 from storqual_core.provision.drives import DriveRequest, provision_drives
-from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import FakeBench, boot_step
 from tests.support.power_cut import Mains, every_cut

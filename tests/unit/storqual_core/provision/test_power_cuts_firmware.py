@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.provision.firmware import step
+from storqual_core.provision.firmware import flash
 from tests.support.fake_flash import Card, PowerCut
 from tests.support.flash_bench import Bench, make_bench, run_to_the_end
 
@@ -42,7 +42,7 @@ def files_are_effects(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         return effect
 
     for name in ("remember", "note", "clear"):
-        monkeypatch.setattr(step, name, counted(getattr(step, name)))
+        monkeypatch.setattr(flash, name, counted(getattr(flash, name)))
 
 
 @pytest.mark.usefixtures("files_are_effects")

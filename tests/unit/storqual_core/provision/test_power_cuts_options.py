@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.kit.lock import read_saved
+from storqual_core.provision.boot import System
 from storqual_core.provision.engine import Call
-from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.options import OptionsBench, provision_options
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import AdapterBench

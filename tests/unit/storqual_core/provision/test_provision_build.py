@@ -13,10 +13,9 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.provision.build import provision_build, remove_builds
-from storqual_core.provision.build_plan import BuildRequest
+from storqual_core.provision.boot import System
+from storqual_core.provision.build import BuildRequest, provision_build, remove_builds
 from storqual_core.provision.engine import Call
-from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import KERNEL

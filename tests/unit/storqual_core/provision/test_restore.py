@@ -15,9 +15,9 @@ from storqual_core.host.block_stack import DriveTarget, partitions
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.kit.lock import LockedError, hold_lock, read_saved, remember
 from storqual_core.kit.results import PartialError
+from storqual_core.provision.boot import System
 from storqual_core.provision.drives import DriveRequest, claim_record, claims_for, provision_drives
-from storqual_core.provision.firmware.apply import FirmwareBack
-from storqual_core.provision.kernel_boot import System
+from storqual_core.provision.firmware.flash import FirmwareBack
 from storqual_core.provision.restore import Tools, accept, remembered, restore, take_up
 from tests.support.bench_tree import SIZE, BenchTree
 from tests.support.fake_md import Array, FakeMd

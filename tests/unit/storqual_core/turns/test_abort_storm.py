@@ -15,10 +15,9 @@ from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.machine import Node
-from storqual_core.turns import abort_storm
-from storqual_core.turns.abort_storm import TIMED_OUT, Ended, read_blocks
-from storqual_core.turns.aim import Aim
+from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS
+from storqual_core.turns.drive_faults import TIMED_OUT, Aim, Ended, read_blocks
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def test_many_aborted_reads_are_a_storm_and_are_made_beside_the_load(
     tree: BenchTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel = FakeKernel(tree, TIMED_OUT, 0)
-    monkeypatch.setattr(abort_storm, "read_blocks", kernel.read)
+    monkeypatch.setattr(drive_faults, "read_blocks", kernel.read)
     [(seen, text)] = storm(tree)
     assert seen == "aborted"
     assert f" of {len(kernel.asked)} reads with a timeout of 1 ms were aborted, the kernel counted" in text
@@ -88,7 +87,7 @@ def test_many_aborted_reads_are_a_storm_and_are_made_beside_the_load(
 def test_reads_that_were_not_aborted_or_not_counted_are_no_storm(
     tree: BenchTree, monkeypatch: pytest.MonkeyPatch, statuses: tuple[int, ...], counts: bool
 ) -> None:
-    monkeypatch.setattr(abort_storm, "read_blocks", FakeKernel(tree, *statuses, counts=counts).read)
+    monkeypatch.setattr(drive_faults, "read_blocks", FakeKernel(tree, *statuses, counts=counts).read)
     with pytest.raises(ToolError, match="8 make a storm"):
         storm(tree)
 
@@ -98,7 +97,7 @@ def test_a_read_that_does_not_come_back_is_told(tree: BenchTree, monkeypatch: py
         time.sleep(0.5)
         return Ended(0, TIMED_OUT, 0.5)
 
-    monkeypatch.setattr(abort_storm, "read_blocks", hang)
+    monkeypatch.setattr(drive_faults, "read_blocks", hang)
     with pytest.raises(ToolError, match="16 of 16 reads had not come back"):
         storm(tree, limit_s=0.1)
 
@@ -106,7 +105,7 @@ def test_a_read_that_does_not_come_back_is_told(tree: BenchTree, monkeypatch: py
 def test_an_sg_node_that_is_another_device_by_now_gets_no_command(
     tree: BenchTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(abort_storm, "read_blocks", lambda *_: pytest.fail("a command was sent"))
+    monkeypatch.setattr(drive_faults, "read_blocks", lambda *_: pytest.fail("a command was sent"))
     node = next(one for one in read_drives(tree.machine) if one.id == A).sg
     tree.machine.nodes[node] = Node("char", 21, 77)
     with pytest.raises(ToolError, match="is device 21:77 now"):
@@ -129,6 +128,6 @@ def test_a_read_says_what_the_midlayer_said_of_it(monkeypatch: pytest.MonkeyPatc
         struct.pack_into("<BBBBHHiI", raw, 64, 2, 0, 0, 0, TIMED_OUT, 0, 0, 1500)
         ctypes.memmove(ctypes.addressof(header), bytes(raw), len(raw))
 
-    monkeypatch.setattr(abort_storm.fcntl, "ioctl", ioctl)
+    monkeypatch.setattr(drive_faults.fcntl, "ioctl", ioctl)
     assert read_blocks(5, 0x01020304, 2, 4096, 7) == Ended(2, TIMED_OUT, 1.5)
     assert sent == [bytes((0x28, 0, 1, 2, 3, 4, 0, 0, 2, 0))]

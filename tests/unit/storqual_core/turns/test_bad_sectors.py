@@ -14,10 +14,9 @@ from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns import bad_sectors
-from storqual_core.turns.aim import Aim
-from storqual_core.turns.bad_sectors import Sectors, Spot, find_spot
+from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS, missing
+from storqual_core.turns.drive_faults import Aim, Sectors, Spot, find_spot
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def on_disk(tree: BenchTree) -> bytes:
 @pytest.fixture
 def fake(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> FakeDrive:
     fake = FakeDrive(aimed(tree))
-    monkeypatch.setattr(bad_sectors, "Sectors", fake.sectors)
+    monkeypatch.setattr(drive_faults, "Sectors", fake.sectors)
     return fake
 
 

@@ -21,8 +21,7 @@ from storqual_core.turns.batch_run import BatchOutcome
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.launches import LaunchRunner
 from storqual_core.turns.spool import Spool
-from storqual_core.turns.switch import Switcher
-from storqual_core.turns.targets import HeldTargets
+from storqual_core.turns.targets import HeldTargets, Switcher
 from tests.support.fake_fio import (
     FileTargets,
     fake_fio,
@@ -37,8 +36,7 @@ from tests.support.fake_fio import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from storqual_core.turns.asks import FileSystemAsk
-    from storqual_core.turns.batch_file import Batch, SwitchStep
+    from storqual_core.turns.batch_file import Batch, FileSystemAsk, SwitchStep
 
 pytestmark = pytest.mark.slow
 
@@ -300,7 +298,7 @@ def switched(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, A
         return [f"seen with {step.value}" for step in steps]
 
     monkeypatch.setattr(Switcher, "apply", apply)
-    monkeypatch.setattr("storqual_core.turns.switch.read_claims", lambda _targets: ())
+    monkeypatch.setattr("storqual_core.turns.targets.read_claims", lambda _targets: ())
     return made
 
 
@@ -332,7 +330,7 @@ def test_a_block_that_goes_on_makes_the_last_switch_again(bench: Bench, switched
 
 
 def test_a_file_has_nothing_to_switch(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storqual_core.turns.switch.read_claims", lambda _targets: ())
+    monkeypatch.setattr("storqual_core.turns.targets.read_claims", lambda _targets: ())
     block = bench.block(launch(0, switch=[SWITCH]))
     assert "d0: is not a drive that this batch holds" in bench.run(block).message
 

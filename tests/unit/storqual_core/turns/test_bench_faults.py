@@ -13,8 +13,8 @@ from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.turns import bench_faults
-from storqual_core.turns.aim import Aim
 from storqual_core.turns.bench_faults import ACTS, missing
+from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
 from tests.support.paths import Paths, two_paths
 

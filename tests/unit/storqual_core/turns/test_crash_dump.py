@@ -18,9 +18,9 @@ from storqual_core.kit.archives import read_archive
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.turns import crash_dump
-from storqual_core.turns.aim import Aim
 from storqual_core.turns.bench_faults import ACTS, AFTER
 from storqual_core.turns.crash_dump import DumpPlace, dump_place, find_panic, make_script, pack
+from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from storqual_core.host.kernel_log import Record
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns import debug_rules
-from storqual_core.turns.aim import Aim
+from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS, missing
-from storqual_core.turns.debug_rules import MEMORY, RULE_ACTS, read_rules
+from storqual_core.turns.drive_faults import RULE_ACTS, RULES_MEMORY, Aim, read_rules
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -60,8 +59,8 @@ class FakeDriver:
         ):
             tree.write(path, f"{text}\n")
         tree.write(HOST, "running\n")
-        monkeypatch.setattr(debug_rules, "write_attribute", self.write)
-        monkeypatch.setattr(debug_rules, "KernelLog", lambda: self)
+        monkeypatch.setattr(drive_faults, "write_attribute", self.write)
+        monkeypatch.setattr(drive_faults, "KernelLog", lambda: self)
 
     def read(self) -> list[Record]:
         """What was logged since the last call."""
@@ -125,7 +124,7 @@ def as_found(driver: FakeDriver) -> bool:
     machine = driver.tree.machine
     places = (LOGGING, f"{DEVICE}/timeout", f"{DEVICE}/eh_timeout", TARGET, f"{DEVICE}/state")
     found = [machine.text(place) for place in places]
-    return (driver.rules, found) == ({}, ["0", "30", "10", "N", "running"]) and not machine.exists(MEMORY)
+    return (driver.rules, found) == ({}, ["0", "30", "10", "N", "running"]) and not machine.exists(RULES_MEMORY)
 
 
 def test_a_drive_of_another_adapter_gets_no_rule(tmp_path: Path) -> None:
@@ -259,10 +258,10 @@ def test_what_puts_everything_back_is_noted_before_anything_is_changed(
     noted: list[list[str]] = []
 
     def write(path: str, value: object) -> None:
-        noted.append(tree.machine.lines(MEMORY))
+        noted.append(tree.machine.lines(RULES_MEMORY))
         driver.write(path, value)
 
-    monkeypatch.setattr(debug_rules, "write_attribute", write)
+    monkeypatch.setattr(drive_faults, "write_attribute", write)
     brought(tree, "rule_failed_target_reset")
     assert noted[0] == [
         f"{ERROR} - 0 0x2a",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.turns.device import HeldDevice
+from storqual_core.turns.subject import HeldDevice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Holds:
 
 @pytest.fixture
 def holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Holds:
-    monkeypatch.setattr("storqual_core.turns.device._AGAIN_S", 0.01)
+    monkeypatch.setattr("storqual_core.turns.subject._AGAIN_S", 0.01)
     # a file system of memory has no direct I/O
     monkeypatch.setattr(os, "O_DIRECT", 0)
     node = tmp_path / "drive"

@@ -14,8 +14,7 @@ from storqual_core.guard.claims import Claim, VolumeClaim
 from storqual_core.guard.signatures import AREA, Ledger, volume_uuid, window
 from storqual_core.kit.errors import GuardRefusalError, ToolError
 from storqual_core.kit.lock import hold_lock, read_saved
-from storqual_core.turns.asks import FileSystemAsk, part_bytes, read_file_system
-from storqual_core.turns.batch_file import parse_batch
+from storqual_core.turns.batch_file import FileSystemAsk, parse_batch, part_bytes, read_file_system
 from storqual_core.turns.file_systems import Bench, FileSystems, file_systems_of
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.targets import HeldTargets, Place

@@ -18,8 +18,7 @@ from storqual_core.host.counters import Meter
 from storqual_core.kit.errors import ToolError
 from storqual_core.turns.batch_run import StopRequestedError
 from storqual_core.turns.derive import parse_log
-from storqual_core.turns.fio_job import FioTarget, read_ask
-from storqual_core.turns.fio_process import FioProcess
+from storqual_core.turns.fio_job import FioProcess, FioTarget, read_ask
 from storqual_core.turns.launch import Launched, run_fio, scratch_folder
 from tests.support.fake_fio import fake_fio, job, result
 
@@ -147,7 +146,7 @@ def test_a_missing_fio_is_a_missing_tool(target: FioTarget, tmp_path: Path) -> N
 PARENT = """
 import sys, time
 from pathlib import Path
-from storqual_core.turns.fio_process import FioProcess
+from storqual_core.turns.fio_job import FioProcess
 fio = FioProcess(["sh", "-c", "echo $$; exec sleep 60"], Path(sys.argv[1]))
 time.sleep(60)
 """

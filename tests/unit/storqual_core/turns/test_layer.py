@@ -15,10 +15,9 @@ from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError, ToolError
-from storqual_core.turns import layer
-from storqual_core.turns.aim import Aim
+from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS, missing
-from storqual_core.turns.layer import layered
+from storqual_core.turns.drive_faults import Aim, layered
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     tree = BenchTree(tmp_path).adapter().scsi("sda", hctl="2:0:0:0", wwn=A, serial="S1", size=SIZE)
     tree.write("/sys/block/sda/queue/logical_block_size", "512\n")
     kernel = Kernel(tree)
-    monkeypatch.setattr(layer, "Sectors", kernel.sectors)
+    monkeypatch.setattr(drive_faults, "Sectors", kernel.sectors)
     return kernel
 
 
@@ -117,7 +116,7 @@ def test_a_layer_that_somebody_else_has_is_taken_away(kernel: Kernel, monkeypatc
             raise OSError(errno.EBUSY, "Device or resource busy")
         return really(path, flags, *more, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(layer.os, "open", refuse)
+    monkeypatch.setattr(drive_faults.os, "open", refuse)
     with pytest.raises(ToolError, match=f"{NAME} cannot be opened: Device or resource busy"), over(kernel):
         pytest.fail("the load began")
     assert kernel.story == ["let go", "create", "remove", "taken"]

@@ -13,10 +13,9 @@ import pytest
 from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns import link_errors
-from storqual_core.turns.aim import Aim
-from storqual_core.turns.bench_faults import ACTS, missing
-from storqual_core.turns.link_errors import CORRECTED, FATAL, NOT_FATAL, counted
+from storqual_core.turns import bench_faults
+from storqual_core.turns.bench_faults import ACTS, CORRECTED, FATAL, NOT_FATAL, counted, missing
+from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch, effect: Callable[[bytes], object]) -
         effect(data)
         return len(data)
 
-    monkeypatch.setattr(link_errors.os, "write", write)
+    monkeypatch.setattr(bench_faults.os, "write", write)
 
 
 def test_without_the_injector_nothing_is_tried(aim: Aim) -> None:
@@ -110,7 +109,7 @@ def test_an_injection_that_the_kernel_refuses_is_told(aim: Aim, monkeypatch: pyt
     ],
 )
 def test_the_request_has_the_layout_of_the_kernels_injector(
-    error: link_errors.LinkError, uncorrectable: int, correctable: int, counter: str
+    error: bench_faults.LinkError, uncorrectable: int, correctable: int, counter: str
 ) -> None:
     request = error.request("0001:3b:1f.6")
     assert (len(request), request[:3]) == (32, bytes((0x3B, 0x1F, 6)))
@@ -120,6 +119,6 @@ def test_the_request_has_the_layout_of_the_kernels_injector(
 
 def test_the_request_is_one_write_to_the_injector_alone(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Path(aim.machine.path("/dev/aer_inject"))
-    monkeypatch.setattr(link_errors, "counted", lambda _aim, _error: len(place.read_bytes()))
+    monkeypatch.setattr(bench_faults, "counted", lambda _aim, _error: len(place.read_bytes()))
     assert brought(replace(aim, limit_s=0.0)) == ["injected", "counted"]
     assert place.read_bytes() == CORRECTED.request(PCI)

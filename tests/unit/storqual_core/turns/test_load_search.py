@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.turns.latency_cap import MOST_STEPS, LoadStep, at_response, next_load, read_steps, response_ns
+from storqual_core.turns.launch import MOST_STEPS, LoadStep, at_response, next_load, read_steps, response_ns
 
 MS = 1e6
 

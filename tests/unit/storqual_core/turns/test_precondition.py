@@ -16,8 +16,7 @@ import pytest
 from storqual_core.guard.claims import read_claims
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
-from storqual_core.turns.asks import FillAsk, SteadyAsk
-from storqual_core.turns.batch_file import parse_batch
+from storqual_core.turns.batch_file import FillAsk, SteadyAsk, parse_batch
 from storqual_core.turns.batch_run import StopRequestedError
 from storqual_core.turns.fio_job import FioTarget, read_ask
 from storqual_core.turns.precondition import discard, fill, format_drive, steady

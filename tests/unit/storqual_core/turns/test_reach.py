@@ -9,7 +9,7 @@ from storqual_core.host.reach import beside_on_link
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.turns.reach import aimed_at, refuse_beyond
+from storqual_core.turns.subject import aimed_at, refuse_beyond
 from tests.support.bench_tree import BenchTree, claim
 from tests.support.paths import Paths, two_paths
 

@@ -12,10 +12,9 @@ import pytest
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns import switch_off as module
-from storqual_core.turns.aim import Aim
-from storqual_core.turns.bench_faults import ACTS
-from storqual_core.turns.switch_off import MEMORY
+from storqual_core.turns import bench_faults as module
+from storqual_core.turns.bench_faults import ACTS, MEMORY
+from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import STATE, BenchTree
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from storqual_core.kit.lock import LockedError, hold_lock
 from storqual_core.kit.machine import Machine
 from storqual_core.turns import spool, trial
 from storqual_core.turns.batch_file import Batch, parse_batch, read_batch_file
+from storqual_core.turns.batch_run import TurnRunner
 from storqual_core.turns.main import main
 from storqual_core.turns.requests import TrialRequest
-from storqual_core.turns.streamed import TurnRunner
 from storqual_core.turns.subject import Subject
 from storqual_core.turns.trial import TrialRun
 from tests.support.batches import DRIVE, OTHER, drive_batch

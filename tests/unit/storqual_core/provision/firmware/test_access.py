@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.kit.errors import GuardRefusalError, ToolError
-from storqual_core.provision.firmware.access import Access, Adapters, Drives
+from storqual_core.provision.firmware.subject import Access, Adapters, Drives
 from storqual_core.tools import sg_write_buffer
 from storqual_core.tools.capabilities import AdapterFacts, DriveFacts, ToolFacts, VolumeFacts
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim

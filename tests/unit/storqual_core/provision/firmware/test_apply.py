@@ -11,8 +11,8 @@ import pytest
 
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
 from storqual_core.kit.results import PartialError
-from storqual_core.provision.firmware import apply as provisioning
-from storqual_core.provision.firmware.apply import provision_firmware, read_request
+from storqual_core.provision.firmware import flash as provisioning
+from storqual_core.provision.firmware.flash import provision_firmware, read_request
 from storqual_core.tools.capabilities import VolumeFacts
 from tests.support.fake_flash import make_tool
 from tests.support.flash_bench import WELL, Bench, Owners, make_bench

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from storqual_core.kit.errors import GuardRefusalError, ToolError
-from storqual_core.provision.firmware.access import Access
-from storqual_core.provision.firmware.controller import guard_adapter, judge_inventory, refuse_answer
+from storqual_core.provision.firmware.flash import guard_adapter, judge_inventory, refuse_answer
+from storqual_core.provision.firmware.subject import Access
 from tests.support.bench_tree import STATE, BenchTree
 from tests.support.replay import Replay
 from tests.unit.storqual_core.provision.firmware.test_access import DRIVE, PCI

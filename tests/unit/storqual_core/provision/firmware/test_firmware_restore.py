@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.kit.lock import hold_lock
-from storqual_core.provision.firmware import apply
-from storqual_core.provision.firmware.apply import put_firmware_back
+from storqual_core.provision.firmware import flash
+from storqual_core.provision.firmware.flash import put_firmware_back
 from tests.support.flash_bench import Bench, Owners, make_bench, run_to_the_end
 from tests.support.replay import Replay
 
@@ -25,7 +25,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def put_back(bench: Bench, monkeypatch: pytest.MonkeyPatch, *, check: bool = False) -> Any:
     """What a restore does with what is remembered."""
-    monkeypatch.setattr(apply, "Adapters", lambda *_: Owners(bench.card))
+    monkeypatch.setattr(flash, "Adapters", lambda *_: Owners(bench.card))
     memory = bench.saved.values
     step = bench.step(check=check)
     if check:

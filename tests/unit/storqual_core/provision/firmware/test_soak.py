@@ -11,7 +11,7 @@ import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.machine import Machine
-from storqual_core.provision.firmware.apply import soak
+from storqual_core.provision.firmware.flash import soak
 
 COUNTERS = "sys/block/{}/device/{}"
 

@@ -14,9 +14,8 @@ from storqual_core.guard.claims import Claim, claims_of_adapters
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.labelled_text import size_range
 from storqual_core.kit.results import PartialError
-from storqual_core.provision.raid.controller import ControllerVolumes, same_drive
 from storqual_core.provision.raid.layout import Chooser, RaidRequest, provision_volumes, restore_volume, volumes_of
-from storqual_core.provision.raid.plan import Existing, read_wishes
+from storqual_core.provision.raid.volumes import ControllerVolumes, Existing, read_wishes, same_drive
 from storqual_core.tools import storcli
 from storqual_core.tools.capabilities import AdapterFacts, DriveFacts, ToolFacts, VolumeFacts, VolumeRequest
 from tests.support.bench_tree import STATE, BenchTree

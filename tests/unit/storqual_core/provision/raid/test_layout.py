@@ -14,7 +14,7 @@ from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.lock import SavedState, read_saved
 from storqual_core.kit.results import PartialError
-from storqual_core.provision.kernel_boot import System
+from storqual_core.provision.boot import System
 from storqual_core.provision.raid.layout import MEMORY, Chooser, RaidRequest, made_by, provision_volumes, volumes_of
 from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import MIB, STATE, BenchTree
