@@ -89,7 +89,6 @@ from ansible.module_utils.storqual_core.provision.firmware.subject import Adapte
 
 
 def main() -> None:
-    """Read arguments, flash or prove, end."""
     module = AnsibleModule(
         argument_spec={
             "boards": WORDS,

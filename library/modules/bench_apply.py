@@ -161,7 +161,6 @@ from ansible.module_utils.storqual_core.provision.apply import SUBSYSTEMS, Apply
 
 
 def main() -> None:
-    """Read arguments, apply what is left, end."""
     module = AnsibleModule(
         argument_spec={
             "declared": {"type": "dict", "required": True},

@@ -108,7 +108,6 @@ from ansible.module_utils.storqual_core.kit.results import STATE_DIR, finish
 
 
 def main() -> None:
-    """Read, return."""
     module = AnsibleModule(
         argument_spec={
             **STATE_DIR,

@@ -120,7 +120,6 @@ from ansible.module_utils.storqual_core.kit.results import STATE_DIR, WORDS
 
 
 def result_of(found: Result) -> dict[str, Any]:
-    """What the module returns."""
     result: dict[str, Any] = {
         "changed": bool(found.stamped),
         "problems": found.problems,
@@ -137,7 +136,6 @@ def result_of(found: Result) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Ask, decide, return."""
     module = AnsibleModule(
         argument_spec={
             "adapters": {"type": "dict", "required": True},

@@ -93,7 +93,6 @@ from ansible.module_utils.storqual_core.provision.restore import Tools, accept, 
 
 
 def main() -> None:
-    """Read arguments, restore, end."""
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["accepted", "restored"], "default": "restored"},
@@ -106,7 +105,6 @@ def main() -> None:
 
 
 def work(given: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
-    """Accept or restore."""
     result: dict[str, Any]
     if given["state"] == "accepted":
         result = accept(given["state_dir"], check=check)

@@ -80,7 +80,6 @@ from ansible.module_utils.storqual_core.provision.firmware.subject import Access
 
 
 def main() -> None:
-    """Read arguments, flash or prove, end."""
     module = AnsibleModule(
         argument_spec={
             "drives": {"type": "list", "elements": "str", "required": True},

@@ -93,7 +93,6 @@ from ansible.module_utils.storqual_core.provision.nvram import NvramBench, Nvram
 
 
 def main() -> None:
-    """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
             "nvram": {"type": "dict", "required": True},

@@ -91,7 +91,6 @@ from ansible.module_utils.storqual_core.provision.raid.layout import (
 
 
 def main() -> None:
-    """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
             "volumes": {"type": "list", "elements": "dict", "default": []},
@@ -107,7 +106,6 @@ def main() -> None:
 
 
 def work(given: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
-    """The step with the module's arguments."""
     request = RaidRequest(
         volumes=given["volumes"],
         adapters=given["adapters"],

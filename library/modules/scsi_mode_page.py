@@ -98,7 +98,6 @@ from ansible.module_utils.storqual_core.provision.drives import DriveRequest, pr
 
 
 def main() -> None:
-    """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
             "drives": {"type": "dict", "required": True},

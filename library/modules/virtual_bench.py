@@ -154,7 +154,6 @@ _DRIVES = ("limited", "unplugged", "plugged")
 
 
 def _facts(places: BenchPlaces, state: power.PowerState | None) -> dict[str, Any]:
-    """What the task returns about the bench as it is now."""
     facts: dict[str, Any] = {
         "power": "on" if state else "off",
         "ssh_config": str(places.ssh_config),
@@ -205,7 +204,6 @@ def _apply(wanted: dict[str, Any], places: BenchPlaces, messages: list[str], che
 
 
 def main() -> None:
-    """Run the task."""
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},

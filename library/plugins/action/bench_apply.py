@@ -13,7 +13,6 @@ class ActionModule(SlicedAction):
     """The action of the module of this name; a flash gets the rules for the kernel's log, which Ansible ships not."""
 
     def arguments(self) -> dict[str, Any]:
-        """The module's, with the shipped rules where an image is declared."""
         given = super().arguments()
         flashes = (given.get("declared") or {}).get("firmware")
         return {"log_rules": read_table("kernel_log")["rules"], **given} if flashes else given

@@ -61,7 +61,6 @@ class ActionModule(ActionBase):
     TRANSFERS_FILES = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Fail, with what to look at, when the bench does not come back."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.check_mode:
             return {**result, "changed": True, "msg": "the bench would be rebooted"}
@@ -138,7 +137,6 @@ class ActionModule(ActionBase):
 
     @contextmanager
     def _impatient(self, connect_s: float) -> Iterator[None]:
-        """Short attempts without Ansible's own pauses between them, until the bench is back."""
         wanted = {"timeout": int(connect_s), "reconnection_retries": 0}
         former: dict[str, Any] = {}
         for name, value in wanted.items():

@@ -73,7 +73,6 @@ class ActionModule(ActionBase):
         return result
 
     def _measure(self, run: Path, bench: str, batch: str, disturb: Callable[[], None]) -> dict[str, Any]:
-        """One batch, from its upload to its end."""
         arguments = self._task.args
         collector = Collector(run, bench, batch)
         line = progress_line(lambda text, end: display.display(text, newline=end == "\n"), bench, self._benches)
@@ -127,7 +126,6 @@ class ActionModule(ActionBase):
         return {"changed": True, "outcome": outcome, "msg": message}
 
     def _settle(self, run: Path) -> dict[str, Any]:
-        """Put right what a batch left whose campaign was killed."""
         from storqual.turns.settle import leaves_something, settle  # noqa: PLC0415 - as above
 
         told: list[str] = []

@@ -82,13 +82,11 @@ class CallbackModule(CallbackBase):
                 sys.exit(3)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        """Tell the event stream what begins."""
         del is_conditional
         _displaced()
         self._emit(kind="task", name=str(task.get_name()))
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """Note a code, a verdict or a drift that a task reported."""
         _displaced(result.host.get_name())
         self._note(result.result)
         report = result.result.get("ansible_facts", {}).get(_REPORT)
@@ -96,7 +94,6 @@ class CallbackModule(CallbackBase):
             self._drift[result.host.get_name()] = [str(line) for line in report.get("drift") or ()]
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        """Note the code of a failure."""
         _displaced(result.host.get_name())
         body = result.result
         where = {"host": result.host.get_name(), "task": str(result.task.get_name())}
@@ -189,7 +186,6 @@ class CallbackModule(CallbackBase):
 
 
 def _displaced(host: str | None = None) -> None:
-    """Ansible prints below the lines of the benches."""
     from storqual.bench.live_line import displaced  # noqa: PLC0415 - as above
 
     displaced(host)

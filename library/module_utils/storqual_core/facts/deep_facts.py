@@ -246,7 +246,6 @@ def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None
 
 
 def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
-    """What the drive says of its own health, by whatever tool it answers."""
     log = read_drive_log(drive, runner)
     drive["health"] = log.health
     read.unread += [f"{drive['id']}: {sentence}" for sentence in log.unread]

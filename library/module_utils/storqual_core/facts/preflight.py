@@ -136,7 +136,6 @@ def _drive(
 
 
 def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
-    """Names that the inventory gives to two drives or adapters."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for alias, declared in adapters.items():
         if declared_address(declared):

@@ -50,7 +50,6 @@ class DriveLog:
         return {name: value for name, value in self.record().items() if name in known}
 
     def record(self) -> dict[str, Any]:
-        """All of it, as JSON carries it."""
         return {**asdict(self), "complaints": list(self.complaints)}
 
 
@@ -109,7 +108,6 @@ def _smartctl(node: str, runner: Runner) -> dict[str, Any]:
 
 
 def told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
-    """What smartctl said of a drive's health."""
     names = ("passed", "temperature", "trip", "hours")
     known = {name: getattr(said, name) for name in names}
     return {**known, "counters": dict(said.counters), "complaints": list(said.complaints)}

@@ -54,7 +54,6 @@ class FileState:
 
     @property
     def name(self) -> str:
-        """What names the file whatever its path."""
         return Node("file", os.major(self.device), os.minor(self.device), self.inode).file
 
 

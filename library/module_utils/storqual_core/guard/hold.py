@@ -103,7 +103,6 @@ def check(
 
 
 def refuse(refusals: Sequence[Refusal]) -> None:
-    """Raise GuardRefusalError when there is any refusal."""
     if refusals:
         raise GuardRefusalError([str(refusal) for refusal in refusals])
 
@@ -220,7 +219,6 @@ class Hold(Mapping[str, str]):
         self._ledger.cleared(drive)
 
     def _whole(self, drive: str) -> str:
-        """A drive that is held for writing, and no file or volume."""
         claim = next((claim for claim in self._claims if claim.id == self._known(drive)), None)
         if claim is None or claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
             raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
@@ -364,7 +362,6 @@ class Hold(Mapping[str, str]):
             raise StorqualError(f"drive {drive} could not be stamped: {problem.strerror}") from problem
 
     def close(self) -> None:
-        """Let go of everything."""
         try:
             if self._lent:
                 held = {state.path: self._open[drive] for drive, state in self._files.items() if drive in self._open}

@@ -61,7 +61,6 @@ _GIVE_UP = "if it is not needed, zero the first and last 8 MiB of the drive your
 
 
 def _named(claim: Claim, drive: Drive | None = None) -> str:
-    """The drive in a sentence: its id, and what it is called today."""
     if claim.file:
         return f"file {visible(claim.file)}"
     known = [drive.name] if drive else []
@@ -127,7 +126,6 @@ def chosen(claim: Claim, snapshot: Snapshot) -> Drive | None:
 
 
 def topmost(drive: Drive, snapshot: Snapshot) -> str:
-    """The device to open: the multipath device over a drive, else the drive."""
     return next((layer.name for layer in snapshot.layers.get(drive.name, ()) if layer.multipath), drive.name)
 
 
@@ -148,7 +146,6 @@ def _twice(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
 
 
 def _mismatch(claim: Claim, snapshot: Snapshot) -> Iterator[Refusal]:
-    """Why a claim means no drive, or not exactly one."""
     found = matching(claim, snapshot.drives)
     if found:
         names = ", ".join(drive.name for drive in found)

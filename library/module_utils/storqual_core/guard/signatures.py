@@ -180,7 +180,6 @@ class Ledger:
         return replace(self, made=made, restamping=self.restamping - own, lent=self.lent - own).written()
 
     def written(self) -> Ledger:
-        """Itself, replaced on disk as a whole and flushed."""
         make_folder(self.path.parent)
         made = {drive: sorted(uuids) for drive, uuids in sorted(self.made.items())}
         kept = {"made": made, "restamping": sorted(self.restamping), "lent": sorted(self.lent)}
@@ -241,7 +240,6 @@ class Content:
 
     @property
     def stamped(self) -> bool:
-        """Both stamps are there and nothing is beside them."""
         return (self.start, self.end) == ("stamp", "stamp")
 
 

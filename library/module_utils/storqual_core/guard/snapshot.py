@@ -84,7 +84,6 @@ class Snapshot:
     problem: str = ""
 
     def is_own(self, volume: VolumeClaim) -> bool:
-        """Whether storqual made a volume, on every member."""
         return all(volume.uuid in self.made.get(member, ()) for member in volume.members)
 
 

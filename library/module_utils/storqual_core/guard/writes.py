@@ -138,7 +138,6 @@ class Reading:
     disks: Mapping[str, Disk]
 
     def record(self) -> dict[str, Any]:
-        """Itself as JSON."""
         return {"boot_id": self.boot_id, "disks": {name: asdict(disk) for name, disk in self.disks.items()}}
 
 

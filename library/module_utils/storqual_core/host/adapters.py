@@ -60,7 +60,6 @@ _POLL_S = 0.1
 
 
 def behind(machine: Machine, adapters: Collection[str]) -> list[Drive]:
-    """The drives behind adapters, which are given by PCI address."""
     return [drive for drive in read_drives(machine) if set(adapters).intersection(reach.functions_of(machine, drive))]
 
 

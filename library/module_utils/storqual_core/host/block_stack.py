@@ -30,7 +30,6 @@ class Resolved:
 
 
 def is_partition(machine: Machine, name: str) -> bool:
-    """Whether a block device is a partition of another."""
     return machine.exists(f"{_CLASS}/{name}/partition")
 
 
@@ -43,7 +42,6 @@ def whole_disk(machine: Machine, name: str) -> str:
 
 
 def partitions(machine: Machine, name: str) -> list[str]:
-    """The partitions of a whole device."""
     place = f"{_CLASS}/{name}"
     return [
         entry
@@ -108,7 +106,6 @@ def above(machine: Machine, name: str) -> list[str]:
 
 
 def physical(machine: Machine, name: str) -> list[str]:
-    """The physical disks under a device (itself when it is one)."""
     everything = [name, *below(machine, name)]
     return sorted(
         device for device in everything if not is_partition(machine, device) and not is_virtual(machine, device)
@@ -133,7 +130,6 @@ def describe(machine: Machine, name: str) -> str:
 
 
 def is_multipath(machine: Machine, name: str) -> bool:
-    """Whether a device-mapper device is the multipath device of one drive."""
     return machine.text(f"{_CLASS}/{name}/dm/uuid").startswith("mpath-")
 
 
@@ -162,7 +158,6 @@ def _found(machine: Machine, kind: str, names: list[str], path: str) -> Resolved
 
 
 def _behind_char(machine: Machine, node: Node) -> list[str]:
-    """The block devices that an sg, bsg or nvme character node commands."""
     place = machine.real(f"/sys/dev/char/{node.number}")
     if not place:
         return []

@@ -171,7 +171,6 @@ class CycleCounter:
         return total if self._handles else None
 
     def close(self) -> None:
-        """Count no more."""
         for handle in self._handles:
             os.close(handle)
         self._handles = []
@@ -216,7 +215,6 @@ def _opener() -> Open:
 
 
 def _why(problem: OSError, root: Path) -> str:
-    """Why the kernel opens no counter, as a sentence without its full stop."""
     if problem.errno in _NO_COUNTER:
         return "its processors have no cycle counter that the kernel can use, which is usual for emulated processors"
     if problem.errno in _FORBIDDEN:
@@ -253,7 +251,6 @@ class DiskCounters(NamedTuple):
 
     @property
     def ios(self) -> int:
-        """Completed I/Os in both directions."""
         return self.read_ios + self.write_ios
 
 
@@ -452,13 +449,11 @@ class Meter:
         self._vectors = tuple(vectors)
 
     def _files_of(self, disk: str) -> Mapping[str, Sequence[str]]:
-        """The files of a disk's error counters, looked up once."""
         if disk not in self._error_files:
             self._error_files[disk] = error_files(self._machine, disk)
         return self._error_files[disk]
 
     def close(self) -> None:
-        """Close all files."""
         for handle in self._handles.values():
             os.close(handle)
         self._handles.clear()
@@ -504,7 +499,6 @@ class Meter:
         return [int(text) for text in texts] if all(is_whole(text) for text in texts) else []
 
     def disks(self) -> dict[str, DiskCounters]:
-        """The counters of each disk that is still there."""
         return self._counted(self._disks)
 
     def _counted(self, paths: Mapping[str, str]) -> dict[str, DiskCounters]:

@@ -35,7 +35,6 @@ class DriveIdentity:
 
     @property
     def id(self) -> str:
-        """The drive's name in every file: its WWN, else its serial, else nothing."""
         return self.wwn or self.serial
 
 

@@ -42,7 +42,6 @@ class OpenFiles:
 
 
 def processes(machine: Machine) -> list[str]:
-    """The process numbers of the machine, in order."""
     return sorted((name for name in machine.names("/proc") if is_whole(name)), key=int)
 
 
@@ -194,7 +193,6 @@ class Mount:
 
 
 def _plain(text: str) -> str:
-    """Mount tables write blanks and backslashes as octal numbers."""
     return _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), text)
 
 
@@ -317,7 +315,6 @@ def file_uses(machine: Machine, paths: Mapping[str, str]) -> Mapping[str, list[s
 
 
 def _add_shared(machine: Machine, uses: Mapping[str, list[str]]) -> None:
-    """File systems over several devices, loop devices, and devices served to other machines."""
     for uuid in machine.names("/sys/fs/btrfs"):
         for name in machine.names(f"/sys/fs/btrfs/{uuid}/devices"):
             uses[name].append(f"is part of the mounted btrfs {visible(uuid)}")

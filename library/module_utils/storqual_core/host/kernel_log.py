@@ -173,7 +173,6 @@ class Finding:
     lines: tuple[str, ...]
 
     def sentence(self) -> str:
-        """For a sample's doubts."""
         more = f" (and {self.count - 1} more)" if self.count > 1 else ""
         decoded = decode_log_info(self.lines[0])
         return f"kernel log: {KINDS[self.kind]}: {self.lines[0]}{f' [{decoded}]' if decoded else ''}{more}"
@@ -292,7 +291,6 @@ class Record:
     text: str
 
     def line(self) -> str:
-        """As dmesg shows it."""
         return f"[{self.time_us // 1_000_000:5d}.{self.time_us % 1_000_000:06d}] {self.text}"
 
 
@@ -368,7 +366,6 @@ class KernelLog:
         return records
 
     def close(self) -> None:
-        """Close both ends."""
         self._close_reader()
         if self._markers >= 0:
             with suppress(OSError):
@@ -383,5 +380,4 @@ class KernelLog:
 
 
 def texts(records: Iterable[Record]) -> list[str]:
-    """The records as lines for a file."""
     return [record.line() for record in records]

@@ -38,7 +38,6 @@ class Drive:
 
     @property
     def node(self) -> str:
-        """Its device node."""
         return block_node(self.name)
 
     @property

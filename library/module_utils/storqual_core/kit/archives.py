@@ -35,8 +35,6 @@ def _read(stream: IO[bytes], most: int) -> bytes:
 
 
 def _external(*words: str) -> Callable[[bytes], bytes]:
-    """A filter that Python's library does not have."""
-
     def filtered(data: bytes) -> bytes:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
             given.write(data)
@@ -157,7 +155,6 @@ class Member:
     fields: tuple[int, ...]
 
     def holding(self, content: bytes) -> Member:
-        """The same file with other content."""
         return replace(self, content=content)
 
 
@@ -168,12 +165,10 @@ def _new(name: str, content: bytes, mode: int, links: int) -> Member:
 
 
 def new_file(name: str, content: bytes) -> Member:
-    """A plain file of root's that all may read."""
     return _new(name, content, 0o100644, 1)
 
 
 def new_program(name: str, content: bytes) -> Member:
-    """A file of root's that all may run."""
     return _new(name, content, 0o100755, 1)
 
 

@@ -74,7 +74,6 @@ def lists_registered_files() -> bool:
 
 
 def counts_waiting_files() -> bool:
-    """Whether this kernel tells how many open files wait in a socket."""
     one, other = socket.socketpair(socket.AF_UNIX)
     with one, other:
         try:
@@ -84,7 +83,6 @@ def counts_waiting_files() -> bool:
 
 
 def names_writers() -> bool:
-    """Whether this kernel tells who writes through a device node."""
     with WriteWatch(["/dev/null"]) as watch, Path("/dev/null").open("wb", buffering=0) as nothing:
         nothing.write(b"x")
         return os.getpid() in watch.events()
@@ -139,7 +137,6 @@ class WriteWatch:
         return sorted(self.events() - {os.getpid()})
 
     def events(self) -> set[int]:
-        """The processes that did so since the last call."""
         found: set[int] = set()
         while self._group >= 0:
             try:
@@ -156,7 +153,6 @@ class WriteWatch:
         return found
 
     def close(self) -> None:
-        """Watch no more."""
         if self._group >= 0:
             os.close(self._group)
         self._group = -1

@@ -125,7 +125,6 @@ class Line:
 
     @property
     def labelled(self) -> bool:
-        """Whether it has a label."""
         return bool(self.label)
 
 
@@ -209,7 +208,6 @@ class Fields:
             self.add(label, value)
 
     def add(self, label: str, value: str) -> None:
-        """Keep one more line."""
         number, name = 1, label
         while name in self._printed:
             number += 1
@@ -234,11 +232,9 @@ class Fields:
         return len(self._printed)
 
     def printed(self) -> dict[str, str]:
-        """All of it, as printed."""
         return dict(self._printed)
 
     def without(self, *labels: str) -> dict[str, str]:
-        """What is left when these labels were read into fields of their own."""
         known = {plain_label(label) for label in labels}
         return {name: value for name, value in self._printed.items() if plain_label(name) not in known}
 

@@ -40,7 +40,6 @@ class LockHolder:
     since: str
 
     def describe(self) -> str:
-        """For a message."""
         return f"run {self.run or '(not said)'}, {self.purpose}, process {self.pid}, since {self.since}"
 
 
@@ -62,7 +61,6 @@ class LockedError(StorqualError):
 
 
 def lock_path(state_dir: Path) -> Path:
-    """Where the lock of a bench is."""
     return state_dir / "lock"
 
 
@@ -119,7 +117,6 @@ def lock_holder(state_dir: Path) -> LockHolder | None:
 
 
 def _try(handle: int) -> bool:
-    """Take the kernel's lock if it is free."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as problem:
@@ -175,7 +172,6 @@ class ForeignStateError(StorqualError):
 
 
 def saved_path(state_dir: Path) -> Path:
-    """Where the memory is."""
     return state_dir / "saved.json"
 
 

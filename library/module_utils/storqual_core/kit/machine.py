@@ -161,7 +161,6 @@ class Machine:
         return ""
 
     def opened(self, descriptor: int) -> str:
-        """The device number behind an open device node."""
         found = os.fstat(descriptor).st_rdev
         return f"{os.major(found)}:{os.minor(found)}"
 
@@ -199,7 +198,6 @@ class Machine:
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass."""
         time.sleep(seconds)
 
     def name_of(self, node: Node) -> str:
@@ -235,5 +233,4 @@ def selected_word(text: str) -> str:
 
 
 def boot_id() -> str:
-    """This boot's id."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -34,7 +34,6 @@ class Provisioned:
 
     @property
     def as_declared(self) -> bool:
-        """The read-back is what was asked for."""
         return self.declared is None or self.declared == self.read_back
 
     @property
@@ -50,7 +49,6 @@ class Provisioned:
         return {key: value for key, value in entry.items() if key not in ("drive", "adapter") or value}
 
     def with_proof(self, proven: bool | None, proof: str) -> Provisioned:
-        """The same with what was observed."""
         return replace(self, proven=proven, proof=proof)
 
 
@@ -77,7 +75,6 @@ def told(steps: Sequence[str], left: Callable[[], Sequence[Provisioned]] = tuple
 
 
 def refuse_unlike(settings: Sequence[Provisioned], steps: Sequence[str]) -> None:
-    """Raise PartialError with everything that does not read back as it was declared."""
     wrong = [
         f"{entry.owner}: {entry.name} was set to {entry.declared} and reads back {entry.read_back}"
         for entry in settings
@@ -97,7 +94,6 @@ class TrialFailedError(StorqualError):
 
 
 def changed(settings: Iterable[Provisioned]) -> bool:
-    """Whether anything is different from before."""
     return any(setting.changed for setting in settings)
 
 
@@ -129,7 +125,6 @@ def finish(
 
 
 def _failure(problem: Exception, done: Mapping[str, Any]) -> dict[str, Any]:
-    """What a module that failed returns."""
     if not isinstance(problem, StorqualError):
         told = {"msg": _unexpected(problem), "exception": traceback.format_exc(), "storqual_exit_code": 2}
         return {**done, **told, "changed": True}

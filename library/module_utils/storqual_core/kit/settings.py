@@ -375,7 +375,6 @@ SETTINGS: Mapping[str, Setting] = {setting.qualified: setting for setting in (*_
 
 
 def section_of(section: str) -> dict[str, Setting]:
-    """The settings of one section of a drop, by plain name."""
     return {setting.name: setting for setting in SETTINGS.values() if setting.section == section}
 
 
@@ -461,7 +460,6 @@ def _module_options(setting: Setting, value: object) -> dict[str, dict[str, str]
 
 
 def _fields(setting: Setting, value: object, needed: Collection[str], optional: Collection[str]) -> dict[str, str]:
-    """A mapping of texts with exactly these keys."""
     entries = _mapping(setting, value)
     missing = sorted(set(needed) - set(entries))
     unknown = sorted(set(entries) - {*needed, *optional})

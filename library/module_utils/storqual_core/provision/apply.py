@@ -88,16 +88,13 @@ class ApplyRequest:
 
     @property
     def call(self) -> Call:
-        """The call as each step takes it."""
         return Call(self.state_dir, self.run, self.check)
 
     @property
     def where(self) -> dict[str, Any]:
-        """The same as arguments of a subsystem's request."""
         return asdict(self.call)
 
     def asks(self, *subsystems: str) -> bool:
-        """Whether one of these is to be applied."""
         return not self.only or any(name in self.only for name in subsystems)
 
 
@@ -137,7 +134,6 @@ class Apply:
         self.doing = ""
 
     def done(self) -> dict[str, Any]:
-        """What the subsystems before the one that failed did."""
         told = asdict(self._report)
         return {
             "changed": self._changed,
@@ -185,7 +181,6 @@ class Apply:
         }
 
     def _keep(self, result: Mapping[str, Any], *, settings: bool = True, drift: bool = True) -> None:
-        """Have a subsystem's result in the report."""
         self._changed = self._changed or bool(result.get("changed"))
         self._report.steps += result.get("steps", ())
         self._report.settings += result.get("settings", ()) if settings else ()
@@ -197,7 +192,6 @@ class Apply:
     # what must be there, and what cannot be
 
     def _missing(self) -> list[Mapping[str, Any]]:
-        """The declared files that the bench does not have as they are declared."""
         listed = [each for each in self._request.declared["files"] if self._request.asks(each["subsystem"])]
         return [each for each in listed if not _holds(self._path(each["to"]), each["sha256"])]
 
@@ -214,7 +208,6 @@ class Apply:
         return Pause({"copied": True}, needs={"files": missing}) if missing else None
 
     def _possible(self, _state: Mapping[str, Any]) -> None:
-        """Refuse what this bench does not support before anything is touched."""
         declared = self._request.declared["os"]
         if self._request.asks("os") and declared["settings"]:
             refuse_impossible(self._os_request(), self._bench.machine, self._bench.runner)
@@ -361,7 +354,6 @@ class Apply:
         return wanted, True, pause
 
     def _package(self, kernel: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Mapping[str, Any], Pause | None]:
-        """The declared kernel package: installed, installed now, or (check mode, pause) missing."""
         request, system = self._request, self._bench.system
         name, version = str(kernel.get("package") or ""), str(kernel.get("version") or "")
         if not name:
@@ -457,7 +449,6 @@ class Apply:
         )
 
     def _os(self, _state: Mapping[str, Any]) -> None:
-        """The governor, and which CPUs take interrupts."""
         if self._request.asks("os") and any(self._request.declared["os"].values()):
             bench = self._bench
             self._keep(provision_os(self._os_request(), bench.machine, bench.runner, bench.access))
@@ -505,7 +496,6 @@ class Apply:
 
 
 def _holds(path: Path, sha256: str) -> bool:
-    """Whether a file is there with that digest."""
     try:
         return bool(sha256) and file_digest(path) == sha256.lower()
     except OSError:

@@ -45,7 +45,6 @@ def booted_image(arguments: Sequence[str]) -> str:
 
 
 def own_images(boot: str) -> list[str]:
-    """All images of ours, by name."""
     return sorted(path.name for path in Path(boot).glob(f"{_PREFIX}*") if not path.name.endswith(".part"))
 
 
@@ -105,16 +104,13 @@ class System:
 
     @property
     def running(self) -> str:
-        """The release of the running kernel."""
         return self.release or os.uname().release
 
     @property
     def loader(self) -> Boot:
-        """The boot loader."""
         return Boot(self.runner, f"{self.boot}/grub", self.sysfs)
 
     def arguments(self) -> list[str]:
-        """The running kernel's command line."""
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
 
 
@@ -396,7 +392,6 @@ def _stale(name: str, found: Mapping[str, Any], kernel: str, system: System, ini
 
 
 def _driver_records(facts: Mapping[str, Any], kernel: str) -> list[dict[str, Any]]:
-    """The kernel and each driver as proven settings of the session."""
     records = [
         Provisioned("driver.kernel", kernel, None, facts["running"], proven=True, proof="uname -r and trial mark")
     ]

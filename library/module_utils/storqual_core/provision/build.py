@@ -60,12 +60,10 @@ class BuildRequest:
 
     @property
     def prebuilt(self) -> bool:
-        """Whether the file is a module and not a package."""
         return len(self.files) == 1 and ".ko" in Path(self.files[0]).name
 
     @property
     def name(self) -> str:
-        """The module as the kernel names it."""
         return self.module.replace("-", "_")
 
 
@@ -132,7 +130,6 @@ def wanted_build(request: BuildRequest, bench: OptionsBench, native: kmod.Build 
 
 
 def is_there(wanted: Wanted, now: Builds) -> bool:
-    """Whether the build that is meant is in all places already."""
     disk = now["disk"]
     if disk is None or differing(now):
         return False
@@ -142,7 +139,6 @@ def is_there(wanted: Wanted, now: Builds) -> bool:
 
 
 def differing(now: Builds) -> list[str]:
-    """The places whose build is not the one on disk, each in words."""
     disk = now["disk"]
     return [
         f"{place} {words_of(build)}, disk {words_of(disk)}"
@@ -155,7 +151,6 @@ def differing(now: Builds) -> list[str]:
 
 
 def words_of(build: kmod.Build | None) -> str:
-    """A build in a sentence."""
     if build is None:
         return "nothing"
     return " ".join(word for word in (build.srcversion, build.version) if word) or "no srcversion"
@@ -180,7 +175,6 @@ def records(name: str, before: Builds, now: Builds) -> list[Provisioned]:
 
 
 def result(request: BuildRequest, before: Builds, now: Builds, steps: Sequence[str]) -> dict[str, Any]:
-    """The module's result."""
     (record,) = records(request.name, before, now)
     was = words_of(before["loaded"])
     is_now = words_of(now["loaded"]) if before != now or not steps else "the declared build"
@@ -236,7 +230,6 @@ def builds_in_memory(saved: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def builds_of_run(state_dir: str) -> dict[str, dict[str, Any]]:
-    """The same of the bench's saved.json."""
     saved = read_saved(Path(state_dir))
     return builds_in_memory(saved.values if saved else {})
 
@@ -567,7 +560,6 @@ def provision_build(request: BuildRequest, bench: OptionsBench) -> dict[str, Any
 
 
 def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wanted: Wanted) -> dict[str, Any]:
-    """Save, install, load again, read back."""
     steps: list[str] = []
     with _locked(request.call) as lock:
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=False)

@@ -111,7 +111,6 @@ class DriveSettings:
         return (plain(name),) if name.endswith(SAVED) else find("drive", name).disturbs
 
     def together(self, name: str) -> object:
-        """The fields of a page are one write."""
         field = field_of(name)
         return name if field is None else (field.page, field.subpage, name.endswith(SAVED))
 
@@ -126,12 +125,10 @@ class DriveSettings:
         return None, self._pages.told(target, name) if is_page(name) else ""
 
     def watch(self, target: DriveTarget, name: str, value: Any, seconds: float) -> Proof:  # noqa: ANN401 - of a drop
-        """What reads and counters show of the drive."""
         return effect_of(Watched(target, seconds, self._sysfs, self._dev), name, value)
 
 
 def is_page(name: str) -> bool:
-    """Whether a drive setting is a field of a mode page."""
     return field_of(name) is not None
 
 

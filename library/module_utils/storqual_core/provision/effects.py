@@ -46,12 +46,10 @@ class Watched:
         return [int(word) for word in words]
 
     def number(self, name: str) -> int | None:
-        """A number of its queue."""
         text = read_attribute(self._block / name) or ""
         return int(text) if is_whole(text) else None
 
     def names(self, name: str) -> list[str]:
-        """What a folder of the drive in sysfs holds."""
         folder = self._block / name
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
@@ -135,7 +133,6 @@ def write_cache(drive: Watched, value: Any) -> Proof:  # noqa: ANN401 - as above
 
 
 def max_sectors_kb(drive: Watched, kib: Any) -> Proof:  # noqa: ANN401 - as above
-    """A read of four times the size becomes requests of that size."""
     size = kib * 1024
     if 4 * size > _MOST_BYTES:
         return None, f"a read of {4 * kib} KiB is too large to watch"
@@ -178,12 +175,10 @@ def read_ahead_kb(drive: Watched, kib: Any) -> Proof:  # noqa: ANN401 - as above
 
 
 def read_cache_disabled(drive: Watched, value: Any) -> Proof:  # noqa: ANN401 - as above
-    """Whether a block that is read again comes faster than random ones."""
     return _faster(drive, value, "one block again and again", lambda _number, first: first)
 
 
 def read_ahead_disabled(drive: Watched, value: Any) -> Proof:  # noqa: ANN401 - as above
-    """Whether blocks in a row come faster than random ones."""
     return _faster(drive, value, "blocks in a row", lambda number, first: first + number)
 
 

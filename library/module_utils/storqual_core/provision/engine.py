@@ -77,17 +77,14 @@ class Separate:
     watched: Sequence[str] = ()
 
     def watch(self, target: Any, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401
-        """Nothing."""
         del target, name, value, seconds
         return None
 
     def disturbs(self, name: str) -> Collection[str]:
-        """Nothing."""
         del name
         return ()
 
     def together(self, name: str) -> object:
-        """Each name for itself."""
         return name
 
 
@@ -107,7 +104,6 @@ class Change:
     declared: object
 
     def line(self, value: object) -> str:
-        """The setting with a value, for a diff."""
         return f"{self.owner} {self.name}: {value}\n"
 
 
@@ -129,13 +125,11 @@ class Plan(Generic[T]):
 
     @property
     def changes(self) -> Values:
-        """The names that differ, with what is declared."""
         wanted = ((name, value) for name, value in self.declared.items() if value is not None)
         return {name: value for name, value in wanted if self.before.get(name) != value}
 
     @property
     def memory(self) -> Values:
-        """The values that writes are about to replace, or may change."""
         return {name: self.before[name] for name in self.touched if name in self.before}
 
     @property
@@ -359,7 +353,6 @@ def _read_again(subsystem: Subsystem[T], each: Plan[T]) -> Mapping[str, Any]:
 
 
 def _left(subsystem: Subsystem[T], plans: Sequence[Plan[T]]) -> list[Provisioned]:
-    """The state after a failure, of the owners that still answer."""
     settings: list[Provisioned] = []
     for each in plans:
         with suppress(StorqualError):

@@ -229,7 +229,6 @@ def _check_needs(module: NewModule, inside: Files) -> None:
 
 
 def _loaded_list(members: Iterable[str]) -> str:
-    """The list of modules that the initramfs loads, by its name there."""
     for name in members:
         if name in (_LOADED, f"./{_LOADED}"):
             return name
@@ -265,7 +264,6 @@ def _with(parts: Sequence[Part], replaced: Files, added: Sequence[Member]) -> li
 
 
 def _compose(parts: Iterable[Part]) -> bytes:
-    """An image of these pieces."""
     composed = []
     for part in parts:
         plain = b"".join(compose(archive) for archive in part.archives)

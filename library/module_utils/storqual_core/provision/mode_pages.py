@@ -136,7 +136,6 @@ class ModePages:
 
 
 def _by_page(names: Iterable[str]) -> dict[tuple[int, int, int], dict[str, ModeField]]:
-    """Fields by page, subpage and page control (current or saved)."""
     pages: dict[tuple[int, int, int], dict[str, ModeField]] = {}
     for name in names:
         field = field_of(name)
@@ -209,7 +208,6 @@ class Links:
         return {NAME: ", ".join(now)} if now else {}
 
     def _texts(self, target: DriveTarget, attribute: str) -> list[str]:
-        """What the phys of the link show, each value once."""
         phys = read_phys(self._machine, target.node)
         return sorted({text for text in (self._machine.text(f"{phy}/{attribute}") for phy in phys) if text})
 
@@ -280,7 +278,6 @@ class Links:
             waited += _POLL_S
 
     def prove(self, target: DriveTarget, value: object) -> Proof:
-        """What was negotiated, beside the highest rate that is allowed."""
         seen = self._texts(target, "negotiated_linkrate")
         told = f"negotiated_linkrate is {', '.join(seen) or 'not shown'}"
         if not seen or not all(text in LINK_RATES for text in (*seen, str(value))):

@@ -53,7 +53,6 @@ class Backend:
 
     @property
     def spellings(self) -> Mapping[str, Spelling]:
-        """The canonical names that the tool has."""
         spellings: Mapping[str, Spelling] = self.tool.SETTINGS
         return spellings
 
@@ -268,7 +267,6 @@ class Nvram(Separate):
         ]
 
     def disturbs(self, name: str) -> Collection[str]:
-        """A written image is all words."""
         return self._in_image if name == IMAGE else ()
 
     def write(self, place: Place, values: Mapping[str, Any]) -> list[str]:
@@ -285,7 +283,6 @@ class Nvram(Separate):
         return steps
 
     def prove(self, place: Place, name: str, value: object) -> tuple[bool | None, str]:
-        """What the driver shows of a word."""
         backend = self.backend(place)
         if backend is None or name == IMAGE:
             return None, ""
@@ -309,7 +306,6 @@ class Nvram(Separate):
 
 
 def _not_kept(place: Place, backend: Backend | None, names: Sequence[str]) -> list[str]:
-    """Names that neither the adapter's tool nor its driver has."""
     if not names:
         return []
     listed = ", ".join(f"nvram.{name}" for name in names)

@@ -61,7 +61,6 @@ class OptionValue:
 
     @property
     def in_effect(self) -> bool:
-        """Whether the loaded module runs with the declared value."""
         return self.now is not None and same_value(self.now, self.declared)
 
 
@@ -77,7 +76,6 @@ class ModulePlan:
 
     @property
     def reloads(self) -> bool:
-        """Whether the loaded module runs with other values than those declared."""
         return self.loaded and not all(value.in_effect for value in self.values)
 
     @property
@@ -222,7 +220,6 @@ class OptionsBench:
 
     @property
     def path(self) -> Path:
-        """Our file in modprobe.d."""
         return Path(self.machine.path(self.file))
 
     def text(self) -> str | None:
@@ -232,7 +229,6 @@ class OptionsBench:
 
     @property
     def running(self) -> str:
-        """The release of the running kernel."""
         return self.machine.text("/proc/sys/kernel/osrelease")
 
     @property
@@ -305,7 +301,6 @@ class _Work:
     concerned: Sequence[str]
 
     def foreseen(self, bench: OptionsBench) -> list[str]:
-        """What check mode says."""
         steps = [f"module {plan.module} would be loaded again" for plan in self.reloading]
         steps += [f"{bench.file} would be written"] if self.writes else []
         return steps + [f"module {module} would be loaded again as it was found" for module in self.returning]
@@ -413,7 +408,6 @@ def _refuse_unlike(
 
 
 def _memory(bench: OptionsBench, plans: Sequence[ModulePlan]) -> dict[str, Any]:
-    """Our file as it was, and of each module what it ran with."""
     memory: dict[str, Any] = {_OUR_FILE: bench.text()}
     for plan in plans:
         memory[f"{_LOADED}{plan.module}"] = {value.name: value.loaded for value in plan.values}

@@ -115,12 +115,10 @@ class Processors(Separate):
         return steps
 
     def prove(self, target: str, name: str, value: object) -> tuple[bool | None, str]:
-        """How it is known."""
         del target, value
         return (True, "read from systemd") if name == _SERVICE else (None, "")
 
     def watch(self, target: str, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
-        """The frequency of each CPU under its governor."""
         del target, name, seconds
         if not isinstance(value, str):
             return None
@@ -226,7 +224,6 @@ class Interrupts(Separate):
         return all(shown), f"the kernel has {sum(shown)} of {len(shown)} interrupts on these CPUs"
 
     def watch(self, place: Place, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
-        """Which CPUs took interrupts while claimed drives behind the adapter were read."""
         del name
         cpus, vectors = value, self._vectors(place)
         each = cpus if isinstance(cpus[0], list) else [cpus] * len(vectors)
@@ -360,7 +357,6 @@ def _both(first: Outcome, second: Outcome) -> Outcome:
 
 
 def _memory(each: Plan[Place]) -> Values:
-    """How a restore finds the adapter without an inventory."""
     return {f"adapter@{each.owner}": asdict(each.target)}
 
 

@@ -101,7 +101,6 @@ class Tally:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, path: str, count: int) -> None:
-        """Count what one reader did."""
         with self.lock:
             self.reads[path] = self.reads.get(path, 0) + count
 
@@ -173,12 +172,10 @@ class InFlight:
 
     @property
     def highest(self) -> int:
-        """The most requests that any look found."""
         return max(self.looks, default=0)
 
     @property
     def samples(self) -> int:
-        """The number of looks."""
         return sum(self.looks.values())
 
     def above(self, depth: int) -> int:
@@ -201,7 +198,6 @@ def observe_in_flight(node: str, offered: int, seconds: float, sysfs: str = "/sy
 
 
 def _look(path: str, seconds: float) -> Mapping[int, int]:
-    """How many looks found which sum of reads and writes in flight."""
     looks: Counter[int] = Counter()
     with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - unbuffered, so that each look asks the kernel
         deadline = time.monotonic() + seconds

@@ -60,12 +60,10 @@ class Tools:
 
     @property
     def options(self) -> OptionsBench:
-        """What module options are put back with."""
         return OptionsBench(self.runner, self.machine or Machine())
 
     @property
     def nvram(self) -> NvramBench:
-        """What adapters' NVRAM is put back with."""
         return NvramBench(self.runner, self.machine or Machine())
 
 
@@ -241,7 +239,6 @@ class _Restore:
                 self.report.attempt(put_back)
 
     def claims(self) -> dict[str, Any]:
-        """The claims that allowed the changes, by drive."""
         return {key.partition("@")[2]: value for key, value in self.values.items() if key.startswith("claim@")}
 
     def adapters(self) -> None:

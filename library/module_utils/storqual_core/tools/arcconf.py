@@ -147,7 +147,6 @@ class _Part:
     members: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     def kept(self, *read: str) -> dict[str, str]:
-        """What no field of its own was made of."""
         return {**self.fields.without(*read), **self.below.printed()}
 
 
@@ -229,7 +228,6 @@ def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
 
 
 def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> None:
-    """One line: an object, a title, or a label of the last one."""
     last = parts[-1] if parts else None
     for kind, pattern in _OBJECTS:
         match = pattern.match(line.text)
@@ -308,7 +306,6 @@ def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> di
 
 
 def _addresses(own: _Part, parts: Sequence[_Part]) -> list[str]:
-    """The controller's own names, and not those of what is plugged into it."""
     told = [part.below.printed() for part in parts if part is own or part.name.lower() == _CONNECTORS]
     below = [pair for labels in told for pair in labels.items()]
     connectors = [value for label, value in below if label.endswith("SAS Address") and not _ATTACHED.search(label)]
@@ -373,7 +370,6 @@ def _told(text: str) -> str:
 
 
 def _media(fields: Fields) -> str:
-    """SSD or HDD where something says which."""
     flash, speed = fields.get("SSD").lower(), fields.get("Rotational Speed").lower()
     if flash in ("yes", "no"):
         return "SSD" if flash == "yes" else "HDD"
@@ -443,7 +439,6 @@ def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
 
 
 def _policies(fields: Fields, controller: _Part) -> dict[str, Value]:
-    """Settings, not what the controller does of them at the moment."""
     found: dict[str, Value] = {}
     read = fields.get("Read-cache setting", "Read-cache mode").lower()
     write = fields.get("Write-cache setting", "Write-cache mode").lower()
@@ -534,7 +529,6 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:  # noqa: ARG001 - the capability's arguments
-    """Controllers start what was flashed at the next boot."""
     return "reboot"
 
 
@@ -544,7 +538,6 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
-    """What CREATE is not known to take."""
     unknown = request.asks("policies", "spares", "initialisation")
     told = f"how arcconf sets {', '.join(unknown)} of a new volume is not verified; leave it out"
     wrong = request.strip_objection(1 << 10, 1 << 20)

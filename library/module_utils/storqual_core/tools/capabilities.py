@@ -308,7 +308,6 @@ class Capability:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name of the capability."""
         own = list(vars(self.protocol)) + list(getattr(self.protocol, "__annotations__", ()))
         return tuple(name for name in own if not name.startswith("_"))
 

@@ -45,7 +45,6 @@ class Lines(Protocol):
 
 
 def read_words(lines: Lines) -> tuple[int, ...]:
-    """All words in order of address."""
     return tuple(_read(lines, address) for address in range(WORDS))
 
 
@@ -161,12 +160,10 @@ class Image:
 
     @property
     def words(self) -> tuple[int, ...]:
-        """The words by address."""
         return struct.unpack(f"<{SIZE // 2}H", self.data)
 
     @property
     def hex(self) -> str:
-        """As it is saved."""
         return self.data.hex()
 
     @property
@@ -243,15 +240,12 @@ class _ConfigLines:
         self._handle = handle
 
     def deselect(self) -> None:
-        """Chip select low."""
         self._put(_DESELECT, 0)
 
     def drive(self, clock: int, data: int) -> None:
-        """Chip select high, with these levels."""
         self._put(_LINES, (_CLOCK if clock else 0) | (_DATA if data else 0))
 
     def data_out(self) -> int:
-        """The chip's output, which masks the vendor id."""
         return int(os.pread(self._handle, 1, _OUTPUT) != b"\0")
 
     def _put(self, register: int, value: int) -> None:

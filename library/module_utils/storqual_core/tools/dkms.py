@@ -43,7 +43,6 @@ class Source:
     version: str
 
     def words(self, verb: str, kernel: str) -> list[str]:
-        """The command that does something with them for a kernel."""
         return ["dkms", verb, "-m", self.name, "-v", self.version, "-k", kernel]
 
 

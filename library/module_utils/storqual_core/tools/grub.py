@@ -53,7 +53,6 @@ class Entry:
 
     @property
     def arguments(self) -> list[str]:
-        """The kernel command line."""
         return self._words(_KERNEL_LINES)[1:]
 
     @property
@@ -245,7 +244,6 @@ class Boot:
 
     @property
     def custom(self) -> Path:
-        """The file of our own entries."""
         return Path(self.folder) / "custom.cfg"
 
     def config(self) -> str:
@@ -265,7 +263,6 @@ class Boot:
             return None
 
     def entries(self) -> list[Entry]:
-        """All entries: grub.cfg's, then those of custom.cfg, numbered on as GRUB shows them."""
         own = parse_config(self.config())
         top = 1 + max((int(entry.index.split(">")[0]) for entry in own), default=-1)
         more = parse_config(self.custom_text() or "")
@@ -298,7 +295,6 @@ class Boot:
 
     @staticmethod
     def reads_saved_entry(text: str) -> bool:
-        """Whether grub.cfg takes its default from grubenv (GRUB_DEFAULT=saved)."""
         return re.search(r"^\s*set default=[\"']?\$\{?saved_entry", text, re.MULTILINE) is not None
 
     def check_one_shot(self) -> None:
@@ -336,7 +332,6 @@ class Boot:
             )
 
     def write_custom(self, text: str | None) -> None:
-        """Replace custom.cfg in one step, or remove it."""
         if text is None:
             self.custom.unlink(missing_ok=True)
             return
@@ -367,7 +362,6 @@ class Boot:
         ).expect()
 
     def put_variable(self, name: str, value: str | None) -> None:
-        """Set a variable of grubenv, or remove it."""
         words = ["unset", name] if value is None else ["set", f"{name}={value}"]
         self.runner(["grub-editenv", f"{self.folder}/grubenv", *words], timeout=_TIMEOUT).expect()
 

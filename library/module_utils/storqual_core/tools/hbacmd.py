@@ -211,7 +211,6 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
-    """Its images hold all parts of an adapter and are written as one."""
     return image.whole_only()
 
 

@@ -279,7 +279,6 @@ def parse_page(text: str) -> dict[int, int]:
 
 
 def _told(text: str) -> str:
-    """What the tool complained of, or its last words."""
     said = _FAILED.search(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return visible(said.group(0).strip() if said else lines[-1] if lines else "no message")[:200]

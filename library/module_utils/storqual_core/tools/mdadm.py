@@ -240,7 +240,6 @@ def _device(row: re.Match[str]) -> tuple[str, str]:
 
 
 def _kept(words: Fields, label: str, value: str) -> Fields:
-    """The words with one more, when there is one."""
     if label:
         words.add(label, value)
     return words

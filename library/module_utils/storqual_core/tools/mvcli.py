@@ -265,7 +265,6 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
-    """How mvcli flashes is not verified, so its cards are refused."""
     known = index.startswith("mnv_cli")
     return () if known else ("how mvcli flashes a card is not verified; flash it with the vendor's own package",)
 
@@ -278,7 +277,6 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:  # noqa: ARG001 - the capability's arguments
-    """Cards start what was flashed at the next boot."""
     return "reboot"
 
 

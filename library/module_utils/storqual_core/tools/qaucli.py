@@ -74,7 +74,6 @@ _FAILED = re.compile(
 
 
 def _run(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
-    """One command, with the protocol chosen where the program knows protocols."""
     try:
         return run_first(runner, PROGRAMS[:2], [*_FC, *words], timeout=timeout)
     except MissingToolError:
@@ -256,7 +255,6 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
-    """Its images hold all parts of an adapter and are written as one."""
     return image.whole_only()
 
 

@@ -238,7 +238,6 @@ def _around(enclosures: Sequence[Fields]) -> dict[str, str]:
 
 
 def _enclosure(fields: Fields, services: Sequence[Fields]) -> EnclosureFacts:
-    """An enclosure, with what its services device tells of itself."""
     number = fields.get("Enclosure#")
     device = next((each for each in services if each.get("Enclosure #") == number), Fields())
     return EnclosureFacts(

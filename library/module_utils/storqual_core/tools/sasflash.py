@@ -177,7 +177,6 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
-    """A part that is not flashed by itself."""
     known = image.component in _OPTIONS
     return () if known else (f"{index} flashes {' and '.join(_OPTIONS)} by themselves, not {image.component}",)
 

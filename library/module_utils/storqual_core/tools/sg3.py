@@ -243,7 +243,6 @@ class PagePlan:
 
     @property
     def empty(self) -> bool:
-        """Nothing to write."""
         return not any(self.mask)
 
 
@@ -321,7 +320,6 @@ def plan_page(current: bytes, changeable: bytes, wanted: Mapping[str, tuple[Mode
 
 
 def _anywhere(field: ModeField) -> ModeField:
-    """The same place without the transport check: a mask has no protocol identifier."""
     return ModeField(field.page, field.subpage, field.byte, field.bit, field.length)
 
 

@@ -42,7 +42,6 @@ def parse_revision(text: str) -> str:
 
 
 def changed_microcode(text: str) -> bool:
-    """Whether sense data in words tells that the drive runs another microcode now."""
     return bool(_CHANGED.search(text))
 
 

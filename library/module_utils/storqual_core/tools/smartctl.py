@@ -77,7 +77,6 @@ class Health:
 
 
 def status_sentences(status: int) -> tuple[str, ...]:
-    """What the set bits of an exit status say."""
     return tuple(sentence for bit, sentence in enumerate(_BITS) if status >> bit & 1)
 
 

@@ -68,7 +68,6 @@ class Part:
     outer: Part | None = None
 
     def get(self, *labels: str) -> str:
-        """A value from the labels below it, else from its short line."""
         return self.fields.get(*labels) or self.short.get(*labels)
 
 
@@ -85,7 +84,6 @@ class Controller:
     array_indent: int = 0
 
     def of(self, kind: str) -> Iterator[Part]:
-        """Its parts of one kind."""
         return (part for part in self.parts if part.kind == kind)
 
     def named(self, kind: str, name: str, indent: int) -> Part:
@@ -97,7 +95,6 @@ class Controller:
         return found
 
     def begin(self, kind: str, name: str, indent: int) -> Part:
-        """A new part, in the array that is being read."""
         self.parts.append(Part(kind, name, indent, array=self.array))
         return self.parts[-1]
 
@@ -153,7 +150,6 @@ def _around(controller: Controller) -> dict[str, str]:
 
 
 def _version(text: str) -> str:
-    """A revision without the remark in brackets behind it."""
     return text.partition(" (")[0].strip()
 
 
@@ -226,7 +222,6 @@ def _volume(part: Part, controller: Controller) -> VolumeFacts:
 
 
 def _own(array: str, controller: Controller) -> list[Part]:
-    """The drives of an array."""
     return [drive for drive in controller.of("drive") if array and drive.array == array]
 
 
@@ -237,7 +232,6 @@ def _array_state(state: str, array: str, controller: Controller) -> str:
 
 
 def _without_volume(controller: Controller) -> Iterator[VolumeFacts]:
-    """Arrays that failed and whose volumes are not listed any more."""
     there = {part.array for part in controller.of("volume")}
     for part in controller.of("array"):
         if "fail" in part.get("Status").lower() and part.name not in there:
@@ -266,7 +260,6 @@ def _progress(part: Part) -> dict[str, float]:
 
 
 def _policies(part: Part, settings: Fields) -> dict[str, Value]:
-    """Write-back needs the accelerator on and a share of the cache for writes."""
     found: dict[str, Value] = {}
     caching, ratio = (
         part.get("Caching", "Array Accelerator").lower(),
@@ -369,7 +362,6 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:  # noqa:
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:  # noqa: ARG001 - the capability's arguments
-    """Controllers start what was flashed at the next boot."""
     return "reboot"
 
 
@@ -551,7 +543,6 @@ def _goes_on(before: Line | None, line: Line) -> bool:
 
 
 def _header(line: Line) -> Controller | None:
-    """The controller that a line begins."""
     match = (_HEADER.match(line.text) or _CHASSIS.match(line.text)) if line.indent == 0 else None
     if match is None:
         return None

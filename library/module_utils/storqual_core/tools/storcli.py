@@ -131,7 +131,6 @@ def _around(data: _Entry, around: _Entry, title: str) -> _Entry:
 
 
 def _fresh(section: _Entry, name: str) -> str:
-    """The name, numbered when it is there already."""
     number = 1 + sum(key == name or key.startswith(f"{name} #") for key in section)
     return name if number == 1 else f"{name} #{number}"
 
@@ -256,7 +255,6 @@ OVERVIEWS = ("System Overview", "IT System Overview", "IR System Overview", "IR3
 
 
 def same_names(value: object) -> object:
-    """The same value with its known names in one spelling."""
     return respelt(value, _NAMES)
 
 
@@ -480,7 +478,6 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
 
 
 def is_overview(answer: Answer) -> bool:
-    """Whether an answer lists controllers and tells nothing more of each."""
     return any(name in answer.data for name in OVERVIEWS)
 
 

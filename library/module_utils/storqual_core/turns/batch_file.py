@@ -243,7 +243,6 @@ class Launch:
 
     @property
     def writes(self) -> bool:
-        """Whether it can change what is on a target."""
         return self.file_system is not None or not self.fio.reads_only
 
 
@@ -285,23 +284,19 @@ class Batch:
 
     @property
     def folder(self) -> Path:
-        """Where this run's batch files, spools and progress are on the bench."""
         return self.state_dir / "spool" / self.run
 
     @property
     def spool(self) -> Path:
-        """Where this batch's lines go."""
         attempt = None if self.attempt is None else (self.attempt.turn, self.attempt.part)
         return spool_path(self.state_dir, self.run, self.block, attempt)
 
     @property
     def progress(self) -> Path:
-        """How far the run's batch is, replaced about once a second."""
         return self.folder / "progress.json"
 
     @property
     def writes(self) -> bool:
-        """Whether any launch can change what is on a target."""
         return self.precondition is not None or any(launch.writes for launch in self.launches)
 
 

@@ -33,7 +33,6 @@ class BatchOutcome:
 
     @property
     def exit_code(self) -> int:
-        """The bench program's exit status."""
         return {"done": 0, "lost": 0, "refused": 4}.get(self.outcome, 2)
 
 
@@ -138,15 +137,12 @@ class BatchRunner:
         ready()
 
     def _last_lines(self) -> Sequence[Mapping[str, Any]]:
-        """What is told before the last line."""
         return ()
 
     def _last_fields(self) -> Mapping[str, Any]:
-        """What else the last line says."""
         return {}
 
     def _claimed(self) -> Collection[str]:
-        """The ids of the drives that the batch may write."""
         return set(self._batch.targets)
 
     def _end(self, spool: Spool, end: BatchOutcome, boot: str) -> BatchOutcome:

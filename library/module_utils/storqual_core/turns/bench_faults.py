@@ -348,7 +348,6 @@ def _interrupts_move(aim: Aim, tell: Tell) -> None:
 
 
 def _served(machine: Machine, irqs: Collection[int], processor: str) -> int:
-    """How many of these interrupts a processor has served, by /proc/interrupts."""
     head, *lines = machine.lines("/proc/interrupts") or [""]
     column = next((at for at, word in enumerate(head.split()) if word.lower() == processor), None)
     served = 0

@@ -90,16 +90,13 @@ class BatchPlace:
 
     @property
     def folder(self) -> Path:
-        """Where this run's batch files, spools and progress are on the bench."""
         return self.state_dir / "spool" / self.run
 
     @property
     def spool(self) -> Path:
-        """Where the block's finished samples go."""
         return spool_path(self.state_dir, self.run, self.block, self.attempt)
 
     def is_held_by(self, holder: LockHolder) -> bool:
-        """Whether it is this batch that holds the bench."""
         return (holder.run, holder.block) == (self.run, self.block)
 
 

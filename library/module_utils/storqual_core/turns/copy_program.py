@@ -83,7 +83,6 @@ def run_program(
 
 
 def copy_argv(ask: FioAsk, target: FioTarget) -> list[str]:
-    """The command that reads one drive."""
     return COPY_PROGRAMS[ask.ioengine].argv(target.node, bs=ask.bs, offset=target.offset, size=target.size)
 
 
@@ -160,7 +159,6 @@ class _Watch:
             self._pulse.keep()
 
     def _ios(self) -> int | None:
-        """I/Os so far, where the drives count them."""
         disks = self._meter.disks()
         return sum(counters.ios for counters in disks.values()) if disks else None
 

@@ -99,7 +99,6 @@ class _Read:
 
 
 def _read(copies: Copies, one: Copy) -> _Read:
-    """What one process did."""
     program = COPY_PROGRAMS[copies.program]
     where = f"{copies.program} on {one.drive}"
     try:

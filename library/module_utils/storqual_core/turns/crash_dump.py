@@ -200,7 +200,6 @@ def _modules(aim: Aim) -> list[tuple[str, str, bytes]]:
 
 
 def _needed(aim: Aim, module: str) -> dict[str, str]:
-    """A module behind all it needs, as modprobe loads them with which options."""
     done = aim.runner(["modprobe", "--show-depends", module]).expect()
     lines = [line.split(None, 2) for line in done.stdout.splitlines()]
     return {words[1]: "".join(words[2:]).strip() for words in lines if words[:1] == ["insmod"]}

@@ -53,7 +53,6 @@ def result_of(
 
 
 def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int) -> list[float]:
-    """The I/Os of each second."""
     return per_second(
         iops_logs,
         jobs_ios=result.jobs_ios,
@@ -77,7 +76,6 @@ def arrived_of(per_s: int | None, result: FioResult) -> dict[str, int]:
 
 
 def counts_of(result: FioResult) -> dict[str, Any]:
-    """I/Os, time, latency and bins over all directions."""
     primitives = result.primitives
     bins: dict[str, int] = {}
     for way in _WAYS:
@@ -150,7 +148,6 @@ def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> Fio
 
 
 def _copied(run: Mapping[str, Any], texts: Mapping[str, str]) -> FioResult:
-    """The same of programs that took fio's place."""
     ended = tuple(
         Copy(str(one["drive"]), texts[one["said"]] if one["said"] else "", one["exit_status"])
         for one in run["copies"]

@@ -106,7 +106,6 @@ class Sectors:
             return problem.errno or errno.EIO
 
     def close(self) -> None:
-        """Let go of it."""
         os.close(self._descriptor)
 
 
@@ -221,7 +220,6 @@ class Held(Protocol):
 
 
 def layer_node(drive: Drive) -> str:
-    """The device node of the layer over a drive."""
     return f"/dev/mapper/{LAYER}{drive.name}"
 
 
@@ -468,7 +466,6 @@ class Rule:
 
     @property
     def removal(self) -> str:
-        """What takes it away."""
         return f"- {self.kind} {self.command:#x}"
 
 
@@ -508,7 +505,6 @@ class _Drive:
         return cls(aim, rules, target, f"/sys/block/{drive.name}/device")
 
     def left(self) -> Mapping[tuple[int, int], int]:
-        """The rules as they are."""
         return read_rules(self.aim.machine.text(self.rules))
 
     @property
@@ -522,7 +518,6 @@ class _Drive:
         return self.aim.machine.text(f"/sys/class/scsi_host/{self.aim.drive.host}/state")
 
     def write(self, path: str, value: object) -> None:
-        """One attribute."""
         write_attribute(self.aim.machine.path(path), value)
 
 
@@ -571,7 +566,6 @@ def by_rules(
 
 
 def _told(drive: _Drive) -> list[str]:
-    """The rules that there are, as sentences."""
     return [f"rule {kind} {command:#x} to act {times} times" for (kind, command), times in drive.left().items()]
 
 

@@ -19,19 +19,15 @@ class EntryReader:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was wrong since this reader was made."""
         return len(self.problems) == self._before
 
     def inside(self, name: str) -> EntryReader:
-        """A reader that names a deeper key."""
         return EntryReader(f"{self.where}: {name}", self.problems)
 
     def complain(self, key: str, found: object, expected: str) -> None:
-        """Note one problem."""
         self.problems.append(f"{self.where}: {key}: found {str(found)[:120]!r}, expected {expected}")
 
     def unknown(self, entry: Mapping[str, Any], known: set[str] | frozenset[str], place: str) -> None:
-        """Keys nobody reads are spelling mistakes."""
         for key in sorted(set(entry) - known):
             self.complain(place or key, key, "one of " + ", ".join(sorted(known)))
 
@@ -44,7 +40,6 @@ class EntryReader:
         return {}
 
     def whole(self, entry: Mapping[str, Any], key: str, least: int, most: int) -> int:
-        """A whole number in these limits."""
         value = entry.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
@@ -60,7 +55,6 @@ class EntryReader:
         return ""
 
     def name(self, entry: Mapping[str, Any], key: str) -> str:
-        """A text that is safe as a file name."""
         value = self.text(entry, key)
         if value and not _NAME.match(value):
             self.complain(key, value, "letters, digits, dot, dash and underscore")
@@ -92,7 +86,6 @@ class EntryReader:
         return least
 
     def words(self, entry: Mapping[str, Any], key: str, *, least: int) -> tuple[str, ...]:
-        """A list of texts, at least so many."""
         value: Sequence[Any] = entry.get(key) or []
         if isinstance(value, list) and len(value) >= least and all(isinstance(word, str) and word for word in value):
             return tuple(value)

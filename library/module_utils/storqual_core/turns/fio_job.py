@@ -129,12 +129,10 @@ class FioAsk:
 
     @property
     def reads_only(self) -> bool:
-        """Whether fio is told to refuse any write."""
         return self.rw in _READ_ONLY
 
     @property
     def program(self) -> str:
-        """Who does the I/O."""
         return self.ioengine if self.ioengine in COPIES else "fio"
 
     @property
@@ -143,7 +141,6 @@ class FioAsk:
         return (Variant(self.ioengine, self.direct), *self.fallback)
 
     def using(self, variant: Variant) -> FioAsk:
-        """The same with another engine."""
         return replace(self, ioengine=variant.ioengine, direct=variant.direct)
 
 
@@ -403,7 +400,6 @@ class FioProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     def wait(self, seconds: float) -> bool:
@@ -445,7 +441,6 @@ class FioProcess:
         return 0
 
     def tell(self, number: int) -> None:
-        """Send a signal to it and to all that it has started."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
@@ -460,6 +455,5 @@ class FioProcess:
 
 
 def _text(path: Path) -> str:
-    """What was written, cut at a size that no honest run reaches."""
     with path.open("rb") as file:
         return file.read(_OUTPUT_LIMIT).decode("utf-8", "replace")

@@ -108,7 +108,6 @@ class FioResult:
 
 
 def is_unable(result: FioResult) -> bool:
-    """Whether fio says that this target knows no such engine or open flag."""
     return result.status in ("refused", "io_error") and any(word in result.reason for word in _UNSUPPORTED)
 
 
@@ -171,7 +170,6 @@ def _judge(
 
 
 def _names(jobs: Sequence[_Job]) -> str:
-    """Which drives: their descriptions, each once."""
     names = list(dict.fromkeys(job.drive or job.name or "a job without a name" for job in jobs))
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
@@ -188,7 +186,6 @@ def _signal(exit_status: int) -> str:
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    """Lines with something in them, cut to a length that fits a sample."""
     if not text:
         return ()
     return tuple(line.strip()[:300] for line in text.splitlines() if line.strip())[:_NOTE_LIMIT]
@@ -296,7 +293,6 @@ class _Reader:
         return {}
 
     def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
-        """One job with its directions."""
         ways = {name: self.way(self.mapping(entry, name), name, old_units) for name in _WAYS if name in entry}
         if "mixed" in ways and sum([way.ios > 0 for way in ways.values()]) > 1:
             del ways["mixed"]  # unified_rw_reporting=both prints the sum beside its parts

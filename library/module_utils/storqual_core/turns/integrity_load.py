@@ -107,7 +107,6 @@ class Worker:
         return self.flush()
 
     def step(self) -> None:
-        """One I/O of the load."""
         length = self._random.choice(self._ask.sizes)
         sector = self._first + self._random.randrange(0, self._share - length + 1)
         kind = self._random.random()
@@ -122,7 +121,6 @@ class Worker:
             time.sleep(_PAUSE_S)
 
     def flush(self) -> int:
-        """Have the drive write its cache out."""
         self._since_flush = 0
         return self._timed(FLUSH, 0, 0, 0, os.fdatasync)
 
@@ -201,7 +199,6 @@ class Load:
         return next((problem for worker in self._workers for problem in [worker.fill()] if problem), 0)
 
     def start(self) -> None:
-        """Begin."""
         self._threads = [
             threading.Thread(target=self._run, args=(worker,), daemon=True, name=f"load-{number}")
             for number, worker in enumerate(self._workers)

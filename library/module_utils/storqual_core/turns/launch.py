@@ -68,7 +68,6 @@ class Launched:
 
     @property
     def series(self) -> list[float]:
-        """The I/Os of each second."""
         return series_of(self.result, self.iops_logs, self.log_ms)
 
 
@@ -85,7 +84,6 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def empty_folder(folder: Path) -> None:
-    """Forget the outputs of the launch before."""
     for path in folder.iterdir():
         path.unlink()
 
@@ -234,7 +232,6 @@ class _Watch:
             self._keep_time()
 
     def _keep_time(self) -> None:
-        """Look up once a second: stop, or tell how fast it goes."""
         try:
             self._pulse.keep()
         except StopRequestedError:
@@ -256,7 +253,6 @@ class _Watch:
 
 
 def _has_begun(before: Mapping[str, DiskCounters], now: Mapping[str, DiskCounters]) -> bool:
-    """Whether any disk completed or holds an I/O that it did not before."""
     return any(
         counters.in_flight > 0 or name not in before or counters.ios > before[name].ios
         for name, counters in now.items()
@@ -264,7 +260,6 @@ def _has_begun(before: Mapping[str, DiskCounters], now: Mapping[str, DiskCounter
 
 
 def _read_logs(folder: Path) -> dict[str, str]:
-    """The logs that fio wrote, by name, in the order of its jobs."""
     logs = sorted(folder.glob("log_*.log"), key=lambda path: (path.name.split(".")[0], len(path.name), path.name))
     return {path.name: path.read_text(encoding="ascii", errors="replace") for path in logs}
 
@@ -419,7 +414,6 @@ class Curve:
         return within, load if within else -load
 
     def asked(self) -> dict[str, int]:
-        """What was searched for, as primitives."""
         return {"load_cap_ns": self.ask.cap_ns, "load_share_ppm": self.ask.share_ppm, "load_most": self.ask.most}
 
 

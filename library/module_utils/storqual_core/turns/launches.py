@@ -82,7 +82,6 @@ class LaunchRunner(BatchRunner):
         self._meter.close()
 
     def _turns(self, spool: Spool, boot: str, lock: BenchLock) -> BatchOutcome:
-        """Hold the targets, and run what is left of the launches."""
         self._preconditioner.format(spool, self._say_ready)
         with self._resolve(self._batch) as targets:
             self._targets = targets
@@ -134,7 +133,6 @@ class LaunchRunner(BatchRunner):
         }
 
     def _last_lines(self) -> Sequence[Mapping[str, Any]]:
-        """The kernel's last words."""
         return report_log(self._log, None, now(), self._batch.kernel_rules).lines
 
     def _tell(self, what: str) -> None:
@@ -145,7 +143,6 @@ class LaunchRunner(BatchRunner):
         replace_json(self._batch.progress, {**body, "started": self._started}, durable=False)
 
     def _watch_idle(self) -> None:
-        """What the bench does by itself, once per batch."""
         if self._batch.idle_s > 0:
             self._watched.at(self._targets)
             self._idle = watch_idle(self._meter.snapshot, self._wait, self._batch.idle_s)
@@ -159,7 +156,6 @@ class LaunchRunner(BatchRunner):
                 raise StopRequestedError
 
     def _launches(self, spool: Spool, folder: Path) -> BatchOutcome:
-        """Every launch that has no sample yet, in order."""
         done = spool.held.done
         self._left_s = sum(_cost_s(launch) for launch in self._batch.launches if launch.index not in done)
         self._log.mark(f"block {self._batch.run}/{self._batch.block} begins")

@@ -37,7 +37,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _control(word: str, path: Path) -> int:
-    """Start a batch, look at it, or stop it."""
     from .control import read_place, start_batch, status_of, stop_batch  # noqa: PLC0415 - see above
 
     place = read_place(path)
@@ -54,7 +53,6 @@ def _control(word: str, path: Path) -> int:
 
 
 def _run(path: Path, ready: Path | None) -> int:
-    """The batch itself, until it is done or somebody asks to stop."""
     from .batch_file import read_batch_file  # noqa: PLC0415 - see above
 
     batch = read_batch_file(path)

@@ -260,7 +260,6 @@ class Preconditioner:
         empty_folder(folder)
 
     def _round(self, ask: FioAsk, targets: list[FioTarget], folder: Path) -> Launched:
-        """One round of the load that is to be steady."""
         for variant in ask.variants:
             empty_folder(folder)
             launched = run_fio(
@@ -376,7 +375,6 @@ def settled_from(seconds: Sequence[float], group: int = 5) -> int:
 
 
 def _line(values: Sequence[float]) -> tuple[float, float]:
-    """Level at the first place and slope per place of the least-squares line."""
     count = len(values)
     middle, mean = (count - 1) / 2, sum(values) / count
     along = sum((place - middle) ** 2 for place in range(count))

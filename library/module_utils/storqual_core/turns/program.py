@@ -222,7 +222,6 @@ class ProgramRun:
         return usable, False
 
     def _program(self, node: str) -> Ended:
-        """Run it, tell what it prints and how it ended."""
         asked, stream = self._asked, self._stream
         found = self._subject.drive()
         if found is None:
@@ -266,7 +265,6 @@ class ProgramRun:
 
 
 def _report(path: Path) -> dict[str, Any]:
-    """The results that the program wrote into a file."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_OUTPUT + 1)

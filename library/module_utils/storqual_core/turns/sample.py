@@ -67,7 +67,6 @@ def _other_ios(ask: FioAsk, targets: int, primitives: Mapping[str, Any], wall: i
 
 
 def _heat(primitives: Mapping[str, Any]) -> list[str]:
-    """Processors that were slowed down."""
     said = []
     if primitives.get("thermal_throttles"):
         said.append(f"processors were slowed down for heat {primitives['thermal_throttles']} times while it ran")
@@ -206,7 +205,6 @@ def _runs(launched: Launched, curve: Curve | None, kept: _Kept) -> tuple[list[di
 
 
 def _copied(copies: Copies, kept: _Kept) -> dict[str, Any]:
-    """Programs that took fio's place, for the record of their launch."""
     ended = [
         {"drive": one.drive, "said": kept.add(one.said, "txt"), "exit_status": one.exit_status}
         for one in copies.ended
@@ -231,7 +229,6 @@ def lost_sample(batch: Batch, launch: Launch, *, start: str, reason: str) -> dic
 
 
 def _window_doubt(launched: Launched, status: str) -> list[str]:
-    """A sentence when the processor's window is not fio's."""
     wall, runtime = launched.counted.get("wall_ns"), launched.result.primitives.get("runtime_ns", 0)
     if status != "ok" or wall is None or abs(wall - runtime) <= max(_WINDOW_TOLERANCE * runtime, 1e8):
         return []

@@ -105,7 +105,6 @@ class Spool:
         self.held.end = None
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._handle)
 
 
@@ -129,11 +128,9 @@ class Stream:
         self._thread.start()
 
     def line(self, kind: str, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON holds
-        """Tell something now."""
         self._spool.append({"kind": kind, "at": time.monotonic_ns(), **fields})
 
     def tell(self, kind: str, sequence: int, sector: int, length: int, begin: int, end: int, problem: int) -> None:
-        """Tell a finished I/O with the next batch."""
         with self._waiting:
             self.told += 1
             self._ios.append([kind, sequence, sector, length, begin, end, problem])
@@ -143,7 +140,6 @@ class Stream:
             self.send()
 
     def send(self) -> None:
-        """Write the batch that is waiting."""
         with self._waiting:
             batch, self._ios = self._ios, []
         if batch:

@@ -67,7 +67,6 @@ def _residual(runner: Runner, drive: Drive) -> dict[str, Any]:
 
 
 def in_flight(machine: Machine, drive: Drive) -> int:
-    """Commands under way on a drive."""
     device = f"/sys/block/{drive.name}/device"
     asked, ended = machine.text(f"{device}/iorequest_cnt"), machine.text(f"{device}/iodone_cnt")
     timed_out = machine.text(f"{device}/iotmo_cnt")

@@ -108,12 +108,10 @@ class Subject:
 
     @property
     def id(self) -> str:
-        """The drive's id."""
         return self.turn.drive
 
     @property
     def pci(self) -> str:
-        """The PCI function that leads to it."""
         return self.turn.request.pci
 
     def drive(self) -> Drive | None:
@@ -145,7 +143,6 @@ class Subject:
         self.stream.line("state", when=when, state=read_state(self.machine, self.pci, command.run, self.id))
 
     def seen(self, what: str, text: str) -> None:
-        """Tell what a fault showed."""
         self.stream.line("seen", seen=what, text=text)
 
 
@@ -189,7 +186,6 @@ class HeldDevice:
         self._hold, self.node = hold, node
 
     def use(self) -> int:
-        """The descriptor. Waits while the drive is being opened again."""
         with self._turn:
             while self._lost and not self._gave_up.is_set():
                 if self._users == 0:
@@ -235,7 +231,6 @@ class HeldDevice:
 
     @property
     def lost(self) -> bool:
-        """Whether the drive has gone and was not opened again."""
         return self._lost
 
     def give_up(self) -> None:

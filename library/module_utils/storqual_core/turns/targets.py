@@ -174,7 +174,6 @@ class BatchAim:
         self._vectors: dict[str, tuple[str, ...]] = {}
 
     def at(self, names: Iterable[str]) -> None:
-        """Look at these targets."""
         listed = list(names)
         volumes = [self._targets[name].get("volume") or {} for name in listed]
         members = [member for volume in volumes for member in volume.get("members", ())]

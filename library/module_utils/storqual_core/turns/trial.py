@@ -185,7 +185,6 @@ class TrialRun:
         )
 
     def _follow_log(self) -> None:
-        """Tell the kernel's lines as they come."""
         log = KernelLog()
         if log.reason:
             self._stream.line("note", text=log.reason)

@@ -134,7 +134,6 @@ class Outcome:
     changed: bool = False
 
     def result(self, plans: Sequence[Plan], *, check: bool) -> dict[str, Any]:
-        """The module's result."""
         changes = [
             Change(
                 plan.subject.owner,
@@ -245,7 +244,6 @@ def prove(plans: Sequence[Plan], flash: Flash) -> Outcome:
 
 
 def _write(plan: Plan, flash: Flash, outcome: Outcome) -> None:
-    """Remember the version, note what begins, write, note that it is in."""
     subject, request = plan.subject, plan.request
     image = request.image
     same = plan.entry is not None and plan.entry.sha256 == image.sha256
@@ -372,7 +370,6 @@ def _record(plan: Plan, version: str) -> Provisioned:
 
 
 def _what_can_be_read(plans: Sequence[Plan]) -> list[Provisioned]:
-    """The versions after a failure, of what still answers."""
     records = []
     for plan in plans:
         # the failure that is being reported names it; what no longer answers has no version to tell
@@ -490,7 +487,6 @@ def read_request(given: Mapping[str, Any], *, check: bool = False) -> FirmwareRe
 
 
 def _below(state_dir: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with absolute paths."""
     paths = {name: str(Path(state_dir, fields[name])) for name in ("path", "signature", "key") if fields.get(name)}
     return {**fields, **paths}
 
@@ -528,7 +524,6 @@ def provision_firmware(request: FirmwareRequest, owners: Owners, step: Step) -> 
 
 
 def flash_once(request: FirmwareRequest, owners: Owners, step: Step, lock: BenchLock) -> dict[str, Any]:
-    """The same for whoever holds the bench's lock already."""
     plans = _plans(request, owners, step)
     flash = Flash(
         lock=lock,
@@ -545,7 +540,6 @@ def flash_once(request: FirmwareRequest, owners: Owners, step: Step, lock: Bench
 
 
 def _plans(request: FirmwareRequest, owners: Owners, step: Step) -> list[Plan]:
-    """Every owner's plan, with the guard's word that nobody uses what will stop."""
     tool = _tool(request, owners)
     journal = read_journal(Path(step.state_dir))
     saved = read_saved(Path(step.state_dir))
@@ -612,7 +606,6 @@ def put_firmware_back(
 def _request_back(
     owner: str, value: Mapping[str, Any], step: Step, runner: Runner, machine: Machine
 ) -> tuple[FirmwareRequest, Owners]:
-    """The request that leads back, and whom it is for."""
     access = Access(step.state_dir, step.run, tuple(value["consent"]), runner, machine)
     image = read_image(value["image"], "remembered image")
     request = FirmwareRequest(image, str(value["tool"]), str(value["activation"]))

@@ -47,7 +47,6 @@ class FirmwareRequest:
 
     @property
     def for_tool(self) -> FirmwareImage:
-        """The image as a tool takes it."""
         return replace(self.image.for_tool, activation=self.activation)
 
 
@@ -65,7 +64,6 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """What it is called in saved.json and in the journal."""
         return memory_key(self.subject.owner, self.request.image.component)
 
 
@@ -214,7 +212,6 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def downloaded(self) -> Entry:
-        """The same, one step on."""
         return replace(self, phase=DOWNLOADED)
 
 
@@ -251,7 +248,6 @@ def note(lock: BenchLock, key: str, entry: Entry) -> None:
 
 
 def clear(lock: BenchLock, key: str) -> None:
-    """Forget an entry: its flash is proven."""
     entries = read_journal(lock.state_dir)
     if entries.pop(key, None) is not None:
         _write(lock, entries)

@@ -150,7 +150,6 @@ class Subject:
 
     @property
     def starts_images(self) -> bool:
-        """Whether the tool can have an image started without a boot."""
         return "firmware.activate" in self._offered
 
     @property
@@ -245,11 +244,9 @@ class Image:
 
     @property
     def for_tool(self) -> FirmwareImage:
-        """The same as a tool takes it."""
         return FirmwareImage(self.path, self.sha256, self.version, self.component)
 
     def record(self) -> dict[str, str]:
-        """The same for saved.json."""
         return asdict(self)
 
 
@@ -310,7 +307,6 @@ _RUN = re.compile(r"(\d+)")
 
 
 def _parts(version: str) -> tuple[list[str], list[int]]:
-    """What stands between the numbers, and the numbers."""
     words = _RUN.split(version.strip().lower())
     return words[::2], [int(number) for number in words[1::2]]
 
@@ -550,7 +546,6 @@ class Adapters:
         return found
 
     def _strangers(self, found: Sequence[Reached], claims: Sequence[Claim], tool: ModuleType) -> Iterator[str]:
-        """Devices that a flash takes away and that nobody claimed, volumes in use."""
         volumes = _volumes(tool, self.access.runner, claims) if found else {}
         for stranger in found:
             drive = stranger.drive
@@ -563,7 +558,6 @@ class Adapters:
                 )
 
     def _unnamed(self, alias: str, *, write: bool) -> Iterator[str]:
-        """A consent that names nothing of an adapter without drives."""
         declared = self.adapters[alias]
         pci = str(declared.get("pci") or "").lower()
         if write and not claims_of_adapters({alias: declared}) and not _consents(self.access.consent, declared, pci):
@@ -575,7 +569,6 @@ class Adapters:
 
 
 def _volumes(tool: ModuleType, runner: Runner, claims: Sequence[Claim]) -> dict[str, VolumeFacts]:
-    """The volumes of which every drive is claimed, by block device."""
     found = {}
     for adapter in tool.read_facts(runner).adapters:
         claimed = {drive.position for drive in adapter.drives if any(same_drive(claim, drive) for claim in claims)}

@@ -59,7 +59,6 @@ class _Part:
 
 
 def made_by(saved: SavedState | None, run: str) -> dict[str, Mapping[str, Any]]:
-    """The volumes that a run made, as remembered, by UUID."""
     if saved is None or saved.run != run:
         return {}
     return {
@@ -169,7 +168,6 @@ def _memory(tool: str, plan: VolumePlan, claims: Sequence[Claim]) -> dict[str, A
 
 
 def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
-    """The volumes as they are now."""
     existing = part.backend.look()
     for plan in part.plans:
         same = [volume for volume in existing if set(volume.members) == set(plan.wish.members)]
@@ -178,7 +176,6 @@ def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
 
 
 def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """What is still under way, by volume."""
     for part in parts:
         for plan, volume in _found(part):
             tasks = wait_for(volume, part.backend.progress, seconds) if volume is not None else {}
@@ -187,7 +184,6 @@ def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping
 
 
 def _read_back(part: _Part) -> Iterator[Provisioned]:
-    """One record per declared setting of each volume, and its state."""
     for plan, volume in _found(part):
         now = volume.settings() if volume is not None else {}
         before = plan.before()
@@ -228,7 +224,6 @@ def _foreseen(parts: Sequence[_Part]) -> dict[str, Any]:
 
 
 def _changes(parts: Sequence[_Part]) -> Iterator[Change]:
-    """Everything that is not as declared, by volume."""
     for part in parts:
         for volume in part.leaving:
             yield Change(volume.facts.id, "raid.level", volume.facts.level, None)
@@ -320,13 +315,11 @@ def count_objection(tools: Sequence[str], level: str, count: int) -> str:
 
 
 def volume_objection(tools: Sequence[str], request: VolumeRequest) -> str:
-    """The same of a whole volume."""
     told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
     return "; ".join(told[0]) if told and all(told) else ""
 
 
 def volume_tools() -> tuple[str, ...]:
-    """The tools that make volumes, by name."""
     return tuple(name for name in TOOLS if _makes_volumes(name))
 
 

@@ -73,16 +73,13 @@ class Wish:
 
     @property
     def made_name(self) -> str:
-        """The declared name, else one that its members give."""
         return self.name or f"sq-{self.key[:8]}"
 
     @property
     def drives(self) -> tuple[str, ...]:
-        """Members and spares."""
         return self.members + (self.spares or ())
 
     def declared(self) -> dict[str, Any]:
-        """Every declared setting by name, in the drop's words."""
         settings: dict[str, Any] = {"level": self.level, "members": sorted(self.members)}
         if self.strip is not None and self.level != _WITHOUT_STRIPS:
             settings["strip"] = self.strip
@@ -111,11 +108,9 @@ class Existing:
 
     @property
     def drives(self) -> frozenset[str]:
-        """Everything that belongs to it, failed members too."""
         return frozenset((*self.members, *self.spares, *self.failed))
 
     def settings(self) -> dict[str, Any]:
-        """What it is, in the drop's words."""
         return {
             "level": self.facts.level,
             "members": sorted(self.members),
@@ -143,7 +138,6 @@ class VolumePlan:
 
     @property
     def writes(self) -> bool:
-        """Whether anything is to be done."""
         return self.makes or bool(self.policies)
 
     def before(self) -> dict[str, Any]:
@@ -314,7 +308,6 @@ class MdVolumes:
         return found
 
     def _names(self) -> dict[str, str]:
-        """Claim ids by kernel name."""
         snapshot = look(self.machine, self.claims, state_dir=self.state_dir, contents=False, runner=self.runner)
         found = {}
         for claim in self.claims:
@@ -641,7 +634,6 @@ class ControllerVolumes:
         return steps
 
     def _finish(self, wish: Wish) -> list[str]:
-        """Policies that are not said at the creation, and the initialisation."""
         volume = next((volume for volume in self.look() if volume.facts.uuid == wish.key), None)
         if volume is None:
             raise ToolError(f"{wish.owner}: {self.name} shows no volume of these members after making it")
@@ -661,7 +653,6 @@ class ControllerVolumes:
 
     @staticmethod
     def resume(owner: str, volume: Existing) -> list[str]:  # noqa: ARG004 - as md's
-        """Nothing: a controller goes on after a boot by itself."""
         return []
 
     def progress(self, volume: Existing) -> Mapping[str, float]:
