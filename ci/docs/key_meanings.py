@@ -21,7 +21,7 @@ _WORKLOAD = {
     "direct": "whether I/O bypasses the page cache",
     "drives": "how many drives of the adapter are used: the first claimed ones of the inventory",
     "drives_per_port": "how many drives of every port are used, instead of `drives`",
-    "engine": "the I/O engine of fio, or the program `dd` or `sg_dd` in its place",
+    "engine": "the I/O engine of fio",
     "iodepth": "I/Os outstanding per drive and job",
     "numjobs": "fio jobs per drive",
     "ports": "how many ports of the adapter are used",

@@ -21,14 +21,11 @@ Target = Literal["raw", "volume", "xfs", "ext4", "xfs_on_volume", "ext4_on_volum
 Study = Literal[
     "adapters", "arms", "scaling", "service_demand", "ceiling", "settings", "features", "published", "generators"
 ]
-Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio", "dd", "sg_dd"]
+Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio"]
 
-_REFUSED = {
-    "sgp_dd": (
-        " (sgp_dd reports the end of a launch as an error, just like a failed read; use sg_dd, which "
-        "reads in the same way)"
-    )
-}
+_REFUSED = dict.fromkeys(
+    ("dd", "sg_dd", "sgp_dd"), " (a program of its own and no engine of fio: a suite names it under `programs`)"
+)
 """Why a word is none of a factor's, where somebody may look for it."""
 
 

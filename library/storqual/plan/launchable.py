@@ -12,7 +12,6 @@ from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.points import Pattern, points_of
 from storqual.plan.settable import Facts
-from storqual_core.turns.fio_job import COPIES
 
 _SECTOR = 512
 """The smallest logical block of any drive (bytes)."""
@@ -29,9 +28,6 @@ def launch_problems(
     block, where = max((_largest_block(bench, aliases, facts) for bench, aliases in chosen), default=(_SECTOR, ""))
     told: dict[tuple[Keys, str], None] = {}
     for point in points_of(suite):
-        # what a copy program cannot do is told with the other things that it cannot
-        if point.pattern["engine"] in COPIES:
-            continue
         size = int(point.pattern.values["bs"])
         if size % block and (point.pattern["direct"] or point.pattern["engine"] == _SCSI):
             buffered = "" if point.pattern["engine"] == _SCSI else ", or `direct: false`"

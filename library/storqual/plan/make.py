@@ -21,7 +21,6 @@ from storqual.plan.answerable import undecidable
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems
-from storqual.plan.copy_programs import copy_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
@@ -89,7 +88,6 @@ def make_plan(request: PlanRequest) -> Campaign:
     measured = {point for point in points_of(suite) if not request.points or point.name in request.points}
     left_out = [point for point in points_of(whole) if point not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
-    problems += copy_problems(suite, read.suite_path, placed, benches)
     problems += launch_problems(suite, read.suite_path, chosen, read.facts[0])
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")

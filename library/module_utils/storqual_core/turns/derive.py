@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
 
 from ..host.counters import DiskCounters, Snapshot, differences, idle_window
-from .copy_result import Copies, Copy, copies_result
 from .fio_result import Find, FioResult, find_document, read_result
 
 SAMPLE_SCHEMA = "storqual.sample/2"
@@ -133,8 +132,6 @@ def derive(
 
 
 def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> FioResult:
-    if "copies" in run:
-        return _copied(run, texts)
     output, errors = (texts[run[name]] if run[name] else "" for name in ("output", "errors"))
     return result_of(
         output,
@@ -145,15 +142,6 @@ def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> Fio
         wall_ns=run["wall_ns"],
         find=find,
     )
-
-
-def _copied(run: Mapping[str, Any], texts: Mapping[str, str]) -> FioResult:
-    ended = tuple(
-        Copy(str(one["drive"]), texts[one["said"]] if one["said"] else "", one["exit_status"])
-        for one in run["copies"]
-    )
-    copies = Copies(str(run["program"]), run["bs"], ended)
-    return copies_result(copies, asked_s=run["asked_s"], in_time=run["in_time"])
 
 
 def _curve(record: Mapping[str, Any], results: Sequence[FioResult]) -> dict[str, Any]:

@@ -87,9 +87,6 @@ _PATTERNS = _READ_ONLY | {"write", "randwrite", "rw", "readwrite", "randrw", "tr
 _ENGINES = frozenset(
     {"libaio", "io_uring", "io_uring_cmd", "sync", "psync", "pvsync", "pvsync2", "posixaio", "sg", "mmap", "null"}
 )
-COPIES = ("dd", "sg_dd")
-"""Programs of their own that take an engine's place: sequential reads, one at a time."""
-_SECTOR = 512
 _LOGS = frozenset({"iops", "lat", "hist"})
 _KEYS = frozenset(
     "rw bs iodepth numjobs ioengine direct runtime_s ramp_s rwmixread zones options seed fallback logs log_ms".split()  # noqa: SIM905 - one list of words
@@ -130,10 +127,6 @@ class FioAsk:
     @property
     def reads_only(self) -> bool:
         return self.rw in _READ_ONLY
-
-    @property
-    def program(self) -> str:
-        return self.ioengine if self.ioengine in COPIES else "fio"
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -286,7 +279,7 @@ def read_ask(entry: object, where: str, problems: list[str]) -> FioAsk | None:
         bs=whole("bs", None, 1, 1 << 30),
         iodepth=whole("iodepth", 1, 1, 1 << 20),
         numjobs=whole("numjobs", 1, 1, 4096),
-        ioengine=word("ioengine", _ENGINES | {*COPIES}, "libaio"),
+        ioengine=word("ioengine", _ENGINES, "libaio"),
         direct=whole("direct", 1, 0, 1),
         runtime_s=seconds("runtime_s", 0.001),
         ramp_s=seconds("ramp_s", 0.0),
@@ -298,24 +291,7 @@ def read_ask(entry: object, where: str, problems: list[str]) -> FioAsk | None:
         logs=tuple(str(name) for name in logs),
         log_ms=whole("log_ms", 1000, 0, 60000),
     )
-    problems += [f"{where}: {ask.ioengine}: {sentence}" for sentence in copy_objections(ask)]
     return ask if len(problems) == before else None
-
-
-def copy_objections(ask: FioAsk) -> list[str]:
-    """Why a copy program cannot do what is asked; nothing when it can, or when fio is asked."""
-    if ask.ioengine not in COPIES:
-        return []
-    wrong = {
-        f"it only reads in sequence (rw is {ask.rw})": ask.rw != "read",
-        f"it has one read outstanding (iodepth is {ask.iodepth})": ask.iodepth != 1,
-        f"it is one process per drive (numjobs is {ask.numjobs})": ask.numjobs != 1,
-        "it bypasses the page cache (direct is 0)": not ask.direct,
-        f"it reads whole sectors (bs is {ask.bs})": ask.bs % _SECTOR != 0,
-        f"it takes no options of fio ({', '.join(sorted(ask.options))})": bool(ask.options),
-        "nothing can take its place (fallback)": bool(ask.fallback),
-    }
-    return [sentence for sentence, is_so in wrong.items() if is_so]
 
 
 def _read_fallback(entry: object, bad: Callable[[str, object, str], None]) -> tuple[Variant, ...]:

@@ -26,7 +26,6 @@ from ..host.counters import TICK_NS, DiskCounters, Meter, Snapshot
 from ..kit.quantities import is_whole
 from .batch_file import LatencyCap
 from .batch_run import StopRequestedError
-from .copy_result import Copies
 from .derive import arrived_of, counted_of, counts_of, result_of, series_of
 from .fio_job import FioAsk, FioProcess, FioTarget, build_argv, time_limit_s
 from .fio_result import FioResult
@@ -44,7 +43,7 @@ class Launched:
     """One fio process that ended: its result, its life, the counters around it, and fio's own output.
 
     `asked_s` is how long it was to measure, `in_time` whether it ended by itself; `iops_logs` are its I/Os per second
-    as it logged them (every `log_ms`), `logs` the other logs by name. `copies` took fio's place.
+    as it logged them (every `log_ms`), `logs` the other logs by name.
     """
 
     result: FioResult
@@ -59,7 +58,6 @@ class Launched:
     after: Snapshot | None = None
     iops_logs: Sequence[str] = ()
     log_ms: int = 1000
-    copies: Copies | None = None
 
     @property
     def counted(self) -> dict[str, int]:

@@ -21,11 +21,20 @@ from ..kit.durable import replace_json
 from ..kit.lock import BenchLock
 from .batch_file import Batch, Launch, SwitchStep
 from .batch_run import BatchOutcome, BatchRunner, StopRequestedError, now
-from .copy_program import run_program
 from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioStuckError, FioTarget, Variant, launch_seed
 from .fio_result import is_unable
-from .launch import Curve, Launched, arrivals, arrivals_per_s, empty_folder, read_again, run_to_cap, scratch_folder
+from .launch import (
+    Curve,
+    Launched,
+    arrivals,
+    arrivals_per_s,
+    empty_folder,
+    read_again,
+    run_fio,
+    run_to_cap,
+    scratch_folder,
+)
 from .precondition import Preconditioner
 from .sample import lost_sample, make_sample, report_log
 from .spool import Spool
@@ -256,7 +265,7 @@ class LaunchRunner(BatchRunner):
 
         while True:
             empty_folder(folder)
-            launched = run_program(
+            launched = run_fio(
                 ask.using(variants[number]),
                 targets,
                 seed=seed,

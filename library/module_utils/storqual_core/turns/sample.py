@@ -12,7 +12,6 @@ from typing import Any, Mapping, Sequence
 from ..host.counters import TICK_NS, Snapshot
 from ..host.kernel_log import Finding, KernelLog, Record, Rule, errors_of, find_all, texts
 from .batch_file import Batch, Launch
-from .copy_result import Copies
 from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from .fio_job import FioAsk
 from .launch import Curve, Launched, arrivals_per_s
@@ -61,7 +60,7 @@ def _other_ios(ask: FioAsk, targets: int, primitives: Mapping[str, Any], wall: i
         # what was outstanding at the window's ends, and a few more
         edge = (2 * ask.iodepth * ask.numjobs * targets + _MORE_IOS) * ask.bs / wall
         if moved - asked > max(_MORE_BYTES * asked, edge):
-            told = f"the drives moved {1e3 * moved:.1f} MB/s in {way}s, {ask.program} {1e3 * asked:.1f}"
+            told = f"the drives moved {1e3 * moved:.1f} MB/s in {way}s, fio {1e3 * asked:.1f}"
             return [f"another load on the bench: {told}"]
     return []
 
@@ -198,18 +197,9 @@ def _runs(launched: Launched, curve: Curve | None, kept: _Kept) -> tuple[list[di
                 "in_time": one.in_time,
                 "wall_ns": one.wall_ns,
                 "asked_s": one.asked_s,
-                **({} if one.copies is None else _copied(one.copies, kept)),
             }
         )
     return listed, chosen
-
-
-def _copied(copies: Copies, kept: _Kept) -> dict[str, Any]:
-    ended = [
-        {"drive": one.drive, "said": kept.add(one.said, "txt"), "exit_status": one.exit_status}
-        for one in copies.ended
-    ]
-    return {"program": copies.program, "bs": copies.bs, "copies": ended}
 
 
 def lost_sample(batch: Batch, launch: Launch, *, start: str, reason: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,7 @@ from storqual.report.parts.appendix import measure_again
 from storqual.run.files import read_object
 from storqual.run.layout import BLOCKS
 from storqual.run.measurements import PointKey
-from storqual_core.turns.copy_program import copy_argv
-from storqual_core.turns.fio_job import COPIES, FioAsk, FioTarget, build_argv, launch_seed, read_ask
+from storqual_core.turns.fio_job import FioTarget, build_argv, launch_seed, read_ask
 
 _MEASURING = {"output-format", "eta", "disk_util", "group_reporting", "lat_percentiles", "clat_percentiles"}
 _MEASURING |= {"percentile_list", "per_job_logs", "log_avg_msec", "log_hist_msec"}
@@ -51,8 +50,6 @@ def _job(run: str, launch: Mapping[str, Any], targets: Mapping[str, Any]) -> str
     ask = read_ask((launch.get("request") or {}).get("fio"), "fio", [])
     if ask is None:
         return ""
-    if ask.ioengine in COPIES:
-        return _copy(ask, [_target(str(drive), targets.get(drive) or {}) for drive in launch.get("drives") or ()])
     seed = ask.seed or launch_seed(run, str(launch.get("point")), int(launch.get("n") or 1))
     drives = [_target(str(drive), targets.get(drive) or {}) for drive in launch.get("drives") or ()]
     words = build_argv(ask, drives, seed=seed, log_prefix="")[1:]
@@ -65,13 +62,6 @@ def _job(run: str, launch: Mapping[str, Any], targets: Mapping[str, Any]) -> str
         elif name != "readonly" and name not in _MEASURING and not name.startswith("write_"):
             lines.append(f"{name}={value}")
     return "\n".join(lines) + "\n"
-
-
-def _copy(ask: FioAsk, targets: Sequence[FioTarget]) -> str:
-    """The commands of a launch that dd or sg_dd made, all at once; they only read."""
-    seconds = f"{ask.ramp_s + ask.runtime_s:g}"
-    lines = [shlex.join(["timeout", "-s", "INT", seconds, *copy_argv(ask, target)]) for target in targets]
-    return " &\n".join(lines) + "\n"
 
 
 def _target(drive: str, entry: Mapping[str, Any]) -> FioTarget:

@@ -121,8 +121,7 @@ def _generators(found: Findings) -> Iterator[Study]:
         sentences = tuple(f"{one.title}: {told}" for one in found.generators for told in one.sentences)
         note = (
             "The same points by each way of fio to a drive: libaio asynchronous, psync by system calls, "
-            "sg by SCSI commands past the block layer. dd and sg_dd are other programs that read as psync and sg do. "
-            "Where they are equal, the program does not decide the figure."
+            "sg by SCSI commands past the block layer. Where they are equal, the program does not decide the figure."
         )
         yield _section("study-generators", "Load generators", note, sentences=sentences, charts=charts)
 

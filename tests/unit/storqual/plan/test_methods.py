@@ -85,18 +85,17 @@ def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(campaig
     assert changes[1:] == ["reload", "reload", "none", "reload", "reload"]
 
 
-def test_the_same_points_are_read_by_three_ways_to_a_drive_and_two_other_programs(
+def test_the_same_points_are_read_by_three_ways_to_a_drive(
     campaigns: dict[str, Campaign],
 ) -> None:
-    """Reads only: the suite compares programs, and nothing of that needs a write."""
+    """Reads only: the suite compares engines, and nothing of that needs a write."""
     points = [point for point in campaigns["load-generators"].document["plan"]["points"] if not point["skipped"]]
     by_rest: dict[str, set[str]] = {}
     for point in points:
         by_rest.setdefault(f"{point['workload']} {point['factors']['bs']}", set()).add(point["factors"]["engine"])
     assert len(by_rest) == 4
     fio = {"libaio", "psync", "sg"}
-    assert all(by_rest[f"seq_read {size}"] == fio | {"dd", "sg_dd"} for size in (2048, 65536))
-    assert all(by_rest[f"rand_read {size}"] == fio for size in (2048, 65536))
+    assert all(engines == fio for engines in by_rest.values())
     launches = [launch for batch in campaigns["load-generators"].batches for launch in batch["turns"]]
     assert {launch["request"]["fio"]["rw"] for launch in launches} == {"read", "randread"}
 
