@@ -19,7 +19,7 @@ from typing import Any
 
 from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MARK, WriteLog
 from storqual.robustness.oracle import Oracle, Write
-from storqual_core.turns.sectors import GOOD, SECTOR, read_sector
+from storqual_core.turns.integrity_load import GOOD, SECTOR, read_sector
 
 DROPPED_FLUSH = "dropped flush"
 """What a missing write is called that the guest had been told is flushed."""

@@ -18,8 +18,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual_core.turns.integrity_load import FLUSH, OTHER_DATA, READ, WRITE, WRITE_THROUGH
-from storqual_core.turns.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
+from storqual_core.turns.integrity_load import (
+    CORRUPTED,
+    FLUSH,
+    FOREIGN,
+    GOOD,
+    MISDIRECTED,
+    OTHER_DATA,
+    READ,
+    TORN,
+    UNREADABLE,
+    WRITE,
+    WRITE_THROUGH,
+    ZERO,
+)
 
 LOST, STALE, DEALLOCATED = "lost", "stale", "deallocated"
 KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE)

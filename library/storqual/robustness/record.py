@@ -18,7 +18,7 @@ from storqual.robustness.suite import Expectation
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Fault, Way
 from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
-from storqual_core.turns.sectors import UNREADABLE
+from storqual_core.turns.integrity_load import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20

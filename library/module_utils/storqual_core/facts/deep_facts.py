@@ -256,7 +256,7 @@ def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, read: _Reade
 
     The digest is of the image, or of the settings; it is the same as long as nobody changes a setting.
     """
-    from ..host.adapters import Place  # noqa: PLC0415 - as above
+    from ..host.reach import Place  # noqa: PLC0415 - as above
     from ..provision.nvram import backend_of  # noqa: PLC0415
 
     for adapter in facts["adapters"]:

@@ -114,10 +114,10 @@ def told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which 
 
 
 def _log_pages(node: str, runner: Runner) -> dict[str, Any]:
-    from ..tools import sg_logs  # noqa: PLC0415 - as above
+    from ..tools import sg3  # noqa: PLC0415 - as above
 
-    pages = sg_logs.read_log_pages(runner, node)
-    counters = {**sg_logs.error_counters(pages), **sg_logs.link_counters(pages)}
+    pages = sg3.read_log_pages(runner, node)
+    counters = {**sg3.error_counters(pages), **sg3.link_counters(pages)}
     return {"counters": {_name(name): count for name, count in counters.items()}}
 
 

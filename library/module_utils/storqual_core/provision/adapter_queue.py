@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Mapping, Sequence
 
 from ..guard.claims import claims_of_adapters
-from ..host.adapters import find_adapters
 from ..host.block_stack import DriveTarget
+from ..host.reach import find_adapters
 from ..host.sysfs import read_adapters, read_drives
 from ..kit.errors import BadInputError
 from ..kit.kernel import declared_options

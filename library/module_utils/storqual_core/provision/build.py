@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ContextManager, Mapping, Sequence
 
-from ..host.adapters import refuse_when_used
+from ..host.reach import refuse_when_used
 from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock, read_saved, remember

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Collection, Iterable, Mapping, Sequence
 
-from ..host.adapters import behind, wait_for_drives
+from ..host.reach import drives_of_function, wait_for_drives
 from ..kit.command import Runner
 from ..kit.durable import replace_json
 from ..kit.errors import StorqualError, ToolError
@@ -241,7 +241,7 @@ def rebind(machine: Machine, pci: str, limit_s: float = _LIMIT_S) -> None:
     driver = driver_of(machine, pci)
     if not driver:
         raise ToolError(f"no driver is bound to the adapter at {pci}, so none can be started again")
-    drives = [drive.id for drive in behind(machine, [pci])]
+    drives = [drive.id for drive in drives_of_function(machine, [pci])]
     folder = machine.path(f"/sys/bus/pci/drivers/{driver}")
     write_attribute(f"{folder}/unbind", pci)
     write_attribute(f"{folder}/bind", pci)
@@ -289,7 +289,7 @@ def reload_module(machine: Machine, runner: Runner, module: str, words: Sequence
     Raises ToolError; a module that is out and does not load again is named with the kernel's reason.
     """
     adapters = adapters_of_module(machine, module)
-    drives = [drive.id for drive in behind(machine, adapters)]
+    drives = [drive.id for drive in drives_of_function(machine, adapters)]
     state = machine.path(f"/sys/module/{module.replace('-', '_')}/initstate")
     if Path(state).exists():
         _wait_until_unused(machine, module)

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Collection, Mapping, Sequence
 
-from ..host.adapters import Place, behind, find_adapters, refuse_when_used
 from ..host.kernel_log import KernelLog, texts
+from ..host.reach import Place, drives_of_function, find_adapters, refuse_when_used
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, read_attribute
@@ -158,7 +158,7 @@ def _tags(machine: Machine, place: Place, value: object, log: Log) -> tuple[bool
     """am53c974 gives the number to each drive that takes tagged commands as its queue depth."""
     del log
     depths: dict[str, int] = {}
-    for drive in behind(machine, [place.pci]):
+    for drive in drives_of_function(machine, [place.pci]):
         device = Path(machine.path(f"/sys/block/{drive.name}/device"))
         depth = read_attribute(device / "queue_depth")
         if read_attribute(device / "queue_type") == "simple" and depth and is_whole(depth):
@@ -262,7 +262,7 @@ class Nvram(Separate):
     def _taken(self, place: Place, name: str, value: object) -> list[str]:
         return [
             f"nvram.host_scsi_id {value} is the id of drive {drive.id} ({drive.hctl})"
-            for drive in (behind(self._bench.machine, [place.pci]) if name == "host_scsi_id" else ())
+            for drive in (drives_of_function(self._bench.machine, [place.pci]) if name == "host_scsi_id" else ())
             if drive.hctl.split(":")[2:3] == [str(value)]
         ]
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
-from ..host.adapters import refuse_when_used
 from ..host.in_use import system_disks
+from ..host.reach import refuse_when_used
 from ..host.sysfs import read_drives
 from ..kit.command import Runner
 from ..kit.durable import fsync_folder, make_folder, replace_bytes, replace_file

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Callable, Collection, ContextManager, Iterator, Mapping, Sequence
 
 from ..guard.claims import claims_of_adapters
-from ..host.adapters import Place, behind, find_adapters
 from ..host.counters import adapter_vectors, interrupts_by_cpu
+from ..host.reach import Place, drives_of_function, find_adapters
 from ..kit.command import Runner, run
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.lock import read_saved
@@ -318,7 +318,7 @@ _MOST_DRIVES = 4
 @contextmanager
 def _reads(request: OsRequest, machine: Machine, access: Access, place: Place) -> Iterator[int]:
     """Random reads of some claimed drives behind an adapter, once the guard lets them be held."""
-    present = {drive.id for drive in behind(machine, [place.pci])}
+    present = {drive.id for drive in drives_of_function(machine, [place.pci])}
     claimed = [claim.id for claim in claims_of_adapters(request.adapters) if claim.id in present][:_MOST_DRIVES]
     if not claimed:
         yield 0

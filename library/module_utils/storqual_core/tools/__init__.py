@@ -44,7 +44,6 @@ def _shipped() -> None:
         sasflash,
         sdparm,
         sg3,
-        sg_logs,
         sg_write_buffer,
         smartctl,
         ssacli,

@@ -15,9 +15,8 @@ from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from .bench_faults import ACTS, AFTER, missing
 from .drive_faults import Aim, layered
-from .integrity_load import Load
+from .integrity_load import MOST_SECTORS, SECTOR, Load, read_region
 from .requests import TrialRequest
-from .sectors import MOST_SECTORS, SECTOR, read_region
 from .subject import HeldDevice, Subject
 
 _LOG_S = 0.2

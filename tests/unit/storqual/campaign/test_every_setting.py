@@ -19,8 +19,7 @@ from storqual_core.provision import apply as apply_file
 from storqual_core.provision import boot, build
 from storqual_core.provision.adapter_queue import provision_throttle
 from storqual_core.provision.driver import PARAMETERS
-from storqual_core.provision.drives import DriveSettings
-from storqual_core.provision.effects import EFFECTS
+from storqual_core.provision.drives import EFFECTS, DriveSettings
 from storqual_core.provision.firmware import flash
 from storqual_core.provision.mode_pages import Links
 from storqual_core.provision.nvram import SHOWN, THROTTLE

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.robustness.oracle import Oracle, Violation
-from storqual_core.turns.integrity_load import OTHER_DATA
-from storqual_core.turns.sectors import CODES
+from storqual_core.turns.integrity_load import CODES, OTHER_DATA
 
 
 def write(sequence: int, sector: int, length: int, begin: int, end: int, problem: int = 0) -> list[object]:

@@ -12,7 +12,7 @@ from storqual.robustness.images import check_power_cuts, logged_writes
 from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MAGIC, MARK, read_log
 from storqual.robustness.oracle import Oracle
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns.sectors import make_sectors
+from storqual_core.turns.integrity_load import make_sectors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -104,7 +104,7 @@ def test_drives_get_mode_pages_and_health(tree: BenchTree) -> None:
 
 def test_without_smartctl_the_log_pages_count_errors_and_the_drive_tells_its_size(tree: BenchTree) -> None:
     answers = {
-        "sg_logs -a /dev/sg0": fixture_text("sg_logs", "all.txt"),
+        "sg_logs -a /dev/sg0": fixture_text("sg3", "logs_all.txt"),
         "sg_readcap --long /dev/sg0": fixture_text("sg3", "readcap_long.txt"),
     }
     drive = next(drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")

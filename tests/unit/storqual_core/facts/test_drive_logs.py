@@ -26,7 +26,7 @@ FACTS = {
 SCSI, ATA = FACTS["drives"][0], FACTS["drives"][2]
 ANSWERS: Mapping[str, tuple[int, str]] = {
     "smartctl --json -a /dev/sda": (0, fixture_text("smartctl", "scsi.json")),
-    "sg_logs -a /dev/sg0": (0, fixture_text("sg_logs", "all.txt")),
+    "sg_logs -a /dev/sg0": (0, fixture_text("sg3", "logs_all.txt")),
     "smartctl --json -a /dev/sdb": (2, fixture_text("smartctl", "open_failed.json")),
     # LOG SENSE is unknown to many emulated drives: status 9 of sg3_utils
     "sg_logs -a /dev/sg1": (9, ""),

@@ -21,8 +21,7 @@ from storqual_core.data.faults import WAYS
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard import hold
 from storqual_core.guard.reach import STEPS as STEP_NAMES
-from storqual_core.host.adapters import refuse_when_used
-from storqual_core.host.reach import SCOPES, reached
+from storqual_core.host.reach import SCOPES, reached, refuse_when_used
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError

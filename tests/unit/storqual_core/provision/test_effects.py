@@ -11,9 +11,8 @@ import pytest
 
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.results import NOT_SHOWN
-from storqual_core.provision import effects, engine
-from storqual_core.provision.drives import DriveSettings
-from storqual_core.provision.effects import EFFECTS, Watched, effect_of, judge_read_pattern
+from storqual_core.provision import drives, engine
+from storqual_core.provision.drives import EFFECTS, DriveSettings, Watched, effect_of, judge_read_pattern
 from storqual_core.provision.engine import Plan, Proof, apply
 from storqual_core.provision.queue import InFlight
 
@@ -90,7 +89,7 @@ def test_a_depth_is_offered_twice_as_many_reads(tmp_path: Path, monkeypatch: pyt
         offers.append(offered)
         return InFlight({4: 100}, offered)
 
-    monkeypatch.setattr(effects, "observe_in_flight", look)
+    monkeypatch.setattr(drives, "observe_in_flight", look)
     drive = Drive(tmp_path)
     assert [effect_of(drive, "queue_depth", depth)[0] for depth in (4, 100)] == [True, None]
     assert offers == [8, 108]
@@ -102,7 +101,7 @@ def test_a_depth_is_offered_twice_as_many_reads(tmp_path: Path, monkeypatch: pyt
 def test_a_number_of_requests_is_shown_where_nothing_below_is_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queues: int, depth: str, proven: bool | None
 ) -> None:
-    monkeypatch.setattr(effects, "observe_in_flight", lambda *_given: InFlight({4: 100}, 8))
+    monkeypatch.setattr(drives, "observe_in_flight", lambda *_given: InFlight({4: 100}, 8))
     drive = Drive(tmp_path)
     drive.write("device/queue_depth", depth)
     for number in range(queues):

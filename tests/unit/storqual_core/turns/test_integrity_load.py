@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.turns.entries import EntryReader
-from storqual_core.turns.integrity_load import OTHER_DATA, IntegrityRequest, Load, Worker, read_integrity
-from storqual_core.turns.sectors import SECTOR, make_sectors, read_region
+from storqual_core.turns.integrity_load import (
+    OTHER_DATA,
+    SECTOR,
+    IntegrityRequest,
+    Load,
+    Worker,
+    make_sectors,
+    read_integrity,
+    read_region,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual.bench.program import build_program
-from storqual_core.turns.control import unpacked
+from storqual_core.turns.main import unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.turns.sectors import SECTOR, Found, is_of_write, make_sectors, read_region, read_sector
+from storqual_core.turns.integrity_load import SECTOR, Found, is_of_write, make_sectors, read_region, read_sector
 
 if TYPE_CHECKING:
     from pathlib import Path

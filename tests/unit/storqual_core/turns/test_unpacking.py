@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns.control import unpacked
+from storqual_core.turns.main import unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,10 +23,9 @@ from ...guard import hold as guard
 from ...guard.claims import Claim, claims_of_adapters
 from ...guard.reach import matching, with_card
 from ...guard.rules import CONSENT_DIGITS, missing_consent
-from ...host.adapters import behind
 from ...host.block_stack import DriveTarget, target_of
 from ...host.identity import same_text
-from ...host.reach import Reached
+from ...host.reach import Reached, drives_of_function
 from ...host.sysfs import read_adapters, read_drives
 from ...kit.command import Runner
 from ...kit.errors import BadInputError, GuardRefusalError, ToolError
@@ -140,7 +139,7 @@ class Subject:
         if self.target is not None:
             return [self.target.node]
         machine = Machine(self.sysfs[: -len("/sys")])
-        return [drive.name for drive in behind(machine, [self.pci])]
+        return [drive.name for drive in drives_of_function(machine, [self.pci])]
 
     def needs(self, image: FirmwareImage) -> str:
         """What the tool says that the image still needs; what the drop declares where the tool does not say."""
