@@ -23,7 +23,7 @@ from storqual.run import append_event, sha256_of
 from storqual.run.closing import close_run, plan_digest
 from storqual.run.layout import RUN_SCHEMA, dump_line, write_json
 from storqual.run.records import NAMES
-from storqual_core.host.counters import CLASSES, DiskCounters, Snapshot
+from storqual_core.host.counters import CLASSES, CounterSnapshot, DiskCounters
 from storqual_core.turns.derive import RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from tests.support.make_run import make_run
 
@@ -122,8 +122,10 @@ _PRINTED = json.dumps(
     },
     indent=2,
 )
-_READING = Snapshot(0, 2, dict.fromkeys(CLASSES, 0), 0, 0, 0, 0, {"d0": DiskCounters(0, 0, 0, 0, 0)}, own_cpu_ns=0)
-_LATER = Snapshot(
+_READING = CounterSnapshot(
+    0, 2, dict.fromkeys(CLASSES, 0), 0, 0, 0, 0, {"d0": DiskCounters(0, 0, 0, 0, 0)}, own_cpu_ns=0
+)
+_LATER = CounterSnapshot(
     5_000_000_000,
     2,
     dict.fromkeys(CLASSES, 100),

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from storqual_core.kit.machine import Machine
 from storqual_core.turns.batch_file import read_batch_file
-from storqual_core.turns.integrity_load import READ, SECTOR, WRITE, WRITE_THROUGH, Load, Worker
+from storqual_core.turns.integrity_load import READ, SECTOR, WRITE, WRITE_THROUGH, IntegrityLoad, Worker
 from storqual_core.turns.requests import TrialRequest
 from storqual_core.turns.spool import Spool, Stream
-from storqual_core.turns.subject import HeldDevice, Subject
+from storqual_core.turns.subject import HeldDevice, TurnSubject
 from storqual_core.turns.trial import TrialRun
 
 _RWF_DSYNC = 2
@@ -49,7 +49,7 @@ def main(words: list[str]) -> None:
     spool = Spool(Path(words[1]), durable=False)
     pairs, seconds = int(words[2]), float(words[3])
     stream = Stream(spool)
-    subject = Subject(read_batch_file(Path(words[0])), stream, Machine())
+    subject = TurnSubject(read_batch_file(Path(words[0])), stream, Machine())
     trial = subject.turn.request
     assert isinstance(trial, TrialRequest)
     run = TrialRun(subject, trial)
@@ -61,7 +61,7 @@ def main(words: list[str]) -> None:
     for number, turn in enumerate(turns):
         tag = number.to_bytes(8, "little")
         quiet = turn == "without"
-        load = Load(trial.load, tag, device, _nothing if quiet else stream.tell)
+        load = IntegrityLoad(trial.load, tag, device, _nothing if quiet else stream.tell)
         if quiet:
             ask = trial.load
             load._workers = [PlainWorker(ask, one, tag, device, _nothing) for one in range(ask.workers)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
-from storqual_core.provision.boot import System, Trial, boot_facts, keep_kernel, prepare_trial, verify_trial
+from storqual_core.provision.boot import System, TrialBoot, boot_facts, keep_kernel, prepare_trial, verify_trial
 from storqual_core.provision.engine import Call
 
 if TYPE_CHECKING:
@@ -153,5 +153,5 @@ def boot_step(system: System, state_dir: str, step: str, *, check: bool = False,
         return {"facts": boot_facts(system, state_dir, modules)}
     if step == "default":
         return keep_kernel(call, system, **words)
-    trial = Trial(**words)
+    trial = TrialBoot(**words)
     return prepare_trial(trial, call, system) if step == "trial" else verify_trial(trial, modules, system)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from storqual_core.tools import dc390
-from storqual_core.tools.dc390 import SIZE, Image
+from storqual_core.tools.dc390 import SIZE, EepromImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _BUSY_LOOKS = 2
 
 
-def factory_image() -> Image:
+def factory_image() -> EepromImage:
     """What a card holds as it is shipped: id 7, 32 tags, parity on, and the checksum that fits."""
     data = bytearray(SIZE)
     for target in range(8):
         data[target * 4] = 0x57
     data[64:69] = bytes((7, 0x0F, 0, 4, 7))
-    return Image(bytes(data)).with_values({})
+    return EepromImage(bytes(data)).with_values({})
 
 
 @dataclass

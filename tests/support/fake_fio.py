@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual_core.guard.writes import Reading
+from storqual_core.guard.writes import DisksReading
 from storqual_core.turns.batch_file import Batch, parse_batch
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.targets import HeldTargets
@@ -126,9 +126,9 @@ class FileTargets:
         )
 
 
-def no_disks(**_: object) -> Reading:
+def no_disks(**_: object) -> DisksReading:
     """A bench without disks."""
-    return Reading("boot", {})
+    return DisksReading("boot", {})
 
 
 def spooled(batch: Batch, kind: str = "sample") -> list[dict[str, Any]]:

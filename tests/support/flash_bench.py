@@ -13,7 +13,7 @@ from storqual_core.kit.lock import read_saved
 from storqual_core.provision.firmware import flash as provisioning
 from storqual_core.provision.firmware.flash import Step, provision_firmware
 from storqual_core.provision.firmware.plan import FirmwareRequest, read_journal
-from storqual_core.provision.firmware.subject import Image, Subject
+from storqual_core.provision.firmware.subject import FlashImage, FlashSubject
 from storqual_core.tools.capabilities import VolumeFacts
 from tests.support.fake_flash import Card, make_tool
 from tests.support.replay import Replay
@@ -48,9 +48,9 @@ class Owners:
             raise GuardRefusalError([self.refusal])
         yield
 
-    def subjects(self, tool: Any, boards: Any) -> list[Subject]:
+    def subjects(self, tool: Any, boards: Any) -> list[FlashSubject]:
         """The adapter."""
-        return [Subject("sas0", tool, "0", Replay([]), pci=self.card.pci)]
+        return [FlashSubject("sas0", tool, "0", Replay([]), pci=self.card.pci)]
 
 
 @dataclass
@@ -62,12 +62,12 @@ class Bench:
     refusal: str = ""
     now: float = 0.0
 
-    def image(self, version: str, **more: str) -> Image:
+    def image(self, version: str, **more: str) -> FlashImage:
         """An image file."""
         path = self.folder / f"fw-{version}.bin"
         path.write_bytes(version.encode() * 10)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return Image(str(path), digest, version, **more)
+        return FlashImage(str(path), digest, version, **more)
 
     def request(self, version: str = "2.0", **more: Any) -> FirmwareRequest:
         """Version 2.0 with a way back to 1.0."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from storqual_core.host.counters import ERROR_WORDS, DiskCounters, Snapshot
+from storqual_core.host.counters import ERROR_WORDS, CounterSnapshot, DiskCounters
 from storqual_core.turns.batch_file import Batch, parse_batch
 from storqual_core.turns.derive import result_of
 from storqual_core.turns.launch import Launched
@@ -64,8 +64,8 @@ def _launched(
     asked_s: float,
     series: Sequence[float],
     primitives: Mapping[str, Any],
-    before: Snapshot,
-    after: Snapshot,
+    before: CounterSnapshot,
+    after: CounterSnapshot,
     *,
     exit_status: int,
 ) -> Launched:
@@ -104,15 +104,15 @@ def fio_output(primitives: Mapping[str, Any], runtime_ns: int) -> str:
     return json.dumps({"fio version": "fio-3.33", "jobs": [job]}) + "\n"
 
 
-def _counters(primitives: Mapping[str, Any], prefix: str) -> tuple[Snapshot, Snapshot]:
+def _counters(primitives: Mapping[str, Any], prefix: str) -> tuple[CounterSnapshot, CounterSnapshot]:
     """Two readings that differ by the primitives with that prefix."""
 
-    def reading(times: int) -> Snapshot:
+    def reading(times: int) -> CounterSnapshot:
         def counted(name: str) -> int:
             return times * int(primitives.get(prefix + name, 0))
 
         disk = (counted(f"disk_{name}") for name in ("read_ios", "read_sectors", "write_ios", "write_sectors"))
-        return Snapshot(
+        return CounterSnapshot(
             time_ns=counted("wall_ns"),
             cpu_count=2,
             ticks={name: counted(f"stat_{name}_ticks") for name in _CLASSES},

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual_core.host.sysfs import Drive, read_drives
+from storqual_core.host.sysfs import SysfsDrive, read_drives
 from storqual_core.kit.machine import Machine
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Bench:
     """
 
     claims: Mapping[str, Claim]
-    drives: Mapping[str, Drive]
+    drives: Mapping[str, SysfsDrive]
     undo: list[Callable[[], object]] = field(default_factory=list)
     writers: dict[int, str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
@@ -223,7 +223,7 @@ def bench_of(claims: Sequence[Claim], nvme: Sequence[Claim]) -> Bench:
     return Bench(chosen, found)
 
 
-def debug_drive() -> Drive:
+def debug_drive() -> SysfsDrive:
     """The drive that scsi_debug made."""
     return next(drive for drive in read_drives(Machine()) if drive.identity.model == "scsi_debug")
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from storqual_core.turns.batch_file import Batch, Launch, parse_batch
+from storqual_core.turns.batch_file import Batch, LaunchTurn, parse_batch
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.launches import LaunchRunner
 from storqual_core.turns.spool import Spool
@@ -83,7 +83,7 @@ class WithBareFio(LaunchRunner):
 
     bare: Mapping[str, Sequence[Sequence[str]]] = {}
 
-    def _launch(self, spool: Spool, launch: Launch, position: int, folder: Path) -> str:
+    def _launch(self, spool: Spool, launch: LaunchTurn, position: int, folder: Path) -> str:
         began = time.monotonic_ns()
         for words in self.bare.get(str(launch.index), ()):
             node = self._targets["d0"].node

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from storqual_core.kit.machine import selected_word
-from storqual_core.turns.batch_file import SCHEMA, Launch, parse_batch
+from storqual_core.turns.batch_file import SCHEMA, LaunchTurn, parse_batch
 from storqual_core.turns.launches import LaunchRunner
 
 
 class Looking(LaunchRunner):
     """Looks at the drive's queue as each launch begins."""
 
-    def _launch(self, spool: Any, launch: Launch, position: int, folder: Path) -> str:
+    def _launch(self, spool: Any, launch: LaunchTurn, position: int, folder: Path) -> str:
         device = self._places[launch.drives[0]].device
         assert device is not None
         seen = {name: (device / "queue" / name).read_text(encoding="ascii") for name in ("scheduler", "nr_requests")}

@@ -16,7 +16,7 @@ from ..guard.writes import read_disks
 from ..host.block_stack import read_enclosures, read_volumes
 from ..host.counters import hexadecimal, read_link
 from ..host.identity import declared_address
-from ..host.sysfs import Adapter, Drive, read_adapters, read_drives
+from ..host.sysfs import SysfsAdapter, SysfsDrive, read_adapters, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError
 from ..kit.machine import Machine
@@ -94,7 +94,7 @@ def _default_boot(machine: Machine, runner: Runner) -> dict[str, str] | None:
     # grubenv is 1024 bytes of text, padded with #; reading it saves starting grub-editenv
     text = "\n".join(line for line in machine.lines(f"{folder}/grubenv") if not line.startswith("#"))
     try:
-        entry = grub.Boot(runner, machine.path(folder)).default(grub.parse_environment(text))
+        entry = grub.Grub(runner, machine.path(folder)).default(grub.parse_environment(text))
     except StorqualError:
         return None
     return {"release": entry.release, "entry": entry.path} if entry else None
@@ -143,7 +143,7 @@ def _module(machine: Machine, name: str) -> dict[str, Any]:
     }
 
 
-def _adapter(adapter: Adapter, drives: Sequence[Drive], slots: Mapping[str, str]) -> dict[str, Any]:
+def _adapter(adapter: SysfsAdapter, drives: Sequence[SysfsDrive], slots: Mapping[str, str]) -> dict[str, Any]:
     identity = adapter.identity
     return {
         "pci": identity.pci,
@@ -193,7 +193,7 @@ _DEVICE = ("queue_depth", "queue_type", "timeout", "eh_timeout")
 _COUNTERS = ("iorequest_cnt", "iodone_cnt", "ioerr_cnt", "iotmo_cnt")
 
 
-def _drive(machine: Machine, drive: Drive, disk: Any) -> dict[str, Any]:  # noqa: ANN401 - Disk or None
+def _drive(machine: Machine, drive: SysfsDrive, disk: Any) -> dict[str, Any]:  # noqa: ANN401 - Disk or None
     queue, device = f"/sys/block/{drive.name}/queue", f"/sys/block/{drive.name}/device"
     page = (machine.names(f"{device}/scsi_disk") or [""])[0]
     facts = asdict(drive)

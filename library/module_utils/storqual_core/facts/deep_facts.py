@@ -256,12 +256,14 @@ def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, read: _Reade
 
     The digest is of the image, or of the settings; it is the same as long as nobody changes a setting.
     """
-    from ..host.reach import Place  # noqa: PLC0415 - as above
+    from ..host.reach import AdapterFunction  # noqa: PLC0415 - as above
     from ..provision.nvram import backend_of  # noqa: PLC0415
 
     for adapter in facts["adapters"]:
         hosts = tuple(str(host["host"]) for host in adapter["hosts"])
-        place = Place(adapter["pci"], adapter["pci"], adapter["driver"], adapter["module"]["name"], hosts, "")
+        place = AdapterFunction(
+            adapter["pci"], adapter["pci"], adapter["driver"], adapter["module"]["name"], hosts, ""
+        )
         backend = read(f"NVRAM of {adapter['pci']}", partial(backend_of, runner, place))
         settings = read(f"NVRAM of {adapter['pci']}", partial(backend.read, runner)) if backend is not None else None
         images = (machine.read(f"/sys/class/scsi_host/{host}/device/nvram") for host in hosts)

@@ -24,7 +24,7 @@ from .files import FileState, lend_files, open_file, take_back_files
 from .reach import STEPS, matching, with_reached
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
 from .signatures import Ledger, Window, window, write_stamps
-from .snapshot import Snapshot, look
+from .snapshot import GuardSnapshot, look
 from .writes import Quiet
 
 STATE_DIR = "/var/lib/storqual"
@@ -237,7 +237,7 @@ class Hold(Mapping[str, str]):
     def _contents(self) -> bool:
         return PURPOSES[self._purpose].contents
 
-    def _look(self, *, contents: bool) -> Snapshot:
+    def _look(self, *, contents: bool) -> GuardSnapshot:
         return look(
             self._machine,
             self._claims,
@@ -249,7 +249,7 @@ class Hold(Mapping[str, str]):
             runner=self._runner,
         )
 
-    def _decide(self, snapshot: Snapshot) -> list[Refusal]:
+    def _decide(self, snapshot: GuardSnapshot) -> list[Refusal]:
         """Of what is held now: a drive or volume that was let go for a tool may be mounted or a member by now."""
         volumes = [volume for volume in self._volumes if volume.id in self._open]
         members = {member for volume in volumes for member in volume.members}
@@ -259,7 +259,7 @@ class Hold(Mapping[str, str]):
             *decide(claims, snapshot, purpose=self._purpose, consent=self._consent, volumes=volumes),
         ]
 
-    def _moved(self, claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
+    def _moved(self, claims: Sequence[Claim], snapshot: GuardSnapshot) -> Iterator[Refusal]:
         """A drive that was unplugged and came back under another name is no longer the one that is held."""
         for claim in claims:
             drive = chosen(claim, snapshot) if claim.id in self._names else None
@@ -291,7 +291,7 @@ class Hold(Mapping[str, str]):
                     self._write_stamps(drive, clear=False)
                     self.stamped += (drive,)
 
-    def _watched(self, snapshot: Snapshot) -> dict[str, str]:
+    def _watched(self, snapshot: GuardSnapshot) -> dict[str, str]:
         """The disks that nobody may write to from now on, with their nodes; all paths of a drive, no files.
 
         Members of a volume are left out: md writes to them whenever it likes.
@@ -306,7 +306,7 @@ class Hold(Mapping[str, str]):
         }
         return {name: snapshot.nodes.get(name, "") for name in sorted({*self._names.values(), *paths})}
 
-    def _disturbed(self, snapshot: Snapshot, seen: Mapping[str, str]) -> Iterator[Refusal]:
+    def _disturbed(self, snapshot: GuardSnapshot, seen: Mapping[str, str]) -> Iterator[Refusal]:
         """What was seen of the watched disks, told of the drives and volumes that they are."""
         paths = {
             claim.id: [path.name for path in matching(claim, snapshot.drives)]
@@ -318,7 +318,7 @@ class Hold(Mapping[str, str]):
             if told:
                 yield Refusal(f"drive {drive} ({name})", told, "find out what writes to it, and stop it")
 
-    def _settle(self, snapshot: Snapshot) -> None:
+    def _settle(self, snapshot: GuardSnapshot) -> None:
         """Which node and how many bytes each id stands for; members of a volume are reached through it only."""
         members = {member for volume in self._volumes for member in volume.members}
         for claim in self._claims:

@@ -11,7 +11,7 @@ from typing import Iterable, Iterator, Mapping, Sequence
 
 from ..host.block_stack import target_of
 from ..host.reach import Reached, behind, reached
-from ..host.sysfs import Drive, read_drives
+from ..host.sysfs import SysfsDrive, read_drives
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, visible
@@ -26,7 +26,7 @@ STEPS: Mapping[str, str] = {
 """The purposes that reach further than the drive, and what reaches it, as the beginning of a sentence."""
 
 
-def matching(claim: Claim, drives: Sequence[Drive]) -> list[Drive]:
+def matching(claim: Claim, drives: Sequence[SysfsDrive]) -> list[SysfsDrive]:
     """The drives that a claim may mean: those with its WWN, or with its serial when it states no WWN."""
     if claim.wwn:
         return [drive for drive in drives if drive.identity.wwn == claim.wwn]
@@ -34,7 +34,7 @@ def matching(claim: Claim, drives: Sequence[Drive]) -> list[Drive]:
 
 
 def touched(
-    machine: Machine, drives: Sequence[Drive], claims: Sequence[Claim], purpose: str, runner: Runner
+    machine: Machine, drives: Sequence[SysfsDrive], claims: Sequence[Claim], purpose: str, runner: Runner
 ) -> list[Reached]:
     """Every drive that the step reaches when it is done to the claimed drives, each path by itself."""
     found: dict[str, Reached] = {}
@@ -48,7 +48,7 @@ def touched(
     return list(found.values())
 
 
-def _formats_alone(machine: Machine, drive: Drive, runner: Runner) -> bool:
+def _formats_alone(machine: Machine, drive: SysfsDrive, runner: Runner) -> bool:
     """Whether the controller says that a format erases the named namespace only; what it does not say is no."""
     try:
         return nvme.formats_alone(runner, target_of(drive.id, drive.name, machine.path("/sys")).device)
@@ -58,7 +58,7 @@ def _formats_alone(machine: Machine, drive: Drive, runner: Runner) -> bool:
 
 def with_reached(
     machine: Machine,
-    drives: Sequence[Drive],
+    drives: Sequence[SysfsDrive],
     claims: Sequence[Claim],
     beside: Iterable[Claim],
     purpose: str,

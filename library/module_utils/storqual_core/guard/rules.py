@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Collection, Iterable, Iterator, Sequence
 
 from ..host.identity import same_text
-from ..host.sysfs import Drive
+from ..host.sysfs import SysfsDrive
 from ..kit.machine import visible
 from . import reach
 from .claims import Claim, VolumeClaim
 from .reach import matching
 from .signatures import AREA, objection
-from .snapshot import Snapshot
+from .snapshot import GuardSnapshot
 
 CONSENT_DIGITS = 6
 """Characters of a WWN's end that a consent must name at least."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class PurposeRule:
     """What a purpose asks of a drive beyond claim, resolution and use."""
 
     writes: bool
@@ -34,13 +34,13 @@ class Rule:
 
 
 PURPOSES = {
-    "read": Rule(writes=False, contents=False, consent=False),
-    "settings": Rule(writes=False, contents=False, consent=False, any_volume=True),
-    "reset": Rule(writes=False, contents=False, consent=False, any_volume=True),
-    "write": Rule(writes=True, contents=True, consent=False),
-    "firmware": Rule(writes=True, contents=True, consent=True),
-    "format": Rule(writes=True, contents=True, consent=True),
-    "delete_volume": Rule(writes=True, contents=True, consent=True, any_volume=True),
+    "read": PurposeRule(writes=False, contents=False, consent=False),
+    "settings": PurposeRule(writes=False, contents=False, consent=False, any_volume=True),
+    "reset": PurposeRule(writes=False, contents=False, consent=False, any_volume=True),
+    "write": PurposeRule(writes=True, contents=True, consent=False),
+    "firmware": PurposeRule(writes=True, contents=True, consent=True),
+    "format": PurposeRule(writes=True, contents=True, consent=True),
+    "delete_volume": PurposeRule(writes=True, contents=True, consent=True, any_volume=True),
 }
 
 
@@ -60,7 +60,7 @@ _KEEP = "or take the claim out of the inventory"
 _GIVE_UP = "if it is not needed, zero the first and last 8 MiB of the drive yourself (storqual will not), " + _KEEP
 
 
-def _named(claim: Claim, drive: Drive | None = None) -> str:
+def _named(claim: Claim, drive: SysfsDrive | None = None) -> str:
     if claim.file:
         return f"file {visible(claim.file)}"
     known = [drive.name] if drive else []
@@ -72,7 +72,7 @@ def _named(claim: Claim, drive: Drive | None = None) -> str:
 
 def decide(
     claims: Sequence[Claim],
-    snapshot: Snapshot,
+    snapshot: GuardSnapshot,
     *,
     purpose: str,
     consent: Collection[str] = (),
@@ -116,7 +116,7 @@ def decide(
     return refusals
 
 
-def chosen(claim: Claim, snapshot: Snapshot) -> Drive | None:
+def chosen(claim: Claim, snapshot: GuardSnapshot) -> SysfsDrive | None:
     """The one drive that a claim means; of several paths to one drive the first, None when it is not exactly one."""
     found = matching(claim, snapshot.drives)
     if len(found) <= 1:
@@ -125,14 +125,14 @@ def chosen(claim: Claim, snapshot: Snapshot) -> Drive | None:
     return found[0] if set.intersection(*tops) else None
 
 
-def topmost(drive: Drive, snapshot: Snapshot) -> str:
+def topmost(drive: SysfsDrive, snapshot: GuardSnapshot) -> str:
     return next((layer.name for layer in snapshot.layers.get(drive.name, ()) if layer.multipath), drive.name)
 
 
 # layer 1: the claim
 
 
-def _twice(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
+def _twice(claims: Sequence[Claim], snapshot: GuardSnapshot) -> Iterator[Refusal]:
     owners: dict[str, Claim] = {}
     for claim in claims:
         drive = chosen(claim, snapshot)
@@ -145,7 +145,7 @@ def _twice(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
         owners.setdefault(key, claim)
 
 
-def _mismatch(claim: Claim, snapshot: Snapshot) -> Iterator[Refusal]:
+def _mismatch(claim: Claim, snapshot: GuardSnapshot) -> Iterator[Refusal]:
     found = matching(claim, snapshot.drives)
     if found:
         names = ", ".join(drive.name for drive in found)
@@ -168,7 +168,7 @@ def _mismatch(claim: Claim, snapshot: Snapshot) -> Iterator[Refusal]:
     )
 
 
-def _identity(claim: Claim, drive: Drive) -> Iterator[Refusal]:
+def _identity(claim: Claim, drive: SysfsDrive) -> Iterator[Refusal]:
     """WWN, serial, model, size must be what the drive says, no more and no less; the vendor where both have one."""
     there = drive.identity
     wrong = []
@@ -198,7 +198,7 @@ def _said(text: str) -> str:
     return f"'{visible(text)}'" if text else "nothing"
 
 
-def _reached(snapshot: Snapshot) -> Iterator[Refusal]:
+def _reached(snapshot: GuardSnapshot) -> Iterator[Refusal]:
     """Drives that nobody claimed, and that the step would erase or take away all the same."""
     for stranger in snapshot.strangers:
         name = stranger.drive.name
@@ -210,7 +210,7 @@ def _reached(snapshot: Snapshot) -> Iterator[Refusal]:
 
 
 def _use(
-    claim: Claim, drive: Drive, snapshot: Snapshot, rule: Rule, volumes: Sequence[VolumeClaim]
+    claim: Claim, drive: SysfsDrive, snapshot: GuardSnapshot, rule: PurposeRule, volumes: Sequence[VolumeClaim]
 ) -> Iterator[Refusal]:
     name = _named(claim, drive)
     paths = [other.name for other in matching(claim, snapshot.drives)]
@@ -240,7 +240,7 @@ def _is_member(claim: Claim, volumes: Sequence[VolumeClaim]) -> bool:
 
 
 def _own_layers(
-    claim: Claim, top: str, paths: Sequence[str], snapshot: Snapshot, volumes: Sequence[VolumeClaim]
+    claim: Claim, top: str, paths: Sequence[str], snapshot: GuardSnapshot, volumes: Sequence[VolumeClaim]
 ) -> frozenset[str]:
     """Devices that may be on top: the multipath device of this drive alone, and claimed volumes it is a member of."""
     own = {
@@ -253,7 +253,7 @@ def _own_layers(
     return frozenset(own)
 
 
-def _uses(paths: Sequence[str], snapshot: Snapshot, own: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _uses(paths: Sequence[str], snapshot: GuardSnapshot, own: frozenset[str]) -> Iterator[tuple[str, str]]:
     """(reason, remedy) for each use of a drive, its partitions, and what is made of it."""
     seen: set[str] = set()
     for path in paths:
@@ -285,7 +285,7 @@ def _remedy(use: str) -> str:
     return "stop that use"
 
 
-def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
+def _unnamed(claims: Sequence[Claim], snapshot: GuardSnapshot) -> Iterator[Refusal]:
     """Open files and exports that may be any device: nobody can say that they are none of these drives."""
     for told in snapshot.unnamed:
         for claim in claims:
@@ -297,7 +297,9 @@ def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
 # layer 4: what is on it
 
 
-def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot, volumes: Sequence[VolumeClaim]) -> Iterator[Refusal]:
+def _remembered(
+    claim: Claim, drive: SysfsDrive, snapshot: GuardSnapshot, volumes: Sequence[VolumeClaim]
+) -> Iterator[Refusal]:
     """Partitions that the kernel still knows tell of data, also where the table on the drive is gone.
 
     storqual's own part (provision/drives.py) is in the window of a stamped drive, or of a volume that it made: a
@@ -319,7 +321,7 @@ def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot, volumes: Sequenc
         )
 
 
-def _content(claim: Claim, drive: Drive, snapshot: Snapshot, going: Collection[str]) -> Iterator[Refusal]:
+def _content(claim: Claim, drive: SysfsDrive, snapshot: GuardSnapshot, going: Collection[str]) -> Iterator[Refusal]:
     """`going` are the UUIDs of volumes that are deleted by consent: being their member is no reason against it."""
     content, made = snapshot.contents.get(claim.id), {*snapshot.made.get(claim.id, ()), *going}
     if content is None:
@@ -333,7 +335,7 @@ def _content(claim: Claim, drive: Drive, snapshot: Snapshot, going: Collection[s
 # layer 6: consent
 
 
-def _consent(claim: Claim, drive: Drive, snapshot: Snapshot, consent: Iterable[str]) -> Iterator[Refusal]:
+def _consent(claim: Claim, drive: SysfsDrive, snapshot: GuardSnapshot, consent: Iterable[str]) -> Iterator[Refusal]:
     yield from missing_consent(claim, {other.id for other in snapshot.drives}, consent, _named(claim, drive))
 
 
@@ -362,7 +364,7 @@ def missing_consent(
 # targets that are no drives
 
 
-def _file(claim: Claim, snapshot: Snapshot) -> Iterator[Refusal]:
+def _file(claim: Claim, snapshot: GuardSnapshot) -> Iterator[Refusal]:
     state = snapshot.files.get(claim.id)
     if state is None:
         yield Refusal(_named(claim), "it could not be examined", "repair that first")
@@ -370,7 +372,9 @@ def _file(claim: Claim, snapshot: Snapshot) -> Iterator[Refusal]:
         yield Refusal(_named(claim), state.problem, state.remedy)
 
 
-def _volume(volume: VolumeClaim, claims: Sequence[Claim], snapshot: Snapshot, rule: Rule) -> Iterator[Refusal]:
+def _volume(
+    volume: VolumeClaim, claims: Sequence[Claim], snapshot: GuardSnapshot, rule: PurposeRule
+) -> Iterator[Refusal]:
     """A volume may be written when all its disks are claimed and named as members, and storqual made it."""
     state = snapshot.volumes.get(volume.id)
     name = f"volume {visible(volume.id)}"

@@ -26,7 +26,7 @@ from ..kit.command import Runner, run
 from ..kit.durable import make_folder, replace_json
 from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine, block_node, visible
-from ..tools.blkid import Signature, probe
+from ..tools.blkid import FormatSignature, probe
 from .claims import Claim, VolumeClaim
 
 STAMP = 4096
@@ -232,7 +232,7 @@ class Content:
     `stamps` are the ends whose first or last 4 KiB are this drive's stamp, whatever lies beside it.
     """
 
-    signatures: tuple[Signature, ...]
+    signatures: tuple[FormatSignature, ...]
     start: str
     end: str
     problem: str = ""
@@ -341,6 +341,6 @@ def objection(content: Content, *, made: Collection[str] = (), restamping: bool 
     return f"holds data of an unknown kind in its {' and its '.join(where)} 8 MiB"
 
 
-def _words(signature: Signature) -> str:
+def _words(signature: FormatSignature) -> str:
     label = f" labelled {visible(signature.label)}" if signature.label else ""
     return f"{_USAGES.get(signature.usage, 'holds data')} ({visible(signature.kind)}{label})"

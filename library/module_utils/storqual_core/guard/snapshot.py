@@ -11,7 +11,7 @@ from typing import Collection, Mapping, Sequence
 from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve, whole_disk
 from ..host.in_use import find_uses, lost_exports, read_mounts, read_open_files, system_disks
 from ..host.reach import Reached
-from ..host.sysfs import Drive, read_drives
+from ..host.sysfs import SysfsDrive, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine
@@ -55,7 +55,7 @@ class VolumeState:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class GuardSnapshot:
     """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
 
     `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
@@ -64,7 +64,7 @@ class Snapshot:
     so that everything is refused.
     """
 
-    drives: tuple[Drive, ...] = ()
+    drives: tuple[SysfsDrive, ...] = ()
     system: Mapping[str, str] = field(default_factory=dict)
     uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     layers: Mapping[str, tuple[Layer, ...]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def look(
     contents: bool = True,
     held: Mapping[str, str] = MappingProxyType({}),
     runner: Runner = run,
-) -> Snapshot:
+) -> GuardSnapshot:
     """Read all that a decision about `claims` needs.
 
     `purpose` says how far the step reaches. `held` are devices and files that this process holds itself,
@@ -108,12 +108,12 @@ def look(
     try:
         files = look_at_files(machine, claims, state_dir, contents=contents, held=held, runner=runner)
         if len(files) == len(claims) and not volumes:
-            return Snapshot(files=files)
+            return GuardSnapshot(files=files)
         return _look(
             machine, claims, state_dir, volumes, files, purpose=purpose, contents=contents, held=held, runner=runner
         )
     except StorqualError as problem:
-        return Snapshot(problem=str(problem))
+        return GuardSnapshot(problem=str(problem))
 
 
 def _look(
@@ -127,7 +127,7 @@ def _look(
     contents: bool,
     held: Mapping[str, str],
     runner: Runner,
-) -> Snapshot:
+) -> GuardSnapshot:
     drives = tuple(read_drives(machine))
     mounts = read_mounts(machine)
     open_files = read_open_files(machine)
@@ -150,7 +150,7 @@ def _look(
                 path = held.get(top) or machine.path(nodes[top])
                 job = _Job(wanted[drive.name].id, path, drive.identity.size)
                 jobs.setdefault(drive.adapter, []).append(job)
-    return Snapshot(
+    return GuardSnapshot(
         drives=drives,
         system=system_disks(machine, state_dir, mounts),
         uses=find_uses(machine, mounts, open_files),

@@ -16,7 +16,7 @@ from typing import Any, Collection, Mapping, Sequence
 
 from ..host.counters import read_error_counters
 from ..host.in_use import system_disks
-from ..host.sysfs import Drive, read_drives
+from ..host.sysfs import SysfsDrive, read_drives
 from ..kit.machine import Machine, visible
 from ..kit.quantities import is_whole
 
@@ -131,7 +131,7 @@ class Disk:
 
 
 @dataclass(frozen=True)
-class Reading:
+class DisksReading:
     """All disks of a bench at one moment of one boot, by kernel name."""
 
     boot_id: str
@@ -145,8 +145,8 @@ def read_disks(
     machine: Machine | None = None,
     *,
     state_dir: str | os.PathLike[str] = "/var/lib/storqual",
-    drives: Sequence[Drive] | None = None,
-) -> Reading:
+    drives: Sequence[SysfsDrive] | None = None,
+) -> DisksReading:
     """Read every disk's counter. Raises ToolError when the mount table cannot be read (who is `system` is unknown).
 
     `drives` saves reading them again where the caller has just done so.
@@ -167,15 +167,15 @@ def read_disks(
             system=system.get(drive.name, ""),
             errors=read_error_counters(machine, drive.name),
         )
-    return Reading(machine.text("/proc/sys/kernel/random/boot_id"), disks)
+    return DisksReading(machine.text("/proc/sys/kernel/random/boot_id"), disks)
 
 
-def reading_of(record: Mapping[str, Any]) -> Reading:
+def reading_of(record: Mapping[str, Any]) -> DisksReading:
     """A Reading from its `record()`. Raises KeyError or TypeError for anything else."""
-    return Reading(str(record["boot_id"]), {name: Disk(**fields) for name, fields in record["disks"].items()})
+    return DisksReading(str(record["boot_id"]), {name: Disk(**fields) for name, fields in record["disks"].items()})
 
 
-def end_line(before: Reading, after: Reading, claimed: Collection[str]) -> dict[str, dict[str, Any]]:
+def end_line(before: DisksReading, after: DisksReading, claimed: Collection[str]) -> dict[str, dict[str, Any]]:
     """`disks` of a spool's end line: each disk of either reading, by kernel name, with what its error counters did.
 
     A disk that was not there before counts from 0, one that is gone keeps its last count as both.

@@ -20,7 +20,7 @@ _MAPPED = {"LVM": "LVM volume", "mpath": "multipath device", "CRYPT": "encrypted
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedPath:
     """Where a path leads: its kind, the block devices it reaches, the physical disks under them, or why not."""
 
     kind: str
@@ -133,28 +133,28 @@ def is_multipath(machine: Machine, name: str) -> bool:
     return machine.text(f"{_CLASS}/{name}/dm/uuid").startswith("mpath-")
 
 
-def resolve(machine: Machine, path: str) -> Resolved:
+def resolve(machine: Machine, path: str) -> ResolvedPath:
     """The physical disks that writing to `path` would change, whatever the path is made of.
 
     A path that leads nowhere, or to something whose disks cannot be told, has a problem and no disks: it is refused.
     """
     node = machine.node(path)
     if node is None:
-        return Resolved("nothing", (), (), f"{visible(path)} leads to nothing")
+        return ResolvedPath("nothing", (), (), f"{visible(path)} leads to nothing")
     if node.kind == "block":
         return _found(machine, "block", [machine.name_of(node)], path)
     if node.kind == "char":
         return _found(machine, "char", _behind_char(machine, node), path)
     if node.kind == "file":
         return _found(machine, "file", [machine.name_of(node)], path)
-    return Resolved(node.kind, (), (), f"{visible(path)} is neither a device nor a file")
+    return ResolvedPath(node.kind, (), (), f"{visible(path)} is neither a device nor a file")
 
 
-def _found(machine: Machine, kind: str, names: list[str], path: str) -> Resolved:
+def _found(machine: Machine, kind: str, names: list[str], path: str) -> ResolvedPath:
     known = [name for name in names if name]
     disks = sorted({disk for name in known for disk in physical(machine, name)})
     problem = "" if disks else f"no physical drive can be found behind {visible(path)}"
-    return Resolved(kind, tuple(known), tuple(disks), problem)
+    return ResolvedPath(kind, tuple(known), tuple(disks), problem)
 
 
 def _behind_char(machine: Machine, node: Node) -> list[str]:

@@ -259,7 +259,7 @@ _COUNTED = tuple(
 )
 
 
-class Snapshot(NamedTuple):
+class CounterSnapshot(NamedTuple):
     """All counters at one moment (`time_ns`, monotonic); None where the kernel has no such counter."""
 
     time_ns: int
@@ -345,7 +345,9 @@ def adapter_vectors(addresses: Iterable[str], root: Path = Path("/sys")) -> tupl
     return tuple(dict.fromkeys(found))
 
 
-def differences(before: Snapshot, after: Snapshot, prefix: str = "", *, tick_ns: int = TICK_NS) -> dict[str, int]:
+def differences(
+    before: CounterSnapshot, after: CounterSnapshot, prefix: str = "", *, tick_ns: int = TICK_NS
+) -> dict[str, int]:
     """What happened between two snapshots, as primitives whose names begin with `prefix`.
 
     `tick_ns` is the tick of the machine that they were read on.
@@ -388,7 +390,7 @@ def _summed(
     return found
 
 
-def idle_window(before: Snapshot, after: Snapshot, *, tick_ns: int = TICK_NS) -> dict[str, int]:
+def idle_window(before: CounterSnapshot, after: CounterSnapshot, *, tick_ns: int = TICK_NS) -> dict[str, int]:
     """What the idle bench does by itself, as `idle_*` primitives."""
     constant = ("idle_cpu_count", "idle_tick_ns", "idle_cpu_khz_before", "idle_cpu_khz_after")
     found = differences(before, after, "idle_", tick_ns=tick_ns)
@@ -458,7 +460,7 @@ class Meter:
             os.close(handle)
         self._handles.clear()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> CounterSnapshot:
         """All counters now. Raises nothing: what cannot be read is None, a disk that is gone is left out."""
         self._wake_idle_processors()
         now = time.monotonic_ns()
@@ -467,7 +469,7 @@ class Meter:
         hot = self._numbers(self._hot)
         clocks = self._numbers(self._clocks)
         vectors = parse_interrupts(self._read(self._interrupts), self._vectors) if self._vectors else None
-        return Snapshot(
+        return CounterSnapshot(
             time_ns=now,
             cpu_count=cpus,
             ticks=ticks,
@@ -544,13 +546,13 @@ class Meter:
             return ""
 
 
-Window = Tuple[Snapshot, Snapshot]
+Window = Tuple[CounterSnapshot, CounterSnapshot]
 MOST_WINDOWS = 5
 QUIET = 0.15
 """Share of the processors' time that an idle bench may use without being looked at again."""
 
 
-def watch_idle(read: Callable[[], Snapshot], wait: Callable[[float], None], seconds: float) -> Window:
+def watch_idle(read: Callable[[], CounterSnapshot], wait: Callable[[float], None], seconds: float) -> Window:
     """The quietest of at most `MOST_WINDOWS` windows of so many seconds; the first that is `QUIET` ends the search.
 
     As long again passes first: the start of the batch (a login, Python's own start) is not the idle bench. What a

@@ -47,7 +47,7 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True)
-class Rule:
+class LogRule:
     """Lines that match `pattern` (a regular expression, without regard to case) are of `kind`; `example` is one.
 
     `driver` prints them, in the kernel versions `kernels` (`4.9-`, `-5.13`; empty: all that are known); `source` says
@@ -64,12 +64,12 @@ class Rule:
 
 
 @lru_cache(maxsize=1)
-def shipped_rules() -> tuple[Rule, ...]:
+def shipped_rules() -> tuple[LogRule, ...]:
     """The rules of `data/kernel_log.json`. Raises StorqualError where it is not shipped."""
-    return tuple(Rule(**row) for row in read_table("kernel_log")["rules"])
+    return tuple(LogRule(**row) for row in read_table("kernel_log")["rules"])
 
 
-def read_rules(entries: object, where: str, problems: list[str]) -> tuple[Rule, ...]:
+def read_rules(entries: object, where: str, problems: list[str]) -> tuple[LogRule, ...]:
     """A bench's own rules from lists and mappings; everything that is wrong with them is added to `problems`."""
     if entries is None:
         return ()
@@ -85,13 +85,13 @@ def read_rules(entries: object, where: str, problems: list[str]) -> tuple[Rule, 
         wrong = _wrong(entry)
         problems += [f"{place}: {problem}" for problem in wrong]
         if not wrong:
-            found.append(Rule(**{str(name): str(value) for name, value in entry.items()}))
+            found.append(LogRule(**{str(name): str(value) for name, value in entry.items()}))
     return tuple(found)
 
 
 def _wrong(entry: Mapping[object, object]) -> list[str]:
     """What is wrong with one rule; its example must be one."""
-    known = {each.name for each in fields(Rule)}
+    known = {each.name for each in fields(LogRule)}
     said = [f"found {name!r}, expected one of {', '.join(sorted(known))}" for name in entry if name not in known]
     said += [f"no {name} is given" for name in ("kind", "pattern", "example", "source") if not entry.get(name)]
     said += [f"{name}: found no text" for name, value in entry.items() if not isinstance(value, str)]
@@ -195,7 +195,7 @@ def decode_log_info(line: str) -> str:
 class _Patterns:
     """Rules compiled: what is ordinary, and one expression for each kind and severity, the most serious first."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[LogRule, ...]) -> None:
         ordinary = [rule.pattern for rule in rules if rule.severity == "none"]
         self.ordinary = _any(ordinary) if ordinary else None
         self.findings: list[tuple[str, str, Pattern[str]]] = []
@@ -220,7 +220,7 @@ def _ends(text: str) -> str:
     return f"{text[:_LONGEST_END]} {text[-_LONGEST_END:]}"
 
 
-def classify(text: str, own: tuple[Rule, ...] = ()) -> str | None:
+def classify(text: str, own: tuple[LogRule, ...] = ()) -> str | None:
     """The kind of trouble that one line of the log is about; None for an ordinary line or one of our own markers.
 
     `own` are a bench's rules: they decide before the shipped ones. Of a line of more than 2 KiB its two ends count.
@@ -229,7 +229,7 @@ def classify(text: str, own: tuple[Rule, ...] = ()) -> str | None:
     return found[0] if found else None
 
 
-def _kind_and_severity(text: str, own: tuple[Rule, ...], shipped: tuple[Rule, ...]) -> tuple[str, str] | None:
+def _kind_and_severity(text: str, own: tuple[LogRule, ...], shipped: tuple[LogRule, ...]) -> tuple[str, str] | None:
     text = _ends(text)
     text = _STAMP.sub("", text, count=1)
     if text.startswith(MARKER):
@@ -246,7 +246,7 @@ def _kind_and_severity(text: str, own: tuple[Rule, ...], shipped: tuple[Rule, ..
 
 
 def find_all(
-    lines: Iterable[str], own: tuple[Rule, ...] = (), shipped: tuple[Rule, ...] | None = None
+    lines: Iterable[str], own: tuple[LogRule, ...] = (), shipped: tuple[LogRule, ...] | None = None
 ) -> list[Finding]:
     """Findings in `lines`: each kind and severity once, errors first, in order of rank, with its first lines.
 

@@ -20,7 +20,7 @@ from .block_stack import above, describe, is_partition, node_of
 from .counters import read_phys
 from .identity import declared_address, designators
 from .in_use import find_uses, read_mounts, system_disks
-from .sysfs import Drive, pci_address, read_adapters, read_drives
+from .sysfs import SysfsDrive, pci_address, read_adapters, read_drives
 
 SCOPES: Mapping[str, str] = {
     "path": "is the same path",
@@ -53,18 +53,18 @@ _LASTING_NAMES = (2, 3, 8)
 class Reached:
     """A drive that is reached, and how it hangs together with what the step is aimed at (the rest of a sentence)."""
 
-    drive: Drive
+    drive: SysfsDrive
     why: str
 
 
-def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str) -> list[Reached]:
+def reached(machine: Machine, drives: Sequence[SysfsDrive], aimed: SysfsDrive, scope: str) -> list[Reached]:
     """What a step or fault of that scope touches when it is aimed at `aimed`; each path of a drive by itself.
 
     Raises KeyError for a scope that does not exist.
     """
     why = SCOPES[scope]
     if scope in ("path", "drive"):
-        found: Collection[Drive] = [aimed]
+        found: Collection[SysfsDrive] = [aimed]
     elif scope == "device":
         found = _connected(drives, aimed, {drive.name: _device(machine, drive) for drive in drives})
     elif scope == "port":
@@ -79,7 +79,7 @@ def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str)
     return [Reached(drive, why) for drive in drives if drive in found or drive.name == aimed.name]
 
 
-def behind(machine: Machine, drives: Sequence[Drive], functions: Iterable[str], scope: str) -> list[Reached]:
+def behind(machine: Machine, drives: Sequence[SysfsDrive], functions: Iterable[str], scope: str) -> list[Reached]:
     """The drives that a step of that scope touches when it is aimed at PCI functions: adapter, driver, link, slot."""
     touched = {other for function in functions for other in functions_reached(machine, function, scope)}
     return [Reached(drive, SCOPES[scope]) for drive in drives if touched.intersection(functions_of(machine, drive))]
@@ -98,7 +98,7 @@ def functions_reached(machine: Machine, pci: str, scope: str) -> list[str]:
     return [pci, *(name for name in machine.names(_DEVICES) if name != pci and _card(machine, name) == card)]
 
 
-def functions_of(machine: Machine, drive: Drive) -> tuple[str, ...]:
+def functions_of(machine: Machine, drive: SysfsDrive) -> tuple[str, ...]:
     """The PCI functions that a drive is reached through: several where an NVMe subsystem has several controllers."""
     controllers = _controllers(machine, drive) if drive.transport == "nvme" else ()
     found = (pci_address(place) for place in controllers)
@@ -140,12 +140,12 @@ def _card(machine: Machine, pci: str) -> str:
     return physical.rpartition(".")[0] or physical
 
 
-def _place(drive: Drive, parts: int) -> tuple[str, ...]:
+def _place(drive: SysfsDrive, parts: int) -> tuple[str, ...]:
     """The start of `host:channel:target:lun` as one word in a tuple; empty for what has no such place."""
     return (":".join(drive.hctl.split(":")[:parts]),) if drive.hctl.count(":") == 3 else ()
 
 
-def _device(machine: Machine, drive: Drive) -> set[str]:
+def _device(machine: Machine, drive: SysfsDrive) -> set[str]:
     """Every name that the device behind a drive has; two drives with a name in common are one device."""
     names = {f"name {drive.name}", f"id {drive.identity.id}"} - {"id "}
     if drive.transport == "nvme":
@@ -161,7 +161,7 @@ def _device(machine: Machine, drive: Drive) -> set[str]:
     return names.union(_place(drive, 3), lasting)
 
 
-def _controllers(machine: Machine, drive: Drive) -> tuple[str, ...]:
+def _controllers(machine: Machine, drive: SysfsDrive) -> tuple[str, ...]:
     """Where the controllers of an NVMe drive's subsystem are in sysfs, whichever of them the namespace is below."""
     device = machine.real(f"/sys/block/{drive.name}/device")
     name = device.rpartition("/")[2]
@@ -174,7 +174,9 @@ def _controllers(machine: Machine, drive: Drive) -> tuple[str, ...]:
     return tuple(dict.fromkeys(place for place in map(machine.real, places) if place))
 
 
-def _connected(drives: Sequence[Drive], aimed: Drive, names: Mapping[str, Collection[str]]) -> list[Drive]:
+def _connected(
+    drives: Sequence[SysfsDrive], aimed: SysfsDrive, names: Mapping[str, Collection[str]]
+) -> list[SysfsDrive]:
     """The drives that have a name in common with `aimed`, or with one that has, and so on."""
     known, found = set(names.get(aimed.name, ())), {aimed.name}
     grown = True
@@ -188,7 +190,7 @@ def _connected(drives: Sequence[Drive], aimed: Drive, names: Mapping[str, Collec
 
 
 @dataclass(frozen=True)
-class Place:
+class AdapterFunction:
     """Where an adapter is: its address (`pci`), driver, the driver's module, its SCSI hosts, the inventory's tool."""
 
     alias: str
@@ -199,13 +201,13 @@ class Place:
     tool: str
 
 
-def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Place]:
+def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, AdapterFunction]:
     """The adapters with the aliases `wanted`. Raises BadInputError with every alias that means no adapter here.
 
     The address decides; without one the driver does, when one adapter has it.
     """
     present = read_adapters(machine)
-    found: dict[str, Place] = {}
+    found: dict[str, AdapterFunction] = {}
     problems = []
     for alias in wanted:
         declared = adapters.get(alias)
@@ -221,7 +223,9 @@ def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterabl
             continue
         one = fitting[0]
         hosts = tuple(str(host["host"]) for host in one.hosts)
-        found[alias] = Place(alias, one.identity.pci, one.driver, one.module, hosts, str(declared.get("tool") or ""))
+        found[alias] = AdapterFunction(
+            alias, one.identity.pci, one.driver, one.module, hosts, str(declared.get("tool") or "")
+        )
     if problems:
         raise BadInputError(problems)
     return found
@@ -230,11 +234,11 @@ def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterabl
 _POLL_S = 0.1
 
 
-def drives_of_function(machine: Machine, adapters: Collection[str]) -> list[Drive]:
+def drives_of_function(machine: Machine, adapters: Collection[str]) -> list[SysfsDrive]:
     return [drive for drive in read_drives(machine) if set(adapters).intersection(functions_of(machine, drive))]
 
 
-def uses_of(machine: Machine, drives: Sequence[Drive], state_dir: str) -> list[str]:
+def uses_of(machine: Machine, drives: Sequence[SysfsDrive], state_dir: str) -> list[str]:
     """One sentence for each use of each drive; none when all of them may vanish for a moment.
 
     Raises ToolError when the machine's mount table cannot be read.
@@ -260,7 +264,7 @@ def uses_of(machine: Machine, drives: Sequence[Drive], state_dir: str) -> list[s
 
 def refuse_when_used(
     machine: Machine, adapters: Collection[str], state_dir: str, what: str, *, scope: str = "driver"
-) -> list[Drive]:
+) -> list[SysfsDrive]:
     """The drives that go away when the driver of adapters starts again. Raises GuardRefusalError when one is used.
 
     `what` says for the sentence what would happen to them, `scope` how far that reaches beyond these adapters.

@@ -21,7 +21,7 @@ _NO_HARDWARE = re.compile(r"(?:loop|ram|zram|fd|sr|scd|dm-|md_?|bcache|drbd)\d")
 
 
 @dataclass(frozen=True)
-class Drive:
+class SysfsDrive:
     """A disk as the kernel has it now: names and places (which may change) around an identity (which does not)."""
 
     name: str
@@ -47,7 +47,7 @@ class Drive:
 
 
 @dataclass(frozen=True)
-class Adapter:
+class SysfsAdapter:
     """A storage adapter: identity, driver (with its build), PCI link, interrupts, SCSI hosts and firmware.
 
     `rom`: whether the card shows a ROM for code to boot by; `boot_code` is the version of that code, empty where the
@@ -99,7 +99,7 @@ def is_virtual(machine: Machine, name: str) -> bool:
     return made or bool(machine.names(f"{place}/slaves"))
 
 
-def read_drives(machine: Machine) -> list[Drive]:
+def read_drives(machine: Machine) -> list[SysfsDrive]:
     """Every physical disk, in kernel name order; hidden NVMe paths are left out (their head stands for them)."""
     return [
         _drive(machine, name)
@@ -108,7 +108,7 @@ def read_drives(machine: Machine) -> list[Drive]:
     ]
 
 
-def _drive(machine: Machine, name: str) -> Drive:
+def _drive(machine: Machine, name: str) -> SysfsDrive:
     block = f"/sys/block/{name}"
     device = f"{block}/device"
     # the link's text is the place in the device tree; following it with realpath costs ten times as much
@@ -125,7 +125,7 @@ def _drive(machine: Machine, name: str) -> Drive:
     host = re.search(r"/(host\d+)/", place)
     sg = (machine.names(f"{device}/scsi_generic") or [""])[0]
     port = _SAS_PORT.search(place)
-    return Drive(
+    return SysfsDrive(
         name=name,
         number=machine.text(f"{block}/dev"),
         identity=identity,
@@ -214,7 +214,7 @@ def _other(machine: Machine, name: str) -> tuple[str, DriveIdentity, str]:
     return ("virtio" if virtio else "other"), identity, ""
 
 
-def read_adapters(machine: Machine) -> list[Adapter]:
+def read_adapters(machine: Machine) -> list[SysfsAdapter]:
     """Every PCI function of a storage class (SCSI, RAID, SATA, SAS, NVMe, Fibre Channel), in address order.
 
     Behind them the hosts of scsi_debug, which no hardware is.
@@ -236,7 +236,7 @@ def read_adapters(machine: Machine) -> list[Adapter]:
     return adapters
 
 
-def _adapter(machine: Machine, address: str, device: str, kind: str, cdroms: int) -> Adapter:
+def _adapter(machine: Machine, address: str, device: str, kind: str, cdroms: int) -> SysfsAdapter:
     driver, module = machine.target(f"{device}/driver"), machine.target(f"{device}/driver/module")
     below = [name for name in machine.names(device) if name.startswith("virtio")]
     if below:
@@ -249,7 +249,7 @@ def _adapter(machine: Machine, address: str, device: str, kind: str, cdroms: int
     line = machine.number(f"{device}/irq")
     firmware, serial, board = _firmware(machine, address, hosts)
     root, bridges = _above(machine, device)
-    return Adapter(
+    return SysfsAdapter(
         identity=AdapterIdentity(
             pci=address,
             serial=serial,

@@ -115,7 +115,7 @@ _NUMBER = re.compile(r"\s*(-?[0-9]{1,19})\b")
 
 
 @dataclass(frozen=True)
-class Line:
+class PrintedLine:
     """One line that is not empty: blanks in front of it, its text, and label and value where it has a colon."""
 
     indent: int
@@ -128,7 +128,7 @@ class Line:
         return bool(self.label)
 
 
-def read_line(line: str) -> Line | None:
+def read_line(line: str) -> PrintedLine | None:
     """A line taken apart; None when nothing is on it."""
     text = line.strip()
     if not text:
@@ -136,8 +136,8 @@ def read_line(line: str) -> Line | None:
     indent = len(line) - len(line.lstrip())
     match = _LABEL.match(text)
     if match is None:
-        return Line(indent, text)
-    return Line(indent, text, match.group("label").strip(), (match.group("value") or "").strip())
+        return PrintedLine(indent, text)
+    return PrintedLine(indent, text, match.group("label").strip(), (match.group("value") or "").strip())
 
 
 def printed_size(text: str, *, base: int) -> int | None:

@@ -20,7 +20,7 @@ from ..kit.machine import Machine
 from .adapter_queue import ThrottleRequest, provision_throttle
 from .boot import (
     System,
-    Trial,
+    TrialBoot,
     boot_facts,
     install_package,
     keep_kernel,
@@ -49,7 +49,7 @@ _PANIC = ("rdinit=/storqual-panic", "root=/dev/storqual-panic")
 
 
 @dataclass(frozen=True)
-class Bench:
+class ProvisionedBench:
     """The bench that is provisioned; other values are for tests."""
 
     runner: Runner = run
@@ -124,9 +124,9 @@ class Pause:
 class Apply:
     """One call. `doing` is the subsystem that works, `done()` what was done before it."""
 
-    def __init__(self, request: ApplyRequest, bench: Bench | None = None) -> None:
+    def __init__(self, request: ApplyRequest, bench: ProvisionedBench | None = None) -> None:
         self._request = request
-        self._bench = bench or Bench()
+        self._bench = bench or ProvisionedBench()
         self._report = Report(**request.resume.get("report", {}))
         self._changed = False
         self._diff = {"before": "", "after": ""}
@@ -303,7 +303,7 @@ class Apply:
             return None
         declared = request.declared["driver"]
         if "trial" in state:
-            wanted = Trial(**state["trial"])
+            wanted = TrialBoot(**state["trial"])
             modules = [*declared["modules"], *([self._module] if wanted.initramfs and declared["build"] else [])]
             proven = verify_trial(wanted, list(dict.fromkeys(modules)), bench.system)
             self._keep(proven)
@@ -320,12 +320,14 @@ class Apply:
     def _module(self) -> str:
         return str(self._request.declared["driver"]["build"].get("module", ""))
 
-    def _before_boot(self, facts: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Trial, bool, Pause | None]:
+    def _before_boot(
+        self, facts: Mapping[str, Any], state: Mapping[str, Any]
+    ) -> tuple[TrialBoot, bool, Pause | None]:
         """What must run, whether that takes a boot, and the pause for it, or for a package that is missing."""
         request, declared = self._request, self._request.declared["driver"]
         package, pause = self._package(declared["kernel"], state)
         if pause is not None:
-            return Trial(""), True, pause
+            return TrialBoot(""), True, pause
         words = [*declared["cmdline"], *boot_arguments(declared["options"], self._options, request.state_dir)]
         release = package["kernel"] or facts["found_running"]
         staged: Mapping[str, Any] = {}
@@ -335,7 +337,9 @@ class Apply:
             self._keep(staged, settings=False)
         kernel = str(declared["kernel"].get("package")) if package["missing"] else release
         booted = facts["initramfs"] if release == facts["running"] else ""
-        wanted = Trial(kernel, staged.get("initramfs", booted), words, facts["boot_id"][:8], facts["found_default"])
+        wanted = TrialBoot(
+            kernel, staged.get("initramfs", booted), words, facts["boot_id"][:8], facts["found_default"]
+        )
         differs = kernel != facts["running"] or words != facts["added"]
         if differs and not declared["fresh_boot"]:
             line = f"kernel {facts['running']} {' '.join(facts['added'])}, declared {kernel} {' '.join(words)}"
@@ -347,7 +351,7 @@ class Apply:
             self._keep({"changed": True, "steps": [f"kernel {kernel} would be installed and booted"]})
             return wanted, True, None
         panic = _PANIC if declared["panic_at_boot"] else ()
-        asked = Trial(wanted.kernel, wanted.initramfs, [*words, *panic], wanted.mark, wanted.fallback)
+        asked = TrialBoot(wanted.kernel, wanted.initramfs, [*words, *panic], wanted.mark, wanted.fallback)
         self._keep(prepare_trial(asked, request.call, self._bench.system))
         reason = f"kernel {kernel}"
         pause = None if request.check else Pause({"trial": asdict(wanted)}, boot={"kind": "reboot", "reason": reason})
@@ -393,7 +397,7 @@ class Apply:
         )
         return stage_build(request, bench, self._bench.system) if kernel else provision_build(request, bench)
 
-    def _after_boot(self, facts: Mapping[str, Any], wanted: Trial, *, booted: bool) -> None:
+    def _after_boot(self, facts: Mapping[str, Any], wanted: TrialBoot, *, booted: bool) -> None:
         """The build on the disk and loaded, the kernel kept, and what is loaded in the end."""
         request, declared, bench = self._request, self._request.declared["driver"], self._bench
         installed: Mapping[str, Any] = {}

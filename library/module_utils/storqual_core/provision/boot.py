@@ -23,7 +23,7 @@ from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.machine import read_attribute
 from ..kit.results import PartialError, Provisioned, TrialFailedError, told
 from ..tools import dpkg, kmod
-from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Boot, Entry, build_entry
+from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, build_entry
 from ..tools.kmod import Build
 from .engine import Call
 from .initramfs import builds_in
@@ -107,8 +107,8 @@ class System:
         return self.release or os.uname().release
 
     @property
-    def loader(self) -> Boot:
-        return Boot(self.runner, f"{self.boot}/grub", self.sysfs)
+    def loader(self) -> Grub:
+        return Grub(self.runner, f"{self.boot}/grub", self.sysfs)
 
     def arguments(self) -> list[str]:
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
@@ -202,7 +202,7 @@ def saved_boot(system: System) -> dict[str, Any]:
     }
 
 
-def _template(system: System, entries: Sequence[Entry]) -> Entry:
+def _template(system: System, entries: Sequence[MenuEntry]) -> MenuEntry:
     """The entry to copy: of the running kernel, not a recovery one, not one of ours."""
     usable = [
         e
@@ -295,7 +295,7 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialBoot:
     """A one-shot boot: the kernel's release, an initramfs of ours in /boot, words for the command line.
 
     `mark` tells this boot from the default; `fallback` is the release that must be the default meanwhile (empty: what
@@ -324,7 +324,7 @@ def remember_boot(lock: BenchLock, system: System) -> None:
     remember(lock, {f"boot.{name}@bench": value for name, value in saved_boot(system).items()})
 
 
-def verify_trial(expected: Trial, modules: Sequence[str], system: System) -> dict[str, Any]:
+def verify_trial(expected: TrialBoot, modules: Sequence[str], system: System) -> dict[str, Any]:
     """The facts of the trial that runs: release and mark, and of each driver the build that lies on disk for it.
 
     `settings` are the kernel and the drivers. Raises TrialFailedError; ToolError when the right kernel runs a stale
@@ -412,7 +412,7 @@ def _default_release(system: System) -> str:
     return entry.release if entry else ""
 
 
-def prepare_trial(planned: Trial, call: Call, system: System) -> dict[str, Any]:
+def prepare_trial(planned: TrialBoot, call: Call, system: System) -> dict[str, Any]:
     """Have the next start be the trial; first the default is set to the kernel to fall back to, if it is another."""
     with call.lock("boot loader") as lock:
         # check mode has made no image

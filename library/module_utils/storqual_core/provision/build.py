@@ -34,7 +34,7 @@ from .driver import (
     reload_module,
     take_out,
 )
-from .engine import LOCK_WAIT_S, Call, Outcome
+from .engine import LOCK_WAIT_S, Call, StepOutcome
 from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_build, plain_module
 from .options import OptionsBench, boot_reason
 
@@ -331,7 +331,9 @@ def take_builds_off(
     return steps, boots
 
 
-def restore_build(owner: str, was: Mapping[str, Any], bench: OptionsBench, state_dir: str, *, check: bool) -> Outcome:
+def restore_build(
+    owner: str, was: Mapping[str, Any], bench: OptionsBench, state_dir: str, *, check: bool
+) -> StepOutcome:
     """The build of a driver that was there before, loaded; `owner` is `<module>/<kernel>`. Raises StorqualError."""
     module = owner.partition("/")[0]
     before = kmod.loaded(module, bench.machine.path("/sys"))
@@ -346,7 +348,7 @@ def restore_build(owner: str, was: Mapping[str, Any], bench: OptionsBench, state
         now.srcversion if now else None,
         changed=bool(steps),
     )
-    return Outcome([setting], steps)
+    return StepOutcome([setting], steps)
 
 
 # of the image, which is written beside the one that it will replace
@@ -395,7 +397,7 @@ def unstage_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
         if not call.check:
             with _locked(call):
                 steps += set_aside(bench, memory)
-    return Outcome([], steps).result(identifiers={}, initramfs=found, boots=boots)
+    return StepOutcome([], steps).result(identifiers={}, initramfs=found, boots=boots)
 
 
 def put_on_disk(
@@ -613,4 +615,4 @@ def remove_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
                 steps += uninstall(bench, module, was, call.state_dir)
         now = identifiers(bench, module)
         settings += records(module, before, now)
-    return Outcome(settings, steps).result(drift=steps, identifiers={})
+    return StepOutcome(settings, steps).result(drift=steps, identifiers={})

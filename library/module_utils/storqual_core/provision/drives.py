@@ -33,8 +33,8 @@ from ..kit.quantities import is_whole
 from ..kit.results import Provisioned
 from ..kit.settings import find
 from ..tools import util_linux
-from .engine import Outcome, Proof, apply, declared_by_owner, lock_for, plan, saver
-from .mode_pages import NAME, SAVED, Links, ModePages, field_of, plain
+from .engine import Proof, StepOutcome, apply, declared_by_owner, lock_for, plan, saver
+from .mode_pages import NAME, SAVED, LinkRates, ModePages, field_of, plain
 from .queue import READ_BYTES, Queues, judge_queue_depth, observe_in_flight
 
 _SECTOR = 512
@@ -334,7 +334,7 @@ class DriveSettings:
     def __init__(self, runner: Runner = run, *, save: bool = False, sysfs: str = "/sys", dev: str = "/dev") -> None:
         self._pages = ModePages(runner, save=save, sysfs=sysfs)
         self._queues = Queues(sysfs)
-        self._links = Links(sysfs)
+        self._links = LinkRates(sysfs)
         self._sysfs, self._dev = sysfs, dev
 
     def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
@@ -346,11 +346,11 @@ class DriveSettings:
 
     def objections(self, target: DriveTarget, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """What the drive, its driver or its adapter does not allow. Raises ToolError."""
-        kinds: tuple[ModePages | Queues | Links, ...] = (self._pages, self._queues, self._links)
+        kinds: tuple[ModePages | Queues | LinkRates, ...] = (self._pages, self._queues, self._links)
         parts = ({name: value for name, value in wanted.items() if self._of(name) is kind} for kind in kinds)
         return [told for kind, part in zip(kinds, parts) for told in kind.objections(target, part, now)]
 
-    def _of(self, name: str) -> ModePages | Queues | Links:
+    def _of(self, name: str) -> ModePages | Queues | LinkRates:
         """What keeps a setting: the drive itself, the kernel's queue of it, or its link."""
         return self._pages if is_page(name) else self._links if name == NAME else self._queues
 
@@ -409,7 +409,7 @@ def provision_drives(
     """
     declared = _chosen(request)
     if not declared:
-        return Outcome([], []).result()
+        return StepOutcome([], []).result()
     claims = claims_for(request.adapters, declared)
     subsystem = DriveSettings(runner, save=request.save, sysfs=sysfs)
     with ExitStack() as stack:

@@ -95,7 +95,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """One setting that is not as declared."""
 
     owner: str
@@ -108,7 +108,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan(Generic[T]):
+class SettingPlan(Generic[T]):
     """One owner: what is declared (None: only read), what was read, what a write would touch, what forbids it.
 
     `touched` are the names that differ and all that their writes may change, in the order of writing; `found` is what
@@ -140,12 +140,12 @@ class Plan(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """What a step did, or in check mode what it would do."""
 
     settings: Sequence[Provisioned]
     steps: Sequence[str]
-    changes: Sequence[Change] = ()
+    changes: Sequence[SettingChange] = ()
 
     def result(self, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the module adds
         """The module's result: everything that was done is a change, everything that differed is drift."""
@@ -231,7 +231,7 @@ def declared_by_owner(
 
 def plan(
     subsystem: Subsystem[T], owner: str, target: T, declared: Mapping[str, Any], saved: SavedState | None = None
-) -> Plan[T]:
+) -> SettingPlan[T]:
     """Read one owner and say what must be written; what stands against it is in `problems`, not raised.
 
     What a write may change and nobody declares is to be as it was found, so `saved` is the bench's memory.
@@ -243,11 +243,13 @@ def plan(
         before.update(subsystem.read(target, [name for name in touched if name not in declared]))
         problems = subsystem.objections(target, wanted, before)
     except ToolError as problem:
-        return Plan(owner, target, declared, {}, problems=(f"{owner}: {problem}",))
+        return SettingPlan(owner, target, declared, {}, problems=(f"{owner}: {problem}",))
     values = saved.values if saved else {}
     keys = {name: f"{subsystem.section}.{name}@{owner}" for name in touched}
     found = {name: values[key] for name, key in keys.items() if key in values}
-    return Plan(owner, target, declared, before, touched, tuple(f"{owner}: {told}" for told in problems), found)
+    return SettingPlan(
+        owner, target, declared, before, touched, tuple(f"{owner}: {told}" for told in problems), found
+    )
 
 
 def _touched(subsystem: Subsystem[T], names: Iterable[str]) -> tuple[str, ...]:
@@ -276,13 +278,13 @@ def _in_order(subsystem: Subsystem[T], names: Iterable[str]) -> tuple[str, ...]:
 
 def apply(
     subsystem: Subsystem[T],
-    plans: Sequence[Plan[T]],
+    plans: Sequence[SettingPlan[T]],
     *,
     save: Callable[[Values], None] | None,
-    also: Callable[[Plan[T]], Mapping[str, Any]] = lambda _plan: {},
+    also: Callable[[SettingPlan[T]], Mapping[str, Any]] = lambda _plan: {},
     afterwards: Callable[[list[str]], None] = lambda _steps: None,
     prove_s: float = 0.0,
-) -> Outcome:
+) -> StepOutcome:
     """Make all owners as planned, or, without `save` (check mode), only say what would change.
 
     `save` is called once before the first write, with old values by `<section>.<name>@<owner>` and what `also` gives
@@ -293,14 +295,14 @@ def apply(
     refuse_problems([problem for each in plans for problem in each.problems])
     section = subsystem.section
     changes = [
-        Change(each.owner, f"{section}.{name}", each.before.get(name), value)
+        SettingChange(each.owner, f"{section}.{name}", each.before.get(name), value)
         for each in plans
         for name, value in each.changes.items()
     ]
     writing = [each for each in plans if each.changes]
     if save is None:
         foreseen = [f"{each.owner}: {', '.join(each.changes)} would be written" for each in writing]
-        return Outcome(_records(subsystem, plans, {each.owner: each.before for each in plans}), foreseen, changes)
+        return StepOutcome(_records(subsystem, plans, {each.owner: each.before for each in plans}), foreseen, changes)
     memory: Values = {}
     for each in writing:
         memory.update(also(each))
@@ -314,10 +316,12 @@ def apply(
         now = {each.owner: _read_again(subsystem, each) for each in plans}
     refuse_unlike(_records(subsystem, plans, now), steps)
     shown = _watched(subsystem, plans, prove_s) if prove_s > 0 else {}
-    return Outcome(_records(subsystem, plans, now, shown), steps, changes)
+    return StepOutcome(_records(subsystem, plans, now, shown), steps, changes)
 
 
-def _watched(subsystem: Subsystem[T], plans: Sequence[Plan[T]], seconds: float) -> dict[tuple[str, str], Proof]:
+def _watched(
+    subsystem: Subsystem[T], plans: Sequence[SettingPlan[T]], seconds: float
+) -> dict[tuple[str, str], Proof]:
     """What watching shows by owner and name, the cheapest name of all owners first, as long as there is time."""
     deadline = time.monotonic() + PROOFS_S
     shown: dict[tuple[str, str], Proof] = {}
@@ -330,7 +334,7 @@ def _watched(subsystem: Subsystem[T], plans: Sequence[Plan[T]], seconds: float) 
     return shown
 
 
-def _write(subsystem: Subsystem[T], each: Plan[T], steps: list[str]) -> None:
+def _write(subsystem: Subsystem[T], each: SettingPlan[T], steps: list[str]) -> None:
     """Write what differs, in order; what an earlier write may have changed is read again before it is compared."""
     now, wanted = dict(each.before), each.wanted
     for _, group in groupby(_in_order(subsystem, wanted), key=subsystem.together):
@@ -347,12 +351,12 @@ def _write(subsystem: Subsystem[T], each: Plan[T], steps: list[str]) -> None:
         now.update(subsystem.read(each.target, hit))
 
 
-def _read_again(subsystem: Subsystem[T], each: Plan[T]) -> Mapping[str, Any]:
+def _read_again(subsystem: Subsystem[T], each: SettingPlan[T]) -> Mapping[str, Any]:
     names = dict.fromkeys([*each.declared, *each.touched])
     return subsystem.read(each.target, list(names)) if each.changes else each.before
 
 
-def _left(subsystem: Subsystem[T], plans: Sequence[Plan[T]]) -> list[Provisioned]:
+def _left(subsystem: Subsystem[T], plans: Sequence[SettingPlan[T]]) -> list[Provisioned]:
     settings: list[Provisioned] = []
     for each in plans:
         with suppress(StorqualError):
@@ -362,7 +366,7 @@ def _left(subsystem: Subsystem[T], plans: Sequence[Plan[T]]) -> list[Provisioned
 
 def _records(
     subsystem: Subsystem[T],
-    plans: Sequence[Plan[T]],
+    plans: Sequence[SettingPlan[T]],
     now: Mapping[str, Mapping[str, Any]],
     shown: Mapping[tuple[str, str], Proof] | None = None,
 ) -> list[Provisioned]:
@@ -374,7 +378,7 @@ def _records(
     ]
 
 
-def _record(subsystem: Subsystem[T], each: Plan[T], name: str, now: object, seen: Proof | None) -> Provisioned:
+def _record(subsystem: Subsystem[T], each: SettingPlan[T], name: str, now: object, seen: Proof | None) -> Provisioned:
     declared, before = each.declared.get(name), each.before.get(name)
     proven, proof = (None, "") if declared is None else seen or subsystem.prove(each.target, name, now)
     return Provisioned(

@@ -35,28 +35,28 @@ _FIELD = re.compile(rb"(?:^|\0)(srcversion|version|vermagic)=([^\0]*)\0")
 
 
 @dataclass(frozen=True)
-class Part:
+class ArchivePart:
     """One piece of an initramfs: its archives, packed together (`packing` is how it begins) or plain (empty)."""
 
     packing: bytes
     archives: tuple[tuple[Member, ...], ...]
 
 
-def read_parts(image: bytes) -> list[Part]:
+def read_parts(image: bytes) -> list[ArchivePart]:
     """The pieces of an initramfs in order. Raises ToolError when it is broken, or packed in an unknown way."""
-    parts: list[Part] = []
+    parts: list[ArchivePart] = []
     place = 0
     while place < len(image):
         if image[place] == 0:
             place += 1
         elif image[place : place + 6] in MAGICS:
             members, place = read_archive(image, place)
-            parts.append(Part(b"", (tuple(members),)))
+            parts.append(ArchivePart(b"", (tuple(members),)))
         else:
             # what follows packed data is padding
             packed = image[place:]
             inner = read_parts(unpack(packed))
-            parts.append(Part(magic_of(packed), tuple(archive for part in inner for archive in part.archives)))
+            parts.append(ArchivePart(magic_of(packed), tuple(archive for part in inner for archive in part.archives)))
             break
     return parts
 
@@ -203,7 +203,7 @@ def depmod_index(runner: Runner, release: str) -> Index:
     return index
 
 
-def _module_folder(parts: Sequence[Part], release: str) -> str:
+def _module_folder(parts: Sequence[ArchivePart], release: str) -> str:
     """`usr/lib/modules/<release>/` as the image names it."""
     shape = re.compile(rf"((?:\./)?(?:usr/)?lib/modules/{re.escape(release)}/)")
     for part in parts:
@@ -243,7 +243,7 @@ def _with_line(content: bytes, line: str) -> bytes:
     return head + line.encode() + b"\n"
 
 
-def _with(parts: Sequence[Part], replaced: Files, added: Sequence[Member]) -> list[Part]:
+def _with(parts: Sequence[ArchivePart], replaced: Files, added: Sequence[Member]) -> list[ArchivePart]:
     """The pieces with other contents, and further files at the end of the last archive."""
     fresh = [
         replace(
@@ -263,7 +263,7 @@ def _with(parts: Sequence[Part], replaced: Files, added: Sequence[Member]) -> li
     return fresh
 
 
-def _compose(parts: Iterable[Part]) -> bytes:
+def _compose(parts: Iterable[ArchivePart]) -> bytes:
     composed = []
     for part in parts:
         plain = b"".join(compose(archive) for archive in part.archives)

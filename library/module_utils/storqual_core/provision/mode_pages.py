@@ -196,7 +196,7 @@ _LIMIT_S, _STEADY_S, _POLL_S = 20.0, 2.0, 0.1
 """How long a link may take to come back; how long a lower rate than allowed must last to be taken for its rate."""
 
 
-class Links:
+class LinkRates:
     """How the rate of a drive's link is read, refused, set and shown."""
 
     def __init__(self, sysfs: str = "/sys", machine: Machine | None = None) -> None:

@@ -15,16 +15,27 @@ from types import ModuleType
 from typing import Any, Callable, Collection, Mapping, Sequence
 
 from ..host.kernel_log import KernelLog, texts
-from ..host.reach import Place, drives_of_function, find_adapters, refuse_when_used
+from ..host.reach import AdapterFunction, drives_of_function, find_adapters, refuse_when_used
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, read_attribute
 from ..kit.quantities import is_whole
 from ..tools import TOOLS
 from ..tools.capabilities import Spelling, Value, offers
-from ..tools.dc390 import Image
+from ..tools.dc390 import EepromImage
 from .driver import bind_unbound, driver_follows, forget_start, note_starts, parameter_for, pending_starts, rebind
-from .engine import Outcome, Plan, Separate, Values, apply, declared_by_owner, lock_for, plan, refuse_problems, saver
+from .engine import (
+    Separate,
+    SettingPlan,
+    StepOutcome,
+    Values,
+    apply,
+    declared_by_owner,
+    lock_for,
+    plan,
+    refuse_problems,
+    saver,
+)
 
 _OF_DRIVER = {
     "am53c974": "dc390",
@@ -74,7 +85,7 @@ class Backend:
         self.tool.write_setting(runner, self.index, name, value)
 
 
-def backend_of(runner: Runner, place: Place) -> Backend | None:
+def backend_of(runner: Runner, place: AdapterFunction) -> Backend | None:
     """The tool for an adapter: the inventory's, else its driver's usual one; None when there is none.
 
     Raises ToolError when the tool cannot be asked or does not see the adapter, which is known by its PCI address and
@@ -94,14 +105,14 @@ def backend_of(runner: Runner, place: Place) -> Backend | None:
     return Backend(name, tool, fitting[0])
 
 
-def _tool_name(place: Place) -> str:
+def _tool_name(place: AdapterFunction) -> str:
     for name in (place.tool, _OF_DRIVER.get(place.driver, "")):
         if name in TOOLS and "settings" in offers(TOOLS[name]()):
             return name
     return ""
 
 
-def beside(place: Place, name: str, *, stored: bool) -> str:
+def beside(place: AdapterFunction, name: str, *, stored: bool) -> str:
     """The driver's own parameter that does what `name` means, where NVRAM does not or is not there; else empty."""
     parameter = parameter_for(place.module, "lun") if name == THROTTLE else None
     if parameter is None or (stored and not driver_follows(place.driver, name)):
@@ -130,7 +141,7 @@ def reported_id(lines: Sequence[str], pci: str) -> int | None:
 
 
 def effect_of(
-    machine: Machine, place: Place, name: str, value: object, log: Callable[[], Sequence[str]]
+    machine: Machine, place: AdapterFunction, name: str, value: object, log: Callable[[], Sequence[str]]
 ) -> tuple[bool | None, str]:
     """Whether the driver works with `value`, and how that is known. None: not shown. `log` reads the kernel's log."""
     ignored = driver_follows(place.driver, name)
@@ -143,7 +154,7 @@ def effect_of(
 Log = Callable[[], Sequence[str]]
 
 
-def _host_id(machine: Machine, place: Place, value: object, log: Log) -> tuple[bool | None, str]:
+def _host_id(machine: Machine, place: AdapterFunction, value: object, log: Log) -> tuple[bool | None, str]:
     del machine
     seen = reported_id(log(), place.pci)
     if seen is None:
@@ -154,7 +165,7 @@ def _host_id(machine: Machine, place: Place, value: object, log: Log) -> tuple[b
     return seen == value, f"the driver started with SCSI id {seen} (kernel log)"
 
 
-def _tags(machine: Machine, place: Place, value: object, log: Log) -> tuple[bool | None, str]:
+def _tags(machine: Machine, place: AdapterFunction, value: object, log: Log) -> tuple[bool | None, str]:
     """am53c974 gives the number to each drive that takes tagged commands as its queue depth."""
     del log
     depths: dict[str, int] = {}
@@ -171,7 +182,7 @@ def _tags(machine: Machine, place: Place, value: object, log: Log) -> tuple[bool
     return True, f"the driver gave {len(depths)} drives a queue depth of {value}"
 
 
-SHOWN: Mapping[tuple[str, str], Callable[[Machine, Place, object, Log], tuple[bool | None, str]]] = {
+SHOWN: Mapping[tuple[str, str], Callable[[Machine, AdapterFunction, object, Log], tuple[bool | None, str]]] = {
     ("am53c974", "host_scsi_id"): _host_id,
     ("am53c974", "max_tags"): _tags,
 }
@@ -221,13 +232,13 @@ class Nvram(Separate):
         self._in_image = tuple(in_image)
         self._backends: dict[str, Backend | None] = {}
 
-    def backend(self, place: Place) -> Backend | None:
+    def backend(self, place: AdapterFunction) -> Backend | None:
         """The tool that keeps an adapter's settings, asked for once. Raises ToolError."""
         if place.pci not in self._backends:
             self._backends[place.pci] = backend_of(self._bench.runner, place)
         return self._backends[place.pci]
 
-    def read(self, place: Place, names: Sequence[str]) -> Values:
+    def read(self, place: AdapterFunction, names: Sequence[str]) -> Values:
         """The words that the adapter shows; with the image also what it holds, where that makes sense."""
         backend = self.backend(place) if names else None
         if backend is None or not any(name == IMAGE or name in backend.spellings for name in names):
@@ -240,7 +251,7 @@ class Nvram(Separate):
             values = backend.read(self._bench.runner)
         return {name: values[name] for name in names if name in values}
 
-    def objections(self, place: Place, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    def objections(self, place: AdapterFunction, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """Names that are not kept or not shown, values that the tool or a drive's id rules out. Raises ToolError."""
         backend = self.backend(place) if wanted else None
         if IMAGE in wanted:
@@ -259,7 +270,7 @@ class Nvram(Separate):
                 problems += self._taken(place, name, value)
         return problems
 
-    def _taken(self, place: Place, name: str, value: object) -> list[str]:
+    def _taken(self, place: AdapterFunction, name: str, value: object) -> list[str]:
         return [
             f"nvram.host_scsi_id {value} is the id of drive {drive.id} ({drive.hctl})"
             for drive in (drives_of_function(self._bench.machine, [place.pci]) if name == "host_scsi_id" else ())
@@ -269,20 +280,22 @@ class Nvram(Separate):
     def disturbs(self, name: str) -> Collection[str]:
         return self._in_image if name == IMAGE else ()
 
-    def write(self, place: Place, values: Mapping[str, Any]) -> list[str]:
+    def write(self, place: AdapterFunction, values: Mapping[str, Any]) -> list[str]:
         """Write words, or the image; what was done. Raises ToolError."""
         backend, steps = self.backend(place), []
         assert backend is not None  # noqa: S101 - an adapter without a tool has an objection and is not written
         for name, value in values.items():
             if name == IMAGE:
-                count = backend.tool.write_image(backend.index, Image.of_hex(value), self._bench.machine.path("/sys"))
+                count = backend.tool.write_image(
+                    backend.index, EepromImage.of_hex(value), self._bench.machine.path("/sys")
+                )
                 steps.append(f"{place.alias}: {count} words of its EEPROM put back")
             else:
                 backend.write(self._bench.runner, name, value)
                 steps.append(f"{place.alias}: nvram.{name} set to {value}")
         return steps
 
-    def prove(self, place: Place, name: str, value: object) -> tuple[bool | None, str]:
+    def prove(self, place: AdapterFunction, name: str, value: object) -> tuple[bool | None, str]:
         backend = self.backend(place)
         if backend is None or name == IMAGE:
             return None, ""
@@ -293,7 +306,7 @@ class Nvram(Separate):
             proven, proof = None, f"{proof}; {own} is set beside it"
         return proven, f"{proof} (spelling: {backend.spellings[name].verified})"
 
-    def memory(self, each: Plan[Place]) -> Values:
+    def memory(self, each: SettingPlan[AdapterFunction]) -> Values:
         """What a restore needs beside old values: where the adapter is, and its image where the tool has one."""
         backend = self.backend(each.target)
         if backend is None:
@@ -305,7 +318,7 @@ class Nvram(Separate):
         return memory
 
 
-def _not_kept(place: Place, backend: Backend | None, names: Sequence[str]) -> list[str]:
+def _not_kept(place: AdapterFunction, backend: Backend | None, names: Sequence[str]) -> list[str]:
     if not names:
         return []
     listed = ", ".join(f"nvram.{name}" for name in names)
@@ -351,12 +364,12 @@ def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
     return outcome.result(throttle=throttle)
 
 
-def _plan(nvram: Nvram, place: Place, values: Values) -> tuple[Plan[Place], object]:
+def _plan(nvram: Nvram, place: AdapterFunction, values: Values) -> tuple[SettingPlan[AdapterFunction], object]:
     """The plan of one adapter, and the throttle that is left to its driver's own parameter (None: none is)."""
     try:
         backend = nvram.backend(place) if values else None
     except ToolError as problem:
-        return Plan(place.alias, place, {}, {}, problems=(f"adapter {place.alias}: {problem}",)), None
+        return SettingPlan(place.alias, place, {}, {}, problems=(f"adapter {place.alias}: {problem}",)), None
     kept = backend.spellings if backend is not None else {}
     stored = {name: value for name, value in values.items() if name in kept or not beside(place, name, stored=False)}
     throttle = values.get(THROTTLE) if beside(place, THROTTLE, stored=THROTTLE in kept) else None
@@ -365,12 +378,12 @@ def _plan(nvram: Nvram, place: Place, values: Values) -> tuple[Plan[Place], obje
 
 def _set(
     nvram: Nvram,
-    plans: Sequence[Plan[Place]],
-    starting: Sequence[Place],
+    plans: Sequence[SettingPlan[AdapterFunction]],
+    starting: Sequence[AdapterFunction],
     bench: NvramBench,
     state_dir: str,
     save: Callable[[Values], None] | None,
-) -> Outcome:
+) -> StepOutcome:
     """Save, write, start drivers, read back, look at the effect; without `save` only say what would be done."""
     if starting:
         what = "its adapter's driver must start again to read the NVRAM"
@@ -397,7 +410,7 @@ def _set(
 
 def restore_nvram(
     alias: str, known: Mapping[str, Any], values: Mapping[str, Any], bench: NvramBench, state_dir: str, *, check: bool
-) -> Outcome:
+) -> StepOutcome:
     """One adapter's NVRAM as it was, its driver started again when that changed anything. Raises StorqualError.
 
     `known` is the adapter as it was remembered, `values` its words and, where there is one, its image.
@@ -405,7 +418,7 @@ def restore_nvram(
     if not known:
         raise ToolError(f"adapter {alias}: its NVRAM was changed, and where it is was not remembered")
     texts = {name: str(known[name]) for name in ("pci", "driver", "module", "tool")}
-    place = Place(alias, hosts=tuple(known["hosts"]), **texts)
+    place = AdapterFunction(alias, hosts=tuple(known["hosts"]), **texts)
     if not check:
         bind_unbound(bench.machine, [place.pci])
     nvram = Nvram(bench, [name for name in values if name != IMAGE])

@@ -37,7 +37,7 @@ from .driver import (
     pending_starts,
     reload_module,
 )
-from .engine import Call, Change, Outcome, refuse_problems
+from .engine import Call, SettingChange, StepOutcome, refuse_problems
 from .initramfs import builds_in, entries, with_file
 
 
@@ -281,7 +281,7 @@ def provision_options(
             _refuse_unlike(bench, now, settings, steps)
     if not call.check:
         settings = prove(settings)
-    result = Outcome(settings, steps, _changes(plans)).result()
+    result = StepOutcome(settings, steps, _changes(plans)).result()
     result["changed"] = bool(steps or stuck)
     result["drift"] += [f"module options of {module}: not declared" for module in work.returning]
     return result
@@ -338,9 +338,9 @@ def _plans(bench: OptionsBench, options: Options, state_dir: str) -> list[Module
     ]
 
 
-def _changes(plans: Sequence[ModulePlan]) -> list[Change]:
+def _changes(plans: Sequence[ModulePlan]) -> list[SettingChange]:
     return [
-        Change(
+        SettingChange(
             "module option",
             f"{plan.module}.{value.name}",
             value.now if value.now is not None else "not set",
@@ -474,13 +474,13 @@ def _record(plan: ModulePlan, old: OptionValue, new: OptionValue) -> Provisioned
 
 def restore_options(
     saved: Mapping[str, Any], bench: OptionsBench, state_dir: str, *, check: bool
-) -> tuple[Outcome, dict[str, Any]]:
+) -> tuple[StepOutcome, dict[str, Any]]:
     """Our file as it was, and the modules that run with other options loaded again; what is read back, by key.
 
     `saved` are the values of saved.json. Raises StorqualError.
     """
     if _OUR_FILE not in saved:
-        return Outcome([], []), {}
+        return StepOutcome([], []), {}
     loaded = {key[len(_LOADED) :]: values for key, values in saved.items() if key.startswith(_LOADED)}
     now = bench.text()
     had, has = in_file(saved[_OUR_FILE]), in_file(now)
@@ -509,7 +509,7 @@ def restore_options(
             before = had.get(module, {}).get(name) if value is None else value
             after = new if value is None else shown[name]
             settings.append(Provisioned(f"driver.options.{module}.{name}", before, old, after, changed=old != after))
-    return Outcome(settings, steps), read_back
+    return StepOutcome(settings, steps), read_back
 
 
 def _shown(bench: OptionsBench, module: str, values: Mapping[str, str | None]) -> dict[str, str | None]:

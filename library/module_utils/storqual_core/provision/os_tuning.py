@@ -17,7 +17,7 @@ from typing import Any, Callable, Collection, ContextManager, Iterator, Mapping,
 
 from ..guard.claims import claims_of_adapters
 from ..host.counters import adapter_vectors, interrupts_by_cpu
-from ..host.reach import Place, drives_of_function, find_adapters
+from ..host.reach import AdapterFunction, drives_of_function, find_adapters
 from ..kit.command import Runner, run
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.lock import read_saved
@@ -26,7 +26,7 @@ from ..kit.quantities import is_whole
 from ..kit.results import PartialError
 from ..kit.settings import check_section
 from .drives import Access, claims_for, usable_drives
-from .engine import Outcome, Plan, Proof, Separate, Values, apply, lock_for, plan, refuse_problems, saver
+from .engine import Proof, Separate, SettingPlan, StepOutcome, Values, apply, lock_for, plan, refuse_problems, saver
 from .queue import random_reads
 
 _CPUS = "/sys/devices/system/cpu"
@@ -152,7 +152,7 @@ def _told(value: object) -> str:
     return value if isinstance(value, str) else "what each CPU had"
 
 
-Reads = Callable[[Place], ContextManager[int]]
+Reads = Callable[[AdapterFunction], ContextManager[int]]
 """Reads of the claimed drives behind an adapter while it is entered; how many drives that are."""
 
 
@@ -167,20 +167,20 @@ class Interrupts(Separate):
         self._machine = machine
         self._reads = reads
 
-    def _vectors(self, place: Place) -> tuple[str, ...]:
+    def _vectors(self, place: AdapterFunction) -> tuple[str, ...]:
         return adapter_vectors([place.pci], Path(self._machine.path("/sys")))
 
-    def _files(self, place: Place) -> list[str]:
+    def _files(self, place: AdapterFunction) -> list[str]:
         return [f"/proc/irq/{vector}/smp_affinity_list" for vector in self._vectors(place)]
 
-    def read(self, place: Place, names: Sequence[str]) -> Values:
+    def read(self, place: AdapterFunction, names: Sequence[str]) -> Values:
         """The affinity now; an adapter without interrupts has none. Raises ToolError."""
         lists = [parse_cpus(self._machine.text(file)) for file in self._files(place)] if names else []
         if not lists:
             return {}
         return {"irq_affinity": lists[0] if all(one == lists[0] for one in lists) else lists}
 
-    def objections(self, place: Place, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    def objections(self, place: AdapterFunction, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """CPUs that are not there, interrupts that the kernel manages itself, another number of them than before."""
         cpus = wanted.get("irq_affinity")
         if cpus is None:
@@ -201,7 +201,7 @@ class Interrupts(Separate):
     def _fixed(self, file: str) -> bool:
         return not Path(self._machine.path(file)).stat().st_mode & stat.S_IWUSR
 
-    def write(self, place: Place, values: Mapping[str, Any]) -> list[str]:
+    def write(self, place: AdapterFunction, values: Mapping[str, Any]) -> list[str]:
         """Write; what was done. Raises ToolError."""
         cpus, files = values["irq_affinity"], self._files(place)
         each = cpus if isinstance(cpus[0], list) else [cpus] * len(files)
@@ -209,7 +209,7 @@ class Interrupts(Separate):
             write_attribute(self._machine.path(file), ",".join(map(str, one)))
         return [f"{place.alias}: {len(files)} interrupts given to CPUs {cpus}"]
 
-    def prove(self, place: Place, name: str, value: object) -> tuple[bool | None, str]:
+    def prove(self, place: AdapterFunction, name: str, value: object) -> tuple[bool | None, str]:
         """Where the kernel tells which CPU takes an interrupt, that must be one of those."""
         del name
         allowed = value if isinstance(value, list) else []
@@ -223,7 +223,7 @@ class Interrupts(Separate):
             return None, "the kernel does not tell which CPU takes each interrupt"
         return all(shown), f"the kernel has {sum(shown)} of {len(shown)} interrupts on these CPUs"
 
-    def watch(self, place: Place, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
+    def watch(self, place: AdapterFunction, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
         del name
         cpus, vectors = value, self._vectors(place)
         each = cpus if isinstance(cpus[0], list) else [cpus] * len(vectors)
@@ -316,7 +316,7 @@ _MOST_DRIVES = 4
 
 
 @contextmanager
-def _reads(request: OsRequest, machine: Machine, access: Access, place: Place) -> Iterator[int]:
+def _reads(request: OsRequest, machine: Machine, access: Access, place: AdapterFunction) -> Iterator[int]:
     """Random reads of some claimed drives behind an adapter, once the guard lets them be held."""
     present = {drive.id for drive in drives_of_function(machine, [place.pci])}
     claimed = [claim.id for claim in claims_of_adapters(request.adapters) if claim.id in present][:_MOST_DRIVES]
@@ -350,28 +350,30 @@ def refuse_impossible(request: OsRequest, machine: Machine, runner: Runner = run
     refuse_problems(problems)
 
 
-def _both(first: Outcome, second: Outcome) -> Outcome:
-    return Outcome(
+def _both(first: StepOutcome, second: StepOutcome) -> StepOutcome:
+    return StepOutcome(
         [*first.settings, *second.settings], [*first.steps, *second.steps], [*first.changes, *second.changes]
     )
 
 
-def _memory(each: Plan[Place]) -> Values:
+def _memory(each: SettingPlan[AdapterFunction]) -> Values:
     return {f"adapter@{each.owner}": asdict(each.target)}
 
 
 def restore_interrupts(
     alias: str, known: Mapping[str, Any], values: Mapping[str, Any], machine: Machine, *, check: bool
-) -> Outcome:
+) -> StepOutcome:
     """An adapter's interrupts on the CPUs that they were found on. Raises StorqualError."""
     if not known:
         raise ToolError(f"adapter {alias}: its interrupts were moved, and where it is was not remembered")
-    place = Place(alias, str(known["pci"]), str(known["driver"]), str(known["module"]), tuple(known["hosts"]), "")
+    place = AdapterFunction(
+        alias, str(known["pci"]), str(known["driver"]), str(known["module"]), tuple(known["hosts"]), ""
+    )
     interrupts = Interrupts(machine)
     return apply(interrupts, [plan(interrupts, alias, place, values)], save=None if check else lambda _memory: None)
 
 
-def restore_processors(values: Mapping[str, Any], machine: Machine, runner: Runner, *, check: bool) -> Outcome:
+def restore_processors(values: Mapping[str, Any], machine: Machine, runner: Runner, *, check: bool) -> StepOutcome:
     """The governors that were found, and irqbalance where it ran. Raises StorqualError."""
     processors = Processors(machine, runner)
     return apply(

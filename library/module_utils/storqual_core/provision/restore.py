@@ -24,7 +24,7 @@ from .boot import System, restore_boot, saved_boot
 from .build import builds_in_memory, is_former, restore_build, take_builds_off
 from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
-from .engine import LOCK_WAIT_S, Outcome, apply, lock_for, plan
+from .engine import LOCK_WAIT_S, StepOutcome, apply, lock_for, plan
 from .firmware.flash import Step, put_firmware_back
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
@@ -86,7 +86,7 @@ class _Report:
     failures: list[str] = field(default_factory=list)
     read_back: dict[str, Any] = field(default_factory=dict)
 
-    def attempt(self, work: Callable[[], Outcome | None]) -> None:
+    def attempt(self, work: Callable[[], StepOutcome | None]) -> None:
         """Do one part and keep what came of it; after a failure the other parts go on."""
         try:
             outcome = work()
@@ -187,10 +187,10 @@ class _Restore:
         """Take builds that came with a boot off the disk; whether the former ones need a boot to run."""
         boots = []
 
-        def take_off() -> Outcome:
+        def take_off() -> StepOutcome:
             steps, boot = take_builds_off(self.values, self.tools.options, self.state_dir, check=self.check)
             boots.append(boot)
-            return Outcome([], steps)
+            return StepOutcome([], steps)
 
         self.report.attempt(take_off)
         return any(boots)
@@ -205,7 +205,7 @@ class _Restore:
         wanted = {name: memory.get(name) for name in before}
         if self.check:
             return _other_boot({**before, "default_initramfs": wanted["default_initramfs"]}, wanted)
-        report.attempt(lambda: Outcome([], restore_boot(system, wanted)))
+        report.attempt(lambda: StepOutcome([], restore_boot(system, wanted)))
         now = saved_boot(system)
         report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory})
         if now["default"] == wanted["default"]:
@@ -253,7 +253,7 @@ class _Restore:
             if is_former(tools.options, owner.partition("/")[0], was):
                 report.read_back[f"build.module@{owner}"] = was
 
-        def options() -> Outcome:
+        def options() -> StepOutcome:
             outcome, read_back = restore_options(self.values, tools.options, self.state_dir, check=self.check)
             report.read_back.update(read_back)
             return outcome
@@ -321,21 +321,23 @@ class _Restore:
         if has_part:
             machine = tools.machine or Machine()
             self.report.attempt(
-                lambda: Outcome([restore_part(tools.runner, machine, target.id, target.node, check=self.check)], [])
+                lambda: StepOutcome(
+                    [restore_part(tools.runner, machine, target.id, target.node, check=self.check)], []
+                )
             )
 
-    def _part_of_volume(self, uuid: str, claims: Mapping[str, Mapping[str, Any]]) -> Outcome:
+    def _part_of_volume(self, uuid: str, claims: Mapping[str, Mapping[str, Any]]) -> StepOutcome:
         """What a batch left of a file system on a volume that stays; first, because it keeps the volume busy."""
         tools, run = self.tools, self.saved.run
         machine, read = tools.machine or Machine(), read_claims(claims)
         found = restore_part_of_volume(tools.runner, machine, read, self.state_dir, run, uuid, check=self.check)
-        return Outcome([found], [])
+        return StepOutcome([found], [])
 
-    def _set(self, target: DriveTarget, declared: Mapping[str, Any]) -> Outcome:
+    def _set(self, target: DriveTarget, declared: Mapping[str, Any]) -> StepOutcome:
         subsystem = DriveSettings(self.tools.runner, sysfs=self.tools.sysfs)
         found = plan(subsystem, target.id, target, declared)
         outcome = apply(subsystem, [found], save=None if self.check else lambda _memory: None)
-        return Outcome(outcome.settings, [] if self.check else outcome.steps)
+        return StepOutcome(outcome.settings, [] if self.check else outcome.steps)
 
 
 def accept(state_dir: str, *, check: bool) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Iterator, Mapping, Sequence
 from ..host.identity import printed_wwn, same_maker
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
+from ..kit.labelled_text import Fields, PrintedLine, plain_label, printed_size, read_line, size_range
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -227,7 +227,7 @@ def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
     return parts, notes
 
 
-def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> None:
+def _take(parts: list[_Part], line: PrintedLine, notes: list[str], *, ruled: bool) -> None:
     last = parts[-1] if parts else None
     for kind, pattern in _OBJECTS:
         match = pattern.match(line.text)
@@ -258,13 +258,13 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
         notes.append(line.text)
 
 
-def _section(line: Line, last: _Part | None) -> str | None:
+def _section(line: PrintedLine, last: _Part | None) -> str | None:
     """The kind of section that a line begins; the controller's connectors may stand after all its devices."""
     late = last is not None and last.kind == "device" and line.indent == 0
     return "other" if late and line.text.lower() == _CONNECTORS else _TITLES.get(line.text.lower())
 
 
-def _keep(part: _Part, line: Line) -> None:
+def _keep(part: _Part, line: PrintedLine) -> None:
     """A label and its value: of the part itself, of something below it, or a member of a volume."""
     member = _MEMBER.match(line.label) if part.kind == "volume" else None
     value = _MEMBER_VALUE.match(line.value) if member is not None else None

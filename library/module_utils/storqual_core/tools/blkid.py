@@ -20,7 +20,7 @@ _MANY = 64
 
 
 @dataclass(frozen=True)
-class Signature:
+class FormatSignature:
     """A known format: what it is used for (`filesystem`, `raid`, `crypto`, `other`, `partition table`), its type."""
 
     usage: str
@@ -42,16 +42,16 @@ _CLUSTER = (
 )
 
 
-def cluster_signatures(descriptor: int) -> list[Signature]:
+def cluster_signatures(descriptor: int) -> list[FormatSignature]:
     """Formats found by their magic number alone. Raises OSError when the device cannot be read."""
     return [
-        Signature("filesystem", kind)
+        FormatSignature("filesystem", kind)
         for offset, magic, kind in _CLUSTER
         if os.pread(descriptor, len(magic), offset) == magic
     ]
 
 
-def probe(descriptor: int, path: str, *, runner: Runner = run) -> list[Signature]:
+def probe(descriptor: int, path: str, *, runner: Runner = run) -> list[FormatSignature]:
     """Every known format on an open device or file, partition tables included.
 
     Raises ToolError when neither libblkid nor blkid is there or the probe fails: then nothing is known, and a guard
@@ -70,7 +70,7 @@ def probe(descriptor: int, path: str, *, runner: Runner = run) -> list[Signature
         raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
 
 
-def _ask_library(library: ctypes.CDLL, descriptor: int, path: str) -> list[Signature]:
+def _ask_library(library: ctypes.CDLL, descriptor: int, path: str) -> list[FormatSignature]:
     pointer, number = ctypes.c_void_p, ctypes.c_int
     library.blkid_new_probe.restype = pointer
     library.blkid_probe_set_device.argtypes = [pointer, number, ctypes.c_int64, ctypes.c_int64]
@@ -89,7 +89,7 @@ def _ask_library(library: ctypes.CDLL, descriptor: int, path: str) -> list[Signa
         library.blkid_probe_set_superblocks_flags(handle, _SUPERBLOCKS)
         library.blkid_probe_enable_partitions(handle, 1)
         library.blkid_probe_set_partitions_flags(handle, _PARTITIONS)
-        found: list[Signature] = []
+        found: list[FormatSignature] = []
         for _ in range(_MANY):
             result = library.blkid_do_probe(handle)
             if result == 1:
@@ -121,10 +121,10 @@ def _values(library: ctypes.CDLL, handle: int) -> dict[str, str]:
     return values
 
 
-def _signature(values: dict[str, str]) -> Signature:
+def _signature(values: dict[str, str]) -> FormatSignature:
     if "PTTYPE" in values and "TYPE" not in values:
-        return Signature("partition table", values["PTTYPE"], values.get("PTUUID", ""))
-    return Signature(
+        return FormatSignature("partition table", values["PTTYPE"], values.get("PTUUID", ""))
+    return FormatSignature(
         values.get("USAGE", "other"), values.get("TYPE", "unknown"), values.get("UUID", ""), values.get("LABEL", "")
     )
 
@@ -134,10 +134,10 @@ def _ask_blkid(path: str, runner: Runner) -> tuple[int, str]:
     return ended.rc, ended.stdout
 
 
-def parse_export(rc: int, text: str) -> list[Signature]:
+def parse_export(rc: int, text: str) -> list[FormatSignature]:
     """What `blkid -p -o export` found. Status 2 is nothing, 8 is several formats at once; others raise ToolError."""
     if rc == 8:
-        return [Signature("other", "several formats at once")]
+        return [FormatSignature("other", "several formats at once")]
     if rc == 2:
         return []
     if rc != 0:
@@ -148,7 +148,7 @@ def parse_export(rc: int, text: str) -> list[Signature]:
         found.append(_signature({name: value for name, value in values.items() if name != "PTTYPE"}))
     if "PTTYPE" in values:
         found.append(_signature({name: value for name, value in values.items() if name != "TYPE"}))
-    return found or [Signature("other", "unknown")]
+    return found or [FormatSignature("other", "unknown")]
 
 
 def _pairs(lines: Iterable[str]) -> dict[str, str]:

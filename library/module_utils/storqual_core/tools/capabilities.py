@@ -206,7 +206,7 @@ class VolumeRequest:
 
 
 @dataclass(frozen=True)
-class Event:
+class AdapterEvent:
     """One line of an adapter's log; `time` as printed, `severity` in the tool's word."""
 
     sequence: int | None
@@ -239,7 +239,7 @@ class Settings(Protocol):
         """Write one; the caller reads back. What is not verified is probed or refused."""
 
 
-class Firmware(Protocol):
+class FirmwareTool(Protocol):
     """Versions and downloads."""
 
     def read_versions(self, runner: Runner, index: str) -> Mapping[str, str]:
@@ -288,7 +288,7 @@ class Raid(Protocol):
 class Events(Protocol):
     """The adapter's own log."""
 
-    def read_events(self, runner: Runner, index: str) -> tuple[Event, ...]:
+    def read_events(self, runner: Runner, index: str) -> tuple[AdapterEvent, ...]:
         """Oldest first."""
 
 
@@ -315,7 +315,7 @@ class Capability:
 CAPABILITIES: dict[str, Capability] = {
     "facts": Capability(Facts),
     "settings": Capability(Settings, ("objection", "write_setting")),
-    "firmware": Capability(Firmware, ("firmware_objections", "download", "activation", "activate")),
+    "firmware": Capability(FirmwareTool, ("firmware_objections", "download", "activation", "activate")),
     "raid": Capability(Raid, ("FREE", "objections", "create", "delete", "set_policy", "initialise", "progress")),
     "events": Capability(Events),
     "resolve": Capability(Resolve),

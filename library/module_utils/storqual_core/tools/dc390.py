@@ -136,7 +136,7 @@ def _tag_choices() -> list[int]:
 
 
 @dataclass(frozen=True)
-class Image:
+class EepromImage:
     """All bytes of the EEPROM, whether they make sense or not."""
 
     data: bytes
@@ -146,12 +146,12 @@ class Image:
             raise ValueError(f"an image has {SIZE} bytes, not {len(self.data)}")
 
     @classmethod
-    def of_words(cls, words: Sequence[int]) -> Image:
+    def of_words(cls, words: Sequence[int]) -> EepromImage:
         """From words by address; the low byte of a word comes first."""
         return cls(struct.pack(f"<{SIZE // 2}H", *words))
 
     @classmethod
-    def of_hex(cls, text: str) -> Image:
+    def of_hex(cls, text: str) -> EepromImage:
         """From `hex`. Raises ToolError for a text that is no image."""
         try:
             return cls(bytes.fromhex(text))
@@ -191,7 +191,7 @@ class Image:
             "scsi_bus_reset": int(bool(self.data[_MODE2] & _RESET_BUS)),
         }
 
-    def with_values(self, values: Mapping[str, int]) -> Image:
+    def with_values(self, values: Mapping[str, int]) -> EepromImage:
         """The image with other settings and the checksum that fits; all other bytes stay. Raises BadInputError."""
         problems = [f"nvram.{name}: {reason}" for name, value in values.items() if (reason := unfit(name, value))]
         problems += [f"nvram.{name} is not in the EEPROM of a DC-390" for name in values if name not in NAMES]
@@ -210,9 +210,9 @@ class Image:
                 data[_MODE2] = _bit(data[_MODE2], _RESET_BUS, value)
         words = struct.unpack(f"<{_CHECKSUM // 2}H", data[:_CHECKSUM])
         data[_CHECKSUM:] = struct.pack("<H", (_SUM - sum(words)) & 0xFFFF)
-        return Image(bytes(data))
+        return EepromImage(bytes(data))
 
-    def changes(self, other: Image) -> dict[int, int]:
+    def changes(self, other: EepromImage) -> dict[int, int]:
         """The words of `other` that differ, by address; the checksum last, so that half a write shows itself."""
         return {address: word for address, (mine, word) in enumerate(zip(self.words, other.words)) if mine != word}
 
@@ -282,22 +282,22 @@ def _why(problem: OSError) -> str:
     return ""
 
 
-def read_image(pci: str, sysfs: str = "/sys") -> Image:
+def read_image(pci: str, sysfs: str = "/sys") -> EepromImage:
     """All 128 bytes. Raises ToolError; an image without a valid checksum is no error here."""
     with _lines(pci, sysfs) as lines:
-        return Image.of_words(read_words(lines))
+        return EepromImage.of_words(read_words(lines))
 
 
-def write_image(pci: str, image: Image, sysfs: str = "/sys") -> int:
+def write_image(pci: str, image: EepromImage, sysfs: str = "/sys") -> int:
     """Write the words that differ and read all back; the number of words written.
 
     Raises ToolError when the EEPROM then holds something else.
     """
     with _lines(pci, sysfs) as lines:
-        changes = Image.of_words(read_words(lines)).changes(image)
+        changes = EepromImage.of_words(read_words(lines)).changes(image)
         if changes:
             write_words(lines, changes)
-            now = Image.of_words(read_words(lines))
+            now = EepromImage.of_words(read_words(lines))
             if now != image:
                 wrong = ", ".join(f"{address}" for address in now.changes(image))
                 raise ToolError(

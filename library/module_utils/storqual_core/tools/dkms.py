@@ -36,7 +36,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Source:
+class DkmsSource:
     """Sources as DKMS names them, which is neither the package's name nor the module's."""
 
     name: str
@@ -71,7 +71,7 @@ def built_for(states: list[State], version: str, kernel: str) -> list[State]:
     return [each for each in found if each.state in ("installed", "installed-weak")]
 
 
-def source_of(runner: Runner, package: str, root: str = "") -> Source:
+def source_of(runner: Runner, package: str, root: str = "") -> DkmsSource:
     """The sources that an installed package brings, by its dkms.conf. Raises ToolError when it has none.
 
     `root`: where the machine's files are (another one is for tests).
@@ -87,10 +87,10 @@ def source_of(runner: Runner, package: str, root: str = "") -> Source:
     found = dict(_VALUE.findall(text))
     if set(found) != {"PACKAGE_NAME", "PACKAGE_VERSION"}:
         raise ToolError(f"{place} does not say PACKAGE_NAME and PACKAGE_VERSION in plain words")
-    return Source(found["PACKAGE_NAME"], found["PACKAGE_VERSION"])
+    return DkmsSource(found["PACKAGE_NAME"], found["PACKAGE_VERSION"])
 
 
-def build(runner: Runner, source: Source, module: str, kernel: str, root: str = "") -> Path:
+def build(runner: Runner, source: DkmsSource, module: str, kernel: str, root: str = "") -> Path:
     """The file of a module, built for a kernel and installed nowhere. Raises ToolError with the compiler's words.
 
     What a package's own script installed already is taken off the kernel's folder again; the build stays with DKMS.
@@ -107,7 +107,7 @@ def build(runner: Runner, source: Source, module: str, kernel: str, root: str = 
     return there
 
 
-def built(source: Source, module: str, kernel: str, root: str = "") -> Path | None:
+def built(source: DkmsSource, module: str, kernel: str, root: str = "") -> Path | None:
     """The file of a module that was built: `<kernel>/<architecture>/module/<name>.ko`, packed or not."""
     wanted = module.replace("-", "_")
     folder = Path(f"{root}{_BUILDS}/{source.name}/{source.version}/{kernel}")
@@ -115,7 +115,7 @@ def built(source: Source, module: str, kernel: str, root: str = "") -> Path | No
     return next((file for file in files if file.name.partition(".")[0].replace("-", "_") == wanted), None)
 
 
-def uninstall(runner: Runner, source: Source, kernel: str) -> bool:
+def uninstall(runner: Runner, source: DkmsSource, kernel: str) -> bool:
     """Take what was built off the kernel's folder, where it lies there; whether it did. Raises ToolError."""
     known = [each for each in status(runner) if each.module == source.name]
     lies = bool(built_for(known, source.version, kernel))
@@ -124,7 +124,7 @@ def uninstall(runner: Runner, source: Source, kernel: str) -> bool:
     return lies
 
 
-def install(runner: Runner, source: Source, kernel: str) -> None:
+def install(runner: Runner, source: DkmsSource, kernel: str) -> None:
     """Put what was built into the kernel's folder. Raises ToolError.
 
     Forced: DKMS leaves a driver alone whose version is not above the kernel's own, and what is declared is declared.

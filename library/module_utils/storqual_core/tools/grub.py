@@ -30,7 +30,7 @@ _TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
-class Entry:
+class MenuEntry:
     """One menuentry; `path` (`submenu>entry`) or `index` is how `next_entry` and `saved_entry` name it."""
 
     title: str
@@ -141,13 +141,13 @@ def _block_lines(text: str) -> Iterator[str]:
             yield from parts[2:]
 
 
-def parse_config(text: str) -> list[Entry]:
+def parse_config(text: str) -> list[MenuEntry]:
     """The menu entries of a grub.cfg (or custom.cfg) in order, those of submenus with the path through them.
 
     Raises ToolError for an entry that cannot be read, has no block, or does not end, and for a configuration whose
     entries are elsewhere (Boot Loader Specification) or in the form of GRUB 0.97.
     """
-    entries: list[Entry] = []
+    entries: list[MenuEntry] = []
     parents: list[tuple[str, str]] = []  # identifier or title, index
     counters = [0]
     body: list[str] | None = None
@@ -159,7 +159,7 @@ def parse_config(text: str) -> list[Entry]:
                 title, identifier = header
                 names = [name for name, _ in parents] + [identifier or title]
                 numbers = [number for _, number in parents] + [str(counters[-1])]
-                entries.append(Entry(title, identifier, ">".join(names), ">".join(numbers), tuple(body)))
+                entries.append(MenuEntry(title, identifier, ">".join(names), ">".join(numbers), tuple(body)))
                 counters[-1] += 1
                 body = None
                 continue
@@ -184,7 +184,7 @@ def parse_config(text: str) -> list[Entry]:
     return entries
 
 
-def find_entry(entries: Sequence[Entry], wanted: str) -> Entry | None:
+def find_entry(entries: Sequence[MenuEntry], wanted: str) -> MenuEntry | None:
     """The entry that `saved_entry` or `next_entry` names: by path, identifier, title or number, as GRUB does."""
     for entry in entries:
         if wanted in (entry.path, entry.index):
@@ -201,7 +201,7 @@ def _folder(word: str) -> str:
     return path.rpartition("/")[0]
 
 
-def build_entry(template: Entry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
+def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
     """A menuentry that boots `kernel` (release) as `template` boots its own: same disk, same command line, and more.
 
     Only the file names change, so the template's way of finding its disk holds. Arguments of an earlier trial and
@@ -235,7 +235,7 @@ def build_entry(template: Entry, identifier: str, kernel: str, initrd: str, argu
 
 
 @dataclass(frozen=True)
-class Boot:
+class Grub:
     """The boot loader of this machine: its folder, and the commands that change its environment."""
 
     runner: Runner
@@ -262,12 +262,12 @@ class Boot:
         except FileNotFoundError:
             return None
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[MenuEntry]:
         own = parse_config(self.config())
         top = 1 + max((int(entry.index.split(">")[0]) for entry in own), default=-1)
         more = parse_config(self.custom_text() or "")
         return own + [
-            Entry(
+            MenuEntry(
                 e.title,
                 e.identifier,
                 e.path,
@@ -282,7 +282,7 @@ class Boot:
         ended = self.runner(["grub-editenv", f"{self.folder}/grubenv", "list"], timeout=_TIMEOUT)
         return parse_environment(ended.expect().stdout)
 
-    def default(self, environment: Mapping[str, str] | None = None) -> Entry | None:
+    def default(self, environment: Mapping[str, str] | None = None) -> MenuEntry | None:
         """What boots when nothing is asked for: `saved_entry` where grub.cfg reads it, else its fixed default."""
         text, entries = self.config(), self.entries()
         env = self.environment() if environment is None else environment

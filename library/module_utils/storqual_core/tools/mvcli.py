@@ -15,7 +15,7 @@ from typing import Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import Line, plain_label, printed_size, read_line, size_range, whole_number
+from ..kit.labelled_text import PrintedLine, plain_label, printed_size, read_line, size_range, whole_number
 from .capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("mvcli", "mnv_cli")
@@ -81,7 +81,7 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
             continue
         first = _FIRST.match(line.text) or (_BARE.match(line.text) if records and not line.labelled else None)
         if first is not None:
-            line = Line(line.indent, line.text, first.group("label"), first.group("value"))
+            line = PrintedLine(line.indent, line.text, first.group("label"), first.group("value"))
         label = line.label.lower()
         if label in _STARTS:
             records.append({"id": line.value, **before})

@@ -231,7 +231,7 @@ _COMMITTED = re.compile(r"Success (?:committing|activating) firmware")
 
 
 @dataclass(frozen=True)
-class Controller:
+class NvmeController:
     """What Identify Controller says: running revision, whether it takes images, slots, which are read-only."""
 
     revision: str
@@ -250,13 +250,13 @@ class Slots:
     revisions: Mapping[int, str]
 
 
-def parse_controller(text: str) -> Controller:
+def parse_controller(text: str) -> NvmeController:
     """`nvme id-ctrl -o json`. Raises ToolError when it lacks what is needed."""
     body = the_object(text, "nvme", "fr")
     capabilities, slots = as_int(body.get("oacs")), as_int(body.get("frmw"))
     if capabilities is None or slots is None:
         raise ToolError("nvme printed no oacs and frmw of the controller")
-    return Controller(
+    return NvmeController(
         revision=as_text(body.get("fr")).strip(),
         downloads=bool(capabilities & _CAN_DOWNLOAD),
         slots=slots >> 1 & 7,
@@ -307,7 +307,7 @@ def _ask(runner: Runner, command: str, index: str, what: str) -> str:
     return ended.stdout
 
 
-def _controller(runner: Runner, index: str) -> Controller:
+def _controller(runner: Runner, index: str) -> NvmeController:
     return parse_controller(_ask(runner, "id-ctrl", index, "the abilities"))
 
 
@@ -351,11 +351,11 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
     return (f"{index}: image transferred and committed to slot {slot} ({said[:200]})",)
 
 
-def _writable(able: Controller) -> list[int]:
+def _writable(able: NvmeController) -> list[int]:
     return [slot for slot in range(able.slots, 0, -1) if not (slot == 1 and able.first_read_only)]
 
 
-def _slot_for(index: str, able: Controller, slots: Slots) -> int:
+def _slot_for(index: str, able: NvmeController, slots: Slots) -> int:
     """A slot that may be written: another than the running one, the highest first; the running one if it is alone."""
     writable = _writable(able)
     others = [slot for slot in writable if slot != slots.active]

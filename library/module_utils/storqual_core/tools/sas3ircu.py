@@ -15,7 +15,7 @@ from typing import Mapping, Sequence
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import Fields, Line, pci_of, plain_label, read_line, size_range
+from ..kit.labelled_text import Fields, PrintedLine, pci_of, plain_label, read_line, size_range
 from .capabilities import AdapterFacts, DriveFacts, EnclosureFacts, ToolFacts, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("sas3ircu", "sas2ircu")
@@ -144,7 +144,7 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
     return ToolFacts((adapter,), tuple(notes))
 
 
-def _begins(section: str, line: Line) -> bool:
+def _begins(section: str, line: PrintedLine) -> bool:
     """Whether a line is the first of a volume, a device or an enclosure."""
     lower = line.text.lower()
     return (

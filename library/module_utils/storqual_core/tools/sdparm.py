@@ -41,7 +41,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class ModePages:
+class SdparmPages:
     """A drive's fields by page heading and acronym, and lines that are neither."""
 
     device: str
@@ -54,7 +54,7 @@ class ModePages:
         return next((fields[acronym] for fields in self.pages.values() if acronym in fields), None)
 
 
-def parse_fields(text: str) -> ModePages:
+def parse_fields(text: str) -> SdparmPages:
     """`sdparm --all --long`. Raises ToolError when there is no field in the text, or a field before any page.
 
     The fields of a page that sdparm calls malformed are notes.
@@ -83,7 +83,7 @@ def parse_fields(text: str) -> ModePages:
             notes.append(line.strip())
     if not any(pages.values()):
         raise ToolError(f"sdparm printed no mode page field: {notes[-1][:200] if notes else 'nothing'}")
-    return ModePages(device, identity, pages, tuple(notes))
+    return SdparmPages(device, identity, pages, tuple(notes))
 
 
 def _field(match: re.Match[str]) -> Field:
@@ -96,7 +96,7 @@ def _field(match: re.Match[str]) -> Field:
     )
 
 
-def read_fields(runner: Runner, device: str) -> ModePages:
+def read_fields(runner: Runner, device: str) -> SdparmPages:
     """Every mode-page field of a drive. Raises ToolError, in the words of its exit status."""
     argv = ["sdparm", "--all", "--long", device]
     ended = runner(argv, timeout=_TIMEOUT)

@@ -40,7 +40,7 @@ _GIGABYTES = re.compile(r"([0-9]{1,17})\.([0-9]{3})\Z")
 
 
 @dataclass(frozen=True)
-class Device:
+class ScannedDevice:
     """A device of `--scan`: its name alone is no identity, for all disks behind a controller share one."""
 
     name: str
@@ -101,14 +101,14 @@ def _in_small_letters(value: object) -> object:
     )
 
 
-def parse_scan(text: str) -> tuple[Device, ...]:
+def parse_scan(text: str) -> tuple[ScannedDevice, ...]:
     """The devices of `smartctl --scan -j`. Raises ToolError, also for an answer about one drive."""
     body = _document(text)
     if "device" in body:
         raise ToolError("smartctl printed an answer about one drive where a list of devices was expected")
     entries = (as_mapping(entry) for entry in as_list(body.get("devices")))
     return tuple(
-        Device(as_text(entry.get("name")), as_text(entry.get("type")), as_text(entry.get("protocol")))
+        ScannedDevice(as_text(entry.get("name")), as_text(entry.get("type")), as_text(entry.get("protocol")))
         for entry in entries
         if entry.get("name")
     )
@@ -230,7 +230,7 @@ def _numbers(values: Mapping[str, Any], prefix: str, depth: int = 3) -> Iterator
             yield path, count
 
 
-def read_scan(runner: Runner) -> tuple[Device, ...]:
+def read_scan(runner: Runner) -> tuple[ScannedDevice, ...]:
     """What smartctl can look at, disks behind RAID controllers included. Raises ToolError."""
     return parse_scan(runner(["smartctl", "--json", "--scan"], timeout=_TIMEOUT).stdout)
 

@@ -19,7 +19,7 @@ from typing import Iterator, Mapping
 from ..host.identity import printed_wwn, same_maker
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
+from ..kit.labelled_text import Fields, PrintedLine, plain_label, printed_size, read_line, size_range
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -55,7 +55,7 @@ _OF_HPE = re.compile(r"(?:HPE?|Dynamic|Smart|MSA|RAID|RA|P|E)\b|MSA|RA\d", re.IG
 
 
 @dataclass
-class Part:
+class TreePart:
     """One object of the tree; `short` is what its line in short said, `outer` what a part that is not known is in."""
 
     kind: str
@@ -65,28 +65,28 @@ class Part:
     short: Fields = field(default_factory=Fields)
     members: list[str] = field(default_factory=list)
     array: str = ""
-    outer: Part | None = None
+    outer: TreePart | None = None
 
     def get(self, *labels: str) -> str:
         return self.fields.get(*labels) or self.short.get(*labels)
 
 
 @dataclass
-class Controller:
+class SmartArray:
     """One controller while it is read."""
 
     model: str
     slot: str
     serial: str = ""
     settings: Fields = field(default_factory=Fields)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TreePart] = field(default_factory=list)
     array: str = ""
     array_indent: int = 0
 
-    def of(self, kind: str) -> Iterator[Part]:
+    def of(self, kind: str) -> Iterator[TreePart]:
         return (part for part in self.parts if part.kind == kind)
 
-    def named(self, kind: str, name: str, indent: int) -> Part:
+    def named(self, kind: str, name: str, indent: int) -> TreePart:
         """The drive or volume of this name: it is listed in short first and in full later."""
         found = next((part for part in self.of(kind) if part.name == name), None)
         if found is None:
@@ -94,12 +94,12 @@ class Controller:
         found.indent = indent
         return found
 
-    def begin(self, kind: str, name: str, indent: int) -> Part:
-        self.parts.append(Part(kind, name, indent, array=self.array))
+    def begin(self, kind: str, name: str, indent: int) -> TreePart:
+        self.parts.append(TreePart(kind, name, indent, array=self.array))
         return self.parts[-1]
 
 
-def go_on(controllers: list[Controller], header: Controller) -> None:
+def go_on(controllers: list[SmartArray], header: SmartArray) -> None:
     """Make the controller of a header the last one: a release repeats the header before each drive of an HBA."""
     for known in controllers:
         if known.slot and (known.model, known.slot, known.serial) == (header.model, header.slot, header.serial):
@@ -110,7 +110,7 @@ def go_on(controllers: list[Controller], header: Controller) -> None:
     controllers.append(header)
 
 
-def adapter_of(controller: Controller) -> AdapterFacts:
+def adapter_of(controller: SmartArray) -> AdapterFacts:
     """The facts of a controller, of its drives, volumes, ports and enclosures. Raises ToolError."""
     settings = controller.settings
     wrong = [f"{name}: {settings.get(name)}" for name in _HEALTH if settings.get(name) not in _WELL]
@@ -138,7 +138,7 @@ def adapter_of(controller: Controller) -> AdapterFacts:
     )
 
 
-def _around(controller: Controller) -> dict[str, str]:
+def _around(controller: SmartArray) -> dict[str, str]:
     """What is told of ports, sensors, arrays and enclosures and has no field of its own."""
     found = {}
     for part in controller.parts:
@@ -153,7 +153,7 @@ def _version(text: str) -> str:
     return text.partition(" (")[0].strip()
 
 
-def _port(part: Part) -> PortFacts:
+def _port(part: TreePart) -> PortFacts:
     wwn = printed_wwn(part.fields.get("SAS Address"))
     mode = _MODE.match(part.name)
     if mode is not None:
@@ -162,7 +162,7 @@ def _port(part: Part) -> PortFacts:
     return PortFacts(part.name, wwn=wwn, link=part.fields.get("Port Location"))
 
 
-def _drive(part: Part, ports: list[str], expanders: list[str]) -> DriveFacts:
+def _drive(part: TreePart, ports: list[str], expanders: list[str]) -> DriveFacts:
     vendor, blank, model = part.get("Model").partition(" ")
     wwn = printed_wwn(part.get("WWID"))
     size = part.get("Size")
@@ -188,7 +188,7 @@ def _drive(part: Part, ports: list[str], expanders: list[str]) -> DriveFacts:
     )
 
 
-def _volume(part: Part, controller: Controller) -> VolumeFacts:
+def _volume(part: TreePart, controller: SmartArray) -> VolumeFacts:
     state, own = _array_state(part.get("Status"), part.array, controller), _own(part.array, controller)
     spares = tuple(drive.name for drive in own if "spare" in drive.get("Drive Type").lower())
     under_way = _progress(part)
@@ -221,17 +221,17 @@ def _volume(part: Part, controller: Controller) -> VolumeFacts:
     )
 
 
-def _own(array: str, controller: Controller) -> list[Part]:
+def _own(array: str, controller: SmartArray) -> list[TreePart]:
     return [drive for drive in controller.of("drive") if array and drive.array == array]
 
 
-def _array_state(state: str, array: str, controller: Controller) -> str:
+def _array_state(state: str, array: str, controller: SmartArray) -> str:
     """The state of a volume: that of its array, where the array failed and the volume is still called OK."""
     told = next((part.get("Status") for part in controller.of("array") if part.name == array), "")
     return told if "fail" in told.lower() and state in ("", "OK") else state
 
 
-def _without_volume(controller: Controller) -> Iterator[VolumeFacts]:
+def _without_volume(controller: SmartArray) -> Iterator[VolumeFacts]:
     there = {part.array for part in controller.of("volume")}
     for part in controller.of("array"):
         if "fail" in part.get("Status").lower() and part.name not in there:
@@ -245,7 +245,7 @@ def _level(text: str) -> str:
     return {"1+0": "10", "5+0": "50", "6+0": "60"}.get(plain, plain)
 
 
-def _progress(part: Part) -> dict[str, float]:
+def _progress(part: TreePart) -> dict[str, float]:
     """Percent by task: `Recovering, 32% complete`, and the parity of a new volume."""
     found: dict[str, float] = {}
     state = part.get("Status").lower()
@@ -259,7 +259,7 @@ def _progress(part: Part) -> dict[str, float]:
     return found
 
 
-def _policies(part: Part, settings: Fields) -> dict[str, Value]:
+def _policies(part: TreePart, settings: Fields) -> dict[str, Value]:
     found: dict[str, Value] = {}
     caching, ratio = (
         part.get("Caching", "Array Accelerator").lower(),
@@ -276,7 +276,7 @@ def _policies(part: Part, settings: Fields) -> dict[str, Value]:
     return found
 
 
-def _enclosure(part: Part) -> EnclosureFacts:
+def _enclosure(part: TreePart) -> EnclosureFacts:
     place = _AT_PORT.search(part.name)
     # the controller's own processor is at no port
     alone = (
@@ -461,14 +461,14 @@ def parse_controllers(text: str) -> ToolFacts:
     Raises ToolError for the tool's own error, and for a text that names no controller and does not say that there is
     none.
     """
-    controllers: list[Controller] = []
+    controllers: list[SmartArray] = []
     # a text that was copied may stand further in as a whole
     lines, notes = _without_notices(dedent(text))
     errors: list[str] = []
-    part: Part | None = None
+    part: TreePart | None = None
     if lines and all(plain_label(line.label) in _STATUSES for line in lines):
         # `show status`, cut from what stands around it
-        controllers.append(Controller("", ""))
+        controllers.append(SmartArray("", ""))
     for line, following in zip(lines, [*lines[1:], None]):
         header = _header(line)
         if header is not None:
@@ -501,12 +501,12 @@ def parse_controllers(text: str) -> ToolFacts:
     return ToolFacts(tuple(adapter_of(controller) for controller in controllers), tuple(notes))
 
 
-def _without_notices(text: str) -> tuple[list[Line], list[str]]:
+def _without_notices(text: str) -> tuple[list[PrintedLine], list[str]]:
     """The lines of a text that are not empty, without those of the paragraphs for people; and these."""
-    lines: list[Line] = []
+    lines: list[PrintedLine] = []
     notices: list[str] = []
-    notice: Line | None = None
-    before: Line | None = None
+    notice: PrintedLine | None = None
+    before: PrintedLine | None = None
     for line in map(read_line, text.splitlines()):
         if line is not None and notice is None and _goes_on(before, line):
             lines[-1] = replace(lines[-1], value=f"{lines[-1].value} {line.text}")
@@ -525,7 +525,7 @@ def _without_notices(text: str) -> tuple[list[Line], list[str]]:
     return lines, notices
 
 
-def _goes_on(before: Line | None, line: Line) -> bool:
+def _goes_on(before: PrintedLine | None, line: PrintedLine) -> bool:
     """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
     if before is None or not before.value:
         return False
@@ -542,13 +542,13 @@ def _goes_on(before: Line | None, line: Line) -> bool:
     )
 
 
-def _header(line: Line) -> Controller | None:
+def _header(line: PrintedLine) -> SmartArray | None:
     match = (_HEADER.match(line.text) or _CHASSIS.match(line.text)) if line.indent == 0 else None
     if match is None:
         return None
     serial = _SERIAL.search(line.text)
     slot = _SERIAL.sub("", match.group("slot")).strip()
-    found = Controller(match.group("model"), slot, serial.group("serial") if serial else "")
+    found = SmartArray(match.group("model"), slot, serial.group("serial") if serial else "")
     # `(Embedded) (HBA Mode)`; the oldest controllers have empty brackets there
     remarks = _SERIAL.sub("", match.groupdict().get("rest") or "").strip()
     remarks = re.sub(r"\)\s*\(", ", ", remarks).strip("()")
@@ -557,7 +557,9 @@ def _header(line: Line) -> Controller | None:
     return found
 
 
-def _take(controller: Controller, part: Part | None, line: Line, following: Line | None) -> Part | None:
+def _take(
+    controller: SmartArray, part: TreePart | None, line: PrintedLine, following: PrintedLine | None
+) -> TreePart | None:
     """One line of a controller; the part that the next lines belong to."""
     if PROBLEM.search(line.label):
         controller.settings.add(line.label, line.value)
@@ -590,7 +592,7 @@ def _take(controller: Controller, part: Part | None, line: Line, following: Line
     return None
 
 
-def _unknown(controller: Controller, part: Part | None, line: Line) -> Part:
+def _unknown(controller: SmartArray, part: TreePart | None, line: PrintedLine) -> TreePart:
     """The part of a heading that is not known: what follows it further in is its own, what follows after is not."""
     if line.indent == controller.array_indent:
         # beside the array, so that what is listed below it is not the array's
@@ -600,7 +602,7 @@ def _unknown(controller: Controller, part: Part | None, line: Line) -> Part:
     return found
 
 
-def _begin(controller: Controller, part: Part | None, line: Line) -> Part | None:
+def _begin(controller: SmartArray, part: TreePart | None, line: PrintedLine) -> TreePart | None:
     """The part that a line begins; None when it begins none."""
     drive, volume, array = _DRIVE.match(line.text), _VOLUME.match(line.text), _ARRAY.match(line.text)
     if drive is not None:
@@ -649,8 +651,13 @@ def _remarks(remarks: str, state: str) -> Fields:
 
 
 def _drive_line(
-    controller: Controller, part: Part | None, line: Line, position: str, summary: str | None, state: str | None
-) -> Part:
+    controller: SmartArray,
+    part: TreePart | None,
+    line: PrintedLine,
+    position: str,
+    summary: str | None,
+    state: str | None,
+) -> TreePart:
     """A drive, in full or in short; one in short below a volume is a member of its mirror group, or its spare."""
     volume = part if part is not None and part.kind == "volume" and line.indent > part.indent else None
     drive = controller.named("drive", position, line.indent)

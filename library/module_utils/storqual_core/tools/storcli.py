@@ -296,7 +296,7 @@ _SUCCESS = ("success", "succeeded", "-", "")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ControllerAnswer:
     """What was said of one controller: its index (empty where none is named), the rows of its status, its data."""
 
     controller: str
@@ -326,7 +326,7 @@ class Answer:
         return counted == 0 or (not self.data and any(_NOTHING.search(line) for line in said))
 
 
-def answers_of(text: str, tool: str) -> list[Answer]:
+def answers_of(text: str, tool: str) -> list[ControllerAnswer]:
     """Every controller's answer, of JSON or plain text. Raises ToolError when it is neither."""
     try:
         entries = as_list(the_object(text, tool, "Controllers")["Controllers"])
@@ -340,7 +340,7 @@ def answers_of(text: str, tool: str) -> list[Answer]:
         if not status:
             raise ToolError(f"{tool} printed a controller without a command status")
         answers.append(
-            Answer(
+            ControllerAnswer(
                 controller=as_text(status.get("Controller")),
                 success=as_text(status.get("Status")).lower() == "success",
                 description=as_text(status.get("Description")),
@@ -356,7 +356,7 @@ def _data(body: object) -> Mapping[str, Any]:
     return {"Response Data": body} if isinstance(body, list) else as_mapping(body)
 
 
-def data_of(text: str, tool: str) -> list[Answer]:
+def data_of(text: str, tool: str) -> list[ControllerAnswer]:
     """The answers to a reading command: those with data, none for what does not exist.
 
     Raises ToolError when a controller failed and gave no data.
@@ -444,7 +444,7 @@ def _pci(text: str) -> str:
     return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
 
 
-def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> AdapterFacts:
+def adapter_of(answer: ControllerAnswer, firmware: Mapping[str, Sequence[str]]) -> AdapterFacts:
     """The adapter itself; `firmware` gives the names of each component's version, the preferred one first."""
     settings = flat(answer.data)
     if not {"basics", "productname", "adaptertype"} & {plain_label(key) for key in answer.data}:
@@ -477,11 +477,11 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
     )
 
 
-def is_overview(answer: Answer) -> bool:
+def is_overview(answer: ControllerAnswer) -> bool:
     return any(name in answer.data for name in OVERVIEWS)
 
 
-def overview_of(answer: Answer) -> list[AdapterFacts]:
+def overview_of(answer: ControllerAnswer) -> list[AdapterFacts]:
     """The controllers of an overview (`show` without a controller): number, model, health. Raises ToolError."""
     found = []
     for row in (row for name in OVERVIEWS for row in as_list(answer.data.get(name))):
@@ -507,7 +507,7 @@ def overview_of(answer: Answer) -> list[AdapterFacts]:
     return found
 
 
-def drives_of(answer: Answer, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
+def drives_of(answer: ControllerAnswer, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
     """Every drive of an answer, from the list and from the details, whichever are there; `state` reads a row's."""
     rows: dict[str, Mapping[str, Any]] = {}
     details: dict[str, Mapping[str, Any]] = {}
@@ -669,7 +669,7 @@ _TASKS = {
 }
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: ControllerAnswer) -> str:
     return "; ".join([answer.description, *answer.complaints])
 
 

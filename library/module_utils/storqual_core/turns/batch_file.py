@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from ..host.kernel_log import Rule, read_rules
+from ..host.kernel_log import LogRule, read_rules
 from ..kit.errors import BadInputError
 from ..kit.settings import check_value, find
 from .entries import EntryReader
@@ -225,7 +225,7 @@ class SwitchStep:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchTurn:
     """One fio process at one point, or, with a `load`, a search for a cap; the names are copied into its sample."""
 
     index: int
@@ -276,11 +276,11 @@ class Batch:
     state_dir: Path
     targets: Mapping[str, Mapping[str, Any]]
     idle_s: float
-    launches: tuple[Launch, ...] = ()
+    launches: tuple[LaunchTurn, ...] = ()
     on_drives: tuple[DriveTurn, ...] = ()
     attempt: Attempt | None = None
     precondition: PreconditionAsk | None = None
-    kernel_rules: tuple[Rule, ...] = ()
+    kernel_rules: tuple[LogRule, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -347,7 +347,7 @@ def parse_batch(text: str, *, where: str = "batch file") -> Batch:
         state_dir=Path(state_dir),
         targets=targets,
         idle_s=idle_s,
-        launches=tuple(turn for turn in read if isinstance(turn, Launch)),
+        launches=tuple(turn for turn in read if isinstance(turn, LaunchTurn)),
         on_drives=tuple(turn for turn in read if isinstance(turn, DriveTurn)),
         attempt=attempt,
         precondition=precondition,
@@ -358,7 +358,7 @@ def parse_batch(text: str, *, where: str = "batch file") -> Batch:
 
 def _turn(
     reader: EntryReader, entry: object, number: int, targets: Mapping[str, Any], spool: str
-) -> Launch | DriveTurn | None:
+) -> LaunchTurn | DriveTurn | None:
     where = f"turns[{number}]"
     if not isinstance(entry, dict):
         reader.complain(where, entry, "a mapping")
@@ -398,7 +398,7 @@ def _launch(
     index: int,
     ident: str,
     drives: tuple[str, ...],
-) -> Launch | None:
+) -> LaunchTurn | None:
     reader.unknown(request, _LAUNCH, "request")
     steps = request.get("switch") or []
     if not isinstance(steps, list):
@@ -412,7 +412,7 @@ def _launch(
     )
     if ask is None:
         return None
-    return Launch(
+    return LaunchTurn(
         index=index,
         id=ident,
         adapter=reader.text(entry, "adapter"),

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Callable, Collection, Mapping, Sequence
 
-from ..guard.writes import Reading, end_line, read_disks, reading_of
+from ..guard.writes import DisksReading, end_line, read_disks, reading_of
 from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ..kit.lock import BenchLock, hold_lock
 from ..kit.machine import Machine, boot_id
 from .batch_file import Batch
 from .requests import ProgramRequest, TrialRequest
 from .spool import Spool, Stream
-from .subject import Subject
+from .subject import TurnSubject
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class BatchRunner:
     written to every disk of the bench, before and after.
     """
 
-    def __init__(self, batch: Batch, *, ready: Callable[[], None], ledger: Callable[..., Reading]) -> None:
+    def __init__(self, batch: Batch, *, ready: Callable[[], None], ledger: Callable[..., DisksReading]) -> None:
         self._batch = batch
         self._ready = ready
         self._ledger = ledger
         self._started = now()
-        self._before: Reading | None = None
+        self._before: DisksReading | None = None
 
     def run(self) -> BatchOutcome:
         """Run what is left of the batch.
@@ -124,7 +124,7 @@ class BatchRunner:
         )
         self._say_ready()
 
-    def _first_reading(self, spool: Spool) -> Reading:
+    def _first_reading(self, spool: Spool) -> DisksReading:
         """Written sectors before the batch; a batch that goes on counts from its first start."""
         if spool.held.start is not None:
             with suppress(KeyError, TypeError):
@@ -163,7 +163,7 @@ class TurnRunner(BatchRunner):
         batch: Batch,
         *,
         ready: Callable[[], None] = lambda: None,
-        ledger: Callable[..., Reading] = read_disks,
+        ledger: Callable[..., DisksReading] = read_disks,
         machine: Machine | None = None,
     ) -> None:
         super().__init__(batch, ready=ready, ledger=ledger)
@@ -174,7 +174,7 @@ class TurnRunner(BatchRunner):
         self._begin(spool, boot)
         stream = Stream(spool)
         try:
-            self._turn(Subject(self._batch, stream, self._machine))
+            self._turn(TurnSubject(self._batch, stream, self._machine))
         except BadInputError as problem:
             raise StorqualError(str(problem)) from problem
         except (StorqualError, OSError):
@@ -186,7 +186,7 @@ class TurnRunner(BatchRunner):
             self._told = stream.told
         return BatchOutcome("done", "")
 
-    def _turn(self, subject: Subject) -> None:
+    def _turn(self, subject: TurnSubject) -> None:
         request = subject.turn.request
         if isinstance(request, TrialRequest):
             from .trial import TrialRun  # noqa: PLC0415 - what the other kind needs is not compiled

@@ -27,7 +27,7 @@ from ..data.faults import Way
 from ..host.block_stack import is_multipath
 from ..host.counters import read_phys
 from ..host.reach import driven_alike, functions_in_slot
-from ..host.sysfs import Drive, read_adapters, read_drives
+from ..host.sysfs import SysfsDrive, read_adapters, read_drives
 from ..kit.durable import replace_file
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
@@ -466,7 +466,7 @@ AFTER: Mapping[str, Callable[[Aim, Tell], None]] = {"kdump": find_dump}
 """What looks for the proof once the bench has started again, where the fault takes it down."""
 
 
-def missing(way: Way, machine: Machine, drive: Drive) -> str:
+def missing(way: Way, machine: Machine, drive: SysfsDrive) -> str:
     """Why this bench cannot bring that fault about; `` when it can."""
     place = way.needs.format(name=drive.name, host=drive.host, adapter=drive.adapter, hctl=drive.hctl)
     return "" if machine.exists(place) else f"{place} is not there"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
 
-from ..host.counters import DiskCounters, Snapshot, differences, idle_window
+from ..host.counters import CounterSnapshot, DiskCounters, differences, idle_window
 from .fio_result import Find, FioResult, find_document, read_result
 
 SAMPLE_SCHEMA = "storqual.sample/2"
@@ -60,7 +60,7 @@ def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int) -> list[
     )
 
 
-def counted_of(before: Snapshot | None, after: Snapshot | None, tick_ns: int) -> dict[str, int]:
+def counted_of(before: CounterSnapshot | None, after: CounterSnapshot | None, tick_ns: int) -> dict[str, int]:
     """The window's primitives; none when fio ended before its ramp did."""
     if before is None or after is None:
         return {}
@@ -150,7 +150,7 @@ def _curve(record: Mapping[str, Any], results: Sequence[FioResult]) -> dict[str,
     return {"load_steps": steps, **record["search"]}
 
 
-def dump_snapshot(snapshot: Snapshot | None) -> dict[str, Any] | None:
+def dump_snapshot(snapshot: CounterSnapshot | None) -> dict[str, Any] | None:
     """Counters as a record has them; what the kernel does not count is left out."""
     if snapshot is None:
         return None
@@ -158,7 +158,7 @@ def dump_snapshot(snapshot: Snapshot | None) -> dict[str, Any] | None:
     return {name: value for name, value in {**snapshot._asdict(), **disks}.items() if value not in (None, {})}
 
 
-def _snapshot(entry: Mapping[str, Any] | None) -> Snapshot | None:
+def _snapshot(entry: Mapping[str, Any] | None) -> CounterSnapshot | None:
     """Counters out of a record. Raises KeyError or TypeError for anything else."""
     if entry is None:
         return None
@@ -166,7 +166,7 @@ def _snapshot(entry: Mapping[str, Any] | None) -> Snapshot | None:
     for name in _DISKS:
         if known.get(name):
             known[name] = {disk: DiskCounters(**counters) for disk, counters in known[name].items()}
-    return Snapshot(**known)
+    return CounterSnapshot(**known)
 
 
 def parse_log(text: str) -> list[tuple[int, int, int]]:

@@ -34,7 +34,7 @@ from typing import Callable, Iterator, Mapping, Protocol, Sequence
 
 from ..guard.hold import STATE_DIR
 from ..host.kernel_log import KernelLog
-from ..host.sysfs import Drive
+from ..host.sysfs import SysfsDrive
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, write_attribute
@@ -54,7 +54,7 @@ class Aim:
 
     machine: Machine
     runner: Runner
-    drive: Drive
+    drive: SysfsDrive
     away_s: float
     limit_s: float
     spare: tuple[int, int] = (0, 0)
@@ -219,21 +219,21 @@ class Held(Protocol):
         """Take it again; raises GuardRefusalError."""
 
 
-def layer_node(drive: Drive) -> str:
+def layer_node(drive: SysfsDrive) -> str:
     return f"/dev/mapper/{LAYER}{drive.name}"
 
 
-def _passing(drive: Drive) -> str:
+def _passing(drive: SysfsDrive) -> str:
     return f"0 {drive.identity.size // 512} linear {drive.number} 0"
 
 
-def _failing(drive: Drive) -> str:
+def _failing(drive: SysfsDrive) -> str:
     # never up, always down; reads go through
     return f"0 {drive.identity.size // 512} flakey {drive.number} 0 0 {_HOURS_S} 1 error_writes"
 
 
 @contextmanager
-def layered(held: Held, drive: Drive, machine: Machine, runner: Runner) -> Iterator[Mapping[str, str]]:
+def layered(held: Held, drive: SysfsDrive, machine: Machine, runner: Runner) -> Iterator[Mapping[str, str]]:
     """The node of a layer over a drive that is held, by the drive's id, until the block ends.
 
     The kernel gives the drive to the layer alone, and the layer is opened exclusively here, so that nobody else gets
@@ -327,7 +327,7 @@ class _Header(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandEnd:
     """How a command ended: status of the drive and of the host, and how long it took (seconds)."""
 
     status: int
@@ -335,7 +335,7 @@ class Ended:
     seconds: float
 
 
-def read_blocks(descriptor: int, first: int, blocks: int, size: int, timeout_ms: int) -> Ended:
+def read_blocks(descriptor: int, first: int, blocks: int, size: int, timeout_ms: int) -> CommandEnd:
     """READ(10) of `blocks` blocks of `size` bytes, with that timeout. Raises OSError."""
     command = bytes((_READ_10, 0)) + first.to_bytes(4, "big") + b"\0" + blocks.to_bytes(2, "big") + b"\0"
     data = ctypes.create_string_buffer(blocks * size)
@@ -353,7 +353,7 @@ def read_blocks(descriptor: int, first: int, blocks: int, size: int, timeout_ms:
         timeout=timeout_ms,
     )
     fcntl.ioctl(descriptor, _SG_IO, header)
-    return Ended(header.status, header.host_status, header.duration / 1000)
+    return CommandEnd(header.status, header.host_status, header.duration / 1000)
 
 
 _READERS = 16
@@ -449,7 +449,7 @@ _READ, _WRITE, _FLUSH, _READY, _ANY = 0x28, 0x2A, 0x35, 0x00, 0xFF
 
 
 @dataclass(frozen=True)
-class Rule:
+class DebugRule:
     """Something that scsi_debug does with a command, `times` times; `answer` is status and sense (key, ASC, ASCQ)."""
 
     kind: int
@@ -522,7 +522,7 @@ class _Drive:
 
 
 def by_rules(
-    *rules: Rule, then: str = "", target_fails: bool = False, offline: bool = False
+    *rules: DebugRule, then: str = "", target_fails: bool = False, offline: bool = False
 ) -> Callable[[Aim, Tell], None]:
     """The way that has these rules act until each has acted as often as it says.
 
@@ -534,7 +534,7 @@ def by_rules(
         drive = _Drive.of(aim)
         for kind, command in drive.left():
             # of a trial that was cut short: they would act in this one
-            drive.write(drive.rules, Rule(kind, command, 0).removal)
+            drive.write(drive.rules, DebugRule(kind, command, 0).removal)
         changed = {drive.target: "Y"} if target_fails else {}
         if then:
             changed.update({f"{drive.device}/{name}": _SHORT_TIMEOUT for name in ("timeout", "eh_timeout")})
@@ -577,7 +577,7 @@ def _logged(log: KernelLog, text: str) -> bool:
 
 
 @contextmanager
-def _put_right(drive: _Drive, rules: Sequence[Rule], changed: Mapping[str, str]) -> Iterator[None]:
+def _put_right(drive: _Drive, rules: Sequence[DebugRule], changed: Mapping[str, str]) -> Iterator[None]:
     """Change attributes for a while; then no rule is left, attributes are as they were, and the drive is running."""
     machine = drive.aim.machine
     former = {path: machine.text(path) for path in changed}
@@ -591,7 +591,7 @@ def _put_right(drive: _Drive, rules: Sequence[Rule], changed: Mapping[str, str])
         yield
     finally:
         for kind, command in drive.left():
-            drive.write(drive.rules, Rule(kind, command, 0).removal)
+            drive.write(drive.rules, DebugRule(kind, command, 0).removal)
         for path, value in former.items():
             drive.write(path, value)
         if drive.state != "running":
@@ -608,22 +608,22 @@ def _await(aim: Aim, seen: Callable[[], bool], what: str) -> None:
 
 
 _BUSY, _TASK_SET_FULL, _CHECK_CONDITION = (0x08, 0, 0, 0), (0x28, 0, 0, 0), 0x02
-_LOST_WRITE = Rule(_LOST, _WRITE, 1)
-_NO_ABORT, _NO_LUN_RESET = Rule(_FAILED_ABORT, _ANY, 1), Rule(_FAILED_LUN_RESET, _ANY, 1)
+_LOST_WRITE = DebugRule(_LOST, _WRITE, 1)
+_NO_ABORT, _NO_LUN_RESET = DebugRule(_FAILED_ABORT, _ANY, 1), DebugRule(_FAILED_LUN_RESET, _ANY, 1)
 
 
-def _silent(times: int) -> Rule:
+def _silent(times: int) -> DebugRule:
     """The drive does not answer when the kernel looks whether a reset has helped."""
-    return Rule(_LOST, _READY, times)
+    return DebugRule(_LOST, _READY, times)
 
 
 RULE_ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
-    "rule_busy": by_rules(Rule(_ANSWERED, _WRITE, 16, _BUSY)),
-    "rule_task_set_full": by_rules(Rule(_ANSWERED, _WRITE, 16, _TASK_SET_FULL)),
+    "rule_busy": by_rules(DebugRule(_ANSWERED, _WRITE, 16, _BUSY)),
+    "rule_task_set_full": by_rules(DebugRule(_ANSWERED, _WRITE, 16, _TASK_SET_FULL)),
     # unrecovered read error; peripheral device write fault; internal target failure: none is tried again
-    "rule_read_error": by_rules(Rule(_ANSWERED, _READ, 4, (_CHECK_CONDITION, 0x3, 0x11, 0x00))),
-    "rule_write_error": by_rules(Rule(_ANSWERED, _WRITE, 4, (_CHECK_CONDITION, 0x4, 0x03, 0x00))),
-    "rule_flush_error": by_rules(Rule(_ANSWERED, _FLUSH, 2, (_CHECK_CONDITION, 0x4, 0x44, 0x00))),
+    "rule_read_error": by_rules(DebugRule(_ANSWERED, _READ, 4, (_CHECK_CONDITION, 0x3, 0x11, 0x00))),
+    "rule_write_error": by_rules(DebugRule(_ANSWERED, _WRITE, 4, (_CHECK_CONDITION, 0x4, 0x03, 0x00))),
+    "rule_flush_error": by_rules(DebugRule(_ANSWERED, _FLUSH, 2, (_CHECK_CONDITION, 0x4, 0x44, 0x00))),
     "rule_lost_write": by_rules(_LOST_WRITE, then="retry aborted command"),
     "rule_failed_abort": by_rules(_LOST_WRITE, _NO_ABORT, then="Sending BDR"),
     "rule_failed_lun_reset": by_rules(_LOST_WRITE, _NO_ABORT, _NO_LUN_RESET, then="Sending target reset"),

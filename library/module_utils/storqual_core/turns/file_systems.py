@@ -29,7 +29,7 @@ from .batch_file import Batch, FileSystemAsk, FillAsk, part_bytes
 from .fio_job import FioTarget
 from .launch import empty_folder
 from .precondition import fill
-from .targets import HeldTargets, Place
+from .targets import HeldTargets, TargetDevice
 
 _CLONE_NEWNS = 0x00020000
 
@@ -46,7 +46,7 @@ _POINTS = Path("/run/storqual")
 _FILE = "file"
 
 
-class Hold(Protocol):
+class DriveHold(Protocol):
     """The guard's hold on drives, as far as it is needed here."""
 
     def release(self, drive: str) -> str:
@@ -63,7 +63,7 @@ def _device_of(point: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Making:
     """What file systems are made with; other values than a runner are for tests."""
 
     runner: Runner
@@ -91,10 +91,10 @@ class FileSystems:
 
     def __init__(
         self,
-        hold: Hold | None,
+        hold: DriveHold | None,
         windows: Mapping[str, FioTarget],
         disks: Mapping[str, str],
-        bench: Bench,
+        bench: Making,
         *,
         save: Callable[[str], None],
         write_files: Callable[[Mapping[str, FioTarget]], None],
@@ -163,7 +163,7 @@ class FileSystems:
         except OSError as problem:
             raise ToolError(f"{point}: no file can be made: {problem.strerror}") from problem
 
-    def _checked(self, drive: str, ask: FileSystemAsk) -> tuple[Hold, int]:
+    def _checked(self, drive: str, ask: FileSystemAsk) -> tuple[DriveHold, int]:
         """The hold, and the bytes that the file system takes. Raises ToolError where the drive cannot carry it."""
         if self._hold is None or drive not in self._disks:
             raise ToolError(f"{drive} cannot carry a file system: it is not a whole drive or volume that is held")
@@ -202,7 +202,7 @@ _CHUNK = 1 << 20
 def file_systems_of(
     batch: Batch,
     targets: HeldTargets,
-    places: Mapping[str, Place],
+    places: Mapping[str, TargetDevice],
     lock: BenchLock,
     folder: Path,
     *,
@@ -230,7 +230,7 @@ def file_systems_of(
         targets.hold,
         targets,
         {name: device.name for name, device in devices.items() if device is not None},
-        Bench(runner),
+        Making(runner),
         save=save,
         write_files=write_files,
     )

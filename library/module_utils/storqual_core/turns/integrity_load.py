@@ -209,7 +209,7 @@ def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | Non
     return IntegrityRequest(**counts, **shares, sizes=tuple(sizes)) if reader.sound else None
 
 
-class Device(Protocol):
+class OpenDrive(Protocol):
     """An open drive that can go away and come back."""
 
     def use(self) -> int:
@@ -226,7 +226,7 @@ Tell = Callable[[str, int, int, int, int, int, int], None]
 class Worker:
     """One worker: its part of the region, its sequences, what it last saw acknowledged where."""
 
-    def __init__(self, ask: IntegrityRequest, number: int, tag: bytes, device: Device, tell: Tell) -> None:
+    def __init__(self, ask: IntegrityRequest, number: int, tag: bytes, device: OpenDrive, tell: Tell) -> None:
         self._ask, self._number, self._tag, self._device, self._tell = ask, number, tag, device, tell
         share = ask.sectors // ask.workers
         self._first, self._share = ask.first + number * share, share
@@ -325,10 +325,10 @@ class Worker:
         return problem
 
 
-class Load:
+class IntegrityLoad:
     """All workers of a load, each in a thread of its own."""
 
-    def __init__(self, ask: IntegrityRequest, tag: bytes, device: Device, tell: Tell) -> None:
+    def __init__(self, ask: IntegrityRequest, tag: bytes, device: OpenDrive, tell: Tell) -> None:
         self._workers = [Worker(ask, number, tag, device, tell) for number in range(ask.workers)]
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []

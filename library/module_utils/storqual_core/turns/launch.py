@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Iterator, Mapping, Sequence
 
-from ..host.counters import TICK_NS, DiskCounters, Meter, Snapshot
+from ..host.counters import TICK_NS, CounterSnapshot, DiskCounters, Meter
 from ..kit.quantities import is_whole
 from .batch_file import LatencyCap
 from .batch_run import StopRequestedError
@@ -54,8 +54,8 @@ class Launched:
     exit_status: int = 0
     asked_s: float = 0.0
     in_time: bool = True
-    before: Snapshot | None = None
-    after: Snapshot | None = None
+    before: CounterSnapshot | None = None
+    after: CounterSnapshot | None = None
     iops_logs: Sequence[str] = ()
     log_ms: int = 1000
 
@@ -183,8 +183,8 @@ class _Watch:
         self._block_size = ask.bs
         self._meter = meter
         self._pulse = Pulse(self._ios, tick, stopping)
-        self.before: Snapshot | None = None
-        self.after: Snapshot | None = None
+        self.before: CounterSnapshot | None = None
+        self.after: CounterSnapshot | None = None
 
     def run(self, limit_s: float) -> bool:
         """Until fio is gone; False when it outlives `limit_s` seconds. Raises StopRequestedError."""

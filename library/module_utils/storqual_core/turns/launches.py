@@ -12,14 +12,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable, Collection, Mapping, Sequence
 
-from ..guard.writes import Reading, read_disks
-from ..host.counters import CycleCounter, Meter, Snapshot, adapter_vectors, ticks_are_measured, watch_idle
+from ..guard.writes import DisksReading, read_disks
+from ..host.counters import CounterSnapshot, CycleCounter, Meter, adapter_vectors, ticks_are_measured, watch_idle
 from ..host.kernel_log import KernelLog
 from ..kit import command
 from ..kit.command import Runner
 from ..kit.durable import replace_json
 from ..kit.lock import BenchLock
-from .batch_file import Batch, Launch, SwitchStep
+from .batch_file import Batch, LaunchTurn, SwitchStep
 from .batch_run import BatchOutcome, BatchRunner, StopRequestedError, now
 from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioStuckError, FioTarget, Variant, launch_seed
@@ -38,7 +38,7 @@ from .launch import (
 from .precondition import Preconditioner
 from .sample import lost_sample, make_sample, report_log
 from .spool import Spool
-from .targets import BatchAim, HeldTargets, Place, Resolver, Switcher, hold_targets, is_gone, place_of
+from .targets import BatchAim, HeldTargets, Resolver, Switcher, TargetDevice, hold_targets, is_gone, place_of
 
 _LAUNCH_COST_S = 0.5
 _USUAL_STEPS = 10
@@ -59,7 +59,7 @@ class LaunchRunner(BatchRunner):
         stopping: Callable[[], bool] = lambda: False,
         program: str = "fio",
         runner: Runner = command.run,
-        ledger: Callable[..., Reading] = read_disks,
+        ledger: Callable[..., DisksReading] = read_disks,
         sysfs: str = "/sys",
     ) -> None:
         super().__init__(batch, ready=ready, ledger=ledger)
@@ -75,11 +75,11 @@ class LaunchRunner(BatchRunner):
         )
         self._log = KernelLog()
         self._targets = HeldTargets({})
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, TargetDevice] = {}
         self._watched = BatchAim(self._meter, batch.targets, self._places)
         self._gone: dict[str, str] = {}
         self._variant: dict[tuple[Variant, ...], int] = {}
-        self._idle: tuple[Snapshot, Snapshot] | None = None
+        self._idle: tuple[CounterSnapshot, CounterSnapshot] | None = None
         self._proofs: list[str] = []
         self._accounted_ns = time.monotonic_ns()
         self._excluded_ns = 0
@@ -194,14 +194,14 @@ class LaunchRunner(BatchRunner):
         self._proofs = self._switcher.apply(steps)
         self._excluded_ns += time.monotonic_ns() - began
 
-    def _aimed(self, launch: Launch) -> tuple[list[FioTarget], list[str]]:
+    def _aimed(self, launch: LaunchTurn) -> tuple[list[FioTarget], list[str]]:
         """What fio is pointed at, on a file system made for it where the launch asks for one, and notes on that."""
         began = time.monotonic_ns()
         found = self._systems.aim(launch.drives, launch.file_system)
         self._excluded_ns += time.monotonic_ns() - began
         return found
 
-    def _launch(self, spool: Spool, launch: Launch, position: int, folder: Path) -> str:
+    def _launch(self, spool: Spool, launch: LaunchTurn, position: int, folder: Path) -> str:
         """Run one launch and spool its sample; the reason to stop the batch, or nothing."""
         start = now()
         gone = self._gone_of(launch)
@@ -253,7 +253,7 @@ class LaunchRunner(BatchRunner):
         return ""
 
     def _fio(
-        self, launch: Launch, ask: FioAsk, targets: list[FioTarget], seed: int, folder: Path, position: int
+        self, launch: LaunchTurn, ask: FioAsk, targets: list[FioTarget], seed: int, folder: Path, position: int
     ) -> tuple[Launched, list[str]]:
         """Run fio; when the target cannot do what was asked, what the plan declared instead, and say so."""
         variants = ask.variants
@@ -290,7 +290,7 @@ class LaunchRunner(BatchRunner):
         instead = f"instead of {asked.ioengine}, direct {asked.direct}"
         return launched, [f"declared fallback: engine {used.ioengine}, direct {used.direct} {instead}"]
 
-    def _judge(self, launch: Launch, launched: Launched) -> tuple[bool, str]:
+    def _judge(self, launch: LaunchTurn, launched: Launched) -> tuple[bool, str]:
         """Whether a drive of the launch is gone, and why it ended: that drive, else what fio's result says."""
         result = launched.result
         for name in launch.drives:
@@ -299,11 +299,11 @@ class LaunchRunner(BatchRunner):
         gone = self._gone_of(launch)
         return bool(gone), f"{gone}; {result.reason}".rstrip("; ") if gone else result.reason
 
-    def _gone_of(self, launch: Launch) -> str:
+    def _gone_of(self, launch: LaunchTurn) -> str:
         """Which of the launch's drives is no longer there, as a sentence; empty when all are."""
         return "; ".join(f"drive {name} {self._gone[name]}" for name in launch.drives if name in self._gone)
 
-    def _progress(self, launch: Launch, position: int, rate: float | None, spent_s: float) -> None:
+    def _progress(self, launch: LaunchTurn, position: int, rate: float | None, spent_s: float) -> None:
         """Say how far it is; nobody needs this after a power cut, so it costs no wait for the disk."""
         body = {
             "block": self._batch.block,
@@ -317,7 +317,7 @@ class LaunchRunner(BatchRunner):
         replace_json(self._batch.progress, body, durable=False)
 
 
-def _cost_s(launch: Launch) -> float:
+def _cost_s(launch: LaunchTurn) -> float:
     """Expected seconds of a launch."""
     steps = 1 if launch.load is None else _USUAL_STEPS
     return steps * (launch.fio.ramp_s + launch.fio.runtime_s + _LAUNCH_COST_S)

@@ -23,7 +23,7 @@ from .fio_job import FioAsk, FioProcess, FioTarget, launch_seed, section_words
 from .fio_result import is_unable, read_result
 from .launch import Launched, empty_folder, run_fio
 from .spool import Spool
-from .targets import Place, hold_for_format, place_of
+from .targets import TargetDevice, hold_for_format, place_of
 
 _SLOWEST_BYTES_S = 2e6
 _STOP_ASKED_S = 1.0
@@ -112,7 +112,7 @@ _UNKNOWN_COMMAND = (5, 9)
 _UNKNOWN_OPTION = ("unrecognized option", "invalid option", "unknown option")
 
 
-def discard(target: FioTarget, place: Place, runner: Runner) -> str:
+def discard(target: FioTarget, place: TargetDevice, runner: Runner) -> str:
     """Discard what fio may touch of a drive; how it was done, or why it cannot be. Raises ToolError.
 
     `blkdiscard` where the kernel discards, else UNMAP by `sg_unmap` where the drive says that it knows it. The
@@ -166,7 +166,7 @@ def _unmaps(node: str, runner: Runner) -> bool:
     return ended.rc == 0 and any(line.startswith("unmap command supported (lbpu): 1") for line in lines)
 
 
-def is_flash(place: Place) -> bool:
+def is_flash(place: TargetDevice) -> bool:
     """Whether the medium of a drive does not turn, as the kernel has it from the drive; no for a file."""
     if place.device is None:
         return False
@@ -229,7 +229,9 @@ class Preconditioner:
         if done:
             spool.append({"kind": "precondition", "stage": "purge", "report": done})
 
-    def run(self, spool: Spool, targets: Mapping[str, FioTarget], places: Mapping[str, Place], folder: Path) -> None:
+    def run(
+        self, spool: Spool, targets: Mapping[str, FioTarget], places: Mapping[str, TargetDevice], folder: Path
+    ) -> None:
         """The other stages, on targets that are held. Raises ToolError, StopRequestedError."""
         ask, done = self._batch.precondition, spool.held.preconditioned
         if ask is None:
@@ -297,7 +299,7 @@ class Snia:
 
 
 @dataclass(frozen=True)
-class Drift:
+class Slope:
     """The change of the fitted line across a window, as a fraction of its mean, with its 90 % interval."""
 
     change: float
@@ -326,7 +328,7 @@ def snia_of(rounds: Sequence[float]) -> Snia | None:
     return Snia(spread, excursion, spread <= SNIA_RANGE and excursion <= SNIA_EXCURSION)
 
 
-def drift_of(seconds: Sequence[float]) -> Drift | None:
+def drift_of(seconds: Sequence[float]) -> Slope | None:
     """The drift of a series of seconds; None for fewer than ten, or a mean that is not above zero.
 
     Neighbouring seconds are alike, so the residuals' lag-1 correlation widens the interval by what an AR(1) series of
@@ -346,10 +348,10 @@ def drift_of(seconds: Sequence[float]) -> Drift | None:
         correlation = min(max(correlation, 0.0), 0.99)
         error *= math.sqrt((1 + correlation) / (1 - correlation))
     width = (count - 1) / mean
-    return Drift(slope * width, (slope - _NORMAL_95 * error) * width, (slope + _NORMAL_95 * error) * width, count)
+    return Slope(slope * width, (slope - _NORMAL_95 * error) * width, (slope + _NORMAL_95 * error) * width, count)
 
 
-def is_settled(seconds: Sequence[float]) -> Drift | None:
+def is_settled(seconds: Sequence[float]) -> Slope | None:
     """The drift of the last half of all data, of at least `FEWEST_SECONDS`; None before there is as much."""
     window = max(len(seconds) // 2, FEWEST_SECONDS)
     return drift_of(seconds[-window:]) if len(seconds) >= window else None

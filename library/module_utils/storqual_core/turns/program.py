@@ -26,7 +26,7 @@ from ..kit.errors import BadInputError, GuardRefusalError, MissingToolError, Sto
 from .bench_faults import ACTS
 from .drive_faults import Aim
 from .requests import ProgramRequest
-from .subject import Subject
+from .subject import TurnSubject
 
 MOST_OUTPUT = 16 << 20
 """Bytes of output that are told of one program; more is counted and dropped, and said."""
@@ -38,7 +38,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProgramEnd:
     """How a program ended: exit status (negative for a signal, None where it cannot be killed), seconds.
 
     `hung` says that it was killed at its limit, `stuck` that the kernel could not end it even then, `cut` how many
@@ -58,7 +58,7 @@ def run_foreign(
     limit_s: float,
     folder: str | None = None,
     tell: Callable[[str], None] = lambda _text: None,
-) -> Ended:
+) -> ProgramEnd:
     """Run `words` in `folder` in a session of its own; `tell` takes pieces of both outputs together.
 
     Whoever the program leaves behind in its process group is killed too. Raises MissingToolError when it is not
@@ -90,7 +90,7 @@ def run_foreign(
     _signal(child.pid, signal.SIGKILL)
     stuck = not _await_end(child, output, _KILL_S)
     output.end()
-    return Ended(child.poll(), hung, stuck, time.monotonic() - began, output.cut)
+    return ProgramEnd(child.poll(), hung, stuck, time.monotonic() - began, output.cut)
 
 
 def _signal(group: int, which: signal.Signals) -> bool:
@@ -183,7 +183,7 @@ def filled(words: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
 class ProgramRun:
     """One program under way."""
 
-    def __init__(self, subject: Subject, program: ProgramRequest) -> None:
+    def __init__(self, subject: TurnSubject, program: ProgramRequest) -> None:
         self._subject, self._asked = subject, program
         self._stream, self._machine = subject.stream, subject.machine
 
@@ -221,7 +221,7 @@ class ProgramRun:
                     self._stream.line("recovered", how="killed", text=text)
         return usable, False
 
-    def _program(self, node: str) -> Ended:
+    def _program(self, node: str) -> ProgramEnd:
         asked, stream = self._asked, self._stream
         found = self._subject.drive()
         if found is None:

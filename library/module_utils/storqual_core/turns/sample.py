@@ -9,9 +9,9 @@ import hashlib
 import json
 from typing import Any, Mapping, Sequence
 
-from ..host.counters import TICK_NS, Snapshot
-from ..host.kernel_log import Finding, KernelLog, Record, Rule, errors_of, find_all, texts
-from .batch_file import Batch, Launch
+from ..host.counters import TICK_NS, CounterSnapshot
+from ..host.kernel_log import Finding, KernelLog, LogRule, Record, errors_of, find_all, texts
+from .batch_file import Batch, LaunchTurn
 from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from .fio_job import FioAsk
 from .launch import Curve, Launched, arrivals_per_s
@@ -89,7 +89,7 @@ def evidence(text: str, ending: str) -> tuple[dict[str, str], str]:
     return {"path": f"raw/{digest}.{ending}.gz", "sha256": digest}, base64.b64encode(data).decode("ascii")
 
 
-def _head(batch: Batch, launch: Launch, start: str) -> dict[str, Any]:
+def _head(batch: Batch, launch: LaunchTurn, start: str) -> dict[str, Any]:
     return {
         "schema": SAMPLE_SCHEMA,
         "id": launch.id,
@@ -107,7 +107,7 @@ def _head(batch: Batch, launch: Launch, start: str) -> dict[str, Any]:
 
 def make_sample(
     batch: Batch,
-    launch: Launch,
+    launch: LaunchTurn,
     launched: Launched,
     *,
     start: str,
@@ -117,7 +117,7 @@ def make_sample(
     suspect: Sequence[str],
     notes: Sequence[str],
     overhead_ns: int,
-    idle: tuple[Snapshot, Snapshot] | None = None,
+    idle: tuple[CounterSnapshot, CounterSnapshot] | None = None,
     curve: Curve | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The sample and its artifacts: what fio wrote, and the record that the sample is derived from.
@@ -202,7 +202,7 @@ def _runs(launched: Launched, curve: Curve | None, kept: _Kept) -> tuple[list[di
     return listed, chosen
 
 
-def lost_sample(batch: Batch, launch: Launch, *, start: str, reason: str) -> dict[str, Any]:
+def lost_sample(batch: Batch, launch: LaunchTurn, *, start: str, reason: str) -> dict[str, Any]:
     """The record of a launch that cannot be run any more, and why; it has no numbers."""
     return {
         **_head(batch, launch, start),
@@ -233,7 +233,7 @@ class LogReport:
         self.doubts = doubts
 
 
-def report_log(log: KernelLog, launch: Launch | None, time: str, rules: tuple[Rule, ...] = ()) -> LogReport:
+def report_log(log: KernelLog, launch: LaunchTurn | None, time: str, rules: tuple[LogRule, ...] = ()) -> LogReport:
     """The kernel's log since the last call; `launch` is what ran meanwhile, if anything did.
 
     `rules` are the bench's own.
@@ -247,7 +247,7 @@ def report_log(log: KernelLog, launch: Launch | None, time: str, rules: tuple[Ru
     return LogReport([_log_line(records, findings, launch, time)] if records else [], doubts)
 
 
-def _log_line(records: list[Record], findings: list[Finding], launch: Launch | None, time: str) -> dict[str, Any]:
+def _log_line(records: list[Record], findings: list[Finding], launch: LaunchTurn | None, time: str) -> dict[str, Any]:
     where = {} if launch is None else {"launch": launch.index, "adapter": launch.adapter, "point": launch.point}
     return {
         "kind": "log",

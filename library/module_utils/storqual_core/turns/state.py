@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..host.sysfs import Drive, read_adapters, read_drives
+from ..host.sysfs import SysfsDrive, read_adapters, read_drives
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine
@@ -58,7 +58,7 @@ def read_state(machine: Machine, adapter: str, runner: Runner, aimed: str) -> di
     }
 
 
-def _residual(runner: Runner, drive: Drive) -> dict[str, Any]:
+def _residual(runner: Runner, drive: SysfsDrive) -> dict[str, Any]:
     """Bytes asked for, given by the drive, and received as the driver tells; `problem` where none were."""
     try:
         return received_of_short_command(runner, drive.node)
@@ -66,7 +66,7 @@ def _residual(runner: Runner, drive: Drive) -> dict[str, Any]:
         return {"problem": str(problem)}
 
 
-def in_flight(machine: Machine, drive: Drive) -> int:
+def in_flight(machine: Machine, drive: SysfsDrive) -> int:
     device = f"/sys/block/{drive.name}/device"
     asked, ended = machine.text(f"{device}/iorequest_cnt"), machine.text(f"{device}/iodone_cnt")
     timed_out = machine.text(f"{device}/iotmo_cnt")

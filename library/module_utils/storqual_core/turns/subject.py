@@ -19,7 +19,7 @@ from ..guard.claims import Claim, read_claims
 from ..guard.hold import STATE_DIR, Hold, check, hold
 from ..host.in_use import system_disks
 from ..host.reach import functions_of, functions_reached, reached
-from ..host.sysfs import Drive, read_drives
+from ..host.sysfs import SysfsDrive, read_drives
 from ..kit import command
 from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError, StorqualError
@@ -32,13 +32,13 @@ _BRIDGE, _STORAGE = "0x0604", ("0x01", "0x0c04")
 """What the class of a PCI function begins with."""
 
 
-def aimed_at(drives: Sequence[Drive], drive: str, adapter: str) -> Drive | None:
+def aimed_at(drives: Sequence[SysfsDrive], drive: str, adapter: str) -> SysfsDrive | None:
     """The drive of that id; of several paths to it the one through the PCI function `adapter`."""
     found = [one for one in drives if one.id == drive]
     return min(found, key=lambda one: one.adapter != adapter) if found else None
 
 
-def _other_functions(machine: Machine, drives: Sequence[Drive], pci: str, scope: str) -> list[str]:
+def _other_functions(machine: Machine, drives: Sequence[SysfsDrive], pci: str, scope: str) -> list[str]:
     """What else is reached: no bridge, no adapter with drives and no storage function of the same card."""
     with_drives = {name for drive in drives for name in functions_of(machine, drive)}
     card, found = pci.rpartition(".")[0], []
@@ -95,7 +95,7 @@ def refuse_beyond(
     return ids
 
 
-class Subject:
+class TurnSubject:
     """The drive that a turn is about, behind its adapter: who may be reached, its hold, its state; and the stream."""
 
     def __init__(self, batch: Batch, stream: Stream, machine: Machine) -> None:
@@ -114,7 +114,7 @@ class Subject:
     def pci(self) -> str:
         return self.turn.request.pci
 
-    def drive(self) -> Drive | None:
+    def drive(self) -> SysfsDrive | None:
         """The drive as the kernel has it now."""
         return aimed_at(read_drives(self.machine), self.id, self.pci)
 

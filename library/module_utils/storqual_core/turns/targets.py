@@ -72,7 +72,7 @@ Resolver = Callable[[Batch], ContextManager[HeldTargets]]
 
 
 @dataclass(frozen=True)
-class Place:
+class TargetDevice:
     """Where a target is: its device's folder in sysfs (None for a file) and the PCI functions that lead to it."""
 
     device: Path | None
@@ -130,15 +130,15 @@ def hold_for_format(batch: Batch) -> Iterator[guard.Hold]:
         yield held
 
 
-def place_of(target: FioTarget, machine: Machine | None = None) -> Place:
+def place_of(target: FioTarget, machine: Machine | None = None) -> TargetDevice:
     """Where the counters of a target are. Raises nothing: what cannot be told is left out."""
     machine = machine or Machine()
     node = machine.node(target.node)
     if node is None or node.kind != "block":
-        return Place(None, ())
+        return TargetDevice(None, ())
     device = machine.real(f"/sys/dev/block/{node.number}")
     if not device:
-        return Place(None, ())
+        return TargetDevice(None, ())
     found = []
     drives = None
     for disk in physical(machine, device.rsplit("/", 1)[-1]):
@@ -149,10 +149,10 @@ def place_of(target: FioTarget, machine: Machine | None = None) -> Place:
             address = next((drive.adapter for drive in drives if drive.name == disk), "")
         if address:
             found.append(address)
-    return Place(Path(machine.path(device)), tuple(dict.fromkeys(found)))
+    return TargetDevice(Path(machine.path(device)), tuple(dict.fromkeys(found)))
 
 
-def is_gone(target: FioTarget, place: Place) -> bool:
+def is_gone(target: FioTarget, place: TargetDevice) -> bool:
     """Whether a target is no longer on the bench: its file, its node, or the device behind the node."""
     try:
         mode = Path(target.node).stat().st_mode
@@ -167,7 +167,9 @@ class BatchAim:
     Interrupt numbers of an adapter are looked up once.
     """
 
-    def __init__(self, meter: Meter, targets: Mapping[str, Mapping[str, Any]], places: Mapping[str, Place]) -> None:
+    def __init__(
+        self, meter: Meter, targets: Mapping[str, Mapping[str, Any]], places: Mapping[str, TargetDevice]
+    ) -> None:
         self._meter = meter
         self._targets = targets
         self._places = places
@@ -196,7 +198,7 @@ class Switcher:
         self,
         batch: Batch,
         targets: Mapping[str, FioTarget],
-        places: Mapping[str, Place],
+        places: Mapping[str, TargetDevice],
         lock: BenchLock,
         runner: Runner,
         sysfs: str = "/sys",

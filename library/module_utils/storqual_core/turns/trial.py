@@ -10,14 +10,14 @@ from typing import Any, Iterator, Mapping, Sequence
 
 from ..data.faults import WAYS
 from ..host.kernel_log import KernelLog
-from ..host.sysfs import Drive
+from ..host.sysfs import SysfsDrive
 from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from .bench_faults import ACTS, AFTER, missing
 from .drive_faults import Aim, layered
-from .integrity_load import MOST_SECTORS, SECTOR, Load, read_region
+from .integrity_load import MOST_SECTORS, SECTOR, IntegrityLoad, read_region
 from .requests import TrialRequest
-from .subject import HeldDevice, Subject
+from .subject import HeldDevice, TurnSubject
 
 _LOG_S = 0.2
 _END_S = 60.0
@@ -32,12 +32,12 @@ ENDED = ".ended"
 class TrialRun:
     """One trial under way."""
 
-    def __init__(self, subject: Subject, trial: TrialRequest) -> None:
+    def __init__(self, subject: TurnSubject, trial: TrialRequest) -> None:
         self._subject, self._trial = subject, trial
         self._stream, self._machine = subject.stream, subject.machine
         self._ended = threading.Event()
         self._spare = (0, 0)
-        self._loaded: Load | None = None
+        self._loaded: IntegrityLoad | None = None
 
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
@@ -94,7 +94,7 @@ class TrialRun:
         """Fill, load and fault; whether there is anything to read back."""
         trial, stream = self._trial, self._stream
         self._subject.tell_state("before")
-        load = Load(trial.load, self._subject.tag, device, stream.tell)
+        load = IntegrityLoad(trial.load, self._subject.tag, device, stream.tell)
         self._loaded = load
         problem = load.fill()
         stream.send()
@@ -170,7 +170,7 @@ class TrialRun:
         except (StorqualError, OSError) as problem:
             stream.line("fault", phase="failed", text=str(problem))
 
-    def _aim(self, drive: Drive) -> Aim:
+    def _aim(self, drive: SysfsDrive) -> Aim:
         trial, subject = self._trial, self._subject
         return Aim(
             self._machine,

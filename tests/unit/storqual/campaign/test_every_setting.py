@@ -21,7 +21,7 @@ from storqual_core.provision.adapter_queue import provision_throttle
 from storqual_core.provision.driver import PARAMETERS
 from storqual_core.provision.drives import EFFECTS, DriveSettings
 from storqual_core.provision.firmware import flash
-from storqual_core.provision.mode_pages import Links
+from storqual_core.provision.mode_pages import LinkRates
 from storqual_core.provision.nvram import SHOWN, THROTTLE
 from storqual_core.provision.options import provision_options
 from storqual_core.provision.os_tuning import judge_frequency, judge_interrupts
@@ -108,7 +108,7 @@ def test_every_setting_is_read_where_a_bench_is_provisioned_or_is_refused_with_a
 
 
 SHOWN_ELSEWHERE = {
-    "drive.link_rate": Links.prove,
+    "drive.link_rate": LinkRates.prove,
     "os.nr_requests": EFFECTS["nr_requests"],
     "os.governor": judge_frequency,
     "os.irq_affinity": judge_interrupts,

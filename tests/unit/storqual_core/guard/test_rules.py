@@ -20,7 +20,7 @@ from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storqual_core.guard.snapshot import Snapshot
+    from storqual_core.guard.snapshot import GuardSnapshot
 
 DRIVE = "0x5000c50000000001"
 
@@ -32,31 +32,31 @@ def tree(tmp_path: Path) -> BenchTree:
 
 
 @pytest.fixture
-def snapshot(tree: BenchTree) -> Snapshot:
+def snapshot(tree: BenchTree) -> GuardSnapshot:
     found = look(tree.machine, [claim()], state_dir=STATE)
     assert decide([claim()], found, purpose="write") == []
     return found
 
 
-def said(snapshot: Snapshot, purpose: str) -> list[str]:
+def said(snapshot: GuardSnapshot, purpose: str) -> list[str]:
     return [str(refusal) for refusal in decide([claim()], snapshot, purpose=purpose, consent=[DRIVE])]
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
-def test_a_system_disk_is_refused_for_every_purpose(snapshot: Snapshot, purpose: str) -> None:
+def test_a_system_disk_is_refused_for_every_purpose(snapshot: GuardSnapshot, purpose: str) -> None:
     assert "it is a system disk: it carries /" in said(replace(snapshot, system={"sda": "carries /"}), purpose)[0]
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
 def test_a_machine_about_which_nothing_is_known_is_refused_for_every_purpose(
-    snapshot: Snapshot, purpose: str
+    snapshot: GuardSnapshot, purpose: str
 ) -> None:
     (refusal,) = said(replace(snapshot, problem="/proc is not there"), purpose)
     assert "it cannot be examined: /proc is not there" in refusal
 
 
 @pytest.mark.parametrize("purpose", [name for name, rule in PURPOSES.items() if rule.contents])
-def test_content_that_could_not_be_read_is_not_empty(snapshot: Snapshot, purpose: str) -> None:
+def test_content_that_could_not_be_read_is_not_empty(snapshot: GuardSnapshot, purpose: str) -> None:
     assert any("what is on it could not be read" in one for one in said(replace(snapshot, contents={}), purpose))
 
 
@@ -76,7 +76,7 @@ def test_what_is_served_from_a_path_that_is_gone_may_be_any_drive(tree: BenchTre
     assert said(found, "read") == []
 
 
-def test_a_volume_is_storquals_own_by_its_uuid_and_not_by_another_on_the_same_drives(snapshot: Snapshot) -> None:
+def test_a_volume_is_storquals_own_by_its_uuid_and_not_by_another_on_the_same_drives(snapshot: GuardSnapshot) -> None:
     volume = VolumeClaim(id="/dev/md127", path="/dev/md127", uuid="aa:bb", members=(DRIVE,))
     state = VolumeState("md127", "/dev/md127", ("sda",), "", Content((), "empty", "empty"))
 

@@ -14,7 +14,7 @@ from storqual_core.guard.signatures import Content, objection, read_content
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import blkid
-from storqual_core.tools.blkid import Signature, parse_export
+from storqual_core.tools.blkid import FormatSignature, parse_export
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,10 @@ def test_without_the_library_blkid_is_asked(image: Callable[..., str], monkeypat
     monkeypatch.setattr(blkid, "_LIBRARY", "no-such-library.so")
     path = image()
     content = read_content(path, "d", SIZE, runner=runner)
-    assert content.signatures == (Signature("filesystem", "xfs", "u-1", "l"), Signature("partition table", "gpt"))
+    assert content.signatures == (
+        FormatSignature("filesystem", "xfs", "u-1", "l"),
+        FormatSignature("partition table", "gpt"),
+    )
     assert asked == [["blkid", "-p", "-o", "export", path]]
 
 
@@ -97,12 +100,12 @@ def test_without_library_and_tool_nothing_is_known_and_all_is_refused(
     ("rc", "text", "expected"),
     [
         (2, "", []),
-        (8, "", [Signature("other", "several formats at once")]),
-        (0, "PTTYPE=dos\nPTUUID=1\n", [Signature("partition table", "dos", "")]),
-        (0, "DEVNAME=/dev/sda\n", [Signature("other", "unknown")]),
+        (8, "", [FormatSignature("other", "several formats at once")]),
+        (0, "PTTYPE=dos\nPTUUID=1\n", [FormatSignature("partition table", "dos", "")]),
+        (0, "DEVNAME=/dev/sda\n", [FormatSignature("other", "unknown")]),
     ],
 )
-def test_what_blkid_answers(rc: int, text: str, expected: list[Signature]) -> None:
+def test_what_blkid_answers(rc: int, text: str, expected: list[FormatSignature]) -> None:
     assert [(found.usage, found.kind) for found in parse_export(rc, text)] == [(e.usage, e.kind) for e in expected]
 
 
@@ -142,8 +145,8 @@ def test_data_beside_one_stamp_is_data_unless_storqual_itself_was_clearing_the_d
 
 
 def test_only_what_storqual_made_itself_is_no_objection() -> None:
-    xfs, bare = Signature("filesystem", "xfs", "u-1"), Signature("filesystem", "xfs")
+    xfs, bare = FormatSignature("filesystem", "xfs", "u-1"), FormatSignature("filesystem", "xfs")
     assert objection(Content((xfs,), "data", "data"), made=["u-1"]) == ""
     assert objection(Content((xfs,), "data", "data"), made=["u-2"])
     assert objection(Content((bare,), "empty", "empty"), made=[""])
-    assert objection(Content((xfs, Signature("partition table", "gpt", "u-9")), "data", "data"), made=["u-1"])
+    assert objection(Content((xfs, FormatSignature("partition table", "gpt", "u-9")), "data", "data"), made=["u-1"])

@@ -112,7 +112,7 @@ def test_a_power_cut_while_a_drive_is_cleared_leaves_a_drive_that_is_known(
     tmp_path: Path, writes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import storqual_core.guard.signatures as module  # noqa: PLC0415
-    from storqual_core.tools.blkid import Signature  # noqa: PLC0415
+    from storqual_core.tools.blkid import FormatSignature  # noqa: PLC0415
 
     path = blank(tmp_path)
     with path.open("r+b") as stream:
@@ -135,7 +135,7 @@ def test_a_power_cut_while_a_drive_is_cleared_leaves_a_drive_that_is_known(
     made = ["uuid-1"]
     if path.read_bytes()[:4] == b"XFSB":
         content = type(content)(
-            (Signature("filesystem", "xfs", "uuid-1"),), content.start, content.end, stamps=content.stamps
+            (FormatSignature("filesystem", "xfs", "uuid-1"),), content.start, content.end, stamps=content.stamps
         )
     assert objection(content, made=made, restamping=True) == ""
     assert content.stamped == (writes == 4)

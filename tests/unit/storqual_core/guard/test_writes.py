@@ -9,8 +9,8 @@ import pytest
 
 from storqual_core.guard.writes import (
     Disk,
+    DisksReading,
     Quiet,
-    Reading,
     end_line,
     read_disks,
     read_inflight,
@@ -22,10 +22,10 @@ from tests.support.bench_tree import STATE, BenchTree
 MINE = "0x5000c50000000001"
 
 
-def reading(boot: str = "b1", **sectors: int) -> Reading:
+def reading(boot: str = "b1", **sectors: int) -> DisksReading:
     """Disks a (claimed), b (nobody's) and r (the root disk)."""
     system = {"r": "carries /"}
-    return Reading(
+    return DisksReading(
         boot, {name: Disk(name, name, "", name, count, system.get(name, "")) for name, count in sectors.items()}
     )
 
@@ -57,8 +57,8 @@ def test_the_spools_end_line_says_what_error_counters_counted() -> None:
     def disk(name: str, **errors: int) -> Disk:
         return Disk(node=name, id=name, wwn=name, serial="", sectors_written=0, errors=errors)
 
-    before = Reading("b0", {"a": disk("a", ioerr_cnt=5, iotmo_cnt=9)})
-    after = Reading("b0", {"a": disk("a", ioerr_cnt=7, iotmo_cnt=1), "b": disk("b", ioerr_cnt=3)})
+    before = DisksReading("b0", {"a": disk("a", ioerr_cnt=5, iotmo_cnt=9)})
+    after = DisksReading("b0", {"a": disk("a", ioerr_cnt=7, iotmo_cnt=1), "b": disk("b", ioerr_cnt=3)})
     line = end_line(before, after, set())
     assert (line["a"]["errors"], line["b"]["errors"]) == ({"ioerr_cnt": 2, "iotmo_cnt": 1}, {})
     assert end_line(reading_of(before.record()), after, set()) == line

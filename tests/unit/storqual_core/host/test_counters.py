@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual_core.host.counters import (
+    CounterSnapshot,
     DiskCounters,
     Meter,
-    Snapshot,
     adapter_vectors,
     differences,
     idle_window,
@@ -21,7 +21,7 @@ from storqual_core.host.counters import (
     parse_proc_stat,
     ticks_are_measured,
 )
-from storqual_core.turns.targets import BatchAim, Place
+from storqual_core.turns.targets import BatchAim, TargetDevice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +106,7 @@ def test_drives_behind_a_volume_are_counted_beside_it(tmp_path: Path) -> None:
         stat = root / f"sys/block/{name}/stat"
         stat.parent.mkdir(parents=True)
         stat.write_text("0 0 0 0 0 0 0 0 0 0 0\n", encoding="ascii")
-    places = {name: Place(root / "sys/block" / name, ()) for name in ("md0", "sda", "sdb")}
+    places = {name: TargetDevice(root / "sys/block" / name, ()) for name in ("md0", "sda", "sdb")}
     targets = {"md0": {"volume": {"members": ["sda", "sdb"]}}, "sda": {"claim": {}}, "sdb": {"claim": {}}}
     meter = Meter(root)
     aim = BatchAim(meter, targets, places)
@@ -139,9 +139,9 @@ def test_error_counters_of_a_launch_are_those_of_its_drives_and_their_phys(tmp_p
     assert not any("error" in name for name in idle_window(before, after))
 
 
-def snapshot(**fields: object) -> Snapshot:
+def snapshot(**fields: object) -> CounterSnapshot:
     """A snapshot with nothing but what is given."""
-    empty = Snapshot(0, 2, {}, None, None, None, None)
+    empty = CounterSnapshot(0, 2, {}, None, None, None, None)
     return empty._replace(**fields)  # type: ignore[arg-type]
 
 

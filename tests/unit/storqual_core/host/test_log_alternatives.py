@@ -15,7 +15,7 @@ from tests.support.log_lines import read_all
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storqual_core.host.kernel_log import Rule
+    from storqual_core.host.kernel_log import LogRule
 
 LINES = read_all()
 RULES = shipped_rules()
@@ -79,7 +79,7 @@ def known_lines() -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("rule", SEVERAL, ids=[f"{number}-{rule.kind}" for number, rule in enumerate(SEVERAL)])
-def test_each_alternative_of_a_rule_has_a_line_that_fits_by_it_alone(rule: Rule) -> None:
+def test_each_alternative_of_a_rule_has_a_line_that_fits_by_it_alone(rule: LogRule) -> None:
     """One that no line needs is misspelled, or says what another says already."""
     whole = re.compile(rule.pattern, re.IGNORECASE)
     fitting = [line for line in known_lines() if whole.search(line)]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from storqual_core.data import read_table
-from storqual_core.host.kernel_log import Rule, classify, errors_of, find_all, read_rules, shipped_rules
+from storqual_core.host.kernel_log import LogRule, classify, errors_of, find_all, read_rules, shipped_rules
 
 RULES = shipped_rules()
 
@@ -23,7 +23,7 @@ def test_the_shipped_rules_are_held_to_what_a_bench_s_own_are() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[f"{number}-{rule.kind}" for number, rule in enumerate(RULES)])
-def test_the_example_of_a_rule_fits_it_and_is_of_its_kind(rule: Rule) -> None:
+def test_the_example_of_a_rule_fits_it_and_is_of_its_kind(rule: LogRule) -> None:
     assert re.search(rule.pattern, rule.example, re.IGNORECASE)
     assert classify(rule.example) == (None if rule.severity == "none" else rule.kind)
     assert rule.source

@@ -16,7 +16,7 @@ from storqual_core.kit.lock import read_saved
 from storqual_core.kit.machine import Machine
 from storqual_core.kit.results import PartialError, TrialFailedError, finish
 from storqual_core.provision import apply as subject
-from storqual_core.provision.apply import SUBSYSTEMS, Apply, ApplyRequest, Bench
+from storqual_core.provision.apply import SUBSYSTEMS, Apply, ApplyRequest, ProvisionedBench
 from tests.support.adapter_bench import KERNEL
 from tests.support.build_bench import PLACE, TrialBench, module_file
 from tests.support.fake_boot import FakeBench
@@ -81,8 +81,8 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 class Called:
     """One bench, its drop, and calls of the module; a resume travels as JSON, as it does through Ansible."""
 
-    def __init__(self, folder: Path, bench: Bench | None, spec: dict[str, Any], **more: Any) -> None:
-        self.bench = bench or Bench(machine=Machine(str(folder)))
+    def __init__(self, folder: Path, bench: ProvisionedBench | None, spec: dict[str, Any], **more: Any) -> None:
+        self.bench = bench or ProvisionedBench(machine=Machine(str(folder)))
         self.more = {"kind": "local", "adapters": {}, **more}
         self.state = folder / "state"
         self.declared = declared_document(spec)
@@ -365,11 +365,11 @@ class Booting(Called):
 
     def __init__(self, booting: FakeBench, spec: dict[str, Any], **more: Any) -> None:
         self.booting = booting
-        super().__init__(booting.folder, Bench(), spec, kind="virtual", **more)
+        super().__init__(booting.folder, ProvisionedBench(), spec, kind="virtual", **more)
 
     def __call__(self, after: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         """The next call, on what runs now."""
-        self.bench = Bench(self.booting, Machine(str(self.booting.folder)), self.booting.system)
+        self.bench = ProvisionedBench(self.booting, Machine(str(self.booting.folder)), self.booting.system)
         return super().__call__(after, **more)
 
     def booted(self, **more: Any) -> dict[str, Any]:
@@ -489,7 +489,9 @@ class Building(Called):
 
     def __init__(self, bench: TrialBench, spec: dict[str, Any], **more: Any) -> None:
         self.building = bench
-        super().__init__(bench.root, Bench(bench, bench.machine, bench.system), spec, kind="virtual", **more)
+        super().__init__(
+            bench.root, ProvisionedBench(bench, bench.machine, bench.system), spec, kind="virtual", **more
+        )
 
     def bring(self) -> None:
         """Copy what the bench needs."""

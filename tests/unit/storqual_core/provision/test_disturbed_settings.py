@@ -23,7 +23,7 @@ from storqual_core.provision.drives import DriveRequest, provision_drives
 from storqual_core.provision.restore import Tools, restore
 from storqual_core.turns.batch_file import Batch, SwitchStep
 from storqual_core.turns.fio_job import FioAsk, FioTarget
-from storqual_core.turns.targets import Place, Switcher
+from storqual_core.turns.targets import Switcher, TargetDevice
 from tests.support.bench_tree import SIZE, BenchTree
 from tests.support.fake_drives import LARGEST, READ_AHEAD, SCHEDULERS, TAGS, FakeDrives
 from tests.support.fake_fio import launch, make_block
@@ -82,7 +82,7 @@ class Rig:
     def switch(self, steps: Sequence[Mapping[str, Any]]) -> None:
         """What a bench does before a launch."""
         places = {
-            drive: Place(Path(self.drives.sysfs) / "block" / name, ())
+            drive: TargetDevice(Path(self.drives.sysfs) / "block" / name, ())
             for drive, name in zip(self.ids, self.drives.names, strict=True)
         }
         with hold_lock(self.state, "r1", "measuring") as lock:
@@ -244,7 +244,7 @@ def test_a_switch_that_the_kernel_refuses_stops_the_block(rig: Rig) -> None:
 def test_a_drive_that_the_block_does_not_hold_is_not_touched(rig: Rig) -> None:
     block = rig.block()
     with hold_lock(rig.state, "r1", "measuring") as lock:
-        switcher = Switcher(block, {}, {rig.ids[0]: Place(None, ())}, lock, rig.drives, rig.drives.sysfs)
+        switcher = Switcher(block, {}, {rig.ids[0]: TargetDevice(None, ())}, lock, rig.drives, rig.drives.sysfs)
         for drive in (rig.ids[0], "0x5000c50099999999"):
             with pytest.raises(ToolError, match="is not a drive that this batch holds"):
                 switcher.apply([SwitchStep(drive, "WCE", 0)])
@@ -271,7 +271,7 @@ def test_a_write_cache_is_shown_in_effect_once_where_the_block_writes_anyway(
     monkeypatch.setattr("storqual_core.turns.targets.write_latencies", latencies)
     target = FioTarget(rig.ids[0], "/dev/storqual/disk0", 4096, 1 << 20)
     block = replace(rig.block(), launches=(replace(rig.block().launches[0], fio=fio(rw)),))
-    places = {rig.ids[0]: Place(Path(rig.drives.sysfs) / "block" / "sda", ())}
+    places = {rig.ids[0]: TargetDevice(Path(rig.drives.sysfs) / "block" / "sda", ())}
     with hold_lock(rig.state, "r1", "measuring") as lock:
         switcher = Switcher(block, {rig.ids[0]: target}, places, lock, rig.drives, rig.drives.sysfs)
         told = [switcher.apply([SwitchStep(rig.ids[0], "WCE", value)]) for value in (0, 1, 0)]

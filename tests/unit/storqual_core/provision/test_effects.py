@@ -13,7 +13,7 @@ from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.results import NOT_SHOWN
 from storqual_core.provision import drives, engine
 from storqual_core.provision.drives import EFFECTS, DriveSettings, Watched, effect_of, judge_read_pattern
-from storqual_core.provision.engine import Plan, Proof, apply
+from storqual_core.provision.engine import Proof, SettingPlan, apply
 from storqual_core.provision.queue import InFlight
 
 
@@ -175,10 +175,11 @@ class Subject(DriveSettings):
         return True, "seen"
 
 
-def plans(count: int) -> list[Plan[Any]]:
+def plans(count: int) -> list[SettingPlan[Any]]:
     values = {"WCE": 1, "NCS": 3}
     return [
-        Plan(f"d{number}", f"d{number}", {**values, "RCD": None}, {**values, "RCD": 0}) for number in range(count)
+        SettingPlan(f"d{number}", f"d{number}", {**values, "RCD": None}, {**values, "RCD": 0})
+        for number in range(count)
     ]
 
 
@@ -200,7 +201,7 @@ def test_nothing_is_watched_unasked_or_in_check_mode() -> None:
 def test_the_cheapest_setting_of_all_drives_is_watched_first() -> None:
     values = {"queue_depth": 4, "WCE": 1}
     subject = Subject()
-    apply(subject, [Plan(d, d, values, values) for d in ("a", "b")], save=lambda _memory: None, prove_s=0.1)
+    apply(subject, [SettingPlan(d, d, values, values) for d in ("a", "b")], save=lambda _memory: None, prove_s=0.1)
     assert subject.seen == [("a", "WCE"), ("b", "WCE"), ("a", "queue_depth"), ("b", "queue_depth")]
 
 

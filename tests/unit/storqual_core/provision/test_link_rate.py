@@ -13,7 +13,7 @@ from storqual_core.kit.results import PartialError
 from storqual_core.kit.settings import check_section
 from storqual_core.provision import mode_pages
 from storqual_core.provision.drives import DriveSettings
-from storqual_core.provision.engine import Outcome, apply, plan
+from storqual_core.provision.engine import StepOutcome, apply, plan
 from tests.support.bench_tree import BenchTree
 
 HOST = "/sys/devices/pci0000:00/0000:00:06.0/host2"
@@ -68,7 +68,7 @@ def phy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Phy:
     return made
 
 
-def run_step(phy: Phy, rate: object, target: DriveTarget = TARGET, kept: list | None = None) -> Outcome:
+def run_step(phy: Phy, rate: object, target: DriveTarget = TARGET, kept: list | None = None) -> StepOutcome:
     """Carry the step out for one drive."""
     declared = check_section("drive", {"link_rate": rate})
     subsystem = DriveSettings(sysfs=phy.tree.machine.path("/sys"))
@@ -106,7 +106,7 @@ def test_a_drive_that_the_kernel_still_blocks_is_waited_for(phy: Phy) -> None:
 
 
 def test_a_faster_link_than_was_read_back_is_no_proof(phy: Phy) -> None:
-    links = mode_pages.Links(machine=phy.tree.machine)
+    links = mode_pages.LinkRates(machine=phy.tree.machine)
     assert links.prove(TARGET, "3.0 Gbit") == (False, "negotiated_linkrate is 6.0 Gbit")
     phy.put("negotiated_linkrate", "Spin-up hold")
     assert links.prove(TARGET, "3.0 Gbit") == (None, "negotiated_linkrate is Spin-up hold")

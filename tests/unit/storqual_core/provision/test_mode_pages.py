@@ -11,7 +11,7 @@ from storqual_core.host.block_stack import DriveTarget, target_of
 from storqual_core.kit.errors import BadInputError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.provision.drives import DriveRequest, DriveSettings, _chosen, _with_saved
-from storqual_core.provision.engine import Outcome, apply, plan
+from storqual_core.provision.engine import StepOutcome, apply, plan
 from storqual_core.provision.mode_pages import ModePages
 from tests.support.replay import Call, Replay
 
@@ -69,7 +69,7 @@ def run_step(
     check: bool = False,
     save: bool = False,
     kept: list | None = None,
-) -> Outcome:
+) -> StepOutcome:
     """Carry the step out over a table of commands that must all be used."""
     replay = Replay(calls)
     memory = [] if kept is None else kept

@@ -12,7 +12,7 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.settings import section_of
 from storqual_core.provision.drives import DriveSettings, is_page
-from storqual_core.provision.engine import Outcome, Plan, apply, plan
+from storqual_core.provision.engine import SettingPlan, StepOutcome, apply, plan
 from storqual_core.provision.queue import Queues
 
 TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")
@@ -36,12 +36,12 @@ def sysfs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read_plan(declared: dict, sysfs: Path, target: DriveTarget = TARGET) -> Plan[DriveTarget]:
+def read_plan(declared: dict, sysfs: Path, target: DriveTarget = TARGET) -> SettingPlan[DriveTarget]:
     """The plan for one drive."""
     return plan(DriveSettings(sysfs=str(sysfs)), target.id, target, declared)
 
 
-def run_step(declared: dict, sysfs: Path, *, check: bool = False, kept: list | None = None) -> Outcome:
+def run_step(declared: dict, sysfs: Path, *, check: bool = False, kept: list | None = None) -> StepOutcome:
     """Carry the step out for one drive."""
     memory = [] if kept is None else kept
     found = read_plan(declared, sysfs)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from storqual_core.kit.errors import BadInputError, ToolError
 from storqual_core.tools import dc390
 from storqual_core.tools import dc390 as eeprom_93c46
-from storqual_core.tools.dc390 import NAMES, SIZE, Image, read_words, unfit, write_words
+from storqual_core.tools.dc390 import NAMES, SIZE, EepromImage, read_words, unfit, write_words
 from tests.support.fake_eeprom import Chip, factory_image, fit
 from tests.support.replay import Replay
 
@@ -93,7 +93,7 @@ def test_half_a_write_shows_itself_and_the_saved_image_repairs_it(monkeypatch: p
     with pytest.raises(ToolError, match=r"restore\.yml writes the saved image back"):
         dc390.read_settings(NOBODY, PCI)
     chip.dies_after = None
-    dc390.write_image(PCI, Image.of_hex(factory_image().hex))
+    dc390.write_image(PCI, EepromImage.of_hex(factory_image().hex))
     assert dc390.read_settings(NOBODY, PCI)["host_scsi_id"] == 7
 
 
@@ -114,8 +114,8 @@ def test_a_name_that_is_not_in_the_eeprom_is_refused() -> None:
 
 @given(st.binary(min_size=SIZE, max_size=SIZE))
 def test_any_image_is_read_or_refused_with_a_sentence(data: bytes) -> None:
-    image = Image(data)
-    assert Image.of_hex(image.hex) == image == Image.of_words(image.words)
+    image = EepromImage(data)
+    assert EepromImage.of_hex(image.hex) == image == EepromImage.of_words(image.words)
     try:
         values = image.values()
     except ToolError:
@@ -125,7 +125,7 @@ def test_any_image_is_read_or_refused_with_a_sentence(data: bytes) -> None:
 
 @given(st.binary(min_size=SIZE, max_size=SIZE), st.integers(0, 7), st.sampled_from([2, 4, 8, 16, 32]))
 def test_an_image_with_new_values_is_always_valid(data: bytes, own: int, tags: int) -> None:
-    image = Image(data).with_values({"host_scsi_id": own, "max_tags": tags, "scsi_parity": 1})
+    image = EepromImage(data).with_values({"host_scsi_id": own, "max_tags": tags, "scsi_parity": 1})
     assert image.valid
     assert unfit("max_tags", tags) == ""
     assert (image.values()["host_scsi_id"], image.values()["max_tags"]) == (own, tags)
@@ -134,7 +134,7 @@ def test_an_image_with_new_values_is_always_valid(data: bytes, own: int, tags: i
 def test_a_text_that_is_no_image_is_refused() -> None:
     for text in ("zz", "00" * 5):
         with pytest.raises(ToolError, match="cannot be used"):
-            Image.of_hex(text)
+            EepromImage.of_hex(text)
 
 
 def test_another_chip_is_not_touched(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
     place.write_text('PACKAGE_NAME="hba-lab"\nPACKAGE_VERSION=2.0~rc1 # a comment\nBUILT_MODULE_NAME[0]="hba"\n')
     listed = Call("dpkg-query -L -- hba-dkms", "/.\n/usr/src/hba-lab-2.0/hba.c\n/usr/src/hba-lab-2.0/dkms.conf\n")
     source = dkms.source_of(Replay([listed]), "hba-dkms", str(tmp_path))
-    assert source == dkms.Source("hba-lab", "2.0~rc1")
+    assert source == dkms.DkmsSource("hba-lab", "2.0~rc1")
     assert source.words("build", "6.1") == ["dkms", "build", "-m", "hba-lab", "-v", "2.0~rc1", "-k", "6.1"]
     place.write_text('PACKAGE_NAME="hba-$(arch)"\nPACKAGE_VERSION="1"\n')
     with pytest.raises(ToolError, match="does not say PACKAGE_NAME and PACKAGE_VERSION in plain words"):
@@ -75,7 +75,7 @@ def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
 
 
 def test_a_build_that_gives_no_module_says_what_the_compiler_said(tmp_path: Path) -> None:
-    source = dkms.Source("hba-lab", "2.0")
+    source = dkms.DkmsSource("hba-lab", "2.0")
     log = tmp_path / "var/lib/dkms/hba-lab/2.0/build/make.log"
     log.parent.mkdir(parents=True)
     log.write_text("hba.c:3: error: no such member\n")
@@ -92,7 +92,7 @@ def test_what_is_built_is_found_and_what_is_installed_is_taken_off_first(tmp_pat
     folder.mkdir(parents=True)
     for name in ("other.ko", "hba-one.ko.xz"):
         (folder / name).write_bytes(b"")
-    source = dkms.Source("hba-lab", "2.0")
+    source = dkms.DkmsSource("hba-lab", "2.0")
     calls = [
         Call("dkms status", "hba-lab/2.0, 6.1, x86_64: installed\nhba-lab/1.0, 6.1, x86_64: built\n"),
         Call("dkms uninstall -m hba-lab -v 2.0 -k 6.1", ""),

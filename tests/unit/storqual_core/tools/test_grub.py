@@ -58,12 +58,12 @@ fi
 """
 
 
-def boot(tmp_path: Path, *calls: Call, config: str = CONFIG) -> grub.Boot:
+def boot(tmp_path: Path, *calls: Call, config: str = CONFIG) -> grub.Grub:
     """A boot loader in a folder of its own."""
     folder = tmp_path / "grub"
     folder.mkdir(exist_ok=True)
     (folder / "grub.cfg").write_text(config)
-    return grub.Boot(Replay(list(calls)), str(folder))
+    return grub.Grub(Replay(list(calls)), str(folder))
 
 
 def test_entries_are_found_with_the_path_through_their_submenu() -> None:
@@ -193,7 +193,7 @@ def test_one_shot_and_default_use_the_loaders_own_commands(tmp_path: Path) -> No
 
 def test_a_machine_without_grub_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="is GRUB the loader here"):
-        grub.Boot(Replay([]), str(tmp_path / "none")).config()
+        grub.Grub(Replay([]), str(tmp_path / "none")).config()
 
 
 @given(st.text(alphabet="menutrysbli '\"{}\n\t-d$x>\\", max_size=200))
@@ -215,11 +215,11 @@ def test_a_loader_that_cannot_forget_is_refused(
     monkeypatch.setattr("os.minor", lambda _device: 0)
     (tmp_path / "sys" / "dev" / "block" / "253:0" / kind).mkdir(parents=True)
     with pytest.raises(ToolError, match=words):
-        grub.Boot(loader.runner, loader.folder, str(tmp_path / "sys")).check_one_shot()
-    grub.Boot(loader.runner, loader.folder, str(tmp_path / "none")).check_one_shot()
+        grub.Grub(loader.runner, loader.folder, str(tmp_path / "sys")).check_one_shot()
+    grub.Grub(loader.runner, loader.folder, str(tmp_path / "none")).check_one_shot()
     monkeypatch.setattr("os.major", lambda _device: 0)
     with pytest.raises(ToolError, match="btrfs or alike"):
-        grub.Boot(loader.runner, loader.folder, str(tmp_path / "none")).check_one_shot()
+        grub.Grub(loader.runner, loader.folder, str(tmp_path / "none")).check_one_shot()
 
 
 @pytest.mark.parametrize(

@@ -159,5 +159,5 @@ def test_logged_errors_are_those_of_the_log_that_is_printed(log: str) -> None:
 
 @pytest.mark.parametrize("kind", ["jmb39x,1+sat", "jmb39x-q,0", "jms56x,1", "sat+megaraid,8", "sssraid,0,1"])
 def test_a_disk_that_only_its_number_names_is_hidden(kind: str) -> None:
-    assert smartctl.Device("/dev/sda", kind, "ATA").hidden
-    assert not smartctl.Device("/dev/sda", kind.partition(",")[0], "ATA").hidden
+    assert smartctl.ScannedDevice("/dev/sda", kind, "ATA").hidden
+    assert not smartctl.ScannedDevice("/dev/sda", kind.partition(",")[0], "ATA").hidden

@@ -17,7 +17,7 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.kit.machine import Node
 from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS
-from storqual_core.turns.drive_faults import TIMED_OUT, Aim, Ended, read_blocks
+from storqual_core.turns.drive_faults import TIMED_OUT, Aim, CommandEnd, read_blocks
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ class FakeKernel:
         self.asked: list[tuple[int, ...]] = []
         self.timeouts = 2
 
-    def read(self, _descriptor: int, first: int, blocks: int, size: int, timeout_ms: int) -> Ended:
+    def read(self, _descriptor: int, first: int, blocks: int, size: int, timeout_ms: int) -> CommandEnd:
         time.sleep(0.005)
         status = self.statuses[len(self.asked) % len(self.statuses)]
         self.asked.append((first, blocks, size, timeout_ms))
         if self.counts:
             self.timeouts += 1
             self.tree.write(COUNTER, f"{self.timeouts:#x}\n")
-        return Ended(0, status, 0.005)
+        return CommandEnd(0, status, 0.005)
 
 
 def test_many_aborted_reads_are_a_storm_and_are_made_beside_the_load(
@@ -93,9 +93,9 @@ def test_reads_that_were_not_aborted_or_not_counted_are_no_storm(
 
 
 def test_a_read_that_does_not_come_back_is_told(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hang(*_: object) -> Ended:
+    def hang(*_: object) -> CommandEnd:
         time.sleep(0.5)
-        return Ended(0, TIMED_OUT, 0.5)
+        return CommandEnd(0, TIMED_OUT, 0.5)
 
     monkeypatch.setattr(drive_faults, "read_blocks", hang)
     with pytest.raises(ToolError, match="16 of 16 reads had not come back"):
@@ -129,5 +129,5 @@ def test_a_read_says_what_the_midlayer_said_of_it(monkeypatch: pytest.MonkeyPatc
         ctypes.memmove(ctypes.addressof(header), bytes(raw), len(raw))
 
     monkeypatch.setattr(drive_faults.fcntl, "ioctl", ioctl)
-    assert read_blocks(5, 0x01020304, 2, 4096, 7) == Ended(2, TIMED_OUT, 1.5)
+    assert read_blocks(5, 0x01020304, 2, 4096, 7) == CommandEnd(2, TIMED_OUT, 1.5)
     assert sent == [bytes((0x28, 0, 1, 2, 3, 4, 0, 0, 2, 0))]

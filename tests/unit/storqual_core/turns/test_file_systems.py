@@ -15,9 +15,9 @@ from storqual_core.guard.signatures import AREA, Ledger, volume_uuid, window
 from storqual_core.kit.errors import GuardRefusalError, ToolError
 from storqual_core.kit.lock import hold_lock, read_saved
 from storqual_core.turns.batch_file import FileSystemAsk, parse_batch, part_bytes, read_file_system
-from storqual_core.turns.file_systems import Bench, FileSystems, file_systems_of
+from storqual_core.turns.file_systems import FileSystems, Making, file_systems_of
 from storqual_core.turns.fio_job import FioTarget
-from storqual_core.turns.targets import HeldTargets, Place
+from storqual_core.turns.targets import HeldTargets, TargetDevice
 from tests.support.batches import launch_batch
 from tests.support.bench_tree import MIB, STATE, BenchTree
 from tests.support.fake_md import Array, FakeMd
@@ -63,7 +63,7 @@ class Rig:
 
     def systems(self, held: guard.Hold | None) -> FileSystems:
         """What is tested."""
-        bench = Bench(self.tools, self.tree.machine, self.points, self.separate, self.device_of)
+        bench = Making(self.tools, self.tree.machine, self.points, self.separate, self.device_of)
         write = self.filled.extend
         return FileSystems(held, self.windows, self.disks, bench, save=self.save, write_files=write)
 
@@ -281,7 +281,7 @@ def test_of_a_volume_its_uuid_is_remembered_and_the_claims_of_its_members(tmp_pa
     }
     targets = {**drives, VOLUME: {"volume": volume}}
     block = parse_batch(json.dumps(launch_batch([launch], **names, targets=targets)))
-    place = Place(Path("/sys/devices/virtual/block/md127"), ())
+    place = TargetDevice(Path("/sys/devices/virtual/block/md127"), ())
     with hold_lock(state, "r", "measuring") as lock:
         systems = file_systems_of(
             block,

@@ -21,7 +21,7 @@ from storqual_core.turns.main import main
 from storqual_core.turns.program import ProgramRun, filled, run_foreign
 from storqual_core.turns.requests import ProgramRequest
 from storqual_core.turns.spool import Spool, Stream
-from storqual_core.turns.subject import Subject
+from storqual_core.turns.subject import TurnSubject
 from tests.support.bad_states import ext4
 from tests.support.batches import drive_batch
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
@@ -58,7 +58,7 @@ def run(tree: BenchTree, **changes: Any) -> dict[str, list[dict[str, Any]]]:
     batch.spool.unlink(missing_ok=True)
     lines_of = Spool(batch.spool, durable=False)
     stream = Stream(lines_of)
-    subject = Subject(batch, stream, tree.machine)
+    subject = TurnSubject(batch, stream, tree.machine)
     assert isinstance(subject.turn.request, ProgramRequest)
     try:
         ProgramRun(subject, subject.turn.request).run()

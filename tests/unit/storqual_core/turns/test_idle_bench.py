@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.host.counters import MOST_WINDOWS, TICK_NS, Snapshot, busy_share, watch_idle
+from storqual_core.host.counters import MOST_WINDOWS, TICK_NS, CounterSnapshot, busy_share, watch_idle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def snapshot(busy_s: float, at_s: float, *, counts: tuple[str, ...] = ("idle",)) -> Snapshot:
+def snapshot(busy_s: float, at_s: float, *, counts: tuple[str, ...] = ("idle",)) -> CounterSnapshot:
     """Counters of one processor that was busy for so long of the time since it began."""
     idle_ns = round((at_s - busy_s) * 1e9)
     ticks = {"idle": idle_ns // TICK_NS, "user": 0} if "idle" in counts else {"user": 0}
-    return Snapshot(round(at_s * 1e9), 1, ticks, 0, 0, idle_ns if "residency" in counts else None, 0)
+    return CounterSnapshot(round(at_s * 1e9), 1, ticks, 0, 0, idle_ns if "residency" in counts else None, 0)
 
 
 class Bench:
@@ -31,7 +31,7 @@ class Bench:
         self.time += seconds
         self.windows += 1
 
-    def read(self) -> Snapshot:
+    def read(self) -> CounterSnapshot:
         return snapshot(self.busy, self.time)
 
 

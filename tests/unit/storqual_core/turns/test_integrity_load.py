@@ -13,8 +13,8 @@ from storqual_core.turns.entries import EntryReader
 from storqual_core.turns.integrity_load import (
     OTHER_DATA,
     SECTOR,
+    IntegrityLoad,
     IntegrityRequest,
-    Load,
     Worker,
     make_sectors,
     read_integrity,
@@ -144,7 +144,7 @@ def test_a_failed_write_is_told_with_its_errno_and_is_not_expected_back(device: 
 
 def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
     told: list[tuple[str, int, int, int, int, int, int]] = []
-    load = Load(ASK, TAG, device, lambda *io: told.append(io))
+    load = IntegrityLoad(ASK, TAG, device, lambda *io: told.append(io))
     assert load.fill() == 0
     load.start()
     end = time.monotonic() + 10
@@ -156,7 +156,7 @@ def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
 
 def test_only_what_is_not_what_was_written_last_is_doubtful(device: FileDevice) -> None:
     told: list[tuple[str, int, int, int, int, int, int]] = []
-    load = Load(ASK, TAG, device, lambda *io: told.append(io))
+    load = IntegrityLoad(ASK, TAG, device, lambda *io: told.append(io))
     assert load.fill() == 0
     last = last_writes(told)
     runs = list(read_region(device.descriptor, TAG, ASK.first, ASK.sectors))

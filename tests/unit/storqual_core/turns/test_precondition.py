@@ -20,7 +20,7 @@ from storqual_core.turns.batch_file import FillAsk, SteadyAsk, parse_batch
 from storqual_core.turns.batch_run import StopRequestedError
 from storqual_core.turns.fio_job import FioTarget, read_ask
 from storqual_core.turns.precondition import discard, fill, format_drive, steady
-from storqual_core.turns.targets import Place, hold_for_format
+from storqual_core.turns.targets import TargetDevice, hold_for_format
 from tests.support.fake_fio import block_text, fake_fio, job, launch, result
 from tests.unit.storqual_core.turns.test_batch_run import Bench
 
@@ -295,13 +295,13 @@ class Tools:
         return Completed(tuple(argv), rc, out, err, 0.0)
 
 
-def drive(folder: Path, discards: int) -> tuple[FioTarget, Place]:
+def drive(folder: Path, discards: int) -> tuple[FioTarget, TargetDevice]:
     """A drive of a megabyte with guard areas of 64 KiB, on a kernel that discards so much at once."""
     queue = folder / "queue"
     queue.mkdir()
     (queue / "discard_max_bytes").write_text(f"{discards}\n", encoding="ascii")
     (queue / "logical_block_size").write_text("512\n", encoding="ascii")
-    return FioTarget("0x5", "/dev/sdz", 65536, 917504), Place(folder, ())
+    return FioTarget("0x5", "/dev/sdz", 65536, 917504), TargetDevice(folder, ())
 
 
 def test_a_discard_leaves_the_guards_areas(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_where_the_kernel_does_not_discard_the_drive_is_asked(tmp_path: Path) ->
     assert discard(*drive(tmp_path, 0), tools) == "unmapped by sg_unmap"
     assert tools.asked[-1] == "sg_unmap --force --all=128,65536,1919 /dev/sdz"
     for answer in ((0, says.replace("1\n", "0\n"), ""), (5, "", "illegal request")):
-        said = discard(FioTarget("0x5", "/dev/sdz", 65536, 917504), Place(tmp_path, ()), Tools(sg_vpd=answer))
+        said = discard(FioTarget("0x5", "/dev/sdz", 65536, 917504), TargetDevice(tmp_path, ()), Tools(sg_vpd=answer))
         assert said == "not purged: neither kernel nor drive discards"
 
 
@@ -413,7 +413,7 @@ def test_only_flash_is_conditioned_where_the_suite_says_so_and_disks_are_named(
     queue = bench.folder / "device" / "queue"
     queue.mkdir(parents=True)
     (queue / "rotational").write_text(f"{rotational}\n", encoding="ascii")
-    monkeypatch.setattr("storqual_core.turns.launches.place_of", lambda _target: Place(queue.parent, ()))
+    monkeypatch.setattr("storqual_core.turns.launches.place_of", lambda _target: TargetDevice(queue.parent, ()))
     monkeypatch.setattr("storqual_core.turns.launches.is_gone", lambda *_given: False)
     monkeypatch.setattr("storqual_core.turns.targets.is_gone", lambda *_given: False)
     block = bench.block(launch(0), precondition={"purge": "discard", "media": "flash"})

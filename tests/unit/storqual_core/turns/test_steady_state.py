@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
-from storqual_core.turns.precondition import FEWEST_SECONDS, Drift, drift_of, is_settled, settled_from, snia_of
+from storqual_core.turns.precondition import FEWEST_SECONDS, Slope, drift_of, is_settled, settled_from, snia_of
 
 
 def noisy(levels: list[float], seed: int, spread: float = 0.03, correlation: float = 0.6) -> list[float]:
@@ -50,9 +50,9 @@ def test_snias_limits_belong_to_what_is_steady(rounds: list[float], steady: bool
 
 
 def test_a_drift_is_level_up_to_five_percent_either_way() -> None:
-    assert Drift(0.0, -0.05, 0.05, 300).level
-    assert not Drift(0.0, -0.051, 0.05, 300).level
-    assert not Drift(0.0, -0.05, 0.051, 300).level
+    assert Slope(0.0, -0.05, 0.05, 300).level
+    assert not Slope(0.0, -0.051, 0.05, 300).level
+    assert not Slope(0.0, -0.05, 0.051, 300).level
 
 
 def test_the_change_is_that_of_the_line_from_its_first_second_to_its_last() -> None:

@@ -18,7 +18,7 @@ from storqual_core.turns.batch_file import Batch, parse_batch, read_batch_file
 from storqual_core.turns.batch_run import TurnRunner
 from storqual_core.turns.main import main
 from storqual_core.turns.requests import TrialRequest
-from storqual_core.turns.subject import Subject
+from storqual_core.turns.subject import TurnSubject
 from storqual_core.turns.trial import TrialRun
 from tests.support.batches import DRIVE, OTHER, drive_batch
 
@@ -35,7 +35,7 @@ def batch(tmp_path: Path, **changes: Any) -> Batch:
 
 
 def trial_run(tmp_path: Path, stream: FakeStream, **changes: Any) -> TrialRun:
-    subject = Subject(batch(tmp_path, **changes), cast("Any", stream), Machine())
+    subject = TurnSubject(batch(tmp_path, **changes), cast("Any", stream), Machine())
     assert isinstance(subject.turn.request, TrialRequest)
     return TrialRun(subject, subject.turn.request)
 
@@ -181,7 +181,7 @@ def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_th
     clock, stream = Clock(), FakeStream()
     monkeypatch.setattr(trial, "time", clock)
     monkeypatch.setattr(trial, "Load", FakeLoad)
-    monkeypatch.setattr(Subject, "tell_state", lambda *_: None)
+    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)
     tell_end(run)
@@ -237,16 +237,16 @@ def test_what_is_left_after_the_bench_was_down_is_read_once_its_drive_is_found(
 ) -> None:
     looks: list[int] = []
 
-    def drive(_self: Subject) -> Any:
+    def drive(_self: TurnSubject) -> Any:
         looks.append(1)
         return SimpleNamespace(id=DRIVE) if len(looks) >= turns else None
 
-    def asked(_self: Subject, _scope: str) -> None:
+    def asked(_self: TurnSubject, _scope: str) -> None:
         raise StorqualError("asked")
 
     monkeypatch.setattr(trial, "time", Clock())
-    monkeypatch.setattr(Subject, "drive", drive)
-    monkeypatch.setattr(Subject, "refuse_beyond", asked)
+    monkeypatch.setattr(TurnSubject, "drive", drive)
+    monkeypatch.setattr(TurnSubject, "refuse_beyond", asked)
     stream = FakeStream()
     run = trial_run(tmp_path, stream, part="verify", way="qmp_unplug")
     with pytest.raises(StorqualError, match="asked"):
@@ -259,7 +259,7 @@ def test_a_drive_that_is_not_found_after_the_bench_was_down_is_told_as_lost(
 ) -> None:
     clock, stream = Clock(), FakeStream()
     monkeypatch.setattr(trial, "time", clock)
-    monkeypatch.setattr(Subject, "drive", lambda _self: None)
+    monkeypatch.setattr(TurnSubject, "drive", lambda _self: None)
     trial_run(tmp_path, stream, part="verify", way="qmp_unplug").run()
     assert stream.told == [("lost", {"text": "the drive was not found within 30 s of the bench's start"})]
     assert clock.now == pytest.approx(130.0, abs=0.3)
@@ -280,7 +280,7 @@ def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_tim
     clock, stream = Late(), FakeStream()
     monkeypatch.setattr(trial, "time", clock)
     monkeypatch.setattr(trial, "Load", FakeLoad)
-    monkeypatch.setattr(Subject, "tell_state", lambda *_: None)
+    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)
     assert run._load(cast("Any", FakeDevice(lost=False)))
@@ -296,8 +296,8 @@ def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
     aims: list[Any] = []
     drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0")
     way = SimpleNamespace(scope="drive", layered=False, bring=lambda aim, _tell: aims.append(aim))
-    monkeypatch.setattr(Subject, "hold", lambda _self: nullcontext(held))
-    monkeypatch.setattr(Subject, "drive", lambda _self: drive)
+    monkeypatch.setattr(TurnSubject, "hold", lambda _self: nullcontext(held))
+    monkeypatch.setattr(TurnSubject, "drive", lambda _self: drive)
     pretend(monkeypatch, {"probe": way})
     run = probing(tmp_path, FakeStream(), way="probe", scope="drive")
     with run._holder():
@@ -313,8 +313,8 @@ def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
     held = SimpleNamespace(window=lambda _drive: window)
     drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0")
     ways = {name: SimpleNamespace(scope="drive", layered=name == "layer") for name in ("probe", "layer")}
-    monkeypatch.setattr(Subject, "hold", lambda _self: nullcontext(held))
-    monkeypatch.setattr(Subject, "drive", lambda _self: drive)
+    monkeypatch.setattr(TurnSubject, "hold", lambda _self: nullcontext(held))
+    monkeypatch.setattr(TurnSubject, "drive", lambda _self: drive)
     pretend(monkeypatch, ways)
     monkeypatch.setattr(trial, "layered", lambda over, of, *_: nullcontext(("layer", over is held, of is drive)))
     run = probing(tmp_path, FakeStream(), way=way, scope="drive")
@@ -346,11 +346,11 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str, problem: s
         def close(self, _limit_s: float) -> bool:
             return True
 
-    monkeypatch.setattr(Subject, "hold", lambda _self: nullcontext(held))
+    monkeypatch.setattr(TurnSubject, "hold", lambda _self: nullcontext(held))
     monkeypatch.setattr(trial, "HeldDevice", Held)
-    monkeypatch.setattr(Subject, "drive", lambda _self: drive)
+    monkeypatch.setattr(TurnSubject, "drive", lambda _self: drive)
     pretend(monkeypatch, {"probe": way})
-    monkeypatch.setattr(Subject, "refuse_beyond", lambda *_: [DRIVE])
+    monkeypatch.setattr(TurnSubject, "refuse_beyond", lambda *_: [DRIVE])
     monkeypatch.setattr(TrialRun, "_load", lambda _self, _device: False)
     monkeypatch.setattr(TrialRun, "_verify", lambda self, _device: self._stream.line("found"))
     stream = FakeStream()

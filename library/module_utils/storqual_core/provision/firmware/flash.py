@@ -21,7 +21,7 @@ from typing import Any, Callable, ContextManager, Mapping, Sequence, Union, cast
 
 from ...guard.claims import read_claims
 from ...host.counters import read_error_counters
-from ...host.kernel_log import KernelLog, Rule, errors_of, find_all
+from ...host.kernel_log import KernelLog, LogRule, errors_of, find_all
 from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, StorqualError, ToolError
 from ...kit.lock import BenchLock, read_saved, remember
@@ -30,8 +30,8 @@ from ...kit.results import PartialError, Provisioned
 from ...tools import redfish
 from ...tools.capabilities import ACTIVATIONS, ToolFacts
 from ..driver import rebind
-from ..engine import Change, lock_for, refuse_problems
-from ..engine import Outcome as Settled
+from ..engine import SettingChange, lock_for, refuse_problems
+from ..engine import StepOutcome as Settled
 from ..queue import random_reads
 from .plan import (
     ACTIVATE,
@@ -39,9 +39,9 @@ from .plan import (
     DOWNLOADING,
     FINISH,
     NOTHING,
-    Entry,
     FirmwareRequest,
-    Plan,
+    FlashPlan,
+    JournalEntry,
     clear,
     make_plan,
     memory_key,
@@ -52,8 +52,8 @@ from .subject import (
     Access,
     Adapters,
     Drives,
-    Image,
-    Subject,
+    FlashImage,
+    FlashSubject,
     board_of,
     order_problem,
     read_image,
@@ -125,7 +125,7 @@ _POLL_S = 2.0
 
 
 @dataclass
-class Outcome:
+class FlashOutcome:
     """What was done; `pending` is what a bench still needs before it is proven: reboot, power cycle, or nothing."""
 
     settings: list[Provisioned] = field(default_factory=list)
@@ -133,9 +133,9 @@ class Outcome:
     pending: str = ""
     changed: bool = False
 
-    def result(self, plans: Sequence[Plan], *, check: bool) -> dict[str, Any]:
+    def result(self, plans: Sequence[FlashPlan], *, check: bool) -> dict[str, Any]:
         changes = [
-            Change(
+            SettingChange(
                 plan.subject.owner,
                 f"firmware.{plan.request.image.component}",
                 plan.found,
@@ -166,36 +166,36 @@ class Flash:
     memory: Callable[[str], Mapping[str, Any]]
     hold: Callable[[], ContextManager[Any]]
     rebind: Callable[[str], None]
-    soak: Callable[[Subject], str]
+    soak: Callable[[FlashSubject], str]
     clock: Callable[[], float]
     sleep: Callable[[float], None]
 
 
-def _differs(plan: Plan) -> bool:
+def _differs(plan: FlashPlan) -> bool:
     return not same_version(plan.found, plan.request.image.version)
 
 
-def _drift(plan: Plan) -> str:
+def _drift(plan: FlashPlan) -> str:
     image = plan.request.image
     return f"{plan.subject.owner} firmware.{image.component}: {plan.found}, declared {image.version}"
 
 
-def foreseen(plans: Sequence[Plan]) -> Outcome:
+def foreseen(plans: Sequence[FlashPlan]) -> FlashOutcome:
     """What a run without check mode would do."""
     words = {DOWNLOAD: "image would be written", ACTIVATE: "image would be started", FINISH: "would be proven"}
-    outcome = Outcome([_record(plan, plan.found) for plan in plans])
+    outcome = FlashOutcome([_record(plan, plan.found) for plan in plans])
     outcome.steps = [f"{plan.subject.owner}: {words[plan.action]}" for plan in plans if plan.action in words]
     outcome.changed = bool(outcome.steps)
     return outcome
 
 
-def carry_out(plans: Sequence[Plan], flash: Flash) -> Outcome:
+def carry_out(plans: Sequence[FlashPlan], flash: Flash) -> FlashOutcome:
     """Write, start and prove what the plans say. Raises ToolError (nothing was written) or PartialError.
 
     An image that needs a boot leaves `pending`; boot the bench, and `prove`.
     """
     refuse_problems([problem for plan in plans for problem in plan.problems])
-    outcome = Outcome()
+    outcome = FlashOutcome()
     try:
         writing = [plan for plan in plans if plan.action == DOWNLOAD]
         if writing:
@@ -218,12 +218,12 @@ def carry_out(plans: Sequence[Plan], flash: Flash) -> Outcome:
     return outcome
 
 
-def prove(plans: Sequence[Plan], flash: Flash) -> Outcome:
+def prove(plans: Sequence[FlashPlan], flash: Flash) -> FlashOutcome:
     """After the boot: every image runs, and everything else is as before. Raises ToolError, PartialError.
 
     An image that does not run is noted as not written, so that the next run writes it again.
     """
-    outcome = Outcome()
+    outcome = FlashOutcome()
     wrong: list[str] = []
     for plan in plans:
         if plan.problems and not plan.found:
@@ -243,11 +243,11 @@ def prove(plans: Sequence[Plan], flash: Flash) -> Outcome:
     return outcome
 
 
-def _write(plan: Plan, flash: Flash, outcome: Outcome) -> None:
+def _write(plan: FlashPlan, flash: Flash, outcome: FlashOutcome) -> None:
     subject, request = plan.subject, plan.request
     image = request.image
     same = plan.entry is not None and plan.entry.sha256 == image.sha256
-    entry = Entry(
+    entry = JournalEntry(
         phase=DOWNLOADING,
         tool=request.tool,
         component=image.component,
@@ -276,7 +276,7 @@ def _write(plan: Plan, flash: Flash, outcome: Outcome) -> None:
     note(flash.lock, plan.key, entry.downloaded())
 
 
-def _start(plan: Plan, flash: Flash, outcome: Outcome) -> str:
+def _start(plan: FlashPlan, flash: Flash, outcome: FlashOutcome) -> str:
     """Have a written image run; what it still needs from outside: reboot, power cycle, or nothing."""
     if plan.action not in (DOWNLOAD, ACTIVATE):
         return ""
@@ -302,11 +302,11 @@ def _start(plan: Plan, flash: Flash, outcome: Outcome) -> str:
     return ""
 
 
-def _read(plan: Plan) -> str:
+def _read(plan: FlashPlan) -> str:
     return plan.subject.versions().get(plan.request.image.component, "")
 
 
-def _finish(plan: Plan, flash: Flash, outcome: Outcome) -> Provisioned:
+def _finish(plan: FlashPlan, flash: Flash, outcome: FlashOutcome) -> Provisioned:
     """Read the version back, compare the settings, put back what can be, soak, and forget the note."""
     owner, image = plan.subject.owner, plan.request.image
     version = _read(plan)
@@ -342,7 +342,7 @@ def _finish(plan: Plan, flash: Flash, outcome: Outcome) -> Provisioned:
     return record.with_proof(proven=True, proof=f"{proof}; {soaked}" if soaked else proof)
 
 
-def _altered(subject: Subject, before: Mapping[str, Any], flash: Flash) -> dict[str, Any]:
+def _altered(subject: FlashSubject, before: Mapping[str, Any], flash: Flash) -> dict[str, Any]:
     """The former value of everything that differs; links get a minute to come up again, nothing tells when."""
     deadline = flash.clock() + _LINK_WAIT_S
     while True:
@@ -353,7 +353,7 @@ def _altered(subject: Subject, before: Mapping[str, Any], flash: Flash) -> dict[
         flash.sleep(_POLL_S)
 
 
-def _record(plan: Plan, version: str) -> Provisioned:
+def _record(plan: FlashPlan, version: str) -> Provisioned:
     image = plan.request.image
     declared = image.version
     before = plan.entry.found if plan.entry is not None else plan.found
@@ -369,7 +369,7 @@ def _record(plan: Plan, version: str) -> Provisioned:
     )
 
 
-def _what_can_be_read(plans: Sequence[Plan]) -> list[Provisioned]:
+def _what_can_be_read(plans: Sequence[FlashPlan]) -> list[Provisioned]:
     records = []
     for plan in plans:
         # the failure that is being reported names it; what no longer answers has no version to tell
@@ -388,7 +388,7 @@ def soak(
     seconds: float,
     sleep: Callable[[float], None] = time.sleep,
     log_device: str = "/dev/kmsg",
-    rules: tuple[Rule, ...] | None = None,
+    rules: tuple[LogRule, ...] | None = None,
 ) -> str:
     """Read the drives with these kernel names for `seconds`; what was seen, as part of a sentence.
 
@@ -460,7 +460,7 @@ def read_request(given: Mapping[str, Any], *, check: bool = False) -> FirmwareRe
     """
     problems: list[str] = []
 
-    def image(fields: Mapping[str, Any], what: str) -> Image | None:
+    def image(fields: Mapping[str, Any], what: str) -> FlashImage | None:
         try:
             return read_image(_below(given["state_dir"], fields), what)
         except BadInputError as problem:
@@ -505,7 +505,7 @@ def flash_as_given(
         check=check,
         proof=given["state"] == "proven",
         soak_s=given["soak_s"],
-        soak=partial(soak, Machine(), rules=None if rows is None else tuple(Rule(**row) for row in rows)),
+        soak=partial(soak, Machine(), rules=None if rows is None else tuple(LogRule(**row) for row in rows)),
     )
     return provision_firmware(request, owners(access), step)
 
@@ -539,7 +539,7 @@ def flash_once(request: FirmwareRequest, owners: Owners, step: Step, lock: Bench
     return outcome.result(plans, check=False)
 
 
-def _plans(request: FirmwareRequest, owners: Owners, step: Step) -> list[Plan]:
+def _plans(request: FirmwareRequest, owners: Owners, step: Step) -> list[FlashPlan]:
     tool = _tool(request, owners)
     journal = read_journal(Path(step.state_dir))
     saved = read_saved(Path(step.state_dir))

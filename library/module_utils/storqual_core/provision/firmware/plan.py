@@ -20,7 +20,7 @@ from ...kit.durable import replace_json
 from ...kit.errors import StorqualError, ToolError
 from ...kit.lock import BenchLock
 from ...tools.capabilities import FirmwareImage
-from .subject import Image, Subject, image_problems, order_problem, same_version
+from .subject import FlashImage, FlashSubject, image_problems, order_problem, same_version
 
 NOTHING, FINISH, ACTIVATE, DOWNLOAD = "nothing", "finish", "activate", "download"
 """What is left: it runs, proven; it runs and must be proven; it is in and must be started; it must be written."""
@@ -37,11 +37,11 @@ class FirmwareRequest:
     `copied` is false where the files need not be on the bench yet, because nothing will be written.
     """
 
-    image: Image
+    image: FlashImage
     tool: str
     activation: str
     allowed: tuple[str, ...] | None = None
-    rollback: tuple[Image, ...] = ()
+    rollback: tuple[FlashImage, ...] = ()
     boards: tuple[str, ...] = ()
     copied: bool = True
 
@@ -51,15 +51,15 @@ class FirmwareRequest:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FlashPlan:
     """One subject's plan; `found` is the running version, `back` the image to return to, `problems` forbid it."""
 
-    subject: Subject
+    subject: FlashSubject
     request: FirmwareRequest
     action: str
     found: str
-    entry: Entry | None = None
-    back: Image | None = None
+    entry: JournalEntry | None = None
+    back: FlashImage | None = None
     problems: tuple[str, ...] = ()
 
     @property
@@ -73,21 +73,25 @@ def memory_key(owner: str, component: str) -> str:
 
 
 def make_plan(
-    subject: Subject, request: FirmwareRequest, entry: Entry | None, saved: Mapping[str, Any] | None, boot_id: str
-) -> Plan:
+    subject: FlashSubject,
+    request: FirmwareRequest,
+    entry: JournalEntry | None,
+    saved: Mapping[str, Any] | None,
+    boot_id: str,
+) -> FlashPlan:
     """Read the subject and decide. `entry`: a flash that was not proven; `saved`: what is remembered of it."""
     image, owner = request.image, subject.owner
     try:
         versions = subject.versions()
     except ToolError as problem:
-        return Plan(subject, request, DOWNLOAD, "", entry, None, (_silent(owner, entry, saved, problem),))
+        return FlashPlan(subject, request, DOWNLOAD, "", entry, None, (_silent(owner, entry, saved, problem),))
     found = versions.get(image.component, "")
     if not found:
         told = f"{owner}: its tool tells no version of {image.component}, only of {', '.join(versions) or 'nothing'}"
-        return Plan(subject, request, DOWNLOAD, "", entry, None, (told,))
+        return FlashPlan(subject, request, DOWNLOAD, "", entry, None, (told,))
     action = _action(found, request, entry, boot_id)
     if action in (NOTHING, FINISH):
-        return Plan(subject, request, action, found, entry)
+        return FlashPlan(subject, request, action, found, entry)
     problems = [f"{owner}: {text}" for text in _health(subject, request)]
     back = None
     if action == DOWNLOAD:
@@ -102,10 +106,10 @@ def make_plan(
         problems += [f"{owner}: {text}" for text in _file_problems(subject, request, image)]
         back, wrong = _way_back(subject, request, origin, saved)
         problems += [f"{owner}: {text}" for text in wrong]
-    return Plan(subject, request, action, found, entry, back, tuple(problems))
+    return FlashPlan(subject, request, action, found, entry, back, tuple(problems))
 
 
-def _action(found: str, request: FirmwareRequest, entry: Entry | None, boot_id: str) -> str:
+def _action(found: str, request: FirmwareRequest, entry: JournalEntry | None, boot_id: str) -> str:
     image = request.image
     runs = same_version(found, image.version)
     if entry is None:
@@ -120,7 +124,7 @@ def _action(found: str, request: FirmwareRequest, entry: Entry | None, boot_id: 
     return ACTIVATE if waits else DOWNLOAD
 
 
-def _silent(owner: str, entry: Entry | None, saved: Mapping[str, Any] | None, problem: ToolError) -> str:
+def _silent(owner: str, entry: JournalEntry | None, saved: Mapping[str, Any] | None, problem: ToolError) -> str:
     """A subject that does not answer; after an interrupted flash a person must bring it back."""
     if entry is None:
         return f"{owner}: {problem}"
@@ -131,20 +135,20 @@ def _silent(owner: str, entry: Entry | None, saved: Mapping[str, Any] | None, pr
     )
 
 
-def _by_hand(entry: Entry, saved: Mapping[str, Any] | None) -> str:
+def _by_hand(entry: JournalEntry, saved: Mapping[str, Any] | None) -> str:
     image = (saved or {}).get("image") or {}
     where = f" (on the bench: {image['path']})" if image.get("path") else ""
     return f"write {entry.found}{where} with {entry.tool} from its vendor's rescue system"
 
 
-def _health(subject: Subject, request: FirmwareRequest) -> list[str]:
+def _health(subject: FlashSubject, request: FirmwareRequest) -> list[str]:
     try:
         return [f"no firmware is written: {text}" for text in subject.obstacles(request.for_tool)]
     except ToolError as problem:
         return [f"its state could not be read: {problem}"]
 
 
-def _tries(image: Image, entry: Entry | None, saved: Mapping[str, Any] | None) -> Iterator[str]:
+def _tries(image: FlashImage, entry: JournalEntry | None, saved: Mapping[str, Any] | None) -> Iterator[str]:
     if entry is not None and entry.sha256 == image.sha256 and entry.tries >= MOST_TRIES:
         yield (
             f"{image.version} was written {entry.tries} times and did not start; power-cycle the bench by "
@@ -165,18 +169,18 @@ def _order(found: Sequence[str], request: FirmwareRequest, saved: Mapping[str, A
     return [] if "" in wrong or not wrong else wrong[:1]
 
 
-def _file_problems(subject: Subject, request: FirmwareRequest, image: Image) -> list[str]:
+def _file_problems(subject: FlashSubject, request: FirmwareRequest, image: FlashImage) -> list[str]:
     return image_problems(subject.runner, image) if request.copied or Path(image.path).exists() else []
 
 
 def _way_back(
-    subject: Subject, request: FirmwareRequest, origin: str, saved: Mapping[str, Any] | None
-) -> tuple[Image | None, list[str]]:
+    subject: FlashSubject, request: FirmwareRequest, origin: str, saved: Mapping[str, Any] | None
+) -> tuple[FlashImage | None, list[str]]:
     """The image of the version as found: the one that is remembered, else one that the drop declares."""
     version = str(saved["version"]) if saved is not None else origin
     if same_version(version, request.image.version):
         return request.image, []
-    known = [Image(**saved["image"])] if saved is not None else []
+    known = [FlashImage(**saved["image"])] if saved is not None else []
     known += [image for image in request.rollback if image.component == request.image.component]
     for image in known:
         if same_version(image.version, version):
@@ -195,7 +199,7 @@ _SCHEMA = "storqual.firmware/1"
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """One flash that is not proven yet: what replaces what, how far it came, in which boot, how often it was tried.
 
     `settings` is what the adapter or drive was set to before the first try.
@@ -211,7 +215,7 @@ class Entry:
     tries: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def downloaded(self) -> Entry:
+    def downloaded(self) -> JournalEntry:
         return replace(self, phase=DOWNLOADED)
 
 
@@ -219,7 +223,7 @@ def _path(state_dir: Path) -> Path:
     return state_dir / "firmware.json"
 
 
-def read_journal(state_dir: Path) -> dict[str, Entry]:
+def read_journal(state_dir: Path) -> dict[str, JournalEntry]:
     """The entries, by the key that saved.json has for them too (`firmware.firmware@sas0`).
 
     Raises StorqualError when the file cannot be understood.
@@ -236,13 +240,13 @@ def read_journal(state_dir: Path) -> dict[str, Entry]:
         ) from problem
 
 
-def _entries(body: Mapping[str, Any]) -> dict[str, Entry]:
+def _entries(body: Mapping[str, Any]) -> dict[str, JournalEntry]:
     if body["schema"] != _SCHEMA:
         raise ValueError(f"found {body['schema']!r}, expected {_SCHEMA}")
-    return {str(key): Entry(**fields) for key, fields in body["entries"].items()}
+    return {str(key): JournalEntry(**fields) for key, fields in body["entries"].items()}
 
 
-def note(lock: BenchLock, key: str, entry: Entry) -> None:
+def note(lock: BenchLock, key: str, entry: JournalEntry) -> None:
     """Put an entry in the place of the former one; it is on the disk when this returns."""
     _write(lock, {**read_journal(lock.state_dir), key: entry})
 
@@ -253,6 +257,6 @@ def clear(lock: BenchLock, key: str) -> None:
         _write(lock, entries)
 
 
-def _write(lock: BenchLock, entries: Mapping[str, Entry]) -> None:
+def _write(lock: BenchLock, entries: Mapping[str, JournalEntry]) -> None:
     listed = {key: asdict(entry) for key, entry in entries.items()}
     replace_json(_path(lock.state_dir), {"schema": _SCHEMA, "entries": listed})

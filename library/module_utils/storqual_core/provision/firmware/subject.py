@@ -70,7 +70,7 @@ _PAGES = (0x01, 0x08, 0x0A, 0x1C)
 
 
 @dataclass(frozen=True)
-class Subject:
+class FlashSubject:
     """What is flashed: `owner` is the adapter's alias or the drive's id, `index` what the tool calls it.
 
     `target` is the drive (None for an adapter); `pci` the adapter's address, empty for a drive.
@@ -228,7 +228,7 @@ _PUBLIC_KEY = b"-----BEGIN PUBLIC KEY-----"
 
 
 @dataclass(frozen=True)
-class Image:
+class FlashImage:
     """An image as a drop declares it: a file on the bench, its SHA-256, its version; `signature` and `key` are files.
 
     The key is a PEM public key (openssl) or an OpenPGP keyring (gpgv); without a signature the digest alone counts.
@@ -249,19 +249,19 @@ class Image:
         return asdict(self)
 
 
-def read_image(fields: Mapping[str, Any], what: str = "image") -> Image:
+def read_image(fields: Mapping[str, Any], what: str = "image") -> FlashImage:
     """An image of a module's argument or of saved.json. Raises BadInputError with every problem."""
-    texts = {name: str(fields.get(name) or "") for name in Image.__dataclass_fields__}
+    texts = {name: str(fields.get(name) or "") for name in FlashImage.__dataclass_fields__}
     problems = [f"{what}: found no {name}, expected one" for name in ("path", "sha256", "version") if not texts[name]]
     if bool(texts["signature"]) != bool(texts["key"]):
         problems.append(f"{what}: found a signature without a key or a key without one, expected both or none")
     if problems:
         raise BadInputError(problems)
     texts["component"] = texts["component"] or "firmware"
-    return Image(**{**texts, "sha256": texts["sha256"].lower()})
+    return FlashImage(**{**texts, "sha256": texts["sha256"].lower()})
 
 
-def image_problems(runner: Runner, image: Image) -> list[str]:
+def image_problems(runner: Runner, image: FlashImage) -> list[str]:
     """Why the file is not the image that is meant; none when it is."""
     try:
         found = file_digest(Path(image.path))
@@ -288,7 +288,7 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _signature_problems(runner: Runner, image: Image) -> list[str]:
+def _signature_problems(runner: Runner, image: FlashImage) -> list[str]:
     """Both the exit status and the tool's own word must say that the signature is good."""
     if Path(image.key).read_bytes().lstrip().startswith(_PUBLIC_KEY):
         argv = ["openssl", "dgst", "-sha256", "-verify", image.key, "-signature", image.signature, image.path]
@@ -464,7 +464,7 @@ class Drives:
         with self.access.hold(self.claims, "firmware" if write else "reset", self.beside):
             yield
 
-    def subjects(self, tool: ModuleType, boards: Sequence[str]) -> list[Subject]:
+    def subjects(self, tool: ModuleType, boards: Sequence[str]) -> list[FlashSubject]:
         """Each drive with the name its tool has for it. Raises ToolError, GuardRefusalError."""
         del boards  # a drive has no PCI board; its model was compared by the guard
         found = []
@@ -474,7 +474,7 @@ class Drives:
                 index = target.device
                 if hasattr(tool, "read_facts"):
                     index = find_by_serial(tool.read_facts(self.access.runner), claim.id, claim.serial).index
-                found.append(Subject(claim.id, tool, index, self.access.runner, target))
+                found.append(FlashSubject(claim.id, tool, index, self.access.runner, target))
         return found
 
 
@@ -525,7 +525,7 @@ class Adapters:
                 [*refusals, *(text for text in problem.refusals if text not in refusals)]
             ) from None
 
-    def subjects(self, tool: ModuleType, boards: Sequence[str]) -> list[Subject]:
+    def subjects(self, tool: ModuleType, boards: Sequence[str]) -> list[FlashSubject]:
         """Each adapter with the name its tool has for it. Raises ToolError with every problem."""
         facts = tool.read_facts(self.access.runner)
         found, problems = [], []
@@ -539,7 +539,7 @@ class Adapters:
             except ToolError as problem:
                 problems.append(str(problem))
                 continue
-            found.append(Subject(alias, tool, index, self.access.runner, pci=pci))
+            found.append(FlashSubject(alias, tool, index, self.access.runner, pci=pci))
         if problems:
             raise ToolError("\n".join(problems))
         return found

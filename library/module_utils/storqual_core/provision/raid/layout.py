@@ -21,7 +21,7 @@ from ...kit.results import PartialError, Provisioned, refuse_unlike
 from ...tools import TOOLS
 from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for
-from ..engine import Change, Outcome, lock_for, refuse_problems
+from ..engine import SettingChange, StepOutcome, lock_for, refuse_problems
 from .volumes import ControllerVolumes, Existing, MdVolumes, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
 
 MEMORY = "raid.volume"
@@ -80,7 +80,7 @@ def provision_volumes(
     claims_for(request.adapters, [drive for wish in wishes for drive in wish.drives])
     made = made_by(read_saved(Path(request.state_dir)), request.run)
     if not wishes and not (request.only and made):
-        return Outcome([], []).result(progress={})
+        return StepOutcome([], []).result(progress={})
     claims = claims_of_adapters(request.adapters)
     with lock_for(request.state_dir, request.run, "RAID layout", check=request.check) as lock:
         parts = _parts(request, wishes, claims, made, backends, default_tool)
@@ -102,7 +102,7 @@ def provision_volumes(
                 raise
             raise PartialError(str(problem), steps=done, settings=()) from problem
     refuse_unlike(records, steps)
-    return Outcome(records, steps, list(_changes(parts))).result(progress=under_way)
+    return StepOutcome(records, steps, list(_changes(parts))).result(progress=under_way)
 
 
 def _parts(
@@ -220,18 +220,22 @@ def _foreseen(parts: Sequence[_Part]) -> dict[str, Any]:
         for (name, declared), was in zip(plan.wish.declared().items(), plan.before().values())
     ]
     changes = list(_changes(parts))
-    return Outcome(settings, [f"{change.owner}: would be changed" for change in changes], changes).result(progress={})
+    return StepOutcome(settings, [f"{change.owner}: would be changed" for change in changes], changes).result(
+        progress={}
+    )
 
 
-def _changes(parts: Sequence[_Part]) -> Iterator[Change]:
+def _changes(parts: Sequence[_Part]) -> Iterator[SettingChange]:
     for part in parts:
         for volume in part.leaving:
-            yield Change(volume.facts.id, "raid.level", volume.facts.level, None)
+            yield SettingChange(volume.facts.id, "raid.level", volume.facts.level, None)
         for plan in part.plans:
             before = plan.before()
             for name, declared in plan.wish.declared().items():
                 if plan.makes or before[name] != declared:
-                    yield Change(plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared)
+                    yield SettingChange(
+                        plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared
+                    )
 
 
 def restore_volume(

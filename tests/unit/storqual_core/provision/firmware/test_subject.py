@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.provision.firmware.subject import Subject
+from storqual_core.provision.firmware.subject import FlashSubject
 from storqual_core.provision.mode_pages import DriveTarget
 from storqual_core.tools import fwupd, sg_write_buffer
 from storqual_core.tools.capabilities import FirmwareImage
@@ -38,7 +38,7 @@ def pages(write_cache: int) -> list[Call]:
 
 
 def test_a_drives_mode_pages_are_compared_by_field() -> None:
-    found = Subject("d", sg_write_buffer, "/dev/sg0", Replay(pages(1)), SG).settings()
+    found = FlashSubject("d", sg_write_buffer, "/dev/sg0", Replay(pages(1)), SG).settings()
     assert (found["WCE"], found["AWRE"], found["D_SENSE"]) == (1, 1, 0)
     assert "MRIE" not in found
 
@@ -46,8 +46,8 @@ def test_a_drives_mode_pages_are_compared_by_field() -> None:
 def test_an_nvme_drive_has_its_write_cache() -> None:
     get = "nvme get-feature /dev/nvme0 --feature-id=6"
     said = "get-feature:0x06 (Volatile Write Cache), Current value:0x00000001\n"
-    assert Subject("d", fwupd, "x", Replay([Call(get, said)]), NVME).settings() == {"WCE": 1}
-    assert Subject("d", fwupd, "x", Replay([Call(get, rc=1)]), NVME).settings() == {}
+    assert FlashSubject("d", fwupd, "x", Replay([Call(get, said)]), NVME).settings() == {"WCE": 1}
+    assert FlashSubject("d", fwupd, "x", Replay([Call(get, rc=1)]), NVME).settings() == {}
 
 
 def test_a_drives_field_is_put_back(tmp_path: Any) -> None:
@@ -61,7 +61,7 @@ def test_a_drives_field_is_put_back(tmp_path: Any) -> None:
         Call("sg_modes -R --control=0 --page=0x8,0x0 /dev/sg0", page(8, 4)),
     ]
     replay = Replay(calls)
-    steps = Subject("d", sg_write_buffer, "/dev/sg0", replay, SG, sysfs=str(tmp_path)).put_back({"WCE": 1})
+    steps = FlashSubject("d", sg_write_buffer, "/dev/sg0", replay, SG, sysfs=str(tmp_path)).put_back({"WCE": 1})
     assert steps[0].endswith("mode page 0x08 written")
     replay.done()
 
@@ -69,14 +69,14 @@ def test_a_drives_field_is_put_back(tmp_path: Any) -> None:
 def test_what_a_tool_does_not_offer_is_not_asked() -> None:
     bare = ModuleType("bare")
     vars(bare).update(read_versions=lambda _runner, _index: {"firmware": "1"})
-    subject = Subject("a", bare, "0", Replay([]))
+    subject = FlashSubject("a", bare, "0", Replay([]))
     assert (subject.settings(), subject.obstacles(IMAGE), subject.put_back({"setting.x": 1})) == ({}, [], [])
     assert not subject.starts_images
 
 
 def test_settings_policies_and_links_of_an_adapter() -> None:
     card = Card()
-    subject = Subject("a", make_tool(card), "0", Replay([]))
+    subject = FlashSubject("a", make_tool(card), "0", Replay([]))
     assert subject.settings() == {
         "setting.execution_throttle": 32,
         "volume.0.write_policy": "wb",
@@ -85,10 +85,10 @@ def test_settings_policies_and_links_of_an_adapter() -> None:
     }
     assert subject.put_back({"volume.7.write_policy": "wt", "port.0.link": "down"}) == []
     with pytest.raises(ToolError, match="does not show 9 any more"):
-        Subject("a", make_tool(card), "9", Replay([])).settings()
+        FlashSubject("a", make_tool(card), "9", Replay([])).settings()
 
 
 def test_flags_of_a_device_stand_against_a_flash() -> None:
     devices = '{"Devices": [{"DeviceId": "x", "Version": "1", "Flags": ["updatable", "locked"]}]}'
-    subject = Subject("d", fwupd, "x", Replay([Call("fwupdmgr get-devices --json", devices)] * 2), NVME)
+    subject = FlashSubject("d", fwupd, "x", Replay([Call("fwupdmgr get-devices --json", devices)] * 2), NVME)
     assert subject.obstacles(IMAGE) == ["it is locked"]
