@@ -59,6 +59,22 @@ def test_growth_is_paid_for() -> None:
     assert not {name: found for name, found in counted.items() if found > LINES[name]}
 
 
+def test_no_file_name_stands_three_times() -> None:
+    """A name that stands often says nothing in a list of open files."""
+    counted = Counter(path.name for path in modules(LIBRARY) if path.name != "__init__.py")
+    assert not {path.name for path in modules(CORE) if counted[path.name] > 2}
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    counted = Counter(
+        node.name
+        for path in modules(CORE)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not {name for name, times in counted.items() if times > 1}
+
+
 def rooms(package: Path) -> Iterator[tuple[str, str]]:
     """Every room of a package with its sentence, in the order of imports, and the rooms in it behind each."""
     (layers,) = (one["layers"] for one in CONTRACTS if one.get("containers") == [package.name])

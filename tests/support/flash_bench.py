@@ -12,7 +12,7 @@ from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import read_saved
 from storqual_core.provision.firmware import flash as provisioning
 from storqual_core.provision.firmware.flash import Step, provision_firmware
-from storqual_core.provision.firmware.plan import FirmwareRequest, read_journal
+from storqual_core.provision.firmware.flash_plan import FirmwareRequest, read_journal
 from storqual_core.provision.firmware.subject import FlashImage, FlashSubject
 from storqual_core.tools.capabilities import VolumeFacts
 from tests.support.fake_flash import Card, make_tool

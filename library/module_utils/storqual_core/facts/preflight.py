@@ -10,7 +10,7 @@ from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from ..guard import hold, reach
 from ..guard.claims import Claim, claims_of_adapters
-from ..guard.files import look_at_file, make_file
+from ..guard.file_targets import look_at_file, make_file
 from ..guard.rules import Refusal
 from ..guard.signatures import own_volumes
 from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text

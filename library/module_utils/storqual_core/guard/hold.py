@@ -20,7 +20,7 @@ from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError, StorqualError
 from ..kit.machine import Machine
 from .claims import Claim, VolumeClaim
-from .files import FileState, lend_files, open_file, take_back_files
+from .file_targets import FileState, lend_files, open_file, take_back_files
 from .reach import STEPS, matching, with_reached
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
 from .signatures import Ledger, Window, window, write_stamps

@@ -17,7 +17,7 @@ from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine
 from ..tools.dmsetup import read_paths
 from .claims import Claim, VolumeClaim
-from .files import FileState, look_at_files
+from .file_targets import FileState, look_at_files
 from .reach import STEPS, matching, strangers, touched
 from .signatures import Content, Ledger, read_content
 

@@ -29,7 +29,7 @@ from .boot import (
     remember_boot,
     verify_trial,
 )
-from .build import BuildRequest, provision_build, remove_builds, stage_build, unstage_builds
+from .driver_build import BuildRequest, provision_build, remove_builds, stage_build, unstage_builds
 from .drives import ALL, MODE_PAGES, QUEUE, Access, DriveRequest, claims_for, provision_drives, usable_drives
 from .engine import Call
 from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer

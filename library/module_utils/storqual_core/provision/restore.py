@@ -21,7 +21,7 @@ from ..kit.lock import BenchLock, SavedState, hold_lock, read_saved, remove_afte
 from ..kit.machine import Machine
 from ..kit.results import PartialError, Provisioned
 from .boot import System, restore_boot, saved_boot
-from .build import builds_in_memory, is_former, restore_build, take_builds_off
+from .driver_build import builds_in_memory, is_former, restore_build, take_builds_off
 from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
 from .engine import LOCK_WAIT_S, StepOutcome, apply, lock_for, plan

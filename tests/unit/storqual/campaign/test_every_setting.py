@@ -16,7 +16,7 @@ from storqual.cli.playbook import next as next_command
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS, Setting, section_of
 from storqual_core.provision import apply as apply_file
-from storqual_core.provision import boot, build
+from storqual_core.provision import boot, driver_build
 from storqual_core.provision.adapter_queue import provision_throttle
 from storqual_core.provision.driver import PARAMETERS
 from storqual_core.provision.drives import EFFECTS, DriveSettings
@@ -114,8 +114,8 @@ SHOWN_ELSEWHERE = {
     "os.irq_affinity": judge_interrupts,
     "nvram.execution_throttle": provision_throttle,
     "driver.kernel": boot.verify_trial,
-    "driver.dkms": build.records,
-    "driver.module": build.records,
+    "driver.dkms": driver_build.records,
+    "driver.module": driver_build.records,
     "driver.can_queue": provision_throttle,
     "driver.options": provision_options,
     "firmware.firmware": flash.prove,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.facts.preflight import Request, examine
-from storqual_core.guard.files import targets_folder
+from storqual_core.guard.file_targets import targets_folder
 from storqual_core.kit.lock import LockedError, hold_lock
 from storqual_core.kit.machine import Machine
 from tests.support.bench_tree import STATE, BenchTree

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.guard import files, hold
+from storqual_core.guard import file_targets, hold
 from storqual_core.guard.claims import Claim
-from storqual_core.guard.files import make_file
+from storqual_core.guard.file_targets import make_file
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
 from storqual_core.kit.machine import Machine, Node
 
@@ -140,13 +140,13 @@ def test_a_file_that_is_there_already_is_not_adopted(tmp_path: Path) -> None:
 
 def test_what_takes_the_name_while_a_file_is_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = claim(tmp_path)
-    real = files.replace_json
+    real = file_targets.replace_json
 
     def meanwhile(*arguments: object) -> None:
         real(*arguments)  # type: ignore[arg-type]
         Path(mine.file).write_bytes(b"precious")
 
-    monkeypatch.setattr(files, "replace_json", meanwhile)
+    monkeypatch.setattr(file_targets, "replace_json", meanwhile)
     with pytest.raises(StorqualError, match="could not be made"):
         make_file(mine, tmp_path)
     assert Path(mine.file).read_bytes() == b"precious"

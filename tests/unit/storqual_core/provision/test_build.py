@@ -11,7 +11,7 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
-from storqual_core.provision.build import (
+from storqual_core.provision.driver_build import (
     BuildRequest,
     Wanted,
     check_build,

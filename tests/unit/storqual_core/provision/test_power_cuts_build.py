@@ -9,8 +9,8 @@ import pytest
 
 from storqual_core.kit.lock import read_saved
 from storqual_core.provision.boot import System
-from storqual_core.provision.build import BuildRequest, provision_build
 from storqual_core.provision.driver import pending_starts
+from storqual_core.provision.driver_build import BuildRequest, provision_build
 from storqual_core.provision.engine import Call
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore

@@ -14,7 +14,7 @@ from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
 from storqual_core.provision.boot import System
-from storqual_core.provision.build import BuildRequest, provision_build, remove_builds
+from storqual_core.provision.driver_build import BuildRequest, provision_build, remove_builds
 from storqual_core.provision.engine import Call
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore

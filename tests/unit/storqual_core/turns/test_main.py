@@ -16,7 +16,7 @@ import pytest
 
 from storqual.bench.program import build_program
 from storqual_core.guard.claims import read_claims
-from storqual_core.guard.files import make_file
+from storqual_core.guard.file_targets import make_file
 from tests.support.fake_fio import block_text, fake_fio, job, launch, result
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from ..driver import rebind
 from ..engine import SettingChange, lock_for, refuse_problems
 from ..engine import StepOutcome as Settled
 from ..queue import random_reads
-from .plan import (
+from .flash_plan import (
     ACTIVATE,
     DOWNLOAD,
     DOWNLOADING,

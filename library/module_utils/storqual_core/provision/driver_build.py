@@ -2,7 +2,7 @@
 """A driver build: what is asked, where which build lies, an initramfs that carries it, and the disk after the boot.
 
 A driver that the machine cannot do without while it runs, or that its initramfs loads, comes with a boot of its own
-(`stage_build` in `provision/build.py`); any other is loaded again where it is (`provision_build` there).
+(`stage_build`); any other is loaded again where it is (`provision_build`).
 
 Until the build has shown in a trial boot that it can carry the bench, it lies nowhere but in that initramfs: the
 default boots what it always booted, from its own initramfs and from a disk without the build.
