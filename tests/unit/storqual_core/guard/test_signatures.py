@@ -7,17 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from storqual_core.guard.signatures import Content, objection, read_content
+from storqual_core.guard.signatures import (
+    AREA,
+    STAMP,
+    Content,
+    Ledger,
+    make_stamp,
+    objection,
+    read_content,
+    read_stamp,
+    window,
+    write_stamps,
+)
 from storqual_core.kit.command import Completed
-from storqual_core.kit.errors import ToolError
+from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.tools import blkid
 from storqual_core.tools.blkid import FormatSignature, parse_export
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 SIZE = 20 << 20
 
@@ -150,3 +162,180 @@ def test_only_what_storqual_made_itself_is_no_objection() -> None:
     assert objection(Content((xfs,), "data", "data"), made=["u-2"])
     assert objection(Content((bare,), "empty", "empty"), made=[""])
     assert objection(Content((xfs, FormatSignature("partition table", "gpt", "u-9")), "data", "data"), made=["u-1"])
+
+
+DRIVE = "0x5000c50000000001"
+MAGIC = b"storqual scratch"
+
+
+def blank(tmp_path: Path) -> Path:
+    """An empty drive."""
+    path = tmp_path / "drive"
+    with path.open("wb") as stream:
+        stream.truncate(SIZE)
+    return path
+
+
+def test_both_ends_are_stamped_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    """4 KiB at each end."""
+    path = blank(tmp_path)
+    write_stamps(str(path), DRIVE, SIZE, run="run-1")
+    data = path.read_bytes()
+    assert read_stamp(data[:STAMP], DRIVE, SIZE, end="start") == "stamp"
+    assert read_stamp(data[-STAMP:], DRIVE, SIZE, end="end") == "stamp"
+    assert not any(data[STAMP:-STAMP])
+    assert read_content(str(path), DRIVE, SIZE).stamped
+
+
+@pytest.mark.parametrize(
+    ("drive", "size", "end"),
+    [("0x5000c50000000002", SIZE, "start"), (DRIVE, SIZE + 512, "start"), (DRIVE, SIZE, "end")],
+)
+def test_a_stamp_of_another_drive_size_or_end_is_not_this_drives(drive: str, size: int, end: str) -> None:
+    assert read_stamp(make_stamp(drive, size, end=end), DRIVE, SIZE, end="start") == "foreign"
+
+
+def test_a_new_run_may_stamp_over_an_old_stamp() -> None:
+    old, new = make_stamp(DRIVE, SIZE, end="start", run="a"), make_stamp(DRIVE, SIZE, end="start", run="b")
+    assert read_stamp(new[:1024] + old[1024:], DRIVE, SIZE, end="start") == "stamp"
+
+
+@settings(deadline=None)
+@given(st.integers(0, 8))
+def test_a_stamp_cut_off_at_any_sector_is_a_stamp_or_nothing(sectors: int) -> None:
+    cut = make_stamp(DRIVE, SIZE, end="start")[: sectors * 512].ljust(STAMP, b"\0")
+    assert read_stamp(cut, DRIVE, SIZE, end="start") == ("stamp" if sectors else "empty")
+
+
+@settings(deadline=None)
+@given(st.integers(0, 447), st.integers(1, 255))
+def test_any_changed_byte_of_a_record_is_noticed(place: int, change: int) -> None:
+    block = bytearray(make_stamp(DRIVE, SIZE, end="start"))
+    block[place] ^= change
+    assert read_stamp(bytes(block), DRIVE, SIZE, end="start") in ("data", "foreign")
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=600), st.integers(0, STAMP - 600))
+@example(MAGIC, 0)
+@example(MAGIC, 7)
+def test_other_blocks_are_data(data: bytes, offset: int) -> None:
+    block = (bytes(offset) + data).ljust(STAMP, b"\0")
+    # what begins as a stamp does, and is none, is nobody's to write over either
+    begins = any(block[place:].startswith(MAGIC) for place in range(0, STAMP, 512))
+    expected = "foreign" if begins else "data" if any(block) else "empty"
+    assert read_stamp(block, DRIVE, SIZE, end="start") == expected
+
+
+STEPS = ("end", "start")
+
+
+@pytest.mark.parametrize("done", range(3))
+def test_a_power_cut_while_an_empty_drive_is_stamped_leaves_a_drive_that_is_accepted(
+    tmp_path: Path, done: int
+) -> None:
+    path = blank(tmp_path)
+    with path.open("r+b") as stream:
+        for end in STEPS[:done]:
+            stream.seek(0 if end == "start" else SIZE - STAMP)
+            stream.write(make_stamp(DRIVE, SIZE, end=end))
+    content = read_content(str(path), DRIVE, SIZE)
+    assert objection(content) == ""
+    assert content.stamped == (done == 2)
+    write_stamps(str(path), DRIVE, SIZE)
+    assert read_content(str(path), DRIVE, SIZE).stamped
+
+
+class PowerCutError(Exception):
+    """The lights went out."""
+
+
+@pytest.mark.parametrize("writes", range(5))
+def test_a_power_cut_while_a_drive_is_cleared_leaves_a_drive_that_is_known(
+    tmp_path: Path, writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import storqual_core.guard.signatures as module  # noqa: PLC0415
+    from storqual_core.tools.blkid import FormatSignature  # noqa: PLC0415
+
+    path = blank(tmp_path)
+    with path.open("r+b") as stream:
+        # a file system over the whole drive: its superblock at the start, data everywhere
+        stream.write(b"XFSB" + b"x" * (SIZE - 4))
+    write, left = module._write, [writes]
+
+    def cut(descriptor: int, data: bytes, offset: int) -> None:
+        if not left[0]:
+            raise PowerCutError
+        left[0] -= 1
+        write(descriptor, data, offset)
+
+    monkeypatch.setattr(module, "_write", cut)
+    try:
+        write_stamps(str(path), DRIVE, SIZE, clear=True)
+    except PowerCutError:
+        assert writes < 4
+    content = read_content(str(path), DRIVE, SIZE)
+    made = ["uuid-1"]
+    if path.read_bytes()[:4] == b"XFSB":
+        content = type(content)(
+            (FormatSignature("filesystem", "xfs", "uuid-1"),), content.start, content.end, stamps=content.stamps
+        )
+    assert objection(content, made=made, restamping=True) == ""
+    assert content.stamped == (writes == 4)
+
+
+def test_the_window_lies_between_the_guards_areas_in_whole_mib() -> None:
+    """With fio's largest block it stays aligned."""
+    assert (window(1 << 30).offset, window(1 << 30).size) == (AREA, (1 << 30) - 2 * AREA)
+    assert window((1 << 30) + 512).size == (1 << 30) - 2 * AREA
+    with pytest.raises(ValueError, match="too small"):
+        window(2 * AREA)
+
+
+def test_a_name_that_does_not_fit_is_refused() -> None:
+    for drive in ("", "x" * 257):
+        with pytest.raises(ValueError, match="not a drive name"):
+            make_stamp(drive, SIZE, end="start")
+
+
+def test_what_is_announced_is_on_disk_at_once(tmp_path: Path) -> None:
+    ledger, first = Ledger.read(str(tmp_path)).announce("a")
+    ledger, second = ledger.announce("a")
+    assert first != second
+    assert Ledger.read(str(tmp_path)).made == {"a": frozenset({first, second})}
+
+
+def test_a_cleared_drive_is_forgotten_and_others_are_not(tmp_path: Path) -> None:
+    ledger, _ = Ledger.read(str(tmp_path)).announce("a")
+    ledger, kept = ledger.announce("b")
+    ledger = ledger.clearing("a")
+    assert Ledger.read(str(tmp_path)).restamping == {"a"}
+    ledger.cleared("a")
+    found = Ledger.read(str(tmp_path))
+    assert (found.made, found.restamping) == ({"b": frozenset({kept})}, frozenset())
+
+
+def test_a_drive_that_was_lent_is_on_disk_at_once_until_it_is_cleared(tmp_path: Path) -> None:
+    Ledger.read(str(tmp_path)).lending("a")
+    ledger = Ledger.read(str(tmp_path)).clearing("b")
+    assert Ledger.read(str(tmp_path)).lent == {"a"}
+    ledger.cleared("a")
+    found = Ledger.read(str(tmp_path))
+    assert (found.lent, found.restamping) == (frozenset(), {"b"})
+
+
+def test_a_list_from_before_drives_were_lent_is_read(tmp_path: Path) -> None:
+    (tmp_path / "made.json").write_text('{"storqual.made/1": {"made": {}, "restamping": ["a"]}}')
+    found = Ledger.read(str(tmp_path))
+    assert (found.lent, found.restamping) == (frozenset(), {"a"})
+
+
+def test_a_bench_on_which_nothing_was_made_has_an_empty_list(tmp_path: Path) -> None:
+    assert Ledger.read(str(tmp_path / "nothing")).made == {}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"storqual.made/1": {"made": 3, "restamping": []}}', "\x00"])
+def test_a_damaged_list_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "made.json").write_text(text)
+    with pytest.raises(StorqualError, match="cannot be read"):
+        Ledger.read(str(tmp_path))

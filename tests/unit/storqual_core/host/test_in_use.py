@@ -18,7 +18,9 @@ from storqual_core.host.in_use import (
     parse_mountinfo,
     parse_swaps,
     read_exports,
+    read_open_files,
     system_disks,
+    ways,
 )
 from storqual_core.kit.errors import ToolError
 from tests.support.bench_tree import STATE, BenchTree
@@ -161,3 +163,100 @@ def test_what_is_served_and_leads_to_nothing_may_be_any_device(tree: BenchTree) 
         "an NVMe target serves /dev/gone, which leads to nothing now",
         "a SCSI target serves /run/private, which leads to nothing now",
     ]
+
+
+RING = "anon_inode:[io_uring]"
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> BenchTree:
+    """A bench with one drive."""
+    return BenchTree(tmp_path).adapter().scsi("sda")
+
+
+def writers(lone: BenchTree) -> dict[str, list[str]]:
+    """Who writes, by kernel name."""
+    return dict(read_open_files(lone.machine).writers)
+
+
+def test_readers_do_no_harm_and_writers_are_named(lone: BenchTree) -> None:
+    lone.partition("sda", 1)
+    lone.opened("/dev/sda", flags="0100000", comm="systemd-udevd").opened("/dev/sda1", flags="0100001", comm="dd")
+    lone.opened("/dev/bsg/2:0:0:0", comm="sg_format").opened("/dev/null").opened("/dev/gone").opened("socket:[12]")
+    assert writers(lone) == {
+        "sda1": ["is open for writing in dd (process 102)"],
+        "sda": ["is open for writing in sg_format (process 103)"],
+    }
+
+
+@pytest.mark.parametrize("node", ["/dev/sg0", "/dev/bsg/2:0:0:0"])
+def test_a_node_for_commands_takes_them_whatever_it_was_opened_for(lone: BenchTree, node: str) -> None:
+    lone.opened(node, flags="0100000", comm="sg_raw")
+    assert writers(lone) == {"sda": ["is open for commands in sg_raw (process 101)"]}
+
+
+def test_a_node_that_was_closed_meanwhile_is_not_open(lone: BenchTree) -> None:
+    lone.opened("/dev/sda", comm="mystery")
+    (lone.root / "proc/101/fdinfo/7").unlink()
+    assert writers(lone) == {"sda": ["is open for writing in mystery (process 101)"]}
+    asked = lone.machine.lines
+
+    def lines(path: str) -> list[str]:
+        (lone.root / "proc/101/fd/7").unlink()
+        return asked(path)
+
+    lone.machine.lines = lines  # type: ignore[method-assign]
+    assert writers(lone) == {}
+
+
+def test_the_files_of_a_thread_count_as_those_of_its_program(lone: BenchTree) -> None:
+    """The first thread may have ended, or the thread may have a table of its own."""
+    lone.opened("/dev/sda", comm="worker", task="977")
+    assert writers(lone) == {"sda": ["is open for writing in worker (process 101)"]}
+
+
+def test_files_registered_with_io_uring_are_open_though_no_descriptor_shows_them(lone: BenchTree) -> None:
+    lone.opened(RING, comm="fio", more="UserFiles:\t2\n    0: /dev/sda\n    1: <none>\nUserBufs:\t0\n")
+    assert writers(lone) == {"sda": ["is registered with io_uring by fio (process 101)"]}
+
+
+def test_an_older_kernel_names_registered_files_without_their_folder(lone: BenchTree) -> None:
+    lone.opened(RING, comm="fio", more="UserFiles:\t1\n    0: sda\nUserBufs:\t0\n")
+    assert writers(lone) == {"sda": ["is registered with io_uring by fio (process 101)"]}
+
+
+@pytest.mark.parametrize("text", ["UserFiles:\t1\nUserBufs:\t0\n", ""])
+def test_a_busy_ring_does_not_tell_its_files(lone: BenchTree, text: str) -> None:
+    lone.opened(RING, comm="fio", more=text)
+    assert read_open_files(lone.machine).unnamed == [
+        "fio (process 101) has files registered with io_uring that are not listed"
+    ]
+
+
+@pytest.mark.parametrize("text", ["UserFiles:\t0\nUserBufs:\t0\n", "UserFiles:\t64\nUserBufs:\t0\nNAPI:\tdisabled\n"])
+def test_a_ring_without_files_hides_none(lone: BenchTree, text: str) -> None:
+    lone.opened(RING, comm="fio", more=text)
+    assert read_open_files(lone.machine).unnamed == []
+
+
+def test_open_files_that_wait_in_a_socket_are_told(lone: BenchTree) -> None:
+    lone.opened("socket:[7]", comm="broker", more="scm_fds: 1\n")
+    lone.opened("socket:[8]", comm="idle", more="scm_fds: 0\n").opened("socket:[9]", comm="tcp")
+    assert read_open_files(lone.machine).unnamed == [
+        "open files wait in a socket of broker (process 101) for being taken"
+    ]
+
+
+def test_a_mapping_outlives_its_descriptor(lone: BenchTree) -> None:
+    lone.mapped("/dev/sda").mapped("/dev/sda", kinds="rw-p").mapped("/dev/null")
+    lone.mapped("/dev/sda", task="977", comm="orphan")
+    assert writers(lone) == {
+        "sda": [
+            "is mapped into the memory of mapper (process 101)",
+            "is mapped into the memory of orphan (process 104)",
+        ]
+    }
+
+
+def test_which_ways_a_machine_has_is_told(lone: BenchTree) -> None:
+    assert ways(lone.machine) == {"open files of each thread": False, "shared mappings": False}

@@ -3,13 +3,35 @@
 
 from __future__ import annotations
 
+import re
+import time
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.host.kernel_log import KernelLog, Record, parse_record, texts
+from storqual_core.data import read_table
+from storqual_core.host.kernel_log import (
+    KINDS,
+    KernelLog,
+    LogRule,
+    Record,
+    classify,
+    decode_log_info,
+    errors_of,
+    find_all,
+    parse_record,
+    read_rules,
+    shipped_rules,
+    texts,
+)
+from tests.support.log_lines import read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_a_record_is_level_number_time_and_text() -> None:
@@ -57,3 +79,243 @@ def test_a_marker_is_found_again_and_is_not_the_kernels_own() -> None:
     assert [(record.text, record.from_kernel) for record in records] == [("storqual: a test's marker", False)]
     assert not [record for record in log.read() if "a test's marker" in record.text]
     log.close()
+
+
+RULES = shipped_rules()
+
+
+def test_the_shipped_rules_are_held_to_what_a_bench_s_own_are() -> None:
+    problems: list[str] = []
+    rows = read_table("kernel_log")["rules"]
+    # the shipped ones are more, and some are longer, than what a bench may bring
+    read = [read_rules([row], "kernel_log.json", problems) for row in rows]
+    assert [problem for problem in problems if "at most 400" not in problem] == []
+    assert sum(map(len, read)) > 150
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[f"{number}-{rule.kind}" for number, rule in enumerate(RULES)])
+def test_the_example_of_a_rule_fits_it_and_is_of_its_kind(rule: LogRule) -> None:
+    assert re.search(rule.pattern, rule.example, re.IGNORECASE)
+    assert classify(rule.example) == (None if rule.severity == "none" else rule.kind)
+    assert rule.source
+
+
+OWN = {"kind": "timeout", "pattern": r"^acme_sr: stuck", "example": "acme_sr: stuck", "source": "its own manual"}
+
+
+def test_a_benchs_own_rules_decide_before_the_shipped_ones() -> None:
+    problems: list[str] = []
+    own = read_rules(
+        [OWN, {**OWN, "pattern": "hard resetting link", "example": QUIET_ONE, "severity": "none"}], "r", problems
+    )
+    assert problems == []
+    assert classify("acme_sr: stuck", own) == "timeout"
+    assert classify(QUIET_ONE) == "adapter_reset"
+    assert classify(QUIET_ONE, own) is None
+    assert [finding.kind for finding in find_all(["acme_sr: stuck", QUIET_ONE], own)] == ["timeout"]
+
+
+QUIET_ONE = "ata9: hard resetting link"
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ("text", "found no list"),
+        ([7], "expected a mapping"),
+        ([{**OWN, "kind": "odd"}], "kind: found 'odd'"),
+        ([{**OWN, "severity": "odd"}], "severity: found 'odd'"),
+        ([{**OWN, "pattern": "("}], "pattern: missing"),
+        ([{**OWN, "pattern": "x" * 401}], "at most 400"),
+        ([{**OWN, "example": "other"}], "the example does not fit the pattern"),
+        ([{**OWN, "colour": "red"}], "found 'colour'"),
+        ([{**OWN, "source": ""}], "no source is given"),
+        ([{**OWN, "driver": 7}], "driver: found no text"),
+    ],
+)
+def test_a_rule_that_is_wrong_is_told(entries: object, words: str) -> None:
+    problems: list[str] = []
+    assert read_rules(entries, "storqual_kernel_rules", problems) == ()
+    assert words in problems[0]
+
+
+def test_a_warning_is_shown_and_is_no_reason_to_doubt() -> None:
+    lines = ["sd 1:0:0:1: alua: port group 01 state U non-preferred supports TolUsNA", "acme_sr: stuck", QUIET_ONE]
+    problems: list[str] = []
+    own = read_rules([{**OWN, "severity": "warning"}], "r", problems)
+    assert [(finding.kind, finding.severity) for finding in find_all(lines, own)] == [
+        ("adapter_reset", "error"),
+        ("timeout", "warning"),
+        ("path_failed", "warning"),
+    ]
+    assert [finding.kind for finding in errors_of(find_all(lines, own))] == ["adapter_reset"]
+
+
+LINES = read_all()
+TROUBLE = [(kind, line) for kind, line in LINES if kind != "none"]
+ORDINARY = [line for kind, line in LINES if kind == "none"]
+
+
+def test_each_kind_is_reported_once_with_its_lines() -> None:
+    lines = [line for _, line in reversed(TROUBLE)] * 3 + ORDINARY
+    found = find_all(lines)
+    errors = errors_of(found)
+    assert [finding.kind for finding in errors] == [kind for kind in KINDS if kind in dict(TROUBLE)]
+    bug = found[0]
+    assert bug.count == 3 * sum(kind == "kernel_bug" for kind, _ in TROUBLE)
+    assert len(bug.lines) == 5
+    assert bug.sentence().startswith("kernel log: the kernel found a fault in itself: ")
+    assert bug.sentence().endswith(f"(and {bug.count - 1} more)")
+
+
+@given(st.lists(st.sampled_from([line for _, line in TROUBLE] + ORDINARY)))
+def test_counts_add_up_and_order_does_not_matter(lines: list[str]) -> None:
+    found = find_all(lines)
+    assert sum(finding.count for finding in found) == sum(classify(line) is not None for line in lines)
+    counts = {(finding.kind, finding.severity): finding.count for finding in found}
+    assert counts == {(other.kind, other.severity): other.count for other in find_all(reversed(lines))}
+
+
+@given(st.text())
+def test_any_text_has_at_most_one_kind(text: str) -> None:
+    assert classify(text) is None or classify(text) in KINDS
+    assert classify("storqual: " + text) is None
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "[  906.104104] ",
+        "[  906.104104][  T123] ",
+        "<3>[  906.104104] ",
+        "[Wed Oct 16 01:13:11 2024] ",
+        "Apr  7 21:20:42 bench1 kernel: ",
+        "Apr 27 21:20:42 bench1 kernel: [  906.104104] ",
+        "2026-11-19T05:18:11.573Z bench1 kernel: ",
+        "Jun 20 13:54:03 bench1 kern.warn kernel: ",
+        "[    1.277602] bench1 kernel: ",
+        "kernel: [  868.435387] ",
+        "[Jul 6 09:19] ",
+        "[Jul16 09:19] ",
+        "[ +10,204216] ",
+        "[  906.104104 <    0.000012>] ",
+        "2024-05-01T10:11:12,123456+02:00 ",
+        "2016-12-12 17:08:32\t",
+        "mrt 17 20:55:15 bench1 kernel: ",
+        "Okt. 17 20:55:15 bench1 kernel: ",
+        "fév 17 20:55:15 bench1 kernel: ",
+        "    [  906.104104] ",
+        "[92903.774] ",
+        "[Mi, 16. Okt 2024, 01:13:11] ",
+    ],
+)
+def test_a_stamp_in_front_of_a_line_is_no_part_of_it(stamp: str) -> None:
+    assert classify(stamp + "XFS (sdb1): log mount failed") == "file_system_error"
+    assert classify(stamp + "megasas: [ 5]waiting for 1 commands to complete") == "adapter_reset"
+    assert classify(stamp + "ixgbe 0000:03:00.0 eth0: Reset adapter") is None
+    assert classify(stamp + "storqual: adapter reset") is None
+
+
+def test_a_log_info_word_is_decoded() -> None:
+    line = "mpt3sas_cm0: log_info(0x31110d00): originator(PL), code(0x11), sub_code(0x0d00)"
+    assert decode_log_info(line) == "originator PL, code 0x11 (reset), sub-code 0x0d00"
+    assert decode_log_info("ioc0: LogInfo(0x30030101)") == (
+        "originator IOP, code 0x03 (invalid configuration page), sub-code 0x0101"
+    )
+    assert decode_log_info("log_info(0x41110d00)") == ""
+    assert find_all([line])[0].sentence().endswith("[originator PL, code 0x11 (reset), sub-code 0x0d00]")
+
+
+def _spent(line: str) -> float:
+    start = time.process_time()
+    classify(line)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("word", ["lpfc ", "hpsa ", "sd ", "1", " ", "[", "a.", "mpt3sas "])
+def test_a_line_of_twice_the_length_does_not_take_four_times_as_long(word: str) -> None:
+    """What a rule looks at is bounded: the kernel's own lines are, and what else is in a log may have any length."""
+    classify("the rules are compiled when they are first needed")
+    lines = [(word * length)[:length] for length in (50_000, 100_000)]
+    assert min(_spent(lines[1]) / max(_spent(lines[0]), 1e-6) for _ in range(3)) < 3
+
+
+@pytest.mark.parametrize("length", [0, 900, 2000, 5000, 1_000_000])
+def test_trouble_at_either_end_of_a_long_line_is_found(length: int) -> None:
+    trouble = "sd 0:0:0:0: [sda] tag#1 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK"
+    kind = classify(trouble)
+    assert kind is not None
+    assert classify(f"{trouble} {'x' * length}") == kind
+    assert classify(f"{'x' * length} {trouble}") == kind
+
+
+SEVERAL = [rule for rule in RULES if "|" in rule.pattern]
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"), LINES, ids=[f"{number}-{line[-40:]}" for number, (_, line) in enumerate(LINES)]
+)
+def test_a_line_is_of_its_kind(kind: str, line: str) -> None:
+    assert (classify(line) or "none") == kind
+
+
+def without(pattern: str) -> Iterator[tuple[str, str]]:
+    """Each alternative of a pattern, with the pattern without it; those of what must not follow are left out."""
+    # where a group begins (-1: the pattern itself), whether it must not match, where its alternatives begin
+    groups: list[tuple[int, bool, list[int]]] = [(-1, False, [0])]
+    place, in_class = 0, False
+    while place <= len(pattern):
+        letter = pattern[place : place + 1]
+        if letter == "\\":
+            place += 2
+            continue
+        if in_class:
+            in_class = letter != "]"
+        elif letter == "[":
+            in_class = True
+            place += pattern[place + 1 : place + 2] in ("]", "^")
+        elif letter == "(":
+            head = re.match(r"\((?:\?(?:[:=!]|<[=!]|[a-z-]+:))?", pattern[place:])
+            assert head
+            groups.append((place, "!" in head.group() or groups[-1][1], [place + head.end()]))
+            place += head.end()
+            continue
+        elif letter == "|":
+            groups[-1][2].append(place + 1)
+        elif letter in (")", ""):
+            _, never, begins = groups.pop()
+            ends = [*(begin - 1 for begin in begins[1:]), place]
+            if len(begins) > 1 and not never:
+                for begin, end in zip(begins, ends, strict=True):
+                    rest = pattern[: begin - (begin != begins[0])] + pattern[end + (begin == begins[0]) :]
+                    yield pattern[begin:end], rest
+        place += 1
+
+
+def test_a_pattern_is_taken_apart_at_its_bars() -> None:
+    assert list(without(r"a(?:b|[|)]c|\|d)(?!e|f)|g")) == [
+        ("b", r"a(?:[|)]c|\|d)(?!e|f)|g"),
+        ("[|)]c", r"a(?:b|\|d)(?!e|f)|g"),
+        (r"\|d", r"a(?:b|[|)]c)(?!e|f)|g"),
+        (r"a(?:b|[|)]c|\|d)(?!e|f)", "g"),
+        ("g", r"a(?:b|[|)]c|\|d)(?!e|f)"),
+    ]
+
+
+@cache
+def known_lines() -> tuple[str, ...]:
+    """Every line that a test holds to its kind."""
+    return (*(rule.example for rule in RULES), *(line for _, line in LINES))
+
+
+@pytest.mark.parametrize("rule", SEVERAL, ids=[f"{number}-{rule.kind}" for number, rule in enumerate(SEVERAL)])
+def test_each_alternative_of_a_rule_has_a_line_that_fits_by_it_alone(rule: LogRule) -> None:
+    """One that no line needs is misspelled, or says what another says already."""
+    whole = re.compile(rule.pattern, re.IGNORECASE)
+    fitting = [line for line in known_lines() if whole.search(line)]
+    idle = [
+        words
+        for words, rest in without(rule.pattern)
+        if all(re.search(rest, line, re.IGNORECASE) for line in fitting)
+    ]
+    assert idle == []

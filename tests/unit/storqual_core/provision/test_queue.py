@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +15,12 @@ from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.settings import section_of
+from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
 from storqual_core.provision.drives import DriveSettings, is_page
 from storqual_core.provision.engine import SettingPlan, StepOutcome, apply, plan
-from storqual_core.provision.queue import Queues
+from storqual_core.provision.options import OptionsBench
+from storqual_core.provision.queue import Queues, random_reads
+from tests.support.adapter_bench import AdapterBench
 
 TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")
 
@@ -119,3 +126,86 @@ def test_all_drive_settings_without_a_field_are_the_queues() -> None:
     queue = {name for name in section_of("drive") if not is_page(name)}
     assert {"scheduler", "queue_depth", "nr_requests", "read_ahead_kb", "nomerges"} <= queue
     assert "WCE" not in queue
+
+
+PLACES = ("0000:00:05.0", "0000:00:06.0")
+PARAMETERS = {"vmw_pvscsi": "ring_pages", "mpt3sas": "max_queue_depth"}
+
+
+def shown(folder: Path, module: str, declared: int, *can_queue: int | None) -> Any:
+    """The record of the option, on a bench whose adapters say so many commands (None: they say nothing)."""
+    bench = AdapterBench(folder / "root", modules={module: {PARAMETERS[module]: "0"}})
+    for number, (pci, commands) in enumerate(zip(PLACES, can_queue, strict=False), start=2):
+        bench.adapter(pci, module)
+        host = f"/sys/devices/pci0000:00/{pci}/host{number}/scsi_host/host{number}"
+        bench.tree.write(f"{host}/proc_name", module + "\n")
+        if commands is not None:
+            bench.tree.write(f"{host}/can_queue", f"{commands}\n")
+        bench.tree.link(f"/sys/class/scsi_host/host{number}", host)
+    request = ThrottleRequest({}, {module: {PARAMETERS[module]: declared}}, {}, str(folder / "state"), "r1")
+    (entry,) = provision_throttle(request, OptionsBench(bench, bench.machine))["settings"]
+    return entry["proven"], entry["proof"]
+
+
+@pytest.mark.parametrize(
+    ("module", "declared", "can_queue", "proven", "told"),
+    [
+        ("vmw_pvscsi", 2, (64, 64), True, "can_queue, 64 declared: host2 64, host3 64"),
+        ("vmw_pvscsi", 2, (64, 256), False, "host3 256"),
+        # this driver takes each command of its ring: fewer are another ring
+        ("vmw_pvscsi", 2, (32,), False, "host2 32"),
+        ("mpt3sas", 64, (65,), False, "host2 65"),
+        ("mpt3sas", 64, (54,), True, "host2 54; mpt3sas keeps commands for itself, or its firmware takes no more"),
+        ("mpt3sas", 64, (54, None), None, "the kernel does not show can_queue of every SCSI host of it"),
+        # left to the driver: nothing is limited
+        ("mpt3sas", -1, (9000,), True, "the loaded module shows it"),
+    ],
+)
+def test_the_limit_is_shown_by_can_queue(
+    tmp_path: Path, module: str, declared: int, can_queue: tuple[int | None, ...], proven: bool | None, told: str
+) -> None:
+    found, proof = shown(tmp_path, module, declared, *can_queue)
+    assert found is proven
+    assert told in proof
+
+
+def test_every_path_is_read_until_the_body_ends(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "ab"]
+    for path in paths:
+        Path(path).write_bytes(bytes(65536))
+    before = threading.active_count()
+    with random_reads(paths, 3) as tally:
+        assert threading.active_count() > before
+        threading.Event().wait(0.05)
+    assert threading.active_count() == before
+    assert all(tally.reads[path] > 0 for path in paths)
+    assert tally.failures == []
+
+
+def test_a_read_that_fails_is_told_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = str(tmp_path / "good"), str(tmp_path / "bad")
+    for path in (good, bad):
+        Path(path).write_bytes(bytes(65536))
+    preadv = os.preadv
+
+    def read(handle: int, buffers: Any, offset: int) -> int:
+        if Path(f"/proc/self/fd/{handle}").readlink() == Path(bad):
+            raise OSError(errno.EIO, "Input/output error")
+        return preadv(handle, buffers, offset)
+
+    monkeypatch.setattr("os.preadv", read)
+    with random_reads([bad, good], 1) as tally:
+        threading.Event().wait(0.05)
+    assert tally.reads[bad] == 0
+    assert tally.reads[good] > 0
+    assert tally.failures == [f"{bad}: Input/output error"]
+
+
+def test_a_path_that_does_not_open_is_a_sentence_before_anything_is_read(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with (
+        pytest.raises(ToolError, match="nowhere cannot be read: No such file"),
+        random_reads([str(tmp_path / "nowhere")], 2),
+    ):
+        pytest.fail("the body must not run")
+    assert threading.active_count() == before

@@ -222,3 +222,327 @@ def test_an_array_accelerator_is_no_array_and_a_share_of_no_writes_is_write_thro
         assert (volume.wwn, volume.policies["write_policy"]) == ("0x600508b1001c48afdd414eb0f3000001", "wb")
     text = text.replace("Cache Ratio: 25% Read / 75% Write", "Accelerator Ratio: 100% Read / 0% Write")
     assert ssacli.parse_controllers(text).adapters[0].volumes[0].policies["write_policy"] == "wt"
+
+
+SCSI = """Smart Array 5x in Slot 0 (Embedded)       (sn: PSN0002)
+
+   array A (Parallel SCSI, Unused Space: 0 MB)
+
+      logicaldrive 1 (33.9 GB, RAID 1, Recovering, 26% complete)
+{indent}physicaldrive 1:0   (port 1:id 0 , Parallel SCSI, --- GB, Failed)
+{indent}physicaldrive 2:1   (port 2:id 1 , Parallel SCSI, 36.4 GB, Rebuilding)
+{indent}physicaldrive 1:5   (port 1:id 5 , Parallel SCSI, 72.8 GB, OK, spare)
+"""
+
+
+@pytest.mark.parametrize("indent", ["      ", "         "], ids=["beside the volume", "below the volume"])
+def test_drives_of_padded_columns_are_drives_members_and_spares(indent: str) -> None:
+    (adapter,) = ssacli.parse_controllers(SCSI.format(indent=indent)).adapters
+    assert [(drive.position, drive.state, drive.media, drive.size) for drive in adapter.drives] == [
+        ("1:0", "Failed", "Parallel SCSI", None),
+        ("2:1", "Rebuilding", "Parallel SCSI", 36_400_000_000),
+        ("1:5", "OK", "Parallel SCSI", 72_800_000_000),
+    ]
+    (volume,) = adapter.volumes
+    assert (volume.members, volume.spares, volume.progress) == (("1:0", "2:1"), ("1:5",), {"rebuild": 26.0})
+
+
+def test_a_drive_in_a_line_that_is_not_understood_is_refused() -> None:
+    with pytest.raises(ToolError, match="listed 'physicaldrive 1I:1:9 / SAS"):
+        ssacli.parse_controllers(SHORT + "      physicaldrive 1I:1:9 / SAS, 300 GB\n")
+
+
+def test_a_drive_below_a_heading_of_another_release_is_of_no_array() -> None:
+    text = SHORT.replace("   Unassigned\n", "   Reserved Drives\n")
+    assert ssacli.parse_controllers(text).adapters == ssacli.parse_controllers(SHORT).adapters
+
+
+CARD = """MSCC SmartX 3000-8e in Slot 2085
+   Controller Status: OK
+
+   Expander 378
+      WWID: 51402EC00000007D
+      Port: CN1
+      Box: 1
+
+   Port Name: CN1 (Mixed)
+      SAS Address: 50000D1E00000844
+      Managed Cable Serial Number: CSN0001
+
+   Unassigned
+
+      physicaldrive CN1:1:1
+         Interface Type: Solid State SATA
+         Size: 500 GB
+         WWID: 51402EC000000040
+
+      physicaldrive CN1:1:2
+         Interface Type: SAS
+         Size: 500 GB
+         WWID: 5000C50000000041
+
+   SEP (Vendor ID MSCC, Model Smart Adapter) 379
+      Port: Unknown
+"""
+
+
+def test_a_name_that_an_expander_lends_is_no_sata_drive_s() -> None:
+    (adapter,) = ssacli.parse_controllers(CARD).adapters
+    assert [drive.wwn for drive in adapter.drives] == ["", "0x5000c50000000041"]
+
+
+def test_a_card_of_another_maker_is_not_of_hpe_and_what_is_told_around_it_is_kept() -> None:
+    (adapter,) = ssacli.parse_controllers(CARD).adapters
+    assert (adapter.vendor, ssacli.parse_controllers(SHORT).adapters[0].vendor) == ("MSCC", "HPE")
+    assert [port.name for port in adapter.ports] == ["CN1"]
+    assert adapter.settings["port CN1: Port Mode"] == "Mixed"
+    assert adapter.settings["port CN1: Managed Cable Serial Number"] == "CSN0001"
+    assert adapter.enclosures[-1].position == "SEP (Vendor ID MSCC, Model Smart Adapter) 379"
+    assert ssacli.parse_controllers(TREE).adapters[0].settings["sensor 0: Location"] == "ASIC"
+
+
+WARNING = """
+Warning: Unrecoverable Media Errors Detected on Drives during previous Rebuild
+or Background Surface Analysis (ARM) scan. Backup and Restore are recommended. The
+following logical drives are affected{}
+
+"""
+
+
+@pytest.mark.parametrize("end", [": 2", "."])
+@pytest.mark.parametrize(
+    "before", ["   Bus Interface: PCI\n", "         Strip Size: 128 KB\n", "      physicaldrive 1I:1:2\n"]
+)
+def test_a_warning_in_between_takes_nothing_with_it(before: str, end: str) -> None:
+    text = TREE.replace(before, WARNING.format(end) + before, 1)
+    facts = ssacli.parse_controllers(text)
+    assert facts.adapters == ssacli.parse_controllers(TREE).adapters
+    assert f"following logical drives are affected{end}" in facts.notes
+    without_a_blank_line = text.replace(f"affected{end}\n\n", f"affected{end}\n")
+    assert ssacli.parse_controllers(without_a_blank_line).adapters == facts.adapters
+
+
+def test_members_that_failed_are_told_of_their_volume() -> None:
+    text = """Smart Array P222 in Slot 4
+
+   array A (SAS, Unused Space: 0 MB)
+
+      logicaldrive 1 (279.4 GB, RAID 1+0, Interim Recovery Mode)
+
+      physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS, 300 GB, OK)
+      physicaldrive 1I:1:2 (port 1I:box 1:bay 2, SAS, --- GB, Failed)
+      physicaldrive 1I:1:3 (port 1I:box 1:bay 3, SAS, 300 GB, Failed, spare)
+"""
+    (volume,) = ssacli.parse_controllers(text).adapters[0].volumes
+    assert (volume.members, volume.failed, volume.spares) == (("1I:1:1", "1I:1:2"), ("1I:1:2",), ("1I:1:3",))
+
+
+def test_a_volume_whose_heading_is_not_understood_is_not_taken_for_its_array() -> None:
+    text = """Smart Array P222 in Slot 4
+   Controller Status: OK
+
+   Array: A
+      Interface Type: SAS
+
+      Volume Of Tomorrow: 1
+         Size: 50.0 GB
+         Fault Tolerance: 1
+"""
+    with pytest.raises(ToolError, match="'Fault Tolerance' under 'Volume Of Tomorrow: 1'"):
+        ssacli.parse_controllers(text)
+    assert ssacli.parse_controllers(text.replace("Volume Of Tomorrow", "Logical Drive")).adapters[0].volumes
+
+
+def test_trouble_of_a_controller_is_told_under_any_label() -> None:
+    text = "Smart Array P222 in Slot 4\n   Controller Status: OK\n   Module Status: Temporarily Disabled\n"
+    assert ssacli.parse_controllers(text).adapters[0].health == "Module Status: Temporarily Disabled"
+
+
+VOLUME_OF_TOMORROW = """Smart Array P222 in Slot 4
+
+   Array: A
+      Interface Type: SAS
+
+      Volume: 1
+         Size: 50.0 GB
+         {}
+"""
+
+
+@pytest.mark.parametrize("label", ["Fault Tolerance: 1", "Disk Name: /dev/sda", "Mount Points: /srv 50.0 GB"])
+@pytest.mark.parametrize("heading", ["Volume: 1", "Volume 1"])
+def test_a_volume_under_a_heading_that_is_not_known_is_refused(label: str, heading: str) -> None:
+    with pytest.raises(ToolError, match="not a known drive or volume"):
+        ssacli.parse_controllers(VOLUME_OF_TOMORROW.format(label).replace("Volume: 1", heading))
+
+
+def test_a_volume_in_short_under_another_word_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"'pooleddrive 1 .*', which is not understood"):
+        ssacli.parse_controllers(SHORT + "\n      pooleddrive 1 (50 GB, RAID 1, OK)\n")
+
+
+def test_a_volume_below_an_array_that_is_called_otherwise_is_refused() -> None:
+    """Its members would be lost with the array."""
+    text = VOLUME_OF_TOMORROW.format("Fault Tolerance: 1").replace("Volume: 1", "Logical Drive: 1")
+    assert ssacli.parse_controllers(text).adapters[0].volumes
+    with pytest.raises(ToolError, match="'Logical Drive: 1' under 'Pool: A'"):
+        ssacli.parse_controllers(text.replace("Array: A", "Pool: A"))
+
+
+def test_what_stands_below_a_heading_that_is_not_known_is_not_the_controller_s() -> None:
+    text = SHORT + "\n   Backup Module: 3\n      Size: 4 GB\n"
+    facts = ssacli.parse_controllers(text)
+    assert facts.adapters == ssacli.parse_controllers(SHORT).adapters
+    assert facts.notes[-2:] == ("Backup Module: 3", "Backup Module: 3: Size: 4 GB")
+
+
+def test_a_status_without_its_controller_is_read() -> None:
+    (adapter,) = ssacli.parse_controllers("\n   Controller Status: OK\n   Cache Status: Failed\n").adapters
+    assert (adapter.index, adapter.model, adapter.health) == ("", "", "Cache Status: Failed")
+    with pytest.raises(ToolError, match="names no controller"):
+        ssacli.parse_controllers("   Controller Status: OK\n   Serial Number: SN1\n")
+
+
+def test_a_sentence_that_was_wrapped_at_the_margin_is_one_value() -> None:
+    told = "   Bus Interface: PCI\n"
+    wrapped = (
+        "   Cache Status Details: The cache could not write\nall: 3 blocks wait until its\nmodule is replaced.\n"
+    )
+    before, after = (ssacli.parse_controllers(text) for text in (TREE, TREE.replace(told, wrapped + told, 1)))
+    details = "The cache could not write all: 3 blocks wait until its module is replaced."
+    settings = dict(after.adapters[0].settings)
+    assert settings.pop("Cache Status Details") == details
+    assert replace(after.adapters[0], settings=settings) == before.adapters[0]
+    assert after.notes == before.notes
+
+
+@pytest.mark.parametrize("line", ["array B", "Error: it stopped.", "unassigned", "Warning: the cache is hot"])
+def test_a_line_at_the_margin_that_begins_something_is_no_rest_of_a_value(line: str) -> None:
+    text = f"Smart Array P222 in Slot 4\n   Cache Status: OK\n{line}\n"
+    if line.startswith("Error"):
+        with pytest.raises(ToolError, match="it stopped"):
+            ssacli.parse_controllers(text)
+    else:
+        assert ssacli.parse_controllers(text).adapters[0].settings["Cache Status"] == "OK"
+
+
+def test_a_size_that_is_not_understood_stays_as_it_was_printed() -> None:
+    volume = ssacli.parse_controllers(TREE).adapters[0].volumes[0]
+    printed = TREE.partition("Logical Drive: 1")[2].partition("Size: ")[2].splitlines()[0]
+    odd = ssacli.parse_controllers(TREE.replace(f"Size: {printed}", "Size: many GB")).adapters[0].volumes[0]
+    assert ("Size" in volume.settings, odd.size, odd.settings["Size"]) == (False, None, "many GB")
+
+
+def test_what_stands_behind_the_slot_is_kept() -> None:
+    (adapter,) = ssacli.parse_controllers("Smart HBA H7 in Slot 0 (Embedded) (HBA Mode) (sn: PSN0003 )\n").adapters
+    assert (adapter.index, adapter.serial, adapter.settings) == ("0", "PSN0003", {"Remarks": "Embedded, HBA Mode"})
+    assert ssacli.parse_controllers("Smart Array 7i in Slot 0      ()\n").adapters[0].settings == {}
+
+
+def test_an_enclosure_in_one_line_is_an_enclosure() -> None:
+    text = (
+        "Smart Array P222 in Slot 4\n\n   SEP (Vendor ID ACME, Model Cage 8) 380 (WWID: 500143800000000F)\n"
+        "   Expander 381 (WWID: 5001438000000010, Port: 1I, Box: 2)\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    sep, expander = adapter.enclosures
+    assert (sep.vendor, sep.model) == ("ACME", "Cage 8")
+    assert (expander.position, expander.model) == ("1I:2", "Expander 381")
+    assert adapter.settings["Expander 381: WWID"] == "5001438000000010"
+    assert len(adapter.settings) == 4
+
+
+def test_a_header_that_comes_again_is_of_the_same_controller() -> None:
+    drive = "   physicaldrive {0} (port {0}, SAS, 300 GB, OK)\n"
+    text = "".join(f"Smart HBA H7 in Slot 0 (Embedded)\n\n{drive.format(place)}\n" for place in ("1I:1:1", "1I:1:2"))
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert (adapter.index, [each.position for each in adapter.drives]) == ("0", ["1I:1:1", "1I:1:2"])
+    for other in (
+        "Smart HBA H7 in Slot 3",
+        "Smart HBA H9 in Slot 0 (Embedded)",
+        "Smart HBA H7 in Slot 0 (sn: PSN0004)",
+    ):
+        pair = ssacli.parse_controllers(f"{text}{other}\n\n{drive.format('2I:1:1')}").adapters
+        assert [len(each.drives) for each in pair] == [2, 1]
+
+
+def test_a_header_that_comes_again_ends_the_array() -> None:
+    text = (
+        "Smart Array P7 in Slot 1\n\n   array A\n      physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS, 300 GB, OK)\n"
+        "      logicaldrive 1 (279.4 GB, RAID 0, OK)\n"
+        "Smart Array P7 in Slot 1\n\n   physicaldrive 1I:1:2 (port 1I:box 1:bay 2, SAS, 300 GB, OK)\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert [volume.members for volume in adapter.volumes] == [("1I:1:1",)]
+
+
+def test_a_spare_tells_which_drive_it_stands_for_and_its_volume_is_not_well() -> None:
+    drive = "      physicaldrive 1I:1:{0} (port 1I:box 1:bay {0}, SAS, 300 GB, {1})\n"
+    text = (
+        "Smart Array P7 in Slot 1\n\n   array A (SAS, Unused Space: 0 MB)\n"
+        "      logicaldrive 1 (279.4 GB, RAID 1, OK)\n"
+        + drive.format(1, "{}")
+        + drive.format(2, "OK")
+        + drive.format(3, "OK, active spare for 1I:1:1")
+    )
+    (adapter,) = ssacli.parse_controllers(text.format("Failed")).adapters
+    (volume,) = adapter.volumes
+    assert (volume.spares, volume.failed, volume.state, volume.healthy) == (("1I:1:3",), ("1I:1:1",), "OK", False)
+    assert [each.settings.get("Drive Type") for each in adapter.drives] == [None, None, "active spare for 1I:1:1"]
+    assert ssacli.parse_controllers(text.format("OK")).adapters[0].volumes[0].healthy is True
+
+
+def test_a_text_that_stands_further_in_as_a_whole_is_read() -> None:
+    for by in ("    ", "\t"):
+        moved = "".join(by + line if line.strip() else line for line in TREE.splitlines(keepends=True))
+        assert ssacli.parse_controllers(moved) == ssacli.parse_controllers(TREE)
+
+
+def test_an_expander_card_has_a_box_and_no_port() -> None:
+    text = (
+        "Smart Array P7 in Slot 1\n   Expander 250 \n      Device Number: 250\n      WWID: 5001438000000020\n"
+        "      Box: 1\n      Vendor ID: ACME\n"
+        "   ACME Expander Card SEP 248 \n      Device Number: 248\n      Box: 2\n      Model: ACME EXP\n"
+        "   Internal Drive Cage at Port 2I, Box 3 (Index 1), OK\n   Internal Drive Cage at Port 1I, Box 4\n"
+        "   SEP (Vendor ID ACME, Model  CAGE 8 ) 249 (WWID: 5001438000000021)\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert [(each.position, each.model, each.state) for each in adapter.enclosures] == [
+        ("Expander 250", "Expander 250", ""),
+        ("ACME Expander Card SEP 248", "ACME EXP", ""),
+        ("2I:3", "Internal Drive Cage at Port 2I, Box 3 (Index 1), OK", "OK"),
+        ("1I:4", "Internal Drive Cage at Port 1I, Box 4", ""),
+        ("SEP (Vendor ID ACME, Model  CAGE 8 ) 249", "CAGE 8", ""),
+    ]
+    with pytest.raises(ToolError, match="only part of where 'Expander 250' is"):
+        ssacli.parse_controllers(text.replace("      Box: 1\n", "      Box: 1\n      Way: 2C\n"))
+
+
+def test_a_problem_above_the_labels_is_the_controller_s_health() -> None:
+    text = (
+        "Smart Array P7 in Slot 1\n\n"
+        "CACHE STATUS PROBLEM DETECTED: The cache of this controller has a problem.\n"
+        "                               Please replace the cache.\n\n"
+        "   Slot: 1\n   Serial Number: PSN0005\n   Controller Status: OK\n   Cache Status: OK\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    told = "The cache of this controller has a problem. Please replace the cache."
+    assert (adapter.serial, adapter.health) == ("PSN0005", f"CACHE STATUS PROBLEM DETECTED: {told}")
+    assert adapter.settings["CACHE STATUS PROBLEM DETECTED"] == told
+    # with a blank line behind it and without
+    assert ssacli.parse_controllers(text) == ssacli.parse_controllers(text.replace("cache.\n\n", "cache.\n"))
+
+
+def test_a_cache_that_nothing_uses_is_no_trouble() -> None:
+    text = "Smart Array P7 in Slot 1\n   Controller Status: OK\n   Cache Status: {}\n"
+    told = {
+        said: ssacli.parse_controllers(text.format(said)).adapters[0].health for said in ("Not Configured", "Failed")
+    }
+    assert told == {"Not Configured": "OK", "Failed": "Cache Status: Failed"}
+
+
+def test_what_is_listed_before_a_controller_is_named_is_refused() -> None:
+    head, _, rest = SHORT.partition("\n   Array")
+    with pytest.raises(ToolError, match="names no controller before it lists: logicaldrive 1"):
+        ssacli.parse_controllers(f"   Array{rest}\n\n{SHORT}")
+    assert ssacli.parse_controllers(f"Warning: a note.\n\n{head}\n   Array{rest}").adapters

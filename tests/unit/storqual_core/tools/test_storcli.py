@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.tools import storcli
+from storqual_core.tools import storcli, storcli2
 from storqual_core.tools.capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -22,9 +24,12 @@ from storqual_core.tools.capabilities import (
 from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
+    from types import ModuleType
 
-FIXTURES = Path(__file__).parent / "fixtures" / "storcli"
+
+FOLDERS = Path(__file__).parent / "fixtures"
+FIXTURES = FOLDERS / "storcli"
 VOLUME = VolumeFacts("239", level="5")
 
 
@@ -364,3 +369,354 @@ def test_an_overview_lists_controllers_of_every_firmware() -> None:
     data["Number of Controllers"] = 1
     assert storcli.parse_adapters(json.dumps(overview)) == (plain,)
     assert mega.index != plain.index
+
+
+DETAILED = said("volumes")
+DETAILED_2 = (FOLDERS / "storcli2" / "volumes_4096.json").read_text(encoding="utf-8")
+
+
+def operations(told: str, state: str = "Onln") -> str:
+    """The detailed volume with these operations, and its third drive in this state."""
+    return DETAILED.replace('"Rbld"', f'"{state}"').replace(
+        '"OS Drive Name"', f'"Active Operations": "{told}", "OS Drive Name"'
+    )
+
+
+def answer(data: Mapping[str, object]) -> str:
+    """What a controller answers with this data."""
+    status = {"Controller": 0, "Status": "Success", "Description": "None"}
+    return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data}]})
+
+
+@pytest.mark.parametrize(
+    ("told", "progress"),
+    [
+        ("None", {}),
+        ("Consistency Check (36%)", {"check": 36.0}),
+        ("Background Initialization (0%)", {"initialise": 0.0}),
+        ("Initialization (7%), Consistency Check", {"initialise": 7.0, "check": 0.0}),
+        ("Reconstruction (2.5 %)", {"reshape": 2.5}),
+        ("Polishing (9%)", {"Polishing": 9.0}),
+    ],
+)
+def test_what_is_under_way_is_read_from_the_properties(told: str, progress: dict[str, float]) -> None:
+    (volume,) = storcli.parse_volumes(operations(told))
+    assert volume.progress == progress
+
+
+@pytest.mark.parametrize(("state", "progress"), [("Rbld", {"rebuild": 0.0}), ("Cpybck", {"copyback": 0.0})])
+def test_a_member_that_is_rebuilt_is_under_way_though_the_volume_does_nothing(
+    state: str, progress: dict[str, float]
+) -> None:
+    (volume,) = storcli.parse_volumes(operations("None", state))
+    assert (volume.progress, volume.members[2]) == (progress, "252:2")
+
+
+def test_how_far_a_rebuild_is_is_asked_of_the_drives() -> None:
+    """Drives of other volumes are not counted."""
+    words = [f"/c0/v239 show {word}" for word in ("init", "bgi", "cc", "migrate")]
+    answers = {word: (FOLDERS / "storcli" / f"{word}.json").read_text() for word in ("idle", "rebuild", "copyback")}
+    calls = [Call("storcli64 /c0/vall show all J nolog", operations("None", "Rbld"))]
+    calls += [Call(f"storcli64 {word} J nolog", answers["idle"]) for word in words]
+    calls += [Call(f"storcli64 /c0/eall/sall show {word} J nolog", answers[word]) for word in ("rebuild", "copyback")]
+    replay = Replay(calls)
+    (volume,) = storcli.read_volumes(replay, "0")
+    replay.done()
+    assert volume.progress == {"rebuild": 41.0}
+
+
+def test_a_volume_that_does_nothing_is_not_asked_again() -> None:
+    replay = Replay([Call("storcli64 /c0/vall show all J nolog", operations("None"))])
+    assert storcli.read_volumes(replay, "0")[0].progress == {}
+
+
+@pytest.mark.parametrize("state", ["HSPShld", "DHSShld", "DHS"])
+def test_a_spare_is_no_member_in_any_state(state: str) -> None:
+    (volume,) = storcli.parse_volumes(DETAILED.replace('"DHS"', f'"{state}"'))
+    assert (volume.members, volume.spares) == (("252:0", "252:1", "252:2"), ("252:3",))
+    first = DETAILED_2.replace('"State": "Conf"', f'"State": "{state}"', 1)
+    (volume,) = storcli2.parse_volumes(first)
+    assert (volume.members, volume.spares) == ((), ("306:0",))
+
+
+def test_a_drive_with_the_configuration_of_another_controller_is_not_free() -> None:
+    row = '"EID:Slt": "252:9", "DID": 9, "State": "UGood", "DG": "F", "Size": "1 TB", "Model": "EXAMPLE"'
+    (adapter,) = storcli.parse_adapters(of_drives(row))
+    assert [drive.state for drive in adapter.drives] == ["UGood foreign"]
+    assert adapter.drives[0].state not in storcli.FREE
+    row = row.replace('"UGood"', '"UConf", "Status": "Good"')
+    (adapter,) = storcli2.parse_adapters(of_drives(row))
+    assert [drive.state for drive in adapter.drives] == ["UConf Good foreign"]
+    assert adapter.drives[0].state not in storcli2.FREE
+
+
+@pytest.mark.parametrize("tool", [storcli, storcli2])
+def test_drives_are_read_from_the_short_list_too(tool: ModuleType) -> None:
+    row = '"EID:Slt": "8:2", "State": "JBOD", "Status": "Good", "DG": "-", "Med": "HDD", "Model": "EXAMPLE"'
+    text = of_drives(row).replace('"PD LIST"', '"Drive Information"')
+    (drive,) = tool.parse_drives(text)
+    assert (drive.position, drive.state.split()[0], drive.model) == ("8:2", "JBOD", "EXAMPLE")
+    with pytest.raises(ToolError, match="says nothing about drives"):
+        tool.parse_drives(text.replace("Drive Information", "Drive Temperature").replace("EID:Slt", "Drive"))
+
+
+@pytest.mark.parametrize(
+    ("sectors", "more", "size", "sizes"),
+    [
+        ("0x74706db0", {}, 0x74706DB0 * 512, None),
+        ("0x74706daf", {"Number of Blocks": 0x74706DAF}, 0x74706DB0 * 512, None),
+        ("0x74706daf", {}, None, (0x74706DAF * 512, 0x74706DB0 * 512)),
+    ],
+)
+def test_the_last_block_is_not_taken_for_the_number_of_blocks(
+    sectors: str, more: dict[str, int], size: int | None, sizes: tuple[int, int] | None
+) -> None:
+    """Without the number beside it, an odd one can be either, and the size of the drive is one of two."""
+    row = {"EID:Slt": " :2", "State": "JBOD", "DG": "-", "SeSz": "512B", "Model": "EXAMPLE"}
+    told = {"Raw size": f"931.512 GB [{sectors} Sectors]", **more}
+    data = {"Drive /c0/s2": [row], "Drive /c0/s2 - Detailed Information": {"Drive /c0/s2 Device attributes": told}}
+    answer = {"Command Status": {"Controller": 0, "Status": "Success"}, "Response Data": data}
+    (drive,) = storcli.parse_drives(json.dumps({"Controllers": [answer]}))
+    assert (drive.position, drive.size, drive.size_range) == (":2", size, sizes)
+
+
+def test_a_drive_without_a_place_is_refused() -> None:
+    with pytest.raises(ToolError, match="lists a drive without its place"):
+        storcli.parse_adapters(of_drives('"Slot": "8:2", "State": "JBOD", "Model": "EXAMPLE"'))
+
+
+def of_drives(row: str) -> str:
+    """A controller with one drive."""
+    return (
+        '{"Controllers": [{"Command Status": {"Controller": 0, "Status": "Success"}, "Response Data": '
+        f'{{"Product Name": "Example", "PD LIST": [{{{row}}}]}}}}]}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "changed", "progress"),
+    [
+        ('"Status": "Online"', '"Status": "Rebuild"', {"rebuild": 0.0}),
+        ('"OS Drive Name"', '"Morphing": "Yes", "OS Drive Name"', {"reshape": 0.0}),
+        ('"OS Drive Name"', '"Morphing": "No", "OS Drive Name"', {}),
+    ],
+)
+def test_the_successors_tell_what_is_under_way_in_other_words(
+    printed: str, changed: str, progress: dict[str, float]
+) -> None:
+    (volume,) = storcli2.parse_volumes(DETAILED_2.replace(printed, changed))
+    assert volume.progress == progress
+
+
+def test_a_drive_that_cannot_be_used_has_failed() -> None:
+    (volume,) = storcli2.parse_volumes(DETAILED_2.replace('"Status": "Online"', '"Status": "Unusbl"'))
+    assert volume.failed == ("306:0",)
+
+
+def test_an_overview_tells_the_serial_number_where_it_has_one() -> None:
+    text = (FOLDERS / "storcli2" / "overview.json").read_text(encoding="utf-8")
+    found: tuple[AdapterFacts, ...] = storcli2.parse_adapters(
+        text.replace('"Ctrl"', '"SerialNumber": "EXS1    ", "Ctrl"')
+    )
+    assert {adapter.serial for adapter in found} == {"EXS1"}
+
+
+def test_the_drives_of_hpe_controllers_are_under_another_name() -> None:
+    """Their list of JBOD drives has columns of its own and no group."""
+    drive = {"EID:Slt": "252:1", "State": "Onln", "DG": 0, "Size": "300.00 GB", "Med": "HDD", "Model": "EXAMPLE300"}
+    data = {
+        "Product Name": "HPE MR999i-x",
+        "Virtual Drives": 1,
+        "VD LIST": [{"DG/VD": "0/239", "TYPE": "RAID1", "State": "Optl", "Size": "1 TiB"}],
+        "JBOD Drives": 1,
+        "JBOD LIST": [{"ID": 1, "EID:Slt": "252:4", "State": "Onln", "Med": "HDD"}],
+        "Physical Drives": 2,
+        "Drive LIST": [drive, {**drive, "EID:Slt": "252:2"}],
+    }
+    (adapter,) = storcli.parse_adapters(answer(data))
+    assert [drive.position for drive in adapter.drives] == ["252:1", "252:2", "252:4"]
+    assert adapter.volumes[0].members == ("252:1", "252:2")
+
+
+def test_a_volume_of_ir_firmware_has_its_number_and_no_group() -> None:
+    drive = {"EID:Slt": " :0", "State": "Online", "DG": "-", "Med": "SSD", "Model": "EXAMPLE960"}
+    row = {"VD": "3", "TYPE": "RAID1", "State": "Optl", "Cache": "NRWTD", "Size": "893.137 GB", "Name": ""}
+    data = {"Product Name": "LSI9999-IR", "PD LIST": [drive, {"EID:Slt": " :1", "State": "UGood"}], "VD LIST": [row]}
+    (adapter,) = storcli.parse_adapters(answer(data))
+    (volume,) = adapter.volumes
+    assert (volume.id, volume.level, volume.members) == ("3", "1", ())
+    apart = {"/c0/v3": [row], "PDs for VD 3": [drive], "VD3 Properties": {"Number of Blocks": 1873035264}}
+    (volume,) = storcli.parse_volumes(answer(apart))
+    assert (volume.id, volume.size, volume.members) == ("3", 1873035264 * 512, (":0",))
+
+
+def test_no_foreign_configuration_is_an_empty_list() -> None:
+    assert storcli.parse_foreign(said("no_foreign")) == ()
+
+
+def test_an_incomplete_foreign_configuration_is_there_and_not_importable() -> None:
+    (row,) = storcli.parse_foreign(said("incomplete_foreign"))
+    assert row["Importable"] == "no"
+
+
+def test_a_foreign_configuration_is_listed() -> None:
+    (row,) = storcli.parse_foreign(said("foreign"))
+    assert (row["DG"], row["Importable"], row["Size"]) == ("0", "yes", "446.625 GB")
+    with pytest.raises(ToolError, match="reports 2"):
+        storcli.parse_volumes(said("foreign").replace('Drive Groups": 1', 'Drive Groups": 2'))
+
+
+def test_what_is_no_answer_about_foreign_configurations_is_refused() -> None:
+    with pytest.raises(ToolError, match="does not tell whether there is a foreign configuration"):
+        storcli.parse_foreign(said("volumes"))
+
+
+def test_what_is_counted_of_an_incomplete_foreign_configuration_is_kept() -> None:
+    answer = {
+        "Command Status": {"Controller": 0, "Status": "Failure", "Description": "Incomplete foreign configuration"},
+        "Response Data": {"Total Foreign PDs": 7},
+    }
+    (row,) = storcli.parse_foreign(json.dumps({"Controllers": [answer]}))
+    assert (row["Total foreign pds"], row["Importable"]) == ("7", "no")
+
+
+@pytest.mark.parametrize(
+    "counted", [{"Total Foreign PDs": 2}, {"Total Foreign PDs": 0, "Total Locked Foreign PDs": 1}]
+)
+def test_foreign_drives_that_are_counted_are_there_whatever_is_said(counted: dict[str, int]) -> None:
+    def told(data: dict[str, int], description: str) -> str:
+        status = {"Controller": 0, "Status": "Success", "Description": description}
+        return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data}]})
+
+    (row,) = storcli.parse_foreign(told(counted, "Couldn't find any foreign Configuration"))
+    assert (row["Total Foreign PDs"], row["Importable"]) == (str(counted["Total Foreign PDs"]), "no")
+    none = dict.fromkeys(counted, 0)
+    assert storcli.parse_foreign(told(none, "Operation on foreign configuration Succeeded")) == ()
+
+
+ADAPTER = (FOLDERS / "storcli" / "show_all_in_text.txt").read_text(encoding="utf-8")
+VOLUMES = (FOLDERS / "storcli" / "volumes_in_text.txt").read_text(encoding="utf-8")
+DRIVES = (FOLDERS / "storcli" / "drives_in_text.txt").read_text(encoding="utf-8")
+RULE = "-" * 24
+REBUILD = (FOLDERS / "storcli" / "rebuild_in_text.txt").read_text(encoding="utf-8")
+
+
+def test_a_controller_is_read_with_its_lists() -> None:
+    (adapter,) = storcli.parse_adapters(ADAPTER)
+    assert (adapter.index, adapter.model, adapter.serial) == ("0", "Example RAID 7", "EXT0001")
+    assert (adapter.pci, adapter.health) == ("0000:5e:00.0", "Needs Attention")
+    assert adapter.settings["Policies Table / Rebuild Rate"] == "30 %"
+    assert adapter.settings["Flush Time(Default)"] == "4s"
+    (volume,) = adapter.volumes
+    assert (volume.name, volume.level, volume.failed) == ("two words", "1", ("252:1",))
+    states = {drive.position: (drive.state, drive.model, drive.settings["Size"]) for drive in adapter.drives}
+    assert states["252:1"] == ("Offln", "EXAMPLE SSD 850 1TB", "931.000 GB")
+    assert states["252:2"] == ("UGood foreign", "EXAMPLE2000", "1.818 TB")
+
+
+def test_volumes_and_drives_are_read_with_their_details() -> None:
+    (volume,) = storcli.parse_volumes(VOLUMES)
+    assert (volume.size, volume.strip, volume.device) == (1952448512 * 512, 65536, "/dev/sdk")
+    assert (volume.members, volume.policies["disk_cache"]) == (("252:0", "252:1"), "default")
+    first, second = storcli.parse_drives(DRIVES)
+    assert (first.serial, first.wwn, first.size) == ("TSER0", "0x5000c50000000a00", 0x74706DB0 * 512)
+    assert (second.serial, second.counters["Media Error Count"]) == ("TSER1", 3)
+    spare = storcli2.parse_drives((FOLDERS / "storcli2" / "drives_in_text.txt").read_text(encoding="utf-8"))[1]
+    assert (spare.position, spare.state, spare.model) == ("308:9", "GHS Good", "EXAMPLE MZQ 7680")
+
+
+def test_volumes_of_the_successors_are_read() -> None:
+    text = (FOLDERS / "storcli2" / "volumes_in_text.txt").read_text(encoding="utf-8")
+    (volume,) = storcli2.parse_volumes(text)
+    assert (volume.members, volume.size, volume.strip) == (("268:1", "268:0"), 468582400 * 4096, 65536)
+    assert (volume.name, volume.level, volume.state, volume.device) == ("two words", "10", "Dgrd", "/dev/sdm")
+    assert (volume.policies["read_policy"], volume.progress) == ("nora", {"rebuild": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [(storcli.parse_adapters, ADAPTER), (storcli.parse_volumes, VOLUMES), (storcli.parse_drives, DRIVES)],
+)
+def test_blank_lines_that_a_copy_left_out_hide_nothing(parse: Callable[[str], object], text: str) -> None:
+    assert parse(re.sub(r"\n{2,}", "\n", text)) == parse(text)
+
+
+def test_rows_among_labelled_lines_are_refused() -> None:
+    text = ADAPTER.replace("VD LIST :\n=======\n\n", "VD LIST :\n=======\nOf this group = 1\n")
+    with pytest.raises(ToolError, match="lists drives or volumes under 'VD LIST', which is not known"):
+        storcli.parse_adapters(text.replace("Virtual Drives = 1\n", ""))
+
+
+def test_drive_groups_of_which_nothing_follows_are_refused() -> None:
+    head = ADAPTER.partition("Virtual Drives = 1")[0]
+    with pytest.raises(ToolError, match="reports drive groups and shows none"):
+        storcli.parse_adapters(head)
+    assert not storcli.parse_adapters(head.replace("Drive Groups = 1", "Drive Groups = 0"))[0].volumes
+
+
+def test_a_topology_that_lost_its_leading_blanks_is_no_obstacle() -> None:
+    rule = "-" * 40
+    topology = f"{rule}\nDG Arr Row EID:Slot DID Type  State\n{rule}\n0 -   -   -        -   RAID1 Dgrd\n{rule}\n\n"
+    text = ADAPTER.replace("Virtual Drives = 1", f"TOPOLOGY :\n========\n\n{topology}Virtual Drives = 1")
+    (adapter,) = storcli.parse_adapters(text)
+    assert adapter.volumes == storcli.parse_adapters(ADAPTER)[0].volumes
+
+
+def test_what_needs_attention_is_told_with_an_overview() -> None:
+    drive = "EID:Slt DID State\n{rule}\n98:7     12 Offln\n"
+    text = (
+        "Status = Success\nDescription = None\n\nNumber of Controllers = 1\n\nSystem Overview :\n===============\n"
+        f"{RULE}\nCtl Model    Ports Hlth\n{RULE}\n  0 Example9     8 NdAtn\n{RULE}\n\n"
+        "Need Attention :\n==============\n\nController 0 :\n============\n\n"
+        f"{RULE}\n{drive.format(rule=RULE)}{RULE}\n"
+    )
+    (adapter,) = storcli.parse_adapters(text)
+    assert (adapter.model, adapter.health) == ("Example9", "NdAtn")
+    assert adapter.settings["Need Attention / 98:7"] == "Offln"
+    with pytest.raises(ToolError, match="under 'Controller 0'"):
+        storcli.parse_adapters(ADAPTER + text.partition("Need Attention :")[2])
+
+
+def test_several_controllers_are_several_answers() -> None:
+    second = ADAPTER.replace("Controller = 0", "Controller = 1").replace("EXT0001", "EXT0002")
+    found = storcli.parse_adapters(ADAPTER + "\n" + second)
+    assert [(adapter.index, adapter.serial) for adapter in found] == [("0", "EXT0001"), ("1", "EXT0002")]
+
+
+def test_a_failure_is_told_with_its_reason() -> None:
+    rows = "-" * 40 + "\nCtrl Status Property ErrMsg        ErrCd\n" + "-" * 40
+    rows += "\n   0 Failed -        out of range    255\n" + "-" * 40 + "\n"
+    text = f"Controller = 0\nStatus = Failure\nDescription = None\n\nDetailed Status :\n===============\n\n{rows}"
+    with pytest.raises(ToolError, match=r"out of range \(code 255\)"):
+        storcli.parse_adapters(text)
+    assert storcli.parse_adapters("Status = Failure\nDescription = No Controller found\n") == ()
+
+
+def test_a_list_without_a_title_is_one_of_drives() -> None:
+    calls = [Call(f"storcli64 /c0/v239 show {word} J nolog", REBUILD) for word in ("init", "bgi", "cc", "migrate")]
+    calls += [Call(f"storcli64 /c0/eall/sall show {word} J nolog", REBUILD) for word in ("rebuild", "copyback")]
+    volume = storcli.VolumeFacts("239", members=("252:0", "252:2"))
+    assert storcli.progress(Replay(calls), "0", volume) == {"rebuild": 8.0, "copyback": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [
+        (re.sub(r"(?m)(?<=\S) {2,}(?=\S)", " ", ADAPTER), "not in columns"),
+        (ADAPTER[: ADAPTER.index("252:2")], "not whole"),
+        (ADAPTER.replace("252:1     6 Offln", "252:1     6 Offln\n"), "not in columns"),
+        (ADAPTER.replace("EXAMPLE2000", "EXAMPLE2000 with a name longer than its column"), "not whole"),
+        (
+            f"{ADAPTER}\nJBOD LIST :\n=========\n\n{RULE}\nID EID:Slt DID State\n{RULE}\n1 252:4 3 Onln\n{RULE}\n",
+            "not in columns",
+        ),
+    ],
+)
+def test_a_table_that_is_not_whole_or_not_in_columns_is_refused(broken: str, complaint: str) -> None:
+    with pytest.raises(ToolError, match=complaint):
+        storcli.parse_adapters(broken)
+
+
+def test_other_lines_are_kept() -> None:
+    (adapter,) = storcli.parse_adapters(ADAPTER.replace("Drive Groups = 1", "A line of tomorrow\nDrive Groups = 1"))
+    assert "A line of tomorrow" in adapter.settings.values()

@@ -13,7 +13,7 @@ from storqual_core.provision.firmware.flash import guard_adapter, judge_inventor
 from storqual_core.provision.firmware.subject import Access
 from tests.support.bench_tree import STATE, BenchTree
 from tests.support.replay import Replay
-from tests.unit.storqual_core.provision.firmware.test_access import DRIVE, PCI
+from tests.unit.storqual_core.provision.firmware.test_subject import DRIVE, PCI
 
 
 def decide(**more: Any) -> dict[str, Any]:
