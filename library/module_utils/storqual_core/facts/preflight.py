@@ -207,7 +207,7 @@ class Request:
 class Result:
     """Facts and fingerprint; problems of identity (exit code 3); refusals (4); what was stamped or made.
 
-    `logs` is what claimed drives have on record of themselves, see `drive_logs`.
+    `logs` is what claimed drives have on record of themselves, see `tool_facts`.
     """
 
     facts: Mapping[str, Any]
