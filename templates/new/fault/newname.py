@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..kit.errors import ToolError
 from ..kit.machine import write_attribute
-from .aim import Aim, Tell
+from .drive_faults import Aim, Tell
 
 _ATTRIBUTE = "/sys/block/{name}/queue/read_ahead_kb"
 

@@ -11,8 +11,8 @@ from storqual_core.data.faults import WAYS
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import run
 from storqual_core.turns import newname
-from storqual_core.turns.aim import Aim
 from storqual_core.turns.bench_faults import ACTS, missing
+from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
 
 _, WAY = WAYS["newname_by_bench"]

@@ -22,7 +22,7 @@ from .fio_job import FioAsk, read_ask
 from .spool import spool_path
 
 if TYPE_CHECKING:
-    from storqual_core.turns.requests import ProgramRequest, TrialRequest
+    from .requests import ProgramRequest, TrialRequest
 
 
 FILE_SYSTEMS = ("ext4", "xfs")
