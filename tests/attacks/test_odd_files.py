@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SEED = 31
 SHARE = float(os.environ.get("STORQUAL_ODD_SHARE", "0.04"))
 """Of the pairs of a place and what is put there; each place and each odd thing is drawn anyway."""
-UNREAD = ("junit.xml", "ocp.jsonl", "pytest.html", "report.html", "audit.json", "robot/", "verdict.json")
+UNREAD = ("junit.xml", "ocp.jsonl", "pytest.html", "report.html", "robot/", "verdict.json")
 """What judging does not read."""
 COMMANDS = {
     "report": ["report", "{run}"],

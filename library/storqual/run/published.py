@@ -14,7 +14,7 @@ from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.recompute import SampleCheck
 from storqual.run.run import Run, read_run
 
-PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
+PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl")
 
 
 def record_published(run: Path) -> None:

@@ -12,15 +12,13 @@ import click
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run.layout import INPUTS, locked
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from storqual.run import Run
     from storqual.run.measurements import Measurements
-
-_MOST_TOLD = 10
 
 
 @click.command("publish")
@@ -89,12 +87,11 @@ class Published:
 
 
 def publish(run: Path, *, waivers: Path | None = None) -> Published:
-    """Write the end of run.json, checks and their logs, verdict, log, report.html, audit.json and ocp.jsonl of `run`.
+    """Write the end of run.json, checks and their logs, verdict, log, report.html and ocp.jsonl of `run`.
 
     Hand-written checks run before the judge, because their outcomes are criteria; their own exit codes count for
     nothing. The run is closed first, so that the verdict can rest on coverage and on the guard's count. Failures are
-    accepted by `waivers_for(run, waivers)`. The report is audited as the published ones are: raises StorqualError
-    when it states what its own data does not say. Raises BadInputError for a run that is signed: it stays as it is.
+    accepted by `waivers_for(run, waivers)`. Raises BadInputError for a run that is signed: it stays as it is.
 
     One process publishes a run at a time. Its checks take the run's own lock for each outcome; from the verdict to
     the end that lock is held, so that nobody signs half of what is published.
@@ -139,7 +136,6 @@ def _publish(run: Path, waivers: Path | None) -> Published:
         log = publish_log(run)
         material = read_material(run, measured)
         report = build_report(run, material)
-        _audited(run, report)
         ocp = write_ocp(run, material)
         record_published(run)
         _notify(run)
@@ -155,7 +151,7 @@ def _notify(run: Path) -> None:
 
 
 def _measured(run: Run) -> Measurements:
-    """What all that is published needs of the samples, read once; the audit reads them again for itself."""
+    """What all that is published needs of the samples, read once."""
     from storqual.inputs import load_suite
     from storqual.inputs.policy import Gate
     from storqual.judge.asked import asked_of, metrics_of
@@ -187,21 +183,3 @@ def waivers_for(run: Path, asked: Path | None) -> Path | None:
     return beside_inventory(
         WAIVERS, [one for one in folders if one.is_absolute() and not is_inside_run(one / WAIVERS)]
     )
-
-
-def _audited(run: Path, report: Path) -> None:
-    """Recompute what verdict and page state; a report that contradicts its data is put aside, not published."""
-    from storqual.audit import Status, audit, audit_document
-    from storqual.run import write_json
-
-    claims = audit([run])
-    write_json(run / "audit.json", audit_document(claims))
-    wrong = [claim for claim in claims if claim.status is Status.INCONSISTENT]
-    if not wrong:
-        return
-    refused = report.with_name("report.refused.html")
-    report.replace(refused)
-    lines = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
-    more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
-    head = f"{refused}: not published: {len(wrong)} statements of its report disagree with the run's own data"
-    raise StorqualError("\n".join([head, *lines, *more]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.audit.output import audit_files
+from storqual.cli.audit import audit_files
 from storqual.cli.playbook.publish import publish
 from storqual.judge.verdict import verdict_of
 from storqual.robustness.follows import trial_findings
