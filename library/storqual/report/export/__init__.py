@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from storqual.report.export.annotations import github_annotations, gitlab_code_quality
 from storqual.report.export.ocp import ocp_lines, write_ocp
-from storqual.report.export.tables import criteria_csv, open_metrics, samples_csv, write_parquet
+from storqual.report.export.tables import criteria_csv, open_metrics, samples_csv
 
 __all__ = [
     "criteria_csv",
@@ -15,5 +15,4 @@ __all__ = [
     "open_metrics",
     "samples_csv",
     "write_ocp",
-    "write_parquet",
 ]

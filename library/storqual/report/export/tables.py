@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Criteria and launches as CSV and Parquet, a verdict as OpenMetrics: every cell is text or a number."""
+"""Criteria and launches as CSV, a verdict as OpenMetrics: every cell is text or a number."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from storqual.base.text import csv_cell, visible_text
 from storqual.judge.outcome import listed, used_waivers, with_waivers
 from storqual.report.axes import levels
 from storqual.report.criterion import OUTCOMES, read_criteria
 from storqual.report.material import Material
-from storqual_core.kit.errors import BadInputError
 
 _CRITERIA = (
     "id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "reference",
@@ -77,26 +75,6 @@ def _csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer.writerow([csv_cell(head) for head in heads])
     writer.writerows([csv_cell(cell) for cell in row] for row in rows)
     return out.getvalue()
-
-
-def write_parquet(material: Material, path: Path) -> None:
-    """Write the columns of `samples_csv`, typed, the run's name in front. Raises BadInputError without pyarrow."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra: 160 MB that nobody else needs
-        from pyarrow import parquet as pq  # noqa: PLC0415
-    except ImportError:
-        raise BadInputError(["parquet needs pyarrow: pip install 'storqual[parquet]'"]) from None
-    heads, rows = launch_table(material)
-    columns = {head: _column([row[number] for row in rows]) for number, head in enumerate(heads)}
-    run = {"run": [material.run.name] * len(rows)}
-    pq.write_table(pa.table({**run, **columns}), path, compression="zstd")
-
-
-def _column(values: Sequence[object]) -> list[object]:
-    """Numbers as they are; a column that holds any text is text."""
-    if all(value is None or isinstance(value, int | float) for value in values):
-        return [float(value) if isinstance(value, float) else value for value in values]
-    return [None if value is None else str(value) for value in values]
 
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
