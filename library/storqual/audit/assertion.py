@@ -47,5 +47,4 @@ class AuditedAssertion:
 
 
 def audit_document(assertions: Iterable[AuditedAssertion]) -> dict[str, Any]:
-    """The answer of `storqual audit --json`."""
     return {"claims": [asdict(one) for one in assertions]}

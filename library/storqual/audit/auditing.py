@@ -206,7 +206,6 @@ class _Judged:
 
 
 def audit_report(report: Published) -> list[AuditedAssertion]:
-    """All claims of one report, in the order of its file."""
     figures = Figures(report.figures)
     judged = _judged(report.assertions, figures)
     every = [one.comparison for ones in judged.values() for one in ones]

@@ -54,11 +54,9 @@ class StatedNumber:
         return self.assertion.relation in _BOUNDS
 
     def point(self, instead: Mapping[Reference, Printed] | None = None) -> Fraction:
-        """The result from the figures exactly as printed."""
         return self._values(None, instead or {}).low
 
     def values(self, manner: Rounding, instead: Mapping[Reference, Printed] | None = None) -> Interval:
-        """All results that the printed digits leave open."""
         return self._values(None if self.copy else manner, instead or {})
 
     def computable(self) -> bool:
@@ -108,15 +106,12 @@ class StatedNumber:
         return values.high > stated.value and values.low < stated.value + unit
 
     def leaves(self) -> list[Reference | Convention]:
-        """What the expression reads, each once."""
         return list(dict.fromkeys(self.expression.leaves()))
 
     def using(self, conventions: Mapping[str, Fraction]) -> StatedNumber:
-        """The same with units in these senses."""
         return replace(self, conventions=conventions)
 
     def admitting(self, manners: Sequence[Rounding]) -> StatedNumber:
-        """The same with these manners of rounding."""
         return replace(self, manners=tuple(dict.fromkeys((Rounding.NEAREST, *manners))))
 
     def _values(self, manner: Rounding | None, instead: Mapping[Reference, Printed]) -> Interval:
@@ -177,7 +172,6 @@ class Sense:
     others: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """What was inferred and how surely."""
         if not self.words:
             return ""
         if not self.fits:

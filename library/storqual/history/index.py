@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
@@ -17,25 +17,21 @@ from typing import Any
 
 from storqual.base.files import read_plain
 from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
-from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories, readings_of
+from storqual.history.past_runs import digest_of_run, is_judged, read_past_run, run_folders
+from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories
 from storqual.judge.outcome import used_waivers, with_waivers
-from storqual.run import read_run, sha256_of
-from storqual.run.files import DAMAGE, limit_of, read_bytes, read_object
+from storqual.run.files import DAMAGE, limit_of
 from storqual.run.layout import is_inside_run
-from storqual.run.measurements import reference_launches
 from storqual_core.kit.errors import BadInputError
 
 INDEX = ".history.sqlite"
-_VERSION = 2
+_VERSION = 3
 _TABLES = """
 CREATE TABLE run (digest TEXT PRIMARY KEY, path TEXT, name TEXT, created TEXT, suite TEXT, profile TEXT,
                   baseline TEXT, candidate TEXT, outcome TEXT, waivers TEXT);
-CREATE TABLE criterion (digest TEXT REFERENCES run ON DELETE CASCADE, id TEXT, bench TEXT, adapter TEXT, point TEXT,
-                        metric TEXT, required INTEGER, outcome TEXT, reason TEXT, shift REAL, low REAL, high REAL);
 CREATE TABLE noise (digest TEXT REFERENCES run ON DELETE CASCADE, bench TEXT, adapter TEXT, point TEXT, metric TEXT,
                     sd_pair REAL, df_pair REAL, sd_session REAL, df_session REAL);
 CREATE TABLE reference (digest TEXT REFERENCES run ON DELETE CASCADE, bench TEXT, drive TEXT, moment TEXT, iops REAL);
-CREATE INDEX criterion_of ON criterion (digest);
 CREATE INDEX noise_of ON noise (bench, adapter, point, metric);
 CREATE INDEX reference_of ON reference (bench, moment);
 """
@@ -62,9 +58,9 @@ class RunIndex:
         known = {str(row[0]): str(row[1]) for row in self._connection.execute("SELECT digest, path FROM run")}
         seen: set[str] = set()
         read, problems = 0, []
-        for path in sorted(file.parent for file in runs.glob("[!.]*/verdict.json")):
+        for path in filter(is_judged, run_folders(runs)):
             try:
-                digest = _digest(path)
+                digest = digest_of_run(path)
                 if digest not in known and digest not in seen:
                     self._take(path, digest)
                     read += 1
@@ -79,7 +75,6 @@ class RunIndex:
         return Updated(read, len(seen) - read, len(gone), tuple(problems))
 
     def runs(self) -> list[dict[str, Any]]:
-        """Every run, oldest first."""
         names = ("path", "run", "created", "suite", "profile", "baseline", "candidate", "outcome", "waivers")
         columns = "path, name, created, suite, profile, baseline, candidate, outcome, waivers"
         query = f"SELECT {columns} FROM run ORDER BY created"  # noqa: S608 - constants
@@ -103,32 +98,17 @@ class RunIndex:
 
     def _take(self, path: Path, digest: str) -> None:
         """Read one run into the tables, all of it or nothing."""
-        run = read_run(path)
-        verdict = _verdict(path)
+        past = read_past_run(path)
+        run = past.opened
+        accepted = with_waivers(used_waivers(past.criteria))
+        head = (digest, str(path), run.name, past.created, run.suite.name, run.suite.profile)
+        rest = (past.drop("baseline") or None, past.drop("candidate") or None, past.outcome, accepted)
+        noise = [(digest, *astuple(entry)) for entry in noise_of(run)]
+        readings = [(digest, one.bench, one.drive, one.moment, one.iops) for one in past.readings()]
         with self._connection:
-            insert = self._connection.execute
-            arms = {name: arm.drop for name, arm in run.arms.items()}
-            created = str(run.document.get("created") or "")
-            head = (digest, str(path), run.name, created, run.suite.name, run.suite.profile)
-            accepted = with_waivers(used_waivers(verdict.get("criteria") or ()))
-            insert(
-                "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?)",
-                (*head, arms.get("baseline"), arms.get("candidate"), str(verdict.get("outcome")), accepted),
-            )
-            self._connection.executemany(
-                "INSERT INTO criterion VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                [(digest, *_row(entry)) for entry in verdict.get("criteria") or ()],
-            )
-            self._connection.executemany(
-                "INSERT INTO noise VALUES (?,?,?,?,?,?,?,?,?)", [(digest, *astuple(one)) for one in noise_of(run)]
-            )
-            self._connection.executemany(
-                "INSERT INTO reference VALUES (?,?,?,?,?)",
-                [
-                    (digest, one.bench, one.drive, one.moment, one.iops)
-                    for one in readings_of(run, reference_launches(run))
-                ],
-            )
+            self._connection.execute("INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?)", (*head, *rest))
+            self._connection.executemany("INSERT INTO noise VALUES (?,?,?,?,?,?,?,?,?)", noise)
+            self._connection.executemany("INSERT INTO reference VALUES (?,?,?,?,?)", readings)
 
 
 class open_history:  # noqa: N801 - used as a function: `with open_history(runs) as history`
@@ -187,23 +167,6 @@ def _fresh(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
-
-
-def _digest(path: Path) -> str:
-    """What a judged run is known by."""
-    return sha256_of(read_bytes(path, "run.json") + read_bytes(path, "verdict.json"))
-
-
-def _verdict(path: Path) -> Mapping[str, Any]:
-    return read_object(path, "verdict.json")
-
-
-def _row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A criterion as the table has it; shifts in percent, as in the verdict."""
-    names = ("id", "bench", "adapter", "point", "metric")
-    low, high = entry.get("ci95_percent") or (None, None)
-    rest = (bool(entry.get("required")), entry.get("outcome"), entry.get("reason"), entry.get("shift_percent"))
-    return (*(entry.get(name) for name in names), *rest, low, high)
 
 
 NEWEST = 10

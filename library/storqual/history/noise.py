@@ -21,7 +21,7 @@ from storqual.judge.earlier import ReferenceReading
 from storqual.judge.question import Question, Unit, units_of
 from storqual.run import Run
 from storqual.run.measurements import measurements_at
-from storqual.statistics.control import individuals
+from storqual.statistics.estimates import individuals
 from storqual.statistics.pairs import estimate
 
 _ARMS = ("baseline", "candidate")
@@ -100,7 +100,6 @@ def _session_means(units: Sequence[Unit]) -> np.ndarray:
 
 
 def _pooled(parts: Sequence[tuple[float | None, float]]) -> tuple[float | None, float]:
-    """Standard deviation and degrees of freedom of several."""
     known = [(sd, df) for sd, df in parts if sd is not None and df > 0]
     if not known:
         return None, 0.0

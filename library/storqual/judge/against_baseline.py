@@ -16,9 +16,9 @@ from storqual.judge.numbers import percent, plural, rests_on
 from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Comparison, Limits, Looks, limits_for
-from storqual.statistics.fixed_sessions import analyse_fixed_sessions
 from storqual.statistics.launches import pad
 from storqual.statistics.pairs import PairLevels, analyse_pairs, pair_levels
+from storqual.statistics.sessions import analyse_fixed_sessions
 
 Histories = Mapping[tuple[str, str, str, str], History]
 """Noise by bench, adapter, point and metric."""

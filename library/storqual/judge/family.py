@@ -18,7 +18,7 @@ from typing import Any
 from storqual.judge.numbers import plural
 from storqual.judge.question import Judged, Question
 from storqual.statistics.comparison import as_fraction
-from storqual.statistics.many_points import benjamini_hochberg, holm, overall_shift
+from storqual.statistics.counts import benjamini_hochberg, holm, overall_shift
 
 FALSE_SHARE = 0.10
 

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from storqual.report.change import in_words
-from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, Outcome, place_name, read_criteria
-from storqual.report.figures import NONE, Figure, count
-from storqual.report.links import Detail, Key, Links, details_of, sites_of
+from storqual.base.figures import NONE, Figure, count
+from storqual.base.table import LinkedCell, Table
+from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, in_words, place_name, read_criteria
 from storqual.report.material import Material, read_material
-from storqual.report.notes import NoteRow, note_rows
 from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import (
     Environment,
@@ -24,45 +22,30 @@ from storqual.report.parts.arms import (
     settings_of,
     shown_settings_of,
 )
-from storqual.report.parts.changes import Changes, changes_of
-from storqual.report.parts.criteria import CriteriaTable, criteria_tables
-from storqual.report.parts.curves import CurveGroup, curve_groups
-from storqual.report.parts.errors import ErrorCounters, error_counters_of
-from storqual.report.parts.evidence import PointEvidence, point_evidence
+from storqual.report.parts.criteria import Changes, CriteriaTable, changes_of, criteria_tables
+from storqual.report.parts.curves import CurveGroup, curve_groups, overview
+from storqual.report.parts.evidence import NOTHING, PointEvidence, limits_of_points, point_evidence, repeats_of
 from storqual.report.parts.external import Programs, programs_of
 from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
     CoverageLedger,
+    ErrorCounters,
     Guard,
-    WaiverRow,
     coverage_of,
+    error_counters_of,
     guard_of,
     waivers_of,
 )
-from storqual.report.parts.limiting import NOTHING, limits_of_points
-from storqual.report.parts.repeat import repeats_of
-from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
 from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
 from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
-from storqual.report.view import Chart
+from storqual.report.view import Chart, Detail, Key, Links, details_of, note_table, sites_of
 from storqual.robustness.external_results import is_test_of_program
 from storqual.run import is_signed, write_bytes
 from storqual.run.layout import locked
 from storqual.run.notes import read_notes
 from storqual_core.kit.errors import BadInputError
-
-
-@dataclass(frozen=True)
-class Rollup:
-    """Outcomes of many criteria in one row, with the page that lists them."""
-
-    title: str
-    href: str
-    points: Figure
-    counts: tuple[tuple[Outcome, Figure], ...]
-    worst: Figure
 
 
 @dataclass(frozen=True)
@@ -81,7 +64,7 @@ class Page:
     changes: Changes | None = None
     overview: Chart | None = None
     left_out: Figure | None = None
-    rollups: tuple[Rollup, ...] = ()
+    rollup: Table | None = None
     checks: tuple[Criterion, ...] = ()
     studies: tuple[Study, ...] = ()
     advice: tuple[tuple[str, str], ...] = ()
@@ -93,11 +76,11 @@ class Page:
     coverage: CoverageLedger | None = None
     guard: Guard | None = None
     errors: ErrorCounters | None = None
-    waivers: tuple[WaiverRow, ...] = ()
+    waivers: Table | None = None
     appendix: Appendix | None = None
     trials: Trials | None = None
     programs: Programs | None = None
-    notes: tuple[NoteRow, ...] = ()
+    notes: Table | None = None
 
 
 _MOST_ROWS = 200
@@ -126,7 +109,6 @@ def build_report(run_dir: Path, material: Material | None = None) -> Path:
 
 
 def render(page: Page) -> str:
-    """The page as HTML."""
     return render_template("report.html.j2", "report.css", page=page)
 
 
@@ -155,7 +137,6 @@ class _Pages:
             self._by_point[criterion.key].append(criterion)
 
     def pages(self) -> Iterator[tuple[str, Page]]:
-        """Detail pages, then the report."""
         details = details_of(self._material)
         shown: Sequence[Criterion] = self._criteria
         if details:
@@ -168,7 +149,6 @@ class _Pages:
         yield REPORT, self._report(shown, details, Links(sites, None))
 
     def _page(self, title: str, home: str, listed: Sequence[Criterion], keys: Sequence[Key], links: Links) -> Page:
-        """A page with criteria, and with the curves and the evidence of points."""
         material = self._material
         adapters: dict[tuple[str, str], list[Key]] = {}
         for key in keys:
@@ -215,7 +195,7 @@ class _Pages:
             overview=overview(material, self._criteria, "overview"),
             changes=changes_of(self._criteria, self._benches, links),
             left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
-            rollups=tuple(self._rollup(detail) for detail in details),
+            rollup=self._rollup(details) if details else None,
             checks=tuple(one.shown(AS_IT_IS, links.point(one.key)) for one in checks),
             studies=studies,
             advice=advice,
@@ -233,21 +213,22 @@ class _Pages:
             appendix=appendix_of(material),
             trials=trials_of(material.run),
             programs=programs_of(material.run),
-            notes=note_rows(read_notes(material.run.path)),
+            notes=note_table("Notes that people added before the run was signed", read_notes(material.run.path)),
         )
 
-    def _rollup(self, detail: Detail) -> Rollup:
-        """A detail page's outcomes in one row."""
-        listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
-        counted = Counter(one.outcome for one in listed)
-        shifted = (one for one in listed if one.required and one.number("shift_percent") is not None)
-        worst = min(shifted, key=lambda one: one.number("shift_percent") or 0.0, default=None)
-        return Rollup(
-            title=detail.title,
-            href=detail.file,
-            points=count(len(detail.keys), f"count:page:{detail.file}"),
-            counts=tuple(
-                (word, count(counted[name], f"count:page:{detail.file}:{name}")) for name, word in OUTCOMES.items()
-            ),
-            worst=NONE if worst is None else in_words(worst),
-        )
+    def _rollup(self, details: Sequence[Detail]) -> Table:
+        """Outcomes of many criteria in one row for each detail page."""
+        rows, tones = [], {}
+        for number, detail in enumerate(details):
+            listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
+            counted = Counter(one.outcome for one in listed)
+            shifted = (one for one in listed if one.required and one.number("shift_percent") is not None)
+            worst = min(shifted, key=lambda one: one.number("shift_percent") or 0.0, default=None)
+            at = f"count:page:{detail.file}"
+            bad = next((word for name, word in OUTCOMES.items() if counted[name] and name in ("FAIL", "ERROR")), None)
+            if bad is not None:
+                tones[number] = bad.tone
+            numbers = (count(counted[name], f"{at}:{name}") for name in OUTCOMES)
+            shift = NONE if worst is None else in_words(worst)
+            rows.append((LinkedCell(detail.title, detail.file), count(len(detail.keys), at), *numbers, shift))
+        return Table("Criteria by page", ("Page", "Points", *OUTCOMES, "Worst shift"), tuple(rows), tones=tones)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The criteria of a verdict: read, shown and compared in one way by every part of the report."""
+"""The criteria of a verdict: read, shown, compared and put into words in one way by every part of the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent
+from storqual.base.figures import DASH, NONE, Figure, Scale, count, percent
+from storqual.base.text import MINUS
+from storqual.report.material import measure
 
 AS_IT_IS = Scale("")
 NO_PICTURE = Markup("")
@@ -30,17 +32,14 @@ class Criterion:
     picture: Markup = NO_PICTURE
 
     def shown(self, scale: Scale, href: str, picture: Markup = NO_PICTURE) -> Criterion:
-        """The same in a table."""
         return replace(self, scale=scale, href=href, picture=picture)
 
     @property
     def ident(self) -> str:
-        """The anchor of its row in the page."""
         return f"c{self.index}"
 
     @property
     def badge(self) -> Outcome:
-        """The outcome as it is shown."""
         return outcome(self.outcome)
 
     @property
@@ -62,12 +61,10 @@ class Criterion:
 
     @property
     def candidate(self) -> Figure:
-        """The candidate's value."""
         return self.scale.figure(self.number("candidate"), self.source("candidate"))
 
     @property
     def reference(self) -> Figure:
-        """What it is compared with."""
         return self.scale.figure(self.number("reference"), self.source("reference"))
 
     def percent(self, name: str, *, signed: bool = True) -> Figure:
@@ -81,7 +78,6 @@ class Criterion:
 
     @property
     def ends(self) -> tuple[Figure, Figure]:
-        """The ends of the shift's 95 % interval."""
         low, high = self.interval()
         return percent(low, self.source("ci95_percent/0")), percent(high, self.source("ci95_percent/1"))
 
@@ -97,12 +93,10 @@ class Criterion:
 
     @property
     def waiver(self) -> str:
-        """Who accepted the failure; empty for one that nobody accepted."""
         return waived_by(self.fields.get("waiver") or {}) if self.waived else ""
 
     @cached_property
     def outcome(self) -> str:
-        """PASS, MARGINAL, FAIL, INCONCLUSIVE, ERROR or SKIPPED."""
         return str(self.fields.get("outcome") or "ERROR")
 
     @property
@@ -112,12 +106,10 @@ class Criterion:
 
     @property
     def waived(self) -> bool:
-        """Whether somebody accepted this failure."""
         return self.outcome == "FAIL" and bool(self.fields.get("waiver"))
 
     @cached_property
     def key(self) -> tuple[str, str, str]:
-        """The cell (bench, adapter, point) that it was judged at."""
         return (self.text("bench"), self.text("adapter"), self.text("point"))
 
     @property
@@ -136,7 +128,6 @@ class Criterion:
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
     def interval(self) -> tuple[float | None, float | None]:
-        """The ends of the 95 % interval of the shift."""
         ends = self.fields.get("ci95_percent")
         if not isinstance(ends, (list, tuple)) or len(ends) != 2:
             return None, None
@@ -149,7 +140,6 @@ class Criterion:
 
 
 def read_criteria(verdict: Mapping[str, Any]) -> tuple[Criterion, ...]:
-    """All criteria of the verdict, in its order."""
     return tuple(Criterion(index, fields) for index, fields in enumerate(verdict.get("criteria") or ()))
 
 
@@ -186,5 +176,103 @@ def waived_by(waiver: Mapping[str, object]) -> str:
 
 
 def outcome(word: str) -> Outcome:
-    """The outcome called `word`; a word that is none is shown as it is, coloured as an error or as a waiver."""
     return OUTCOMES.get(word) or Outcome(word, "!", "marginal" if word == "WAIVED" else "error")
+
+
+_FEWER = ("IOPS", "1/TB", "1/min", "1/s")
+_HIGHER = ("ns", "us", "s", "%")
+MOST_PERCENT = 100.0
+"""An interval or a detectable loss that reaches further says that nothing is known; its ends are not printed."""
+
+
+def grew(row: Criterion, shift: float) -> bool:
+    """Whether the metric itself grew where the candidate changed by `shift` (negative is worse)."""
+    return (shift > 0) == (row.text("better") != "lower")
+
+
+def amount(row: Criterion, shown: Figure) -> Figure:
+    """A shift, or an end of its interval, as a size with "more" or "less" behind it; a zero has neither."""
+    if shown.value is None:
+        return NONE
+    size = shown.text.lstrip(f"+{MINUS}")
+    if not any(digit in size for digit in "123456789"):
+        return Figure(size, shown.value, shown.source)
+    word = "more" if grew(row, shown.value) else "less"
+    return Figure(f"{size} {word}", shown.value, shown.source)
+
+
+def in_words(row: Criterion) -> Figure:
+    """The whole change of a criterion: `61.9 % more CPU time per I/O`, `9.9 % fewer IOPS`, `no change in IOPS`."""
+    shown = amount(row, row.shift)
+    if shown.value is None:
+        return NONE
+    label = measure(row.text("metric")).label
+    name = in_sentence(label)
+    size, _, word = shown.text.rpartition(" ")
+    if word not in ("more", "less"):
+        return Figure(f"{shown.text} change in {name}", shown.value, shown.source)
+    unit = row.text("unit")
+    if unit in _HIGHER:
+        word = "higher" if word == "more" else "lower"
+    elif word == "less" and unit in _FEWER:
+        word = "fewer"
+    return Figure(f"{size} {word} {name}", shown.value, shown.source)
+
+
+def in_sentence(label: str) -> str:
+    """A metric's label within a sentence: what is no abbreviation begins small."""
+    return label[:1].lower() + label[1:] if label[1:2].islower() or label[1:2] == " " else label
+
+
+def says_nothing(row: Criterion) -> bool:
+    """Whether a shift has an interval so wide that its ends, and the shift in it, are no news."""
+    low, high = row.interval()
+    return low is not None and high is not None and (low < -MOST_PERCENT or high - low > MOST_PERCENT)
+
+
+def ends_in_words(row: Criterion) -> tuple[Figure, Figure]:
+    """The ends of the 95 % interval, what is worse first; dashes for one that says nothing."""
+    if says_nothing(row):
+        return NONE, NONE
+    low, high = row.ends
+    return amount(row, low), amount(row, high)
+
+
+def detectable(row: Criterion) -> Figure:
+    """The smallest loss that would have been found; a dash where not even the loss of all would."""
+    number = row.number("detectable_percent")
+    return Figure(DASH) if number is None or number > MOST_PERCENT else row.percent("detectable", signed=False)
+
+
+def is_shown(row: Criterion) -> bool:
+    """Whether a change is shown: the whole 95 % interval lies on one side of no change."""
+    low, high = row.interval()
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def measurement(row: Criterion) -> tuple[str, ...]:
+    """What a criterion measures: IOPS and throughput of one point and block size are one number, twice told."""
+    metric = row.text("metric")
+    way = metric.partition("_")[0]
+    if metric.endswith("iops") or "throughput" in metric:
+        metric = f"{way}_rate" if way in ("read", "write", "trim") else "rate"
+    return (*row.key, metric, row.against)
+
+
+def once_each(rows: Sequence[Criterion]) -> list[Criterion]:
+    """One criterion of each measurement, the first one asked, or the worse one where they disagree; every check."""
+    found: dict[tuple[str, ...], Criterion] = {}
+    for row in rows:
+        key = ("check", row.text("id"), *row.key) if row.against == "check" else measurement(row)
+        known = found.get(key)
+        if known is None or _severity(row) > _severity(known):
+            found[key] = row
+    return list(found.values())
+
+
+_SEVERITY = ("PASS", "SKIPPED", "MARGINAL", "INCONCLUSIVE", "ERROR", "FAIL")
+
+
+def _severity(row: Criterion) -> tuple[int, bool]:
+    rank = _SEVERITY.index(row.outcome) if row.outcome in _SEVERITY else len(_SEVERITY)
+    return rank, not row.waived

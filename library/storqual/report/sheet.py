@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.history.last_result import LastResult
+from storqual.history.past_runs import LastResult
 from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual.report.render import render_template
 from storqual_core.facts.preflight import compare
@@ -63,7 +63,6 @@ def declared_row(drive: Drive, there: Mapping[str, Any] | None, *, looked: bool,
 
 
 def found_row(there: Mapping[str, Any]) -> DriveRow:
-    """A drive that no inventory names."""
     return DriveRow(
         place=there.get("position") or there["hctl"] or there["name"],
         name=there["wwn"] or "no WWN",
@@ -103,7 +102,6 @@ def _size(size: int | None) -> str:
 
 
 def _settings(there: Mapping[str, Any]) -> str:
-    """Write cache, queue depth and scheduler as they are now."""
     queue = there.get("queue") or {}
     words = [
         there.get("cache", ""),
@@ -226,7 +224,6 @@ def _card(
 
 
 def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Which machine this is, and what runs on it."""
     yield "kind", bench.kind
     if facts is None:
         yield "machine", "not read"
@@ -269,5 +266,4 @@ def _words(*parts: str) -> str:
 
 
 def render_sheet(sheet: Sheet) -> str:
-    """The page as HTML; every text of a device is escaped."""
     return render_template("sheet.html.j2", "sheet.css", sheet=sheet)

@@ -31,9 +31,8 @@ from storqual.statistics.comparison import (
     nothing,
     spend,
 )
-from storqual.statistics.launches import launch_levels
+from storqual.statistics.launches import Odd, launch_levels, odd_pair, odd_pairs
 from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, common_spread, pair_variance, with_priors
-from storqual.statistics.odd import Odd, odd_pair, odd_pairs
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -76,7 +75,6 @@ class Estimates:
 
     @property
     def error(self) -> Floats:
-        """Standard errors of the shifts."""
         return self.sd / np.sqrt(self.pairs)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rig can carry at most, part by part, and whether the rig or the adapter was the limit.
+"""What an I/O costs the host, what the rig can carry at most, and how throughput grows: knees, and what is enough.
 
 The ceiling is the least of its parts: the slot, the links of all ports, the drives together. A result near the limit
 of a part that is not under test says nothing about the adapter: the rig was measured.
@@ -7,17 +7,16 @@ of a part that is not under test says nothing about the adapter: the rig was mea
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import special
-
+from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
-from storqual.statistics.estimates import Estimate, log_levels
-from storqual.study.points import Point
+from storqual.statistics.estimates import Estimate, log_levels, mean_reach
+from storqual.statistics.scaling import SCALED, Level, Scaling, scaling, scaling_sentences
+from storqual.study.points import Line, Point, lines_of
 
 NEAR = 0.95
 """From 95 % of a part on, that part is called the limit: no link reaches its line rate, headers take their share."""
@@ -41,12 +40,10 @@ class Ceiling:
 
     @property
     def lowest(self) -> Part:
-        """The part that limits; of equal parts the first named."""
         return min(self.parts, key=lambda part: part.limit)
 
     @property
     def limit(self) -> float:
-        """What the path carries at most."""
         return self.lowest.limit
 
 
@@ -59,7 +56,6 @@ class Share:
     limited_by: Part | None
 
     def sentence(self) -> str:
-        """What a reader may be told."""
         shown = f"{self.percent.value:.1f} % of the ceiling ({self.lowest.name})"
         if self.limited_by is None:
             return f"{shown}."
@@ -144,23 +140,16 @@ class Reached:
 
 
 def demands(points: Sequence[Point]) -> list[Demand]:
-    """Service demand of every point whose CPU time is known."""
     found = []
     for point in points:
         means = [point.mean(name) for name in ("throughput_mb_s", "cpu_percent", "cpu_us_per_kib", "cpu_us_per_io")]
         known = [mean for mean in means if mean is not None]
         if len(known) == len(means) and known[0] > 0:
             thousandths = service_demand_percent_thousandths(known[1], known[0] * MB / MIB)
-            reach = _reach(point.values("cpu_percent"))
+            # not of logarithms: CPU above the idle bench's may be next to nothing
+            reach = mean_reach(point.values("cpu_percent"))
             found.append(Demand(point, known[0], known[1], reach, known[2], known[3], thousandths))
     return found
-
-
-def _reach(values: Sequence[float]) -> float | None:
-    """Half of the 95 % interval of a mean. Not of logarithms: CPU above the idle bench's may be next to nothing."""
-    if len(values) < 2:
-        return None
-    return float(special.stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def reached(points: Sequence[Point], ceilings: Ceilings) -> list[Reached]:
@@ -203,3 +192,64 @@ def _parts(point: Point, known: Mapping[str, Any]) -> list[Part]:
     if known.get("link"):
         parts.append(link_part(float(known["link"]) / MB, point.ports, both_ways=both_ways, told="inventory"))
     return parts
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One line of one subject with what its shape says; `metric` is a rate.
+
+    `enough` is the level from which on more is shown to give nothing.
+    """
+
+    line: Line
+    metric: str
+    found: Scaling
+    sentences: tuple[str, ...]
+    enough: Level | None
+
+
+def growths(points: Sequence[Point], metric: str = "throughput_mb_s") -> list[Growth]:
+    listed = []
+    for along in SCALED:
+        for line in lines_of(points, along):
+            values = line.values(metric)
+            if len(values) < 2 or min(values) <= 0:
+                continue
+            found = scaling(values)
+            told = tuple(scaling_sentences(found, _unit(along), "MB/s"))
+            listed.append(Growth(line, metric, found, told, _enough(found)))
+    return listed
+
+
+def _unit(along: str) -> str:
+    return {"numjobs": "jobs", "iodepth": "commands in the queue"}.get(along, AXIS_NAMES[along])
+
+
+def _enough(found: Scaling) -> Level | None:
+    """The level from which on more gives nothing: said only where a level beyond it was measured and gave no more."""
+    if found.shape != "knee" or found.knee is None:
+        return None
+    # the first level that is not shown to lie below the knee
+    start = found.knee.value if found.knee.low is None else found.knee.low
+    level = next((level for level in found.levels if level.at >= start), None)
+    return level if level is not None and level.at < found.levels[-1].at else None
+
+
+def saturation_advice(found: Sequence[Growth]) -> Iterator[str]:
+    """How much of what is enough: one sentence for all lines of a subject that one level saturates."""
+    groups: defaultdict[tuple[str, str, float], list[Growth]] = defaultdict(list)
+    for one in found:
+        if one.enough is not None:
+            groups[(one.line.subject, one.line.along, one.enough.at)].append(one)
+    for (subject, along, at), members in groups.items():
+        gains = [
+            100 * (one.enough.value.value / one.found.levels[0].value.value - 1) for one in members if one.enough
+        ]
+        low, high = f"{min(gains):.0f}", f"{max(gains):.0f}"
+        first, last = (level_text(along, int(members[0].found.levels[end].at)) for end in (0, -1))
+        more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+        yield (
+            f"{subject}: {level_text(along, int(at))} {'is' if at == 1 or along == 'iodepth' else 'are'} enough at "
+            f"{members[0].line.title}{more}: {low if low == high else f'{low} to {high}'} % over {first}, "
+            f"and no more with up to {last}."
+        )

@@ -57,11 +57,9 @@ class Point:
     launches: tuple[Mapping[str, float], ...]
 
     def values(self, metric: str) -> tuple[float, ...]:
-        """`metric` in each launch that has it."""
         return tuple(launch[metric] for launch in self.launches if metric in launch)
 
     def pairs(self, first: str, second: str) -> list[tuple[float, float]]:
-        """Two metrics of each launch that has both."""
         return [(launch[first], launch[second]) for launch in self.launches if first in launch and second in launch]
 
     def mean(self, metric: str) -> float | None:
@@ -86,12 +84,10 @@ class Line:
         return together(self.workload, self.rest)
 
     def values(self, metric: str) -> dict[float, tuple[float, ...]]:
-        """Level -> the values of `metric` above zero; levels without any are left out."""
         found = {float(point.levels[self.along]): point.values(metric) for point in self.points}
         return {level: values for level, values in found.items() if values and min(values) > 0}
 
     def pairs(self, first: str, second: str) -> dict[float, list[tuple[float, float]]]:
-        """Level -> two metrics of each launch; levels without any are left out."""
         found = {float(point.levels[self.along]): point.pairs(first, second) for point in self.points}
         return {level: pairs for level, pairs in found.items() if pairs and min(map(min, pairs)) > 0}
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
-from storqual.study.compare import MARGIN, Relation, reaches_tenfold, relation_of
+from storqual.study.comparisons import MARGIN, Relation, reaches_tenfold, relation_of
 from storqual.study.points import Point
 
 Influence = Literal["better", "worse", "neutral", "open"]

@@ -50,7 +50,7 @@ def publish_command(run: Path, waivers: Path | None, checks: tuple[Path, ...], a
       storqual publish runs/20261121T101500Z-adapter-4f2a --waivers waivers.yml
     """
     from storqual.checks.own import allow_checks, find_checks
-    from storqual.report.parts.summary import print_summary
+    from storqual.report.summary import print_summary
     from storqual.run import read_run, read_run_json
 
     if checks:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.base.figures import DASH, Figure, count
 from storqual.report.criterion import place_name
-from storqual.report.figures import DASH, Figure, count
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
 from storqual_core.host.identity import declared_address

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storqual.base.table import Table
 from storqual.judge.numbers import plural
-from storqual.report.view import ChartTable
 from storqual.robustness.external_results import KINDS, Compared, Kind, compare_tests
 from storqual.robustness.external_runs import read_external
 
@@ -39,7 +39,7 @@ class TestList:
     """The tests of one kind of a program on an adapter; unfolded where somebody must look."""
 
     title: str
-    tests: ChartTable
+    tests: Table
     unfolded: bool
 
 
@@ -48,7 +48,7 @@ class ProgramRuns:
     """What a program did on one adapter: how each of its runs ended, and its tests by kind."""
 
     title: str
-    runs: ChartTable
+    runs: Table
     lists: tuple[TestList, ...]
 
 
@@ -58,7 +58,7 @@ class Programs:
 
     figures: tuple[tuple[str, str, str], ...]
     """For the first screen: name, value, and what it counts."""
-    counts: ChartTable
+    counts: Table
     programs: tuple[ProgramRuns, ...]
 
 
@@ -82,7 +82,7 @@ def programs_of(run: Run) -> Programs | None:
     words = ["passed" if kind == "same" and len(arms) == 1 else kind for kind in kinds]
     heads = ("Program", "Adapter", "Tests", *(word.capitalize() for word in words))
     figures = _figures(tests, len({adapter for _, adapter in places}))
-    return Programs(figures, ChartTable("Tests of programs by adapter", heads, tuple(rows)), tuple(programs))
+    return Programs(figures, Table("Tests of programs by adapter", heads, tuple(rows)), tuple(programs))
 
 
 def _figures(tests: Sequence[Compared], adapters: int) -> tuple[tuple[str, str, str], ...]:
@@ -94,7 +94,7 @@ def _figures(tests: Sequence[Compared], adapters: int) -> tuple[tuple[str, str, 
     return (("Failed tests of programs", f"{bad} of {len(tests)}", f"on {plural(adapters, 'adapter')}; {beside}"),)
 
 
-def _runs(program: str, adapter: str, records: Sequence[Mapping[str, Any]]) -> ChartTable:
+def _runs(program: str, adapter: str, records: Sequence[Mapping[str, Any]]) -> Table:
     rows = tuple(
         (
             str(record["id"]),
@@ -108,11 +108,11 @@ def _runs(program: str, adapter: str, records: Sequence[Mapping[str, Any]]) -> C
         for record in records
     )
     heads = ("Run", "Ended", "Took", "Read", "What happened")
-    return ChartTable(f"Runs of {program} on {adapter}", heads, rows)
+    return Table(f"Runs of {program} on {adapter}", heads, rows)
 
 
 def _list(program: str, adapter: str, kind: Kind, tests: Sequence[Compared]) -> TestList:
     rows = tuple((test.name, test.reason) for test in tests if test.kind == kind)
     title = f"{_TOLD[kind]}: {len(rows)}"
-    table = ChartTable(f"{program} on {adapter}: {kind}", ("Test", "Result"), rows)
+    table = Table(f"{program} on {adapter}: {kind}", ("Test", "Result"), rows)
     return TestList(title, table, kind in _OPEN)

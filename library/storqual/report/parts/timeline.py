@@ -15,14 +15,14 @@ from itertools import groupby
 from typing import Any
 
 from storqual import run as store
+from storqual.base.figures import Figure, count, percent, second
+from storqual.base.table import Table
 from storqual.base.text import telling_line
-from storqual.report.axes import clock_axis, percent_axis
-from storqual.report.charts.steps import EventMark, Span, Trace, time_chart
+from storqual.report.charts import EventMark, Span, Trace, clock_axis, percent_axis, time_chart
 from storqual.report.criterion import place_name
-from storqual.report.figures import Figure, count, percent, second
 from storqual.report.material import Material, clock
 from storqual.report.parts.ledger import preconditioning_of
-from storqual.report.view import Chart, ChartTable
+from storqual.report.view import Chart
 from storqual.run import Launch, recovered
 from storqual.run.measurements import PointData
 from storqual_core.host.log_rule import KINDS
@@ -35,8 +35,8 @@ class Timeline:
     bench: str
     charts: tuple[Chart, ...]
     events: tuple[TimelineEvent, ...]
-    sessions: ChartTable
-    preconditioning: ChartTable
+    sessions: Table
+    preconditioning: Table
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,12 @@ _MOST_MARKS = 300
 
 
 def findings_of(moments: Iterable[Moment]) -> tuple[LogFinding, ...]:
-    """The kernel log's findings as rows."""
     return tuple(
         LogFinding(one.badge, second(one.time), one.session, one.kind, one.text) for one in moments if one.finding
     )
 
 
 def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident: str) -> Timeline:
-    """The charts, events and sessions of one bench."""
     points = [data for key, data in material.points.items() if key[0] == bench]
     mine = [moment for moment in moments if moment.bench in ("", bench)]
     adapters: defaultdict[str, list[PointData]] = defaultdict(list)
@@ -200,11 +198,10 @@ def _chart(
         for (session, arm), values in sorted(sessions.items())
     )
     heads = ("Session", "Arm", "Mean", "Lowest", "Highest", "Launches")
-    return Chart(title, picture, ChartTable(title, heads, rows), wide=True)
+    return Chart(title, picture, Table(title, heads, rows), wide=True)
 
 
-def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> ChartTable:
-    """What each session ran on, and how many launches it has."""
+def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Table:
     numbers: dict[str, int] = {}
     for data in points:
         for launch in data.every():
@@ -226,9 +223,7 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
                 count(numbers.get(name, 0), f"samples:launches:{bench}:{name}"),
             )
         )
-    return ChartTable(
-        "Sessions", ("Session", "Arm", "Change before it", "Kernel", "Boot id", "Launches"), tuple(rows)
-    )
+    return Table("Sessions", ("Session", "Arm", "Change before it", "Kernel", "Boot id", "Launches"), tuple(rows))
 
 
 _END = ("run_finished", "checks_planned", "closed", "judged", "published")
@@ -252,7 +247,6 @@ class Moment:
     badge: str = ""
 
     def event(self) -> TimelineEvent:
-        """The row of the table of events."""
         headline = telling_line(self.text)
         return TimelineEvent(
             self.badge, second(self.time), self.bench, self.kind, headline, self.text, self.serious, self.recovery

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storqual.base.figures import DASH
+from storqual.base.table import Table
 from storqual.judge.numbers import plural
-from storqual.report.figures import DASH
-from storqual.report.view import ChartTable
 from storqual.robustness.matrix import Cell, matrix_of, repeat_command
 from storqual.robustness.store import has_trials, read_trials
 
@@ -38,7 +38,7 @@ class FailedTrial:
     ident: str
     outcome: str
     reasons: tuple[str, ...]
-    timeline: ChartTable
+    timeline: Table
     command: str
 
 
@@ -48,7 +48,7 @@ class Trials:
 
     figures: tuple[tuple[str, str, str], ...]
     """For the first screen: name, value, and what it counts."""
-    matrix: ChartTable
+    matrix: Table
     failed: tuple[FailedTrial, ...]
     left_out: tuple[str, ...]
     again: tuple[str, ...]
@@ -82,7 +82,7 @@ def trials_of(run: Run) -> Trials | None:
         for event in run.events
         if event.kind == "block_finished" and event.fields.get("lost")
     )
-    matrix = ChartTable("Faults by adapter and arm", _HEADS, rows)
+    matrix = Table("Faults by adapter and arm", _HEADS, rows)
     figures = _figures(cells) if cells or not run.document["plan"].get("external") else ()
     return Trials(figures, matrix, failed, left_out, again)
 
@@ -112,6 +112,6 @@ def _failed(run: Run, record: Mapping[str, Any]) -> FailedTrial:
         ident=str(record["id"]),
         outcome=str(record["outcome"]),
         reasons=tuple(map(str, record["reasons"])),
-        timeline=ChartTable(f"Timeline of {record['id']}", ("Time of the load", "What", "Text"), rows),
+        timeline=Table(f"Timeline of {record['id']}", ("Time of the load", "What", "Text"), rows),
         command=repeat_command(run.document, str(record["id"])),
     )

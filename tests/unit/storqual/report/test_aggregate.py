@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of storqual.report.material: means, their intervals, and quantiles of merged histograms."""
+"""Tests of storqual.report.material; means and their intervals."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from storqual.metrics import Value
-from storqual.report.material import mean_of, quantile, spread_of
+from storqual.report.material import mean_of, spread_of
 from storqual.run import Launch, PlannedPoint
 from storqual.run.measurements import PointData
 
@@ -55,7 +53,7 @@ def test_one_launch_has_a_mean_and_no_interval() -> None:
     data = point(launch(100))
     found = mean_of(data.good("baseline"), "iops", spread_of([data], "baseline", "iops"))
     assert found is not None
-    assert (found.value, found.low, found.high, found.launches) == (100, None, None, 1)
+    assert (found.value, found.low, found.high) == (100, None, None)
 
 
 def test_launches_that_went_wrong_are_no_values() -> None:
@@ -65,14 +63,3 @@ def test_launches_that_went_wrong_are_no_values() -> None:
 
 def test_without_values_there_is_no_mean() -> None:
     assert mean_of([], "iops", spread_of([], "baseline", "iops")) is None
-
-
-@given(st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), min_size=1, max_size=30), st.floats(0.001, 1.0))
-def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(bins: dict[int, int], fraction: float) -> None:
-    values = sorted(value for value, number in bins.items() for _ in range(number))
-    rank = int(np.ceil(fraction * len(values) - 1e-9 * len(values)))
-    assert quantile(bins, fraction) == values[max(rank, 1) - 1]
-
-
-def test_an_empty_histogram_has_no_quantile() -> None:
-    assert quantile({}, 0.5) is None

@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from storqual.report.change import detectable, ends_in_words, in_words, is_shown, once_each, says_nothing
-from storqual.report.criterion import Criterion
-from storqual.report.figures import DASH
-from storqual.report.links import Links, Sites
-from storqual.report.parts.changes import changes_of, odd_launches, shown_beside
+from storqual.base.figures import DASH
+from storqual.report.criterion import (
+    Criterion,
+    detectable,
+    ends_in_words,
+    in_words,
+    is_shown,
+    once_each,
+    says_nothing,
+)
+from storqual.report.parts.criteria import changes_of, odd_launches, shown_beside
+from storqual.report.view import Links, Sites
 
 
 def row(metric: str = "iops", shift: float | None = -9.9, index: int = 0, **fields: Any) -> Criterion:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of storqual.report.figures: numbers are rounded honestly, and what is missing is a dash."""
+"""Tests of storqual.base.figures: numbers are rounded honestly, and what is missing is a dash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.report.figures import DASH, MINUS, NONE, Scale, count, percent, plain, quantity, scale_for, seconds
+from storqual.base.figures import DASH, MINUS, NONE, Scale, count, percent, plain, quantity, scale_for, seconds
 
 TIED = "\u00a0"
 

@@ -12,9 +12,9 @@ import pytest
 
 from storqual.base.text import visible_text
 from storqual.report import build_report
-from storqual.report.links import details_of
 from storqual.report.material import read_material
-from storqual.report.parts.summary import print_summary
+from storqual.report.summary import print_summary
+from storqual.report.view import details_of
 from tests.support.hostile_payloads import PAYLOADS, chunks, infect
 from tests.support.judged_reports import PANIC, QUICK, judged
 from tests.support.report_pages import Page, read_page
@@ -135,7 +135,7 @@ def test_a_terminal_gets_no_sequence_of_a_device(
 
 
 def test_a_hostile_adapter_names_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storqual.report.links.MOST_POINTS", 1)
+    monkeypatch.setattr("storqual.report.view.MOST_POINTS", 1)
     run = judged(tmp_path, adapters=("../../etc/x", "<b>", "…"), points=QUICK[:2])
     files = [detail.file for detail in details_of(read_material(run))]
     assert files

@@ -18,10 +18,9 @@ import pytest
 from storqual.base.text import terminal_text, visible_text, xml_text
 from storqual.pytest_plugin import publish_log
 from storqual.report import build_report
-from storqual.report.export import criteria_csv, open_metrics, write_ocp
-from storqual.report.export.annotations import github_annotations, gitlab_code_quality
+from storqual.report.export import criteria_csv, github_annotations, gitlab_code_quality, open_metrics, write_ocp
 from storqual.report.material import read_material
-from storqual.report.parts.summary import print_summary
+from storqual.report.summary import print_summary
 from storqual.report.trend import build_trend
 from tests.support.hostile_payloads import PAYLOADS, chunks, infect
 from tests.support.judged_reports import QUICK, judged

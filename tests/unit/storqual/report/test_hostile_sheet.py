@@ -11,7 +11,7 @@ import pytest
 
 from storqual.base.resources import templates_folder
 from storqual.base.text import visible_text
-from storqual.history.last_result import LastResult
+from storqual.history.past_runs import LastResult
 from storqual.report.sheet import make_sheet, render_sheet
 from tests.golden.sheet import FACTS, LAST, bench_of
 from tests.support.hostile_payloads import chunks

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from storqual.base.figures import DASH
 from storqual.report import build_report
-from storqual.report.figures import DASH
 from tests.support.judged_reports import QUICK, judged
 from tests.support.report_pages import Node, Page, read_page
 

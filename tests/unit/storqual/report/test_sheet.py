@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from storqual.bench.ask import Answers
 from storqual.bench.drift import Drift
 from storqual.cli.sheet import sheet_command
-from storqual.history.last_result import last_results
+from storqual.history.past_runs import last_results
 from storqual.report.sheet import make_sheet, render_sheet
 from storqual_core.kit.errors import BadInputError
 from tests.golden import FOLDER

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from storqual.statistics.control import FEWEST, individuals
+from storqual.statistics.estimates import FEWEST, individuals
 
 
 def test_limits_are_those_of_the_textbook() -> None:

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from storqual.statistics.comparison import nominal_levels
 from storqual.statistics.counts import compare_counts, most_excess, most_share
-from storqual.statistics.levels import nominal_levels
 
 
 def compare(baseline: int, candidate: int, launches: tuple[int, int] = (40, 40), margin: float = 0.2) -> str:

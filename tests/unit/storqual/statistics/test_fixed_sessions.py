@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from storqual.statistics.comparison import limits_for
-from storqual.statistics.fixed_sessions import analyse_fixed_sessions
-from storqual.statistics.sessions import ONE_SESSION
+from storqual.statistics.sessions import ONE_SESSION, analyse_fixed_sessions
 
 LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.statistics.levels import LEVELS, alpha_of, nominal_levels, scale, shape
+from storqual.statistics.comparison import LEVELS, alpha_of, nominal_levels, scale, shape
 
 RULES = sorted(LEVELS)
 

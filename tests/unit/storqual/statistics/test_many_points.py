@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.statistics.many_points import benjamini_hochberg, holm, overall_shift
+from storqual.statistics.counts import benjamini_hochberg, holm, overall_shift
 
 PROBABILITIES = st.lists(st.floats(0, 1), max_size=30)
 

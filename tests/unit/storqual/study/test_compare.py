@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from storqual.study.compare import (
+from storqual.study.comparisons import (
     common_loads,
     compare,
     comparison_sentences,

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.cli.compare import compare_command
-from storqual.study.adapters import compare_runs
+from storqual.study.comparisons import compare_runs
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import point_name

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.plan import make_plan
-from storqual.study.features import NOT_KNOWN, features
+from storqual.study.findings import NOT_KNOWN, features
 from tests.support.make_lab import lab_hosts, make_lab
 
 FOUND = {

@@ -7,12 +7,11 @@ import re
 
 import pytest
 
-from storqual.study.adapters import contests, equal_loads
-from storqual.study.demand import demands, reached
+from storqual.study.comparisons import contests, equal_loads
+from storqual.study.demand import demands, growths, reached, saturation_advice
 from storqual.study.findings import findings
 from storqual.study.points import Point, lines_of
 from storqual.study.published import beside, overlays_of
-from storqual.study.scale import growths, saturation_advice
 from storqual_core.kit.errors import BadInputError
 from tests.support.study_points import point
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 from storqual.report.parts.studies import _generators
-from storqual.study.adapters import Contest, generator_contests
+from storqual.study.comparisons import Contest, generator_contests
 from storqual.study.findings import findings
 from storqual.study.points import Point
 

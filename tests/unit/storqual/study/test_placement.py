@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from storqual.study.placement import placement_advice, shared_advice
+from storqual.study.findings import placement_advice, shared_advice
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,31 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from storqual.report.axes import clock_axis, latency_axis, percent_axis, share_axis, size_axis, value_axis
-from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
-from storqual.report.charts.line import DotRow, Mark, PlottedCurve, curve_panel, dot_chart
-from storqual.report.charts.steps import Bin, Distribution, EventMark, Span, Trace, histogram, time_chart
-from storqual.report.charts.svg import spread
+from storqual.report.charts import (
+    Bin,
+    Distribution,
+    DotRow,
+    EventMark,
+    Mark,
+    PlottedCurve,
+    Shift,
+    Span,
+    Trace,
+    clock_axis,
+    curve_panel,
+    dot_chart,
+    histogram,
+    interval_axis,
+    interval_bar,
+    latency_axis,
+    percent_axis,
+    reach,
+    share_axis,
+    size_axis,
+    time_chart,
+    value_axis,
+)
+from storqual.report.svg import spread
 
 
 def parsed(picture: str) -> ET.Element:

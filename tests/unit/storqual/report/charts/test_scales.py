@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of storqual.report.charts.svg: values find their places, ticks are numbers that people like."""
+"""Tests of storqual.report.svg: values find their places, ticks are numbers that people like."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.report.charts.svg import Linear, Log, decade_ticks, nice_ceiling, nice_step, nice_ticks, power_ticks
+from storqual.report.svg import Linear, Log, decade_ticks, nice_ceiling, nice_step, nice_ticks, power_ticks
 
 spans = st.floats(min_value=1e-6, max_value=1e12, allow_nan=False)
 

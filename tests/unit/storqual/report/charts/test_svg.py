@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of storqual.report.charts.svg: what is drawn is well-formed, escaped, and never anything that acts."""
+"""Tests of storqual.report.svg: what is drawn is well-formed, escaped, and never anything that acts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from storqual.report.charts.svg import drawing, element, group, num, path, text
+from storqual.report.svg import drawing, element, group, num, path, text
 
 anything = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=30)
 

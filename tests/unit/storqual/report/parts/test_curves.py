@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from storqual.report.figures import DASH
+from storqual.base.figures import DASH
 from storqual.report.parts.curves import overlay_chart
 from storqual.study.points import Line, Point
 from storqual.study.published import Overlay

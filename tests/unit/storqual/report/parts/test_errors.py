@@ -13,7 +13,7 @@ import pytest
 from storqual.judge.verdict import judge_run
 from storqual.report.build import pages_of, render
 from storqual.report.material import Material, read_material
-from storqual.report.parts.errors import error_counters_of
+from storqual.report.parts.ledger import error_counters_of
 from storqual.statistics.counts import most_events
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import drive_id

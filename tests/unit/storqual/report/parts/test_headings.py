@@ -16,13 +16,12 @@ from storqual.judge.verdict import judge_run
 from storqual.report.build import pages_of, render
 from storqual.report.criterion import Criterion, read_criteria
 from storqual.report.documents import traceability
-from storqual.report.links import Links, sites_of
 from storqual.report.material import Material, read_material
 from storqual.report.parts.arms import identities
 from storqual.report.parts.criteria import criteria_tables, problems_of
-from storqual.report.parts.first_screen import how_sure
-from storqual.report.parts.sentence import sentence_for
+from storqual.report.parts.first_screen import how_sure, sentence_for
 from storqual.report.parts.timeline import timeline_of
+from storqual.report.view import Links, sites_of
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS, SUITE
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from storqual.report.figures import DASH, Figure
-from storqual.report.parts.latency import latency_charts
+from storqual.base.figures import DASH, Figure
+from storqual.report.parts.evidence import latency_charts
 from storqual.run import PlannedPoint
 from storqual.run.measurements import PointData
 

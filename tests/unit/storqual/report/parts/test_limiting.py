@@ -12,7 +12,7 @@ import pytest
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.report.material import Material, read_material
-from storqual.report.parts.limiting import Limit, limits_of_points
+from storqual.report.parts.evidence import Limit, limits_of_points
 from storqual.run import sha256_of
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS

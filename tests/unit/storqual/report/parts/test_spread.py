@@ -8,7 +8,7 @@ from pathlib import Path
 
 from storqual.report.criterion import read_criteria
 from storqual.report.material import read_material
-from storqual.report.parts.spread import launch_strip, overview
+from storqual.report.parts.curves import launch_strip, overview
 from tests.support.judged_reports import QUICK, judged
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.report.parts.summary import print_summary
+from storqual.report.summary import print_summary
 from tests.support.judged_reports import QUICK, judged
 
 
@@ -135,7 +135,7 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_gets_a_table_with_symbols(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Word and symbol, so that colour is never needed."""
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "220")
     monkeypatch.setenv("TERM", "xterm-256color")
     out = Terminal()
     print_summary(json.loads((runs["fail"] / "verdict.json").read_text()), file=out)

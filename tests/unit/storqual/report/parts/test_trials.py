@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from storqual.report.material import Material
+from storqual.report.parts.first_screen import untested
 from storqual.report.parts.trials import trials_of
-from storqual.report.parts.untested import untested
 
 TRIALS = [
     {"session": "s01", "adapter": "sym", "fault": "read_error"},

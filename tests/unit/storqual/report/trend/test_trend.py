@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from storqual.cli import storqual
 from storqual.report import build_report
-from storqual.report.trend import build_trend
-from storqual.report.trend.read import read_past, reference_series, series_of
+from storqual.report.trend import build_trend, read_past, reference_series, series_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.report_pages import read_page
 from tests.support.trend_labs import campaign, make_year, with_reference

@@ -241,7 +241,6 @@ class Axis:
     logarithmic: bool = False
 
     def scale(self, start: float, end: float) -> Linear | Log:
-        """Places of values when the axis reaches from `start` to `end`."""
         return (Log if self.logarithmic else Linear)(self.low, self.high, start, end)
 
 

@@ -23,7 +23,6 @@ def named_cases(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, li
 
 
 def worst_of(criteria: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The criterion whose outcome is that of the case."""
     return min(criteria, key=lambda entry: _RANK.index(entry["outcome"]))
 
 

@@ -13,18 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from rich.table import Table
-
-from storqual.base.text import OUTCOME_COLOURS, terminal_text, with_minus
-from storqual.report.change import amount, ends_in_words, says_nothing
-from storqual.report.criterion import Criterion, outcome, read_criteria
-from storqual.report.figures import NONE, TIED, percent
-from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES
-from storqual.report.parts.sentence import sentence_for
+from storqual.base.figures import NONE, TIED, percent
+from storqual.base.table import Table, print_lines, print_table
+from storqual.base.text import terminal_text, with_minus
+from storqual.report.criterion import Criterion, amount, ends_in_words, read_criteria, says_nothing
+from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES, sentence_for
 
 _MOST_ROWS = 40
-_REASON = 44
-_INTERVAL = 14
+_HEADS = ("Outcome", "Criterion", "Point", "Change", "95 % interval", "Limit", "Reason")
+_WIDTHS = {"95 % interval": 14, "Reason": 44}
 _BAD_NEWS = ("FAIL", "ERROR")
 _REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
 
@@ -42,12 +39,10 @@ def print_summary(
     shown, left = _chosen(rows)
     drops = {name: str(arm.get("drop")) for name, arm in ((run or {}).get("arms") or {}).items()}
     ending = _ending(verdict, rows, run, drops, report)
-    several = _several(rows)
-    if out.isatty():
-        _print_rich(verdict, shown, left, ending, out, several=several)
-        return
-    for line in [*_plain_rows(shown, several=several), *left, *ending]:
-        out.write(line + "\n")
+    several = len({row.text("bench") for row in rows} - {""}) > 1
+    cells = tuple(_cells(row, several=several, symbol=out.isatty()) for row in shown)
+    print_table(Table("", _HEADS, cells, widths=_WIDTHS), out)
+    print_lines([*left, *ending], out)
 
 
 def _chosen(rows: Sequence[Criterion]) -> tuple[list[Criterion], list[str]]:
@@ -76,7 +71,7 @@ def _rank(word: str) -> int:
     return _REST.index(word) if word in _REST else 0
 
 
-def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
+def _cells(row: Criterion, *, several: bool, symbol: bool) -> tuple[str, ...]:
     """Outcome, criterion, where, change, interval, margin, and the reason of what did not pass: safe texts.
 
     `several`: the run has more than one bench, so each line names its own.
@@ -87,6 +82,8 @@ def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
     word = row.outcome if row.required else f"{row.outcome} (informative)"
     if row.waived:
         word += f" (waived until {(row.fields.get('waiver') or {}).get('expiry')})"
+    if symbol:
+        word = f"{row.badge.symbol} {word}"
     check = row.against == "check"
     parts = (
         word,
@@ -99,7 +96,7 @@ def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
         # of a pass against a limit (a suite's, a spec sheet's) the reason has figure and limit, which no column has
         "" if row.outcome == "PASS" and (check or shift is not NONE) else row.text("reason"),
     )
-    return tuple(with_minus(terminal_text(part.replace(TIED, " "))) for part in parts)
+    return tuple(with_minus(part.replace(TIED, " ")) for part in parts)
 
 
 def _where(row: Criterion, *, several: bool) -> str:
@@ -108,20 +105,6 @@ def _where(row: Criterion, *, several: bool) -> str:
     named = " at ".join(filter(None, [row.text("id"), point])) if row.against == "check" else point
     bench = row.text("bench") if several else ""
     return f"{bench}: {named}" if bench else named
-
-
-def _several(rows: Sequence[Criterion]) -> bool:
-    return len({row.text("bench") for row in rows} - {""}) > 1
-
-
-def _plain_rows(rows: Sequence[Criterion], *, several: bool) -> list[str]:
-    """Aligned columns with two spaces between."""
-    cells = [_cells(row, several=several) for row in rows]
-    widths = [max(len(line[column]) for line in cells) for column in range(6)] if cells else []
-    return [
-        "  ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[6]]).rstrip()
-        for line in cells
-    ]
 
 
 def _ending(
@@ -145,47 +128,3 @@ def _ending(
     if report is not None:
         lines.append(f"report: {report}")
     return [with_minus(terminal_text(line.replace(TIED, " "))) for line in lines]
-
-
-def _print_rich(
-    verdict: Mapping[str, Any],
-    rows: Sequence[Criterion],
-    left: Sequence[str],
-    ending: Sequence[str],
-    out: TextIO,
-    *,
-    several: bool,
-) -> None:
-    from rich.console import Console  # noqa: PLC0415 - a pipe does not pay for colours
-    from rich.text import Text  # noqa: PLC0415
-
-    console = Console(file=out, highlight=False)
-    if rows:
-        console.print(_table(rows, several=several))
-    word = str(verdict.get("outcome"))
-    for line in [*left, *ending]:
-        told = Text(line)
-        if line.startswith(f"{word}:"):
-            told.stylize(OUTCOME_COLOURS.get(word, "bold"), 0, len(word))
-        console.print(told, soft_wrap=True)
-
-
-def _table(rows: Sequence[Criterion], *, several: bool) -> Table:
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name in ("Outcome", "Criterion", "Point"):
-        table.add_column(name, overflow="fold", no_wrap=name != "Point")
-    table.add_column("Change", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", min_width=_INTERVAL, max_width=_INTERVAL)
-    table.add_column("Limit", justify="right", no_wrap=True)
-    table.add_column("Reason", overflow="fold", max_width=_REASON)
-    for row in rows:
-        word, *others = _cells(row, several=several)
-        others[4] = others[4].removeprefix("limit ")
-        style = OUTCOME_COLOURS.get(row.outcome, "bold") if row.required else "dim"
-        # Text, not str: a drive called "[bold]" must stay that
-        table.add_row(Text(f"{outcome(row.outcome).symbol} {word}", style=style), *(Text(text) for text in others))
-    return table
