@@ -22,6 +22,7 @@ from storqual.audit.stated_number import (
     mixed_up_with,
     most_likely_misprint,
 )
+from storqual.base.figures import percent_text
 from storqual.base.formulas import Interval, efficiency
 from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
@@ -128,9 +129,10 @@ def _linear(linear: Linear, figures: Figures) -> CheckResult:
     total, single = (part.evaluate(PrintedScope(figures)).low for part in (linear.total, linear.single))
     status = _at_least(values, limit)
     expected = single * linear.units
+    share = percent_text(total / expected, trimmed=True)
     said = (
-        f"{finer(total, _ONE)} is {_percent(total / expected)} of {linear.units} x {finer(single, _TENTH)}"
-        f" = {finer(expected, _ONE)}; linear is at least {_percent(limit)}."
+        f"{finer(total, _ONE)} is {share} of {linear.units} x {finer(single, _TENTH)}"
+        f" = {finer(expected, _ONE)}; linear is at least {percent_text(limit, trimmed=True)}."
     )
     if status is Status.INCONSISTENT:
         said += f" Consistent would be {finer(expected * limit, _ONE)} or more."
@@ -149,9 +151,10 @@ def _linear_series(series: Reference, up_to: int | None, limit: Fraction, figure
     worst = min(shares, key=lambda units: shares[units].high)
     status = _at_least(shares[worst], limit)
     exact = cells[worst].value / (cells[first].value / first * worst)
+    each = finer(cells[first].value / first, _ONE)
     said = (
-        f"{cells[worst].text} at {worst} is {_percent(exact)} of {worst} x {finer(cells[first].value / first, _ONE)};"
-        f" linear is at least {_percent(limit)}."
+        f"{cells[worst].text} at {worst} is {percent_text(exact, trimmed=True)} of {worst} x {each};"
+        f" linear is at least {percent_text(limit, trimmed=True)}."
     )
     if status is Status.INCONSISTENT:
         holds = [first, *itertools.takewhile(lambda units: shares[units].high >= limit, shares)]
@@ -171,7 +174,7 @@ def _course(course: Course, figures: Figures) -> CheckResult:
         values = [later / earlier - 1 for earlier, later in steps]
         holds = all(abs(value.low) <= tolerance or abs(value.high) <= tolerance for value in values)
         status = Status.CONSISTENT if holds else Status.INCONSISTENT
-        said = f"From {shown}; a plateau changes by at most {_percent(tolerance)}."
+        said = f"From {shown}; a plateau changes by at most {percent_text(tolerance, trimmed=True)}."
         return CheckResult(status, course.direction, shown, said)
     rising = course.direction == "rises"
     gains = [later - earlier if rising else earlier - later for earlier, later in steps]
@@ -190,10 +193,6 @@ def _at_least(values: Interval, limit: Fraction) -> Status:
     if values.low >= limit:
         return Status.CONSISTENT
     return Status.ROUNDING if values.high >= limit else Status.INCONSISTENT
-
-
-def _percent(fraction: Fraction) -> str:
-    return f"{finer(fraction * 100, _ONE)} %"
 
 
 _LARGEST_TEXT = 4 << 20

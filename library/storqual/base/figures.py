@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from storqual.base.text import MINUS
 
@@ -35,7 +36,7 @@ _SCALES: dict[str, tuple[tuple[float, str, float], ...]] = {
 
 
 @dataclass(frozen=True)
-class Figure:
+class ShownNumber:
     """A number as shown; `value` is the number before rounding, `divisor` what it was divided by, `source` its place.
 
     `source` is `verdict:/criteria/3/candidate` (a JSON pointer into that file) or `samples:<what was computed>`.
@@ -51,7 +52,7 @@ class Figure:
         return self.text
 
 
-NONE = Figure(DASH)
+NONE = ShownNumber(DASH)
 """Where there is no number; a dash is never a zero."""
 
 
@@ -62,11 +63,11 @@ class Scale:
     unit: str
     divisor: float = 1.0
 
-    def figure(self, value: float | None, source: str) -> Figure:
+    def figure(self, value: float | None, source: str) -> ShownNumber:
         """`value` in this unit, without the unit's name: the column's head carries it."""
         if value is None or not math.isfinite(value):
             return NONE
-        return Figure(plain(value / self.divisor), value, source, self.divisor)
+        return ShownNumber(plain(value / self.divisor), value, source, self.divisor)
 
 
 def scale_for(unit: str, values: Iterable[float | None]) -> Scale:
@@ -101,15 +102,15 @@ def _far(size: float) -> str:
     return f"{size:,.0f}" if size < _HUGE else f"{size:.2e}"
 
 
-def quantity(value: float | None, unit: str, source: str) -> Figure:
+def quantity(value: float | None, unit: str, source: str) -> ShownNumber:
     """One number with its own unit: `1.23 MB/s`, `450 µs`."""
     if value is None or not math.isfinite(value):
         return NONE
     scale = scale_for(unit, [value])
-    return Figure(f"{plain(value / scale.divisor)}{TIED}{scale.unit}".rstrip(TIED), value, source, scale.divisor)
+    return ShownNumber(f"{plain(value / scale.divisor)}{TIED}{scale.unit}".rstrip(TIED), value, source, scale.divisor)
 
 
-def percent(value: float | None, source: str, *, signed: bool = True) -> Figure:
+def percent(value: float | None, source: str, *, signed: bool = True) -> ShownNumber:
     """A percentage: two decimals below ten, one above; with its sign unless it is a size such as a margin."""
     if value is None or not math.isfinite(value):
         return NONE
@@ -120,15 +121,26 @@ def percent(value: float | None, source: str, *, signed: bool = True) -> Figure:
     sign = "" if zero or (not signed and value > 0) else (MINUS if value < 0 else "+")
     if not signed:
         shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
-    return Figure(f"{sign}{shown}{TIED}%", value, source)
+    return ShownNumber(f"{sign}{shown}{TIED}%", value, source)
 
 
-def count(value: int | None, source: str) -> Figure:
+def percent_text(fraction: float | Fraction, *, signed: bool = False, trimmed: bool = False) -> str:
+    """A fraction in a sentence with one decimal: `12.3 %`; `trimmed` without one that is zero."""
+    text = f"{float(100 * fraction):{'+' if signed else ''}.1f}"
+    return f"{text.removesuffix('.0') if trimmed else text} %"
+
+
+def percent_range(low: float, high: float, *, signed: bool = False) -> str:
+    """Two fractions in a sentence: `9.8 to 12.3 %`."""
+    return f"{percent_text(low, signed=signed).removesuffix(' %')} to {percent_text(high, signed=signed)}"
+
+
+def count(value: int | None, source: str) -> ShownNumber:
     """A whole number with thousands parted."""
-    return NONE if value is None else Figure(f"{value:,}".replace("-", MINUS), value, source)
+    return NONE if value is None else ShownNumber(f"{value:,}".replace("-", MINUS), value, source)
 
 
-def seconds(value: float | None, source: str) -> Figure:
+def seconds(value: float | None, source: str) -> ShownNumber:
     """A stretch of time as people say it: `3 min 20 s`, `1 h 5 min`, `0.12 s`."""
     if value is None or not math.isfinite(value):
         return NONE
@@ -140,7 +152,7 @@ def seconds(value: float | None, source: str) -> Figure:
         text = f"{whole // 60} min {whole % 60} s"
     else:
         text = f"{whole // 3600} h {whole % 3600 // 60} min"
-    return Figure(text, value, source)
+    return ShownNumber(text, value, source)
 
 
 def minute(value: object) -> str:

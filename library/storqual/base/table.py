@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
-from storqual.base.figures import Figure
+from storqual.base.figures import ShownNumber
 from storqual.base.text import OUTCOME_COLOURS, csv_cell, terminal_text, with_minus
 
 NUMBER = "n"
@@ -30,8 +30,19 @@ class LinkedCell:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """A cell whose lines are shown on request."""
+
+    summary: object
+    lines: tuple[object, ...]
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.lines))
+
+
+@dataclass(frozen=True)
 class Table:
-    """Column heads, and rows whose first cell names the row.
+    """Column heads, and rows whose first cell names the row; a cell that is a tuple has several lines.
 
     `styles` are classes of columns by head, of pages and for alignment; a column that begins with a figure is one of
     numbers by itself. `tones` are classes of rows by number, `widths` the most characters of columns on a terminal.
@@ -47,7 +58,7 @@ class Table:
     @property
     def column_styles(self) -> tuple[str, ...]:
         first = self.rows[0] if self.rows else ()
-        numbers = [NUMBER if isinstance(cell, Figure) and at else "" for at, cell in enumerate(first)]
+        numbers = [NUMBER if isinstance(cell, ShownNumber) and at else "" for at, cell in enumerate(first)]
         return tuple(self.styles.get(head, own) for head, own in zip(self.heads, numbers, strict=False))
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from storqual.base.figures import NONE, Figure, count
+from storqual.base.figures import NONE, ShownNumber, count
 from storqual.base.table import LinkedCell, Table
-from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, in_words, place_name, read_criteria
+from storqual.report.criterion import AS_IT_IS, OUTCOMES, JudgedCriterion, in_words, place_name, read_criteria
 from storqual.report.material import Material, read_material
 from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import (
@@ -24,7 +24,6 @@ from storqual.report.parts.arms import (
 )
 from storqual.report.parts.criteria import Changes, CriteriaTable, changes_of, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups, overview
-from storqual.report.parts.evidence import NOTHING, PointEvidence, limits_of_points, point_evidence, repeats_of
 from storqual.report.parts.external import Programs, programs_of
 from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
@@ -36,11 +35,12 @@ from storqual.report.parts.ledger import (
     guard_of,
     waivers_of,
 )
+from storqual.report.parts.point import NOTHING, PointEvidence, limits_of_points, point_evidence, repeats_of
 from storqual.report.parts.studies import Study, studies_of
-from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
+from storqual.report.parts.timeline import Timeline, TimelineEvent, moments_of, timeline_of
 from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
-from storqual.report.view import Chart, Detail, Key, Links, details_of, note_table, sites_of
+from storqual.report.view import Detail, DrawnChart, Key, PageLinks, details_of, note_table, sites_of
 from storqual.robustness.external_results import is_test_of_program
 from storqual.run import is_signed, write_bytes
 from storqual.run.layout import locked
@@ -62,14 +62,14 @@ class Page:
     benches: tuple[str, ...] = ()
     first_screen: FirstScreen | None = None
     changes: Changes | None = None
-    overview: Chart | None = None
-    left_out: Figure | None = None
+    overview: DrawnChart | None = None
+    left_out: ShownNumber | None = None
     rollup: Table | None = None
-    checks: tuple[Criterion, ...] = ()
+    checks: tuple[JudgedCriterion, ...] = ()
     studies: tuple[Study, ...] = ()
     advice: tuple[tuple[str, str], ...] = ()
     timelines: tuple[Timeline, ...] = ()
-    findings: tuple[LogFinding, ...] = ()
+    findings: tuple[TimelineEvent, ...] = ()
     settings: tuple[SettingRow, ...] = ()
     settings_shown: ShownSettings | None = None
     environment: Environment | None = None
@@ -117,7 +117,7 @@ def pages_of(material: Material) -> Iterator[tuple[str, Page]]:
     yield from _Pages(material).pages()
 
 
-def _listed_with_program(one: Criterion) -> bool:
+def _listed_with_program(one: JudgedCriterion) -> bool:
     """Whether it is a test of a program that needs no look: hundreds are, and the program's section has them."""
     return one.outcome in _QUIET and is_test_of_program(one.text("id"))
 
@@ -132,23 +132,28 @@ class _Pages:
         self._moments = moments_of(material)
         self._repeats = repeats_of(material)
         self._limits = limits_of_points(material)
-        self._by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
+        self._by_point: defaultdict[Key, list[JudgedCriterion]] = defaultdict(list)
         for criterion in self._criteria:
             self._by_point[criterion.key].append(criterion)
 
     def pages(self) -> Iterator[tuple[str, Page]]:
         details = details_of(self._material)
-        shown: Sequence[Criterion] = self._criteria
+        shown: Sequence[JudgedCriterion] = self._criteria
         if details:
             # a large campaign's first page lists what did not pass, and of that only so much
             shown = [one for one in self._criteria if one.outcome not in _QUIET][:_MOST_ROWS]
         sites = sites_of(self._material, details, (one.index for one in shown))
         for detail in details:
             listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
-            yield detail.file, self._page(detail.title, "../report.html", listed, detail.keys, Links(sites, detail))
-        yield REPORT, self._report(shown, details, Links(sites, None))
+            yield (
+                detail.file,
+                self._page(detail.title, "../report.html", listed, detail.keys, PageLinks(sites, detail)),
+            )
+        yield REPORT, self._report(shown, details, PageLinks(sites, None))
 
-    def _page(self, title: str, home: str, listed: Sequence[Criterion], keys: Sequence[Key], links: Links) -> Page:
+    def _page(
+        self, title: str, home: str, listed: Sequence[JudgedCriterion], keys: Sequence[Key], links: PageLinks
+    ) -> Page:
         material = self._material
         adapters: dict[tuple[str, str], list[Key]] = {}
         for key in keys:
@@ -178,7 +183,7 @@ class _Pages:
         tables = criteria_tables(listed, self._benches, links)
         return Page(title, material.run.name, home, tables, curves, arms, points, tuple(self._benches))
 
-    def _report(self, shown: Sequence[Criterion], details: Sequence[Detail], links: Links) -> Page:
+    def _report(self, shown: Sequence[JudgedCriterion], details: Sequence[Detail], links: PageLinks) -> Page:
         material = self._material
         drops = [material.run.arms[arm].drop if arm in material.run.arms else arm for arm in material.arms]
         title = f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
@@ -187,7 +192,7 @@ class _Pages:
             key=lambda one: (one.outcome in _QUIET, one.name if one.text("source") == "trials" else ""),
         )
         left_out = sum(one.outcome not in _QUIET for one in self._criteria) - len(shown) if details else 0
-        incidents = [moment.event() for moment in self._moments if moment.serious and not moment.finding]
+        incidents = [moment for moment in self._moments if moment.serious and not moment.finding]
         studies, advice = studies_of(material)
         return replace(
             self._page(title, "", shown, () if details else tuple(material.points), links),
@@ -202,7 +207,7 @@ class _Pages:
             timelines=tuple(
                 timeline_of(material, name, self._moments, f"b{at}") for at, name in enumerate(self._benches)
             ),
-            findings=findings_of(self._moments),
+            findings=tuple(moment for moment in self._moments if moment.finding),
             settings=settings_of(material),
             settings_shown=shown_settings_of(material),
             environment=environment_of(material),

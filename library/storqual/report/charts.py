@@ -18,8 +18,8 @@ from storqual.report.svg import (
     LINE,
     Axis,
     Box,
-    Linear,
-    Log,
+    LinearScale,
+    LogScale,
     decade_ticks,
     dots,
     drawing,
@@ -197,8 +197,8 @@ def reach(shifts: Sequence[Shift]) -> float:
     return next(nice * power for nice in _ENDS if nice * power >= wanted)
 
 
-def _scale(end: float) -> Linear:
-    return Linear(-end, end, _EDGE, _WIDTH - _EDGE)
+def _scale(end: float) -> LinearScale:
+    return LinearScale(-end, end, _EDGE, _WIDTH - _EDGE)
 
 
 def interval_axis(end: float, label: Callable[[float], str]) -> Markup:
@@ -253,7 +253,7 @@ def interval_bar(shift: Shift, end: float, sentence: str) -> Markup:
     )
 
 
-def _whisker(shift: Shift, value: float, x: Linear, end: float) -> Markup:
+def _whisker(shift: Shift, value: float, x: LinearScale, end: float) -> Markup:
     """The interval as a bar with end ticks, or arrow heads where it leaves the axis, and the shift as a dot."""
     middle = _HEIGHT / 2
     parts: list[str] = []
@@ -358,7 +358,7 @@ def _inset(across: Axis, box: Box) -> Axis:
     return Axis(across.name, across.low - span * left, across.high + span * right, across.ticks)
 
 
-def _interval(curve: PlottedCurve, places: Sequence[tuple[float, float]], y: Linear | Log) -> Markup:
+def _interval(curve: PlottedCurve, places: Sequence[tuple[float, float]], y: LinearScale | LogScale) -> Markup:
     """A band between the interval ends of several marks, or whiskers at fewer than three."""
     ends = [
         (place[0], y(mark.low), y(mark.high))
@@ -377,7 +377,7 @@ def _interval(curve: PlottedCurve, places: Sequence[tuple[float, float]], y: Lin
     return element("path", {"class": f"w-{curve.arm}", "stroke": colour, "fill": "none", "d": path(*whiskers)})
 
 
-def _ends(curves: Sequence[PlottedCurve], box: Box, x: Linear | Log, y: Linear | Log) -> Markup:
+def _ends(curves: Sequence[PlottedCurve], box: Box, x: LinearScale | LogScale, y: LinearScale | LogScale) -> Markup:
     """Labels at the right ends of the curves, moved apart where they would cover each other."""
     named = [curve for curve in curves if curve.label and curve.marks]
     wanted = [y(curve.marks[-1].y) + 4 for curve in named]
@@ -562,7 +562,7 @@ def time_chart(
     return drawing(ident, size, title, description, parts)
 
 
-def _steps(trace: Trace, x: Linear | Log, y: Linear | Log) -> Markup:
+def _steps(trace: Trace, x: LinearScale | LogScale, y: LinearScale | LogScale) -> Markup:
     runs: list[list[tuple[float, float]]] = []
     last_end: float | None = None
     for start, end, value in trace.steps:
@@ -573,11 +573,11 @@ def _steps(trace: Trace, x: Linear | Log, y: Linear | Log) -> Markup:
     return stroke(trace.arm, *runs)
 
 
-def _marks(trace: Trace, x: Linear | Log, y: Linear | Log) -> Markup:
+def _marks(trace: Trace, x: LinearScale | LogScale, y: LinearScale | LogScale) -> Markup:
     return dots(trace.arm, [(x((start + end) / 2), y(value)) for start, end, value in trace.steps], radius=2.6)
 
 
-def _spans(spans: Sequence[Span], x: Linear | Log, box: Box) -> Markup:
+def _spans(spans: Sequence[Span], x: LinearScale | LogScale, box: Box) -> Markup:
     """Sessions as blocks behind the data: candidate sessions tinted, each named above."""
     tints: list[str] = []
     names: list[str] = []
@@ -617,7 +617,7 @@ def _badge_rows(events: Sequence[EventMark], across: Axis, width: float) -> int:
     return max(_rows(events, [x(event.at) for event in events]), default=-1) + 1
 
 
-def _events(events: Sequence[EventMark], x: Linear | Log, box: Box) -> Markup:
+def _events(events: Sequence[EventMark], x: LinearScale | LogScale, box: Box) -> Markup:
     places = [x(event.at) for event in events]
     parts: list[str] = []
     count = max(_rows(events, places), default=-1) + 1
@@ -664,7 +664,9 @@ def histogram(
     return drawing(ident, size, title, description, [frame(box, across, up), *shapes])
 
 
-def _outline(distribution: Distribution, x: Linear | Log, y: Linear | Log, bottom: float) -> Markup:
+def _outline(
+    distribution: Distribution, x: LinearScale | LogScale, y: LinearScale | LogScale, bottom: float
+) -> Markup:
     places: list[tuple[float, float]] = []
     for bar in distribution.bins:
         places += [(x(bar.low), y(bar.share)), (x(bar.high), y(bar.share))]
@@ -694,7 +696,7 @@ class StripRow:
 
 
 @dataclass(frozen=True)
-class Limit:
+class LimitLine:
     """A ratio that is a limit, its name, and whether it is the unacceptable one."""
 
     ratio: float
@@ -703,7 +705,7 @@ class Limit:
 
 
 def strip(
-    ident: str, title: str, description: str, rows: Sequence[StripRow], limits: Sequence[Limit], along: Axis,
+    ident: str, title: str, description: str, rows: Sequence[StripRow], limits: Sequence[LimitLine], along: Axis,
     *, width: float = 340,
 ) -> Markup:  # fmt: skip
     """One row of marks for each arm; marks of one row stand a little apart, so that equal launches are all seen."""

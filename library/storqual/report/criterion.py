@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from storqual.base.figures import DASH, NONE, Figure, Scale, count, percent
+from storqual.base.figures import DASH, NONE, Scale, ShownNumber, count, percent
 from storqual.base.text import MINUS
 from storqual.report.material import measure
 
@@ -19,7 +19,7 @@ NO_PICTURE = Markup("")
 
 
 @dataclass(frozen=True)
-class Criterion:
+class JudgedCriterion:
     """One entry of `verdict.criteria` with its index there; percentages as they stand in the file.
 
     In a table it has the table's `scale` for its values, the place of its point's evidence (`href`) and a `picture`.
@@ -31,7 +31,7 @@ class Criterion:
     href: str = ""
     picture: Markup = NO_PICTURE
 
-    def shown(self, scale: Scale, href: str, picture: Markup = NO_PICTURE) -> Criterion:
+    def shown(self, scale: Scale, href: str, picture: Markup = NO_PICTURE) -> JudgedCriterion:
         return replace(self, scale=scale, href=href, picture=picture)
 
     @property
@@ -39,7 +39,7 @@ class Criterion:
         return f"c{self.index}"
 
     @property
-    def badge(self) -> Outcome:
+    def badge(self) -> OutcomeBadge:
         return outcome(self.outcome)
 
     @property
@@ -60,28 +60,51 @@ class Criterion:
         return "" if named == self.text("metric") else named
 
     @property
-    def candidate(self) -> Figure:
+    def candidate(self) -> ShownNumber:
         return self.scale.figure(self.number("candidate"), self.source("candidate"))
 
     @property
-    def reference(self) -> Figure:
+    def reference(self) -> ShownNumber:
         return self.scale.figure(self.number("reference"), self.source("reference"))
 
-    def percent(self, name: str, *, signed: bool = True) -> Figure:
+    def percent(self, name: str, *, signed: bool = True) -> ShownNumber:
         """The field `<name>_percent`; a margin has no sign."""
         return percent(self.number(f"{name}_percent"), self.source(f"{name}_percent"), signed=signed)
 
     @property
-    def shift(self) -> Figure:
+    def shift(self) -> ShownNumber:
         """The candidate's change against its reference; negative is worse."""
         return self.percent("shift")
 
     @property
-    def ends(self) -> tuple[Figure, Figure]:
+    def ends(self) -> tuple[ShownNumber, ShownNumber]:
         low, high = self.interval()
         return percent(low, self.source("ci95_percent/0")), percent(high, self.source("ci95_percent/1"))
 
-    def counts(self, name: str) -> tuple[Figure, Figure]:
+    @property
+    def change(self) -> ShownNumber:
+        """The shift as "more" or "less" of the metric."""
+        return amount(self, self.shift)
+
+    @property
+    def bounds(self) -> tuple[ShownNumber, ShownNumber]:
+        """The ends of the interval in the same words; dashes for one that says nothing."""
+        return ends_in_words(self)
+
+    @property
+    def detectable(self) -> ShownNumber:
+        """The smallest loss that would have been found; a dash where not even the loss of all would."""
+        number = self.number("detectable_percent")
+        return (
+            ShownNumber(DASH) if number is None or number > MOST_PERCENT else self.percent("detectable", signed=False)
+        )
+
+    @property
+    def confirmation(self) -> tuple[ShownNumber | str, ...]:
+        """What launches made to confirm a fail say by themselves; empty where there are none."""
+        return confirmation(self)
+
+    def counts(self, name: str) -> tuple[ShownNumber, ShownNumber]:
         """`samples` or `sessions` of the baseline and of the candidate."""
         numbers = self.fields.get(name)
         known = numbers if isinstance(numbers, dict) else {}
@@ -139,8 +162,8 @@ class Criterion:
         return f"verdict:/criteria/{self.index}/{name}"
 
 
-def read_criteria(verdict: Mapping[str, Any]) -> tuple[Criterion, ...]:
-    return tuple(Criterion(index, fields) for index, fields in enumerate(verdict.get("criteria") or ()))
+def read_criteria(verdict: Mapping[str, Any]) -> tuple[JudgedCriterion, ...]:
+    return tuple(JudgedCriterion(index, fields) for index, fields in enumerate(verdict.get("criteria") or ()))
 
 
 def place_name(benches: Sequence[str], bench: str, adapter: str) -> str:
@@ -151,7 +174,7 @@ def place_name(benches: Sequence[str], bench: str, adapter: str) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutcomeBadge:
     """An outcome as it is shown: the word, a symbol beside it, and the class that colours it."""
 
     word: str
@@ -160,13 +183,13 @@ class Outcome:
 
 
 # symbol: its own shape for each, so that print without colour and colour-blind readers tell them apart
-OUTCOMES: dict[str, Outcome] = {
-    "PASS": Outcome("PASS", "\u2713", "pass"),
-    "MARGINAL": Outcome("MARGINAL", "\u2248", "marginal"),
-    "FAIL": Outcome("FAIL", "\u2715", "fail"),
-    "INCONCLUSIVE": Outcome("INCONCLUSIVE", "?", "inconclusive"),
-    "ERROR": Outcome("ERROR", "!", "error"),
-    "SKIPPED": Outcome("SKIPPED", "\u2013", "skipped"),
+OUTCOMES: dict[str, OutcomeBadge] = {
+    "PASS": OutcomeBadge("PASS", "\u2713", "pass"),
+    "MARGINAL": OutcomeBadge("MARGINAL", "\u2248", "marginal"),
+    "FAIL": OutcomeBadge("FAIL", "\u2715", "fail"),
+    "INCONCLUSIVE": OutcomeBadge("INCONCLUSIVE", "?", "inconclusive"),
+    "ERROR": OutcomeBadge("ERROR", "!", "error"),
+    "SKIPPED": OutcomeBadge("SKIPPED", "\u2013", "skipped"),
 }
 
 
@@ -175,8 +198,8 @@ def waived_by(waiver: Mapping[str, object]) -> str:
     return f"waived by {waiver.get('owner') or DASH} until {waiver.get('expiry') or DASH}"
 
 
-def outcome(word: str) -> Outcome:
-    return OUTCOMES.get(word) or Outcome(word, "!", "marginal" if word == "WAIVED" else "error")
+def outcome(word: str) -> OutcomeBadge:
+    return OUTCOMES.get(word) or OutcomeBadge(word, "!", "marginal" if word == "WAIVED" else "error")
 
 
 _FEWER = ("IOPS", "1/TB", "1/min", "1/s")
@@ -185,23 +208,23 @@ MOST_PERCENT = 100.0
 """An interval or a detectable loss that reaches further says that nothing is known; its ends are not printed."""
 
 
-def grew(row: Criterion, shift: float) -> bool:
+def grew(row: JudgedCriterion, shift: float) -> bool:
     """Whether the metric itself grew where the candidate changed by `shift` (negative is worse)."""
     return (shift > 0) == (row.text("better") != "lower")
 
 
-def amount(row: Criterion, shown: Figure) -> Figure:
+def amount(row: JudgedCriterion, shown: ShownNumber) -> ShownNumber:
     """A shift, or an end of its interval, as a size with "more" or "less" behind it; a zero has neither."""
     if shown.value is None:
         return NONE
     size = shown.text.lstrip(f"+{MINUS}")
     if not any(digit in size for digit in "123456789"):
-        return Figure(size, shown.value, shown.source)
+        return ShownNumber(size, shown.value, shown.source)
     word = "more" if grew(row, shown.value) else "less"
-    return Figure(f"{size} {word}", shown.value, shown.source)
+    return ShownNumber(f"{size} {word}", shown.value, shown.source)
 
 
-def in_words(row: Criterion) -> Figure:
+def in_words(row: JudgedCriterion) -> ShownNumber:
     """The whole change of a criterion: `61.9 % more CPU time per I/O`, `9.9 % fewer IOPS`, `no change in IOPS`."""
     shown = amount(row, row.shift)
     if shown.value is None:
@@ -210,13 +233,13 @@ def in_words(row: Criterion) -> Figure:
     name = in_sentence(label)
     size, _, word = shown.text.rpartition(" ")
     if word not in ("more", "less"):
-        return Figure(f"{shown.text} change in {name}", shown.value, shown.source)
+        return ShownNumber(f"{shown.text} change in {name}", shown.value, shown.source)
     unit = row.text("unit")
     if unit in _HIGHER:
         word = "higher" if word == "more" else "lower"
     elif word == "less" and unit in _FEWER:
         word = "fewer"
-    return Figure(f"{size} {word} {name}", shown.value, shown.source)
+    return ShownNumber(f"{size} {word} {name}", shown.value, shown.source)
 
 
 def in_sentence(label: str) -> str:
@@ -224,13 +247,13 @@ def in_sentence(label: str) -> str:
     return label[:1].lower() + label[1:] if label[1:2].islower() or label[1:2] == " " else label
 
 
-def says_nothing(row: Criterion) -> bool:
+def says_nothing(row: JudgedCriterion) -> bool:
     """Whether a shift has an interval so wide that its ends, and the shift in it, are no news."""
     low, high = row.interval()
     return low is not None and high is not None and (low < -MOST_PERCENT or high - low > MOST_PERCENT)
 
 
-def ends_in_words(row: Criterion) -> tuple[Figure, Figure]:
+def ends_in_words(row: JudgedCriterion) -> tuple[ShownNumber, ShownNumber]:
     """The ends of the 95 % interval, what is worse first; dashes for one that says nothing."""
     if says_nothing(row):
         return NONE, NONE
@@ -238,19 +261,32 @@ def ends_in_words(row: Criterion) -> tuple[Figure, Figure]:
     return amount(row, low), amount(row, high)
 
 
-def detectable(row: Criterion) -> Figure:
-    """The smallest loss that would have been found; a dash where not even the loss of all would."""
-    number = row.number("detectable_percent")
-    return Figure(DASH) if number is None or number > MOST_PERCENT else row.percent("detectable", signed=False)
+def confirmation(row: JudgedCriterion) -> tuple[ShownNumber | str, ...]:
+    again = row.fields.get("confirmation")
+    if not isinstance(again, dict):
+        return ()
+    counts = again.get("samples") or {}
+    launches = [
+        count(counts.get(arm) or 0, row.source(f"confirmation/samples/{arm}")) for arm in ("baseline", "candidate")
+    ]
+    shift = amount(row, percent(again.get("shift_percent"), row.source("confirmation/shift_percent")))
+    told: tuple[ShownNumber | str, ...] = (*launches[:1], " + ", *launches[1:], " fresh launches: ", shift)
+    ends = again.get("ci95_percent")
+    if isinstance(ends, (list, tuple)) and len(ends) == 2:
+        low, high = (
+            amount(row, percent(end, row.source(f"confirmation/ci95_percent/{at}"))) for at, end in enumerate(ends)
+        )
+        told = (*told, ", ", low, " to ", high)
+    return told
 
 
-def is_shown(row: Criterion) -> bool:
+def is_shown(row: JudgedCriterion) -> bool:
     """Whether a change is shown: the whole 95 % interval lies on one side of no change."""
     low, high = row.interval()
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def measurement(row: Criterion) -> tuple[str, ...]:
+def measurement(row: JudgedCriterion) -> tuple[str, ...]:
     """What a criterion measures: IOPS and throughput of one point and block size are one number, twice told."""
     metric = row.text("metric")
     way = metric.partition("_")[0]
@@ -259,9 +295,9 @@ def measurement(row: Criterion) -> tuple[str, ...]:
     return (*row.key, metric, row.against)
 
 
-def once_each(rows: Sequence[Criterion]) -> list[Criterion]:
+def once_each(rows: Sequence[JudgedCriterion]) -> list[JudgedCriterion]:
     """One criterion of each measurement, the first one asked, or the worse one where they disagree; every check."""
-    found: dict[tuple[str, ...], Criterion] = {}
+    found: dict[tuple[str, ...], JudgedCriterion] = {}
     for row in rows:
         key = ("check", row.text("id"), *row.key) if row.against == "check" else measurement(row)
         known = found.get(key)
@@ -273,6 +309,6 @@ def once_each(rows: Sequence[Criterion]) -> list[Criterion]:
 _SEVERITY = ("PASS", "SKIPPED", "MARGINAL", "INCONCLUSIVE", "ERROR", "FAIL")
 
 
-def _severity(row: Criterion) -> tuple[int, bool]:
+def _severity(row: JudgedCriterion) -> tuple[int, bool]:
     rank = _SEVERITY.index(row.outcome) if row.outcome in _SEVERITY else len(_SEVERITY)
     return rank, not row.waived

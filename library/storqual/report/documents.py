@@ -22,13 +22,21 @@ from storqual.inputs.suite import Suite
 from storqual.judge.asked import adapter_of, kind_of
 from storqual.judge.outcome import required_roles
 from storqual.metrics import METRICS, Metric
-from storqual.report.criterion import OUTCOMES, Criterion, Outcome, once_each, outcome, place_name, read_criteria
+from storqual.report.criterion import (
+    OUTCOMES,
+    JudgedCriterion,
+    OutcomeBadge,
+    once_each,
+    outcome,
+    place_name,
+    read_criteria,
+)
 from storqual.report.material import Material, measure
 from storqual.report.parts.arms import identities
 from storqual.report.parts.criteria import changes_of, compared_of
 from storqual.report.parts.first_screen import BENCH_KINDS, limits_of, sentence_for, untested
 from storqual.report.render import render_template
-from storqual.report.view import Links, Sites, note_table
+from storqual.report.view import PageLinks, Sites, note_table
 from storqual.robustness.matrix import Cell as TrialCell
 from storqual.robustness.matrix import matrix_of
 from storqual.robustness.store import has_trials, read_trials
@@ -40,7 +48,7 @@ from storqual_core.kit.errors import BadInputError
 
 
 @dataclass(frozen=True)
-class Section:
+class DocumentSection:
     """A part of a document."""
 
     ident: str
@@ -50,18 +58,18 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Document:
+class ReleaseDocument:
     """A whole document; `outcome` stands under the title where there is one."""
 
     kind: str
     title: str
     subject: tuple[str, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[DocumentSection, ...]
     foot: str
-    outcome: Outcome | None = None
+    outcome: OutcomeBadge | None = None
 
 
-def write_document(document: Document, target: Path) -> Path:
+def write_document(document: ReleaseDocument, target: Path) -> Path:
     write_bytes(target, render_template("document.html.j2", "report.css", page=document).encode())
     return target
 
@@ -71,15 +79,15 @@ def _drops(run: Run) -> str:
     return " against ".join(run.arms[arm].drop for arm in ("candidate", "baseline") if arm in run.arms)
 
 
-def annex_page(run: Run, notes: Sequence[Note]) -> Document:
+def annex_page(run: Run, notes: Sequence[Note]) -> ReleaseDocument:
     """The page of the annex of `run`, which lies in its folder `annex`."""
-    section = Section(
+    section = DocumentSection(
         "notes",
         "Notes after signing",
         ("Each note has its own signature. The files signed before are unchanged.",),
         note_table("Notes after signing", notes, below="annex/"),
     )
-    return Document(
+    return ReleaseDocument(
         kind="Annex",
         title=_drops(run),
         subject=(f"Run {run.name}",),
@@ -92,7 +100,7 @@ _ORDER = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "PASS", "SKIPPED")
 _MOST_EVIDENCE = 3
 
 
-def traceability(material: Material) -> Document:
+def traceability(material: Material) -> ReleaseDocument:
     """The matrix of requirement, criterion, result and evidence; a requirement without a result is red.
 
     Raises BadInputError for a run whose suite names no requirement.
@@ -103,7 +111,7 @@ def traceability(material: Material) -> Document:
         raise BadInputError([f"{material.run.path}: {told}"])
     rows = read_criteria(material.verdict)
     listed = [row for name, patterns in asked.items() for row in _rows(material, name, patterns, rows)]
-    words = [(str(row[0]), row[-1].word if isinstance(row[-1], Outcome) else "") for row in listed]
+    words = [(str(row[0]), row[-1].word if isinstance(row[-1], OutcomeBadge) else "") for row in listed]
     open_ones = sorted({name for name, word in words if not word})
     bad = sorted({name for name, word in words if word in _ORDER[:3]})
     accepted = sorted({name for name, word in words if word == "WAIVED"})
@@ -118,14 +126,14 @@ def traceability(material: Material) -> Document:
     heads = ("Requirement", "Text", "Criterion or check", "Points", "Evidence", "Result")
     tones = {at: "fail" for at, (_, word) in enumerate(words) if word in ("", "FAIL", "ERROR")}
     table = Table("Requirement, criterion, result and evidence", heads, tuple(listed), tones=tones)
-    return Document(
+    return ReleaseDocument(
         kind="Requirements traceability",
         title=_drops(material.run),
         subject=(
             f"Suite {material.run.suite.name}, profile {material.run.suite.profile}; run {material.run.name}",
             f"verdict.json SHA-256 {material.verdict_sha256}",
         ),
-        sections=(Section("matrix", "Requirements", tuple(sentences), table),),
+        sections=(DocumentSection("matrix", "Requirements", tuple(sentences), table),),
         foot=f"Made by storqual from the suite and the verdict of run {material.run.name}.",
     )
 
@@ -143,7 +151,7 @@ def _asked(material: Material) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _rows(
-    material: Material, name: str, patterns: Sequence[str], rows: Sequence[Criterion]
+    material: Material, name: str, patterns: Sequence[str], rows: Sequence[JudgedCriterion]
 ) -> Iterator[tuple[object, ...]]:
     declared = material.suite.requirements.get(name) if material.suite is not None else None
     text = declared.text if declared is not None else ""
@@ -166,11 +174,11 @@ def _rows(
         yield name, text, pattern, told, shown, outcome("WAIVED" if worst.waived else worst.outcome)
 
 
-def _severity(row: Criterion) -> tuple[bool, int]:
+def _severity(row: JudgedCriterion) -> tuple[bool, int]:
     return row.waived, _ORDER.index(row.outcome) if row.outcome in _ORDER else 0
 
 
-def _evidence(row: Criterion, benches: Sequence[str]) -> str:
+def _evidence(row: JudgedCriterion, benches: Sequence[str]) -> str:
     adapter = place_name(benches, row.text("bench"), row.text("adapter"))
     place = " ".join(filter(None, (adapter if row.text("adapter") else "", row.text("point"))))
     return f"{place or row.text('id')} ({row.ident} in report.html)"
@@ -195,7 +203,7 @@ class Combination:
         return self.adapter, self.firmware, self.driver, self.drive, self.kernel
 
 
-def compatibility(places: Sequence[Path], *, as_of: datetime | None = None) -> Document:
+def compatibility(places: Sequence[Path], *, as_of: datetime | None = None) -> ReleaseDocument:
     """The page of the runs at `places`; a result is of the candidate. Raises BadInputError when there is no run."""
     today = as_of or datetime.now(UTC)
     newest: dict[Combination, tuple[PastRun, str]] = {}
@@ -218,13 +226,13 @@ def compatibility(places: Sequence[Path], *, as_of: datetime | None = None) -> D
         tuple(one.cells for one in never[:_MOST_NEVER]),
     )
     more = len(never) - _MOST_NEVER
-    return Document(
+    return ReleaseDocument(
         kind="Compatibility",
         title="Adapters, firmware, drivers, drives and kernels",
         subject=(f"As of {today.date().isoformat()}; a result older than {STALE_DAYS} days is stale",),
         sections=(
-            Section("results", "Results", (), ran),
-            Section(
+            DocumentSection("results", "Results", (), ran),
+            DocumentSection(
                 "never",
                 "Never run",
                 (
@@ -256,7 +264,7 @@ def _results(run: PastRun) -> Iterator[tuple[Combination, str]]:
                 yield _combination(adapter, drive, here, _firmware(entry, alias)), word
 
 
-def _word(row: Criterion) -> str:
+def _word(row: JudgedCriterion) -> str:
     return "PASS with a waiver" if row.waived else row.outcome
 
 
@@ -300,7 +308,7 @@ def _never(seen: Sequence[Combination]) -> Iterator[Combination]:
                 yield combination
 
 
-def planned_trials(run: Run) -> Document:
+def planned_trials(run: Run) -> ReleaseDocument:
     """The plan of a campaign of trials. Raises BadInputError for a plan that cannot be read."""
     files = read_trials(run)
     arms, plan = list(run.arms), run.plan
@@ -330,15 +338,15 @@ def planned_trials(run: Run) -> Document:
         "whose fault is not proven does not count."
     )
     left_out = tuple(f"{one}." for one in plan.fields.get("left_out") or ())
-    return Document(
+    return ReleaseDocument(
         kind="Test plan",
         title=_drops(run),
         subject=(f"Suite {run.suite.name}, profile {run.suite.profile}; run {run.name}",),
         sections=(
-            Section("how", "How it is tried", (how, trial, f"A passing run is signed by: {roles}.")),
-            Section("faults", "What is tried", (), Table("Faults with what is allowed", heads, rows)),
-            Section("loads", "Loads", loads),
-            Section("left-out", "What is not tried", left_out),
+            DocumentSection("how", "How it is tried", (how, trial, f"A passing run is signed by: {roles}.")),
+            DocumentSection("faults", "What is tried", (), Table("Faults with what is allowed", heads, rows)),
+            DocumentSection("loads", "Loads", loads),
+            DocumentSection("left-out", "What is not tried", left_out),
         ),
         foot="Made by storqual from run.json and the copies of its inputs, before or after the bench was touched.",
     )
@@ -350,7 +358,7 @@ def _allowed(fault: str, expect: Expectation) -> str:
     return f"{told}, I/O errors while it lasts" if errors else f"{told}, no I/O error"
 
 
-def tried(run: Run) -> tuple[Section, ...]:
+def tried(run: Run) -> tuple[DocumentSection, ...]:
     """For a customer: the faults that were tried on the candidate, and how many trials failed."""
     cells = [cell for cell in matrix_of(read_trials(run).records) if cell.arm == "candidate"]
     heads = ("Fault", "Adapter", "Trials", "Failed", "Recovery, longest")
@@ -365,7 +373,9 @@ def tried(run: Run) -> tuple[Section, ...]:
         for cell in cells
     )
     return (
-        Section("tested", "What was tested", tuple(_words(cells)), Table("Faults of the candidate", heads, rows)),
+        DocumentSection(
+            "tested", "What was tested", tuple(_words(cells)), Table("Faults of the candidate", heads, rows)
+        ),
     )
 
 
@@ -376,7 +386,7 @@ def _words(cells: Sequence[TrialCell]) -> Iterator[str]:
     yield "No trial failed." if not failed else f"{failed} trials failed."
 
 
-def planned_tests(path: Path) -> Document:
+def planned_tests(path: Path) -> ReleaseDocument:
     """The plan of the run directory at `path`, measured or not. Raises BadInputError when it is none."""
     run = read_run(path)
     if has_trials(run.document):
@@ -398,16 +408,16 @@ def planned_tests(path: Path) -> Document:
         f"Each launch runs {runtime} after a ramp of {ramp}.",
         f"A passing run is signed by: {roles}.",
     )
-    return Document(
+    return ReleaseDocument(
         kind="Test plan",
         title=title,
         subject=(f"Suite {run.suite.name}, profile {run.suite.profile}; run {run.name}",),
         sections=(
-            Section("how", "How it is measured", (*how, *map(str, plan.fields.get("warnings") or ()))),
-            Section("criteria", "What decides", (), _criteria(run, suite)),
-            Section("requirements", "Requirements", tuple(_requirements(suite))),
-            Section("points", "What is measured", (), _points(run)),
-            Section("order", "Order of sessions", (), _sessions(run)),
+            DocumentSection("how", "How it is measured", (*how, *map(str, plan.fields.get("warnings") or ()))),
+            DocumentSection("criteria", "What decides", (), _criteria(run, suite)),
+            DocumentSection("requirements", "Requirements", tuple(_requirements(suite))),
+            DocumentSection("points", "What is measured", (), _points(run)),
+            DocumentSection("order", "Order of sessions", (), _sessions(run)),
         ),
         foot="Made by storqual from run.json and the copies of its inputs, before or after the bench was touched.",
     )
@@ -428,7 +438,15 @@ def _criteria(run: Run, suite: Suite) -> Table:
                 str(percent(100 * one.margin, "", signed=False)) if shifts else _limits(one, metric),
                 "required" if one.required else "informative",
             ] += not point.skipped
-    heads = ("Criterion", "Metric", "Against", "Acceptable loss", "Unacceptable loss or limit", "Decides", "Points")
+    heads = (
+        "JudgedCriterion",
+        "Metric",
+        "Against",
+        "Acceptable loss",
+        "Unacceptable loss or limit",
+        "Decides",
+        "Points",
+    )
     names = list(dict.fromkeys(texts[0] for texts in counted))
     told = sorted(counted.items(), key=lambda one: names.index(one[0][0]))
     rows = tuple((*texts, str(number)) for texts, number in told)
@@ -476,10 +494,10 @@ def _sessions(run: Run) -> Table:
 
 
 _MOST_CHANGES = 8
-_NO_LINKS = Links(Sites({}, {}, frozenset()), None)
+_NO_LINKS = PageLinks(Sites({}, {}, frozenset()), None)
 
 
-def customer_summary(material: Material) -> Document:
+def customer_summary(material: Material) -> ReleaseDocument:
     """Two pages at most on paper; numbers are those of the verdict."""
     rows = read_criteria(material.verdict)
     required = [row for row in rows if row.required]
@@ -487,16 +505,16 @@ def customer_summary(material: Material) -> Document:
     of_trials = has_trials(material.document)
     found = tried(material.run) if of_trials else (_tested(material, required), _changes(rows))
     sections = [
-        Section("result", "Result", tuple(_result(material, rows, drops))),
-        Section("adapters", "Adapters", (), _adapters(material)),
+        DocumentSection("result", "Result", tuple(_result(material, rows, drops))),
+        DocumentSection("adapters", "Adapters", (), _adapters(material)),
         *found,
-        Section(
+        DocumentSection(
             "untested",
             "What was not tested",
             tuple(f"{one.name}: {''.join(map(str, one.values))}." for one in untested(material, required, [])),
         ),
     ]
-    return Document(
+    return ReleaseDocument(
         kind="Qualification summary",
         title=_drops(material.run),
         subject=(f"Measured {minute(material.document.get('created'))}",),
@@ -506,11 +524,11 @@ def customer_summary(material: Material) -> Document:
     )
 
 
-def _changes(rows: tuple[Criterion, ...]) -> Section:
+def _changes(rows: tuple[JudgedCriterion, ...]) -> DocumentSection:
     # without benches a place is its adapter alone
     changes = changes_of(rows, [], _NO_LINKS)
     none = ("No change is shown: the 95 % interval of every measurement includes zero.",)
-    return Section(
+    return DocumentSection(
         "changes",
         "What changed",
         () if changes.worse or changes.better else none,
@@ -525,7 +543,7 @@ def _changes(rows: tuple[Criterion, ...]) -> Section:
     )
 
 
-def _result(material: Material, rows: tuple[Criterion, ...], drops: dict[str, str]) -> Iterator[str]:
+def _result(material: Material, rows: tuple[JudgedCriterion, ...], drops: dict[str, str]) -> Iterator[str]:
     for kind in sorted({str(bench.get("kind") or "hardware") for bench in material.run.benches.values()}):
         name, meaning = BENCH_KINDS.get(kind, (kind, ""))
         if meaning:
@@ -541,7 +559,7 @@ def _result(material: Material, rows: tuple[Criterion, ...], drops: dict[str, st
         yield f"{len(waived)} failures were accepted by a named person for a limited time."
 
 
-def _tested(material: Material, required: list[Criterion]) -> Section:
+def _tested(material: Material, required: list[JudgedCriterion]) -> DocumentSection:
     workloads = Counter(key[2].partition("[")[0] for key in material.points)
     told = ", ".join(f"{name} ({number} point{'' if number == 1 else 's'})" for name, number in workloads.items())
     limits = [
@@ -549,7 +567,9 @@ def _tested(material: Material, required: list[Criterion]) -> Section:
         for one in limits_of(compared_of(required))
     ]
     metrics = dict.fromkeys(measure(row.text("metric")).label for row in required if row.text("metric"))
-    return Section("tested", "What was tested", (f"Workloads: {told}.", *limits, f"Required: {', '.join(metrics)}."))
+    return DocumentSection(
+        "tested", "What was tested", (f"Workloads: {told}.", *limits, f"Required: {', '.join(metrics)}.")
+    )
 
 
 def _adapters(material: Material) -> Table:

@@ -14,7 +14,7 @@ from storqual.base.table import Table, csv_text
 from storqual.base.text import terminal_text, visible_text
 from storqual.judge.outcome import listed, used_waivers, with_waivers
 from storqual.report.charts import levels
-from storqual.report.criterion import OUTCOMES, Criterion, read_criteria, waived_by
+from storqual.report.criterion import OUTCOMES, JudgedCriterion, read_criteria, waived_by
 from storqual.report.material import ARMS, Material, read_material
 from storqual.report.parts.appendix import commands_of
 from storqual.report.parts.first_screen import sentence_for
@@ -67,7 +67,7 @@ def _artifacts(material: Material) -> Iterator[tuple[str, dict[str, Any]]]:
     yield created, {"schemaVersion": {"major": 2, "minor": 0}}
     yield created, {"testRunArtifact": {"testRunStart": _start(material)}}
     known = {one["hardwareInfoId"] for one in _hardware(material)}
-    by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
+    by_point: defaultdict[Key, list[JudgedCriterion]] = defaultdict(list)
     for row in read_criteria(material.verdict):
         by_point[row.key].append(row)
     for number, key in enumerate(material.points):
@@ -89,7 +89,7 @@ def end_of(verdict: Mapping[str, Any]) -> dict[str, str]:
     return {"status": status, "result": result}
 
 
-def told_of(row: Criterion) -> tuple[str, str]:
+def told_of(row: JudgedCriterion) -> tuple[str, str]:
     """What the diagnosis of a criterion calls it and its outcome, and the type that this is in OCP's words."""
     return visible_text(f"{row.text('id')}-{row.outcome.lower()}"), _DIAGNOSES.get(row.outcome, "UNKNOWN")
 
@@ -99,7 +99,7 @@ def _of_step(step: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _step(
-    material: Material, number: int, key: Key, rows: Sequence[Criterion], judged: str, known: Collection[str]
+    material: Material, number: int, key: Key, rows: Sequence[JudgedCriterion], judged: str, known: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     data = material.points[key]
     step = str(number)
@@ -124,7 +124,7 @@ def _step(
     yield judged, _of_step(step, {"testStepEnd": {"status": status}})
 
 
-def _measurement(row: Criterion, value: float) -> dict[str, Any]:
+def _measurement(row: JudgedCriterion, value: float) -> dict[str, Any]:
     names = ("reference", "shift_percent", "ci95_percent", "margin_percent", "detectable_percent", "against")
     known = {name: row.fields[name] for name in names if row.fields.get(name) is not None}
     measured: dict[str, Any] = {
@@ -140,7 +140,7 @@ def _measurement(row: Criterion, value: float) -> dict[str, Any]:
     return measured
 
 
-def _diagnosis(row: Criterion, known: Collection[str]) -> dict[str, Any]:
+def _diagnosis(row: JudgedCriterion, known: Collection[str]) -> dict[str, Any]:
     """A criterion's outcome; its adapter only where the run's start lists it (a check may name any)."""
     verdict, kind = told_of(row)
     message = f"{row.text('reason')} ({row.waiver})" if row.waived else row.text("reason")
@@ -232,7 +232,7 @@ def criteria_csv(material: Material) -> str:
     return csv_text(Table("Criteria", _CRITERIA, rows))
 
 
-def _criterion_cells(row: Criterion) -> Iterator[object]:
+def _criterion_cells(row: JudgedCriterion) -> Iterator[object]:
     yield from (row.fields.get(name) for name in _CRITERIA[:8])
     yield from (row.required, row.outcome)
     yield from (row.number(name) for name in ("reference", "candidate", "shift_percent"))
@@ -415,7 +415,7 @@ def _notes(material: Material) -> Iterator[_Note]:
     yield from sorted(notes, key=lambda note: _ORDER.index(note.level))
 
 
-def _of_row(row: Criterion) -> _Note:
+def _of_row(row: JudgedCriterion) -> _Note:
     place = "/".join(part for part in row.key if part)
     text = f"{row.outcome} {row.text('id')} at {place}: {row.text('reason')}"
     if row.waived:

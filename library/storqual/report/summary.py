@@ -16,11 +16,11 @@ from typing import Any, TextIO
 from storqual.base.figures import NONE, TIED, percent
 from storqual.base.table import Table, print_lines, print_table
 from storqual.base.text import terminal_text, with_minus
-from storqual.report.criterion import Criterion, amount, ends_in_words, read_criteria, says_nothing
+from storqual.report.criterion import JudgedCriterion, amount, ends_in_words, read_criteria, says_nothing
 from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES, sentence_for
 
 _MOST_ROWS = 40
-_HEADS = ("Outcome", "Criterion", "Point", "Change", "95 % interval", "Limit", "Reason")
+_HEADS = ("Outcome", "JudgedCriterion", "Point", "Change", "95 % interval", "Limit", "Reason")
 _WIDTHS = {"95 % interval": 14, "Reason": 44}
 _BAD_NEWS = ("FAIL", "ERROR")
 _REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
@@ -45,7 +45,7 @@ def print_summary(
     print_lines([*left, *ending], out)
 
 
-def _chosen(rows: Sequence[Criterion]) -> tuple[list[Criterion], list[str]]:
+def _chosen(rows: Sequence[JudgedCriterion]) -> tuple[list[JudgedCriterion], list[str]]:
     """Required criteria and informative ones with bad news; of very many only those that did not pass."""
     notable = [row for row in rows if row.required or row.outcome in _BAD_NEWS]
     points = [row for row in rows if row.against != "check"]
@@ -71,7 +71,7 @@ def _rank(word: str) -> int:
     return _REST.index(word) if word in _REST else 0
 
 
-def _cells(row: Criterion, *, several: bool, symbol: bool) -> tuple[str, ...]:
+def _cells(row: JudgedCriterion, *, several: bool, symbol: bool) -> tuple[str, ...]:
     """Outcome, criterion, where, change, interval, margin, and the reason of what did not pass: safe texts.
 
     `several`: the run has more than one bench, so each line names its own.
@@ -99,7 +99,7 @@ def _cells(row: Criterion, *, several: bool, symbol: bool) -> tuple[str, ...]:
     return tuple(with_minus(part.replace(TIED, " ")) for part in parts)
 
 
-def _where(row: Criterion, *, several: bool) -> str:
+def _where(row: JudgedCriterion, *, several: bool) -> str:
     """A point with its adapter, of a check behind its name; behind the bench of a run that has several."""
     point = "/".join(filter(None, [row.text("adapter"), row.text("point")]))
     named = " at ".join(filter(None, [row.text("id"), point])) if row.against == "check" else point
@@ -109,7 +109,7 @@ def _where(row: Criterion, *, several: bool) -> str:
 
 def _ending(
     verdict: Mapping[str, Any],
-    rows: Sequence[Criterion],
+    rows: Sequence[JudgedCriterion],
     run: Mapping[str, Any] | None,
     drops: Mapping[str, str],
     report: Path | None,

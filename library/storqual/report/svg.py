@@ -134,7 +134,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearScale:
     """Values from `low` to `high` at places from `start` to `end`; outside values lie outside."""
 
     low: float
@@ -150,7 +150,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Log:
+class LogScale:
     """Positive values from `low` to `high` at places from `start` to `end`, equal ratios at equal distances."""
 
     low: float
@@ -160,7 +160,7 @@ class Log:
 
     def __call__(self, value: float) -> float:
         """The place of `value`. Raises ValueError for zero and less."""
-        return Linear(math.log(self.low), math.log(self.high), self.start, self.end)(math.log(value))
+        return LinearScale(math.log(self.low), math.log(self.high), self.start, self.end)(math.log(value))
 
 
 def nice_step(span: float, count: int) -> float:
@@ -240,8 +240,8 @@ class Axis:
     ticks: tuple[tuple[float, str], ...]
     logarithmic: bool = False
 
-    def scale(self, start: float, end: float) -> Linear | Log:
-        return (Log if self.logarithmic else Linear)(self.low, self.high, start, end)
+    def scale(self, start: float, end: float) -> LinearScale | LogScale:
+        return (LogScale if self.logarithmic else LinearScale)(self.low, self.high, start, end)
 
 
 @dataclass(frozen=True)

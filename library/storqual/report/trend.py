@@ -13,15 +13,15 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from storqual.base.figures import NONE, Figure, count, minute, percent
+from storqual.base.figures import NONE, ShownNumber, count, minute, percent
 from storqual.base.table import NUMBER, LinkedCell, Table
 from storqual.history.past_runs import NOT_JUDGED, PastRun, read_past
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.report.charts import ControlMark, control_chart, percent_axis
-from storqual.report.criterion import OUTCOMES, Criterion, Outcome, outcome, read_criteria
+from storqual.report.criterion import OUTCOMES, JudgedCriterion, OutcomeBadge, outcome, read_criteria
 from storqual.report.render import render_template
 from storqual.report.svg import Axis
-from storqual.report.view import Cell, Chart
+from storqual.report.view import Cell, DrawnChart
 from storqual.run import write_bytes
 from storqual.statistics.estimates import FEWEST, Control, individuals
 
@@ -31,7 +31,7 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Level:
+class CampaignLevel:
     """One campaign: deviation from the usual level in percent, median over `points` points (readings)."""
 
     run: PastRun
@@ -46,7 +46,7 @@ class Series:
     bench: str
     place: str
     what: str
-    levels: tuple[Level, ...]
+    levels: tuple[CampaignLevel, ...]
     control: Control
 
 
@@ -76,7 +76,7 @@ def _baselines(run: PastRun) -> Iterator[tuple[str, str, str, float]]:
             yield (*row.key, value)
 
 
-def _levels(runs: Sequence[tuple[PastRun, dict[str, float]]]) -> list[Level]:
+def _levels(runs: Sequence[tuple[PastRun, dict[str, float]]]) -> list[CampaignLevel]:
     seen: defaultdict[str, list[float]] = defaultdict(list)
     for _, values in runs:
         for point, value in values.items():
@@ -86,7 +86,7 @@ def _levels(runs: Sequence[tuple[PastRun, dict[str, float]]]) -> list[Level]:
     for run, values in runs:
         apart = [math.log(value) - usual[point] for point, value in values.items() if point in usual]
         if apart:
-            levels.append(Level(run, 100 * math.expm1(median(apart)), len(apart)))
+            levels.append(CampaignLevel(run, 100 * math.expm1(median(apart)), len(apart)))
     return levels
 
 
@@ -107,7 +107,8 @@ def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:
             continue
         usual = median(fmean(values) for _, values in campaigns.values())
         levels = tuple(
-            Level(run, 100 * math.expm1(fmean(values) - usual), len(values)) for run, values in campaigns.values()
+            CampaignLevel(run, 100 * math.expm1(fmean(values) - usual), len(values))
+            for run, values in campaigns.values()
         )
         made.append(Series(bench, drive, "golden reference", levels, individuals([one.percent for one in levels])))
     return tuple(made)
@@ -119,7 +120,7 @@ class BenchChart:
 
     ident: str
     sentence: str
-    chart: Chart
+    chart: DrawnChart
     calm: bool
 
 
@@ -130,7 +131,7 @@ class TrendPage:
     title: str
     subject: tuple[Cell, ...]
     as_of: str
-    counts: tuple[tuple[Outcome, Figure], ...]
+    counts: tuple[tuple[OutcomeBadge, ShownNumber], ...]
     waivers: Table
     signals: tuple[tuple[str, str], ...]
     runs: Table
@@ -181,7 +182,7 @@ def trend_page(runs: Sequence[PastRun], folder: Path, *, as_of: datetime) -> Tre
     )
 
 
-def shifts_of(run: PastRun) -> list[Criterion]:
+def shifts_of(run: PastRun) -> list[JudgedCriterion]:
     """Required criteria against the baseline that have a shift, the worst first."""
     compared = [
         row
@@ -194,7 +195,7 @@ def shifts_of(run: PastRun) -> list[Criterion]:
 def _campaigns(runs: Sequence[PastRun], folder: Path) -> Table:
     caption = "All campaigns, the newest first; the worst shift is that of a required criterion"
     heads = (
-        *("Campaign", "Outcome", "Candidate", "Baseline", "Bench and adapters", "Suite"),
+        *("Campaign", "OutcomeBadge", "Candidate", "Baseline", "Bench and adapters", "Suite"),
         *("Worst shift", "Measured", "Waived"),
     )
     rows = tuple(_campaign(run, folder) for run in reversed(runs))
@@ -222,12 +223,12 @@ def _campaign(run: PastRun, folder: Path) -> tuple[Any, ...]:
     )
 
 
-def _outcome(word: str) -> Outcome:
+def _outcome(word: str) -> OutcomeBadge:
     """A run without a verdict is neither good nor bad."""
-    return Outcome(word, "\u2013", "skipped") if word == NOT_JUDGED else outcome(word)
+    return OutcomeBadge(word, "\u2013", "skipped") if word == NOT_JUDGED else outcome(word)
 
 
-def _shift(row: Criterion, run: PastRun) -> Figure:
+def _shift(row: JudgedCriterion, run: PastRun) -> ShownNumber:
     return percent(row.number("shift_percent"), f"{run.name}:{row.source('shift_percent')}")
 
 
@@ -256,18 +257,18 @@ def _waivers(runs: Sequence[PastRun], today: date) -> Table:
     return Table("What verdicts rest on, in the order in which it ends", heads, rows)
 
 
-def _validity(expiry: str, today: date) -> Outcome:
+def _validity(expiry: str, today: date) -> OutcomeBadge:
     try:
         left = (date.fromisoformat(expiry[:10]) - today).days
     except ValueError:
-        return Outcome("has no end", "!", "error")
+        return OutcomeBadge("has no end", "!", "error")
     if left < 0:
-        return Outcome(f"expired {-left} days ago", "\u2715", "fail")
+        return OutcomeBadge(f"expired {-left} days ago", "\u2715", "fail")
     soon = left <= _SOON_DAYS
     return (
-        Outcome(f"ends in {left} days", "\u2248", "marginal")
+        OutcomeBadge(f"ends in {left} days", "\u2248", "marginal")
         if soon
-        else Outcome(f"holds for {left} days", "\u2713", "pass")
+        else OutcomeBadge(f"holds for {left} days", "\u2713", "pass")
     )
 
 
@@ -304,7 +305,7 @@ def _drops(runs: Sequence[PastRun]) -> Table:
         "Adapter",
         "Baseline",
         "Candidate",
-        "Outcome",
+        "OutcomeBadge",
         "Median shift",
         "Worst shift",
         "Criteria",
@@ -355,7 +356,7 @@ def _bench(series: Series, ident: str) -> BenchChart:
     return BenchChart(
         ident,
         _sentence(series),
-        Chart(title, picture, Table(title, heads, rows), wide=True),
+        DrawnChart(title, picture, Table(title, heads, rows), wide=True),
         not any(control.signals),
     )
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from storqual.base.figures import Figure, minute
+from storqual.base.figures import ShownNumber, minute
 from storqual.base.table import LinkedCell, Table
-from storqual.report.criterion import Criterion
+from storqual.report.criterion import JudgedCriterion
 from storqual.report.material import Material
 from storqual.run.notes import Note
 
-Cell = Figure | str
+Cell = ShownNumber | str
 Phrase = tuple[Cell, ...]
 """A sentence with figures in it."""
 
@@ -30,7 +30,7 @@ class KeyValue:
 
 
 @dataclass(frozen=True)
-class Chart:
+class DrawnChart:
     """A picture with its title and its numbers; where `table` is None they stand in the table below it."""
 
     title: str
@@ -68,13 +68,13 @@ class Sites:
 
 
 @dataclass(frozen=True)
-class Links:
+class PageLinks:
     """References that are right on one page; `page` of None is report.html."""
 
     sites: Sites
     page: Detail | None
 
-    def criterion(self, row: Criterion) -> str:
+    def criterion(self, row: JudgedCriterion) -> str:
         here = self.page is None and row.index in self.sites.shown
         return f"{'' if here else self._to(row.key)}#{row.ident}"
 

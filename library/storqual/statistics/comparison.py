@@ -180,7 +180,7 @@ def as_fraction(log_ratio: float, better: Better) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ArmComparison:
     """One point's test at its last look: log-ratios, and the same as fractions of the baseline; negative = worse.
 
     `log_low` and `log_high` hold over all looks together (95 %). `log_bound` is the one-sided lower bound at the pass
@@ -281,9 +281,9 @@ def _quantile(level: Floats, df: Floats) -> Floats:
 
 def nothing(
     unit: Unit, reason: str, better: Better, shift: float = np.nan, units: int = 0, wanted: int = 3
-) -> Comparison:
+) -> ArmComparison:
     """A test that cannot decide because there is no measure of noise; `shift` is the estimate if there is one."""
-    return Comparison(
+    return ArmComparison(
         outcome="inconclusive",
         better=better,
         unit=unit,

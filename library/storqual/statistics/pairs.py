@@ -22,7 +22,7 @@ from scipy import special
 
 from storqual.statistics.comparison import (
     POWER,
-    Comparison,
+    ArmComparison,
     Limits,
     Looks,
     Outcome,
@@ -142,7 +142,7 @@ def analyse_pairs(
     *,
     priors: Sequence[Prior | None] | None = None,
     looks: Looks = "every",
-) -> list[Comparison]:
+) -> list[ArmComparison]:
     """The last look at the points of one campaign and metric; `limits` and `priors` are of each point, in order."""
     found = estimate(levels, priors or [None] * len(limits))
     crossed = crossings(found, limits, looks)
@@ -181,7 +181,7 @@ def crossings(found: Estimates, limits: Sequence[Limits], looks: Looks = "every"
     )
 
 
-def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> Comparison:
+def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> ArmComparison:
     shift, sd, df, error = (float(one[index]) for one in (found.shift, found.sd, found.df, found.error))
     units = int(found.pairs[index])
     if units < 2:
@@ -192,7 +192,7 @@ def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits
     wanted = 0
     if outcome == "inconclusive":
         wanted = further_units(units, shift, sd, df, limits, "pair", growth=DF_PER_PAIR)
-    return Comparison(
+    return ArmComparison(
         outcome=outcome,
         better=limits.better,
         unit="pair",

@@ -17,7 +17,9 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from storqual.base.figures import percent_range, percent_text
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
+from storqual_core.kit.quantities import format_percent
 
 LINEAR_TOLERANCE = 0.05
 """Linear is: at least 95 % of the share that the first level gives (the audit's rule for published claims)."""
@@ -31,7 +33,7 @@ Shape = Literal["straight", "knee", "gradual", "flat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ScalingLevel:
     """One level. `efficiency` is its share of linear; `added` what each unit above the level before gives, of one."""
 
     at: float
@@ -49,7 +51,7 @@ class Scaling:
     more than the tolerance. `misfit` is the largest such miss, as a fraction.
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[ScalingLevel, ...]
     tolerance: float
     linear_to: float
     broken_at: float | None
@@ -76,14 +78,14 @@ def scaling(launches: Mapping[float, Sequence[float]], *, tolerance: float = LIN
     return Scaling(levels, tolerance, linear_to, broken_at, shape, knee, plateau, misfit)
 
 
-def _level(data: LogLevels, place: int) -> Level:
+def _level(data: LogLevels, place: int) -> ScalingLevel:
     noise = [1 / count for count in data.count]
     value = data.estimate(data.mean[place], noise[place]).exp()
     if place == 0:
-        return Level(data.at[0], value, Estimate(1.0, 1.0, 1.0), None)
+        return ScalingLevel(data.at[0], value, Estimate(1.0, 1.0, 1.0), None)
     share = data.mean[place] - data.mean[0] - math.log(data.at[place] / data.at[0])
     efficiency = data.estimate(share, noise[place] + noise[0]).exp()
-    return Level(data.at[place], value, efficiency, _added(data, place, noise))
+    return ScalingLevel(data.at[place], value, efficiency, _added(data, place, noise))
 
 
 def _added(data: LogLevels, place: int, noise: Sequence[float]) -> Estimate:
@@ -101,7 +103,7 @@ def _added(data: LogLevels, place: int, noise: Sequence[float]) -> Estimate:
     return Estimate(gain, gain - half, gain + half)
 
 
-def _linear_range(levels: Sequence[Level], limit: float) -> tuple[float, float | None]:
+def _linear_range(levels: Sequence[ScalingLevel], limit: float) -> tuple[float, float | None]:
     """The last level up to which all are linear, and the first that is not."""
     linear_to, open_still = levels[0].at, True
     for level in levels[1:]:
@@ -211,7 +213,7 @@ def scaling_sentences(found: Scaling, unit: str, measure: str = "") -> list[str]
 
 
 def _linear(found: Scaling, unit: str) -> str:
-    share = f"at least {100 * (1 - found.tolerance):g} % of linear"
+    share = f"at least {format_percent(1 - found.tolerance)} of linear"
     first, last = found.levels[0].at, found.levels[-1].at
     if found.linear_to == last:
         return f"Linear over the whole range, from {first:g} to {last:g} {unit} ({share} everywhere)."
@@ -230,7 +232,7 @@ def _linear(found: Scaling, unit: str) -> str:
     return start
 
 
-def _added_in_words(level: Level, unit: str) -> str:
+def _added_in_words(level: ScalingLevel, unit: str) -> str:
     added = level.added
     if added is None or (added.high is not None and added.high >= 1):
         return ""
@@ -238,10 +240,10 @@ def _added_in_words(level: Level, unit: str) -> str:
 
 
 def _percent(estimate: Estimate) -> str:
-    value = f"{100 * estimate.value:.1f} %"
+    value = f"{percent_text(estimate.value)}"
     if estimate.low is None or estimate.high is None:
         return value
-    return f"{value} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f} %)"
+    return f"{value} ({percent_range(estimate.low, estimate.high)})"
 
 
 def _number(estimate: Estimate) -> str:

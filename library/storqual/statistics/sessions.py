@@ -27,7 +27,7 @@ from scipy import special
 
 from storqual.statistics.comparison import (
     POWER,
-    Comparison,
+    ArmComparison,
     Limits,
     Looks,
     Outcome,
@@ -102,7 +102,7 @@ def analyse_sessions(
     *,
     launch_prior: Prior | None = None,
     session_prior: Prior | None = None,
-) -> Comparison:
+) -> ArmComparison:
     """Test one point whose arms were measured in sessions of their own.
 
     `session_prior` is the variance of a session's level from earlier campaigns, `launch_prior` that of one launch.
@@ -191,7 +191,7 @@ def _reach(look: _Look, spent: Spent) -> tuple[float, float, float]:
     return to_pass, to_fail, aside
 
 
-def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Comparison:
+def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> ArmComparison:
     to_pass, to_fail, aside = _reach(look, spent)
     passed = look.shift - to_pass > limits.margin and look.plain > limits.margin
     failed = look.shift + to_fail < limits.indifference and look.plain < limits.indifference
@@ -200,7 +200,7 @@ def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Com
     wanted = 0
     if outcome == "inconclusive":
         wanted = further_units(look.units, look.shift, look.sd, look.df, limits, "session", growth=DF_PER_SESSION)
-    return Comparison(
+    return ArmComparison(
         outcome=outcome,
         better=limits.better,
         unit="session",
@@ -219,7 +219,7 @@ def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Com
     )
 
 
-def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limits) -> Comparison:
+def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limits) -> ArmComparison:
     """An estimate without an error: fewer than two complete sessions in an arm say nothing about sessions."""
     means = [
         float(np.mean([np.log(np.nanmean(session.launches, axis=1)).mean() for session in arm]))
@@ -232,7 +232,7 @@ def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limi
 
 def analyse_fixed_sessions(
     baseline: Floats, candidate: Floats, limits: Sequence[Limits], *, looks: Looks = "last"
-) -> list[Comparison]:
+) -> list[ArmComparison]:
     """Test points of one bench and metric that were measured in the same sessions.
 
     Axes (point, session, launch, second), NaN where there is none.
@@ -272,7 +272,7 @@ def _decide(
     levels: SessionLevels,
     limits: Sequence[Limits],
     looks: Looks,
-) -> list[Comparison]:
+) -> list[ArmComparison]:
     """The last look at session means, axes (point, session), with what is known of their noise."""
     sign = limits[0].sign
     shift = sign * (after.mean(axis=1) - before.mean(axis=1))
@@ -304,7 +304,7 @@ def _decide(
                 units, float(shift[i]), float(sd[i]), float(df[i]), limit, "session", growth=DF_PER_SESSION
             )
         made.append(
-            Comparison(
+            ArmComparison(
                 outcome=outcome,
                 better=limit.better,
                 unit="session",

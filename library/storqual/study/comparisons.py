@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from storqual.base.factor_names import level_text, together
+from storqual.base.figures import percent_range, percent_text
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import (
@@ -29,8 +30,9 @@ from storqual.statistics.estimates import (
     response_at,
     shift_at_equal_load,
 )
-from storqual.study.points import Levels, Line, Point, first_axis, lines_of, points_of_runs
+from storqual.study.points import Levels, PointLine, StudyPoint, first_axis, lines_of, points_of_runs
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import format_percent
 
 MARGIN = 0.03
 """Two adapters are called equal where they differ by less than 3 %, shown by the whole interval."""
@@ -175,7 +177,7 @@ def comparison_sentences(
 def _sentence(comparison: SubjectComparison, one: Range, measure: str, at: Shown) -> str:
     first, second, where = comparison.first, comparison.second, span(one.start, one.end, at)
     if one.relation == "equal":
-        return f"{first} and {second} are equal in {measure} within {100 * MARGIN:g} % {where}."
+        return f"{first} and {second} are equal in {measure} within {format_percent(MARGIN)} {where}."
     if one.least is None or one.most is None or (one.relation == "open" and reaches_tenfold(one.least, one.most)):
         lacking = "have too few launches, or launches that vary too much,"
         return f"{first} and {second} {lacking} {where}: nothing can be said about the difference in {measure}."
@@ -192,7 +194,7 @@ def _sentence(comparison: SubjectComparison, one: Range, measure: str, at: Shown
         shifts, low, high = [_turned(shift) for shift in shifts], _turned(one.most), _turned(one.least)
     smallest, largest = (f"{100 * value:.1f}" for value in (min(shifts), max(shifts)))
     size = f"{smallest} %" if smallest == largest else f"{smallest} to {largest} %"
-    sure = f"(interval {100 * low:.1f} to {100 * high:.1f} %)"
+    sure = f"(interval {percent_range(low, high)})"
     if comparison.better == "higher":
         return f"{winner} gives {size} more {measure} than {loser} {where} {sure}."
     return f"{loser} takes {size} more {measure} than {winner} {where} {sure}."
@@ -209,7 +211,7 @@ def _turned(shift: float) -> float:
 
 
 def _signed(fraction: float) -> str:
-    return f"{100 * fraction:+.1f} %"
+    return f"{percent_text(fraction, signed=True)}"
 
 
 def span(start: float, end: float, at: Shown) -> str:
@@ -242,7 +244,7 @@ class Contest:
     title: str
     metric: str
     along: str
-    lines: tuple[Line, ...]
+    lines: tuple[PointLine, ...]
     comparisons: tuple[SubjectComparison, ...]
     leaders: dict[float, str | None]
     sentences: tuple[str, ...]
@@ -263,7 +265,7 @@ class EqualLoad:
     sentence: str
 
 
-def contests(points: Sequence[Point]) -> list[Contest]:
+def contests(points: Sequence[StudyPoint]) -> list[Contest]:
     """Every metric of every workload in which at least two subjects have a level in common."""
     found: list[Contest] = []
     for title, along, lines in _rivals(points):
@@ -272,9 +274,9 @@ def contests(points: Sequence[Point]) -> list[Contest]:
     return found
 
 
-def generator_contests(points: Sequence[Point]) -> list[Contest]:
+def generator_contests(points: Sequence[StudyPoint]) -> list[Contest]:
     """The same where the subjects are the ways of the load program to a drive (factor `engine`), on each adapter."""
-    adapters: defaultdict[str, list[Point]] = defaultdict(list)
+    adapters: defaultdict[str, list[StudyPoint]] = defaultdict(list)
     for point in points:
         if "engine" in point.levels:
             levels = {name: level for name, level in point.levels.items() if name != "engine"}
@@ -286,16 +288,16 @@ def generator_contests(points: Sequence[Point]) -> list[Contest]:
     ]
 
 
-def _rivals(points: Sequence[Point]) -> Iterator[tuple[str, str, list[Line]]]:
+def _rivals(points: Sequence[StudyPoint]) -> Iterator[tuple[str, str, list[PointLine]]]:
     """Lines of different subjects that are alike in everything else."""
-    workloads: defaultdict[str, list[Point]] = defaultdict(list)
+    workloads: defaultdict[str, list[StudyPoint]] = defaultdict(list)
     for point in points:
         workloads[point.workload].append(point)
     for workload, members in workloads.items():
         along = first_axis(members)
         if along is None:
             continue
-        groups: defaultdict[Levels, list[Line]] = defaultdict(list)
+        groups: defaultdict[Levels, list[PointLine]] = defaultdict(list)
         for line in lines_of(members, along):
             groups[line.rest].append(line)
         for rest, lines in groups.items():
@@ -303,7 +305,7 @@ def _rivals(points: Sequence[Point]) -> Iterator[tuple[str, str, list[Line]]]:
                 yield together(workload, rest), along, lines
 
 
-def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iterator[Contest]:
+def _contest(title: str, along: str, lines: Sequence[PointLine], metric: str) -> Iterator[Contest]:
     curves = {line.subject: line.values(metric) for line in lines}
     curves = {subject: values for subject, values in curves.items() if values}
     common = set.intersection(*(set(values) for values in curves.values())) if len(curves) > 1 else set()
@@ -335,11 +337,11 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
     )
 
 
-def equal_loads(points: Sequence[Point]) -> list[EqualLoad]:
+def equal_loads(points: Sequence[StudyPoint]) -> list[EqualLoad]:
     """CPU at equal IOPS and IOPS at equal CPU, at the middle of the loads that both subjects reached."""
     found: list[EqualLoad] = []
     for along in _LOADED:
-        groups: defaultdict[tuple[str, Levels], list[Line]] = defaultdict(list)
+        groups: defaultdict[tuple[str, Levels], list[PointLine]] = defaultdict(list)
         for line in lines_of(points, along):
             groups[(line.workload, line.rest)].append(line)
         for (workload, rest), lines in groups.items():
@@ -349,7 +351,7 @@ def equal_loads(points: Sequence[Point]) -> list[EqualLoad]:
     return found
 
 
-def _equal(title: str, first: Line, second: Line, load: str, response: str) -> Iterator[EqualLoad]:
+def _equal(title: str, first: PointLine, second: PointLine, load: str, response: str) -> Iterator[EqualLoad]:
     data = [line.pairs(load, response) for line in (first, second)]
     if min(map(len, data)) < 2:
         return
@@ -380,11 +382,11 @@ def _equal_words(first: str, second: str, names: tuple[str, str, str], load: flo
     if shift.low is None or shift.high is None:
         lacking = "have too few launches, or launches that vary too much"
         return f"{where} {first} and {second} {lacking}: nothing can be said about the difference in {response}."
-    sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %)"
+    sure = f"(interval {percent_range(shift.low, shift.high, signed=True)})"
     if shift.low <= 0 <= shift.high:
         return f"{where} no difference between {first} and {second} in {response} is shown {sure}."
     more = "more" if shift.value > 0 else "less"
-    return f"{where} {first} has {abs(100 * shift.value):.1f} % {more} {response} than {second} {sure}."
+    return f"{where} {first} has {percent_text(abs(shift.value))} {more} {response} than {second} {sure}."
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from typing import Any
 from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
 from storqual.statistics.estimates import Estimate, log_levels, mean_reach
-from storqual.statistics.scaling import SCALED, Level, Scaling, scaling, scaling_sentences
-from storqual.study.points import Line, Point, lines_of
+from storqual.statistics.scaling import SCALED, Scaling, ScalingLevel, scaling, scaling_sentences
+from storqual.study.points import PointLine, StudyPoint, lines_of
 
 NEAR = 0.95
 """From 95 % of a part on, that part is called the limit: no link reaches its line rate, headers take their share."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PathPart:
     """One part of the path and what it carries at most. `rig` parts are not under test; `told` is the evidence."""
 
     name: str
@@ -33,13 +33,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class PathCeiling:
     """All parts, and the least of them."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PathPart, ...]
 
     @property
-    def lowest(self) -> Part:
+    def lowest(self) -> PathPart:
         return min(self.parts, key=lambda part: part.limit)
 
     @property
@@ -52,8 +52,8 @@ class Share:
     """A result as percent of the ceiling. `limited_by` is a rig part that it may have reached; None when none."""
 
     percent: Estimate
-    lowest: Part
-    limited_by: Part | None
+    lowest: PathPart
+    limited_by: PathPart | None
 
     def sentence(self) -> str:
         shown = f"{self.percent.value:.1f} % of the ceiling ({self.lowest.name})"
@@ -62,19 +62,19 @@ class Share:
         return f"{shown}; the limit here is {self.limited_by.name}, which is not what was tested."
 
 
-def ceiling(parts: Sequence[Part]) -> Ceiling:
+def ceiling(parts: Sequence[PathPart]) -> PathCeiling:
     """The ceiling of a path. Raises ValueError without parts, or for a limit that is not above zero."""
     if not parts or any(not part.limit > 0 for part in parts):
         raise ValueError("a ceiling needs parts with limits above zero")
-    return Ceiling(tuple(parts))
+    return PathCeiling(tuple(parts))
 
 
-def slot_part(limit: float, told: str = "") -> Part:
+def slot_part(limit: float, told: str = "") -> PathPart:
     """The slot: one limit for all ports and both directions of a shared bus (PCI, PCI-X), or one way of PCIe."""
-    return Part("slot", limit, rig=True, told=told)
+    return PathPart("slot", limit, rig=True, told=told)
 
 
-def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "") -> Part:
+def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "") -> PathPart:
     """The links of `ports` ports. `both_ways` counts both directions of a full-duplex link (reads and writes mixed).
 
     Raises ValueError without a port. Source: HP A6826A paper, p. 2: 87.7 % of 2 x 200 MB/s, one port both ways.
@@ -83,17 +83,17 @@ def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "
         raise ValueError(f"{ports} ports, expected one or more")
     ways = 2 if both_ways else 1
     words = f"{ports} port{'s' if ports > 1 else ''}{', both ways' if both_ways else ''}"
-    return Part(f"link ({words})", port * ports * ways, rig=False, told=told)
+    return PathPart(f"link ({words})", port * ports * ways, rig=False, told=told)
 
 
-def drives_part(each: Mapping[str, float], told: str = "") -> Part:
+def drives_part(each: Mapping[str, float], told: str = "") -> PathPart:
     """All drives together; `each` is what one drive gives by itself, in the unit of the result. Raises ValueError."""
     if not each:
         raise ValueError("no drives")
-    return Part(f"{len(each)} drive{'s' if len(each) > 1 else ''}", sum(each.values()), rig=True, told=told)
+    return PathPart(f"{len(each)} drive{'s' if len(each) > 1 else ''}", sum(each.values()), rig=True, told=told)
 
 
-def share_of(measured: Estimate, path: Ceiling) -> Share:
+def share_of(measured: Estimate, path: PathCeiling) -> Share:
     """`measured` in percent of the ceiling, and whether the rig was the limit.
 
     A rig part is the limit unless the result is shown to be below `NEAR` of it: what may be the rig's doing is not
@@ -120,7 +120,7 @@ class Demand:
     processor time of all CPUs; `percent_thousandths` is CPU percent per thousand KiB/s, the unit of the A7173A paper.
     """
 
-    point: Point
+    point: StudyPoint
     throughput_mb_s: float
     cpu_percent: float
     cpu_reach: float | None
@@ -130,16 +130,16 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Reached:
+class CeilingShare:
     """A point's throughput as share of what its path carries at most."""
 
-    point: Point
+    point: StudyPoint
     throughput_mb_s: float
     ceiling_mb_s: float
     share: Share
 
 
-def demands(points: Sequence[Point]) -> list[Demand]:
+def demands(points: Sequence[StudyPoint]) -> list[Demand]:
     found = []
     for point in points:
         means = [point.mean(name) for name in ("throughput_mb_s", "cpu_percent", "cpu_us_per_kib", "cpu_us_per_io")]
@@ -152,7 +152,7 @@ def demands(points: Sequence[Point]) -> list[Demand]:
     return found
 
 
-def reached(points: Sequence[Point], ceilings: Ceilings) -> list[Reached]:
+def reached(points: Sequence[StudyPoint], ceilings: Ceilings) -> list[CeilingShare]:
     """Percent of the ceiling, where the inventory knows a part of the path.
 
     The drives are a part as soon as one drive alone was measured with the same workload and block size.
@@ -180,11 +180,11 @@ def reached(points: Sequence[Point], ceilings: Ceilings) -> list[Reached]:
         path = ceiling(parts)
         data = log_levels({1.0: values})
         measured: Estimate = data.estimate(data.mean[0], 1 / data.count[0]).exp()
-        found.append(Reached(point, measured.value, path.limit, share_of(measured, path)))
+        found.append(CeilingShare(point, measured.value, path.limit, share_of(measured, path)))
     return found
 
 
-def _parts(point: Point, known: Mapping[str, Any]) -> list[Part]:
+def _parts(point: StudyPoint, known: Mapping[str, Any]) -> list[PathPart]:
     both_ways = str(point.pattern.get("rw")) in ("rw", "randrw")
     parts = []
     if known.get("slot"):
@@ -201,14 +201,14 @@ class Growth:
     `enough` is the level from which on more is shown to give nothing.
     """
 
-    line: Line
+    line: PointLine
     metric: str
     found: Scaling
     sentences: tuple[str, ...]
-    enough: Level | None
+    enough: ScalingLevel | None
 
 
-def growths(points: Sequence[Point], metric: str = "throughput_mb_s") -> list[Growth]:
+def growths(points: Sequence[StudyPoint], metric: str = "throughput_mb_s") -> list[Growth]:
     listed = []
     for along in SCALED:
         for line in lines_of(points, along):
@@ -225,7 +225,7 @@ def _unit(along: str) -> str:
     return {"numjobs": "jobs", "iodepth": "commands in the queue"}.get(along, AXIS_NAMES[along])
 
 
-def _enough(found: Scaling) -> Level | None:
+def _enough(found: Scaling) -> ScalingLevel | None:
     """The level from which on more gives nothing: said only where a level beyond it was measured and gave no more."""
     if found.shape != "knee" or found.knee is None:
         return None

@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.base.figures import percent_range, percent_text
 from storqual.study.comparisons import Contest, EqualLoad, contests, equal_loads, generator_contests
-from storqual.study.demand import Demand, Growth, Reached, demands, growths, reached, saturation_advice
-from storqual.study.points import Point
-from storqual.study.published import Beside, Overlay, beside, overlays_of
+from storqual.study.demand import CeilingShare, Demand, Growth, demands, growths, reached, saturation_advice
+from storqual.study.points import StudyPoint
+from storqual.study.published_beside import Beside, Overlay, beside, overlays_of
 from storqual.study.settings import SettingStudy, setting_studies
-from storqual_core.kit.quantities import is_whole
+from storqual_core.kit.quantities import format_percent, is_whole
 
 NOT_KNOWN = "not known"
 
@@ -208,7 +209,7 @@ class Findings:
     generators: tuple[Contest, ...]
     growths: tuple[Growth, ...]
     demands: tuple[Demand, ...]
-    reached: tuple[Reached, ...]
+    reached: tuple[CeilingShare, ...]
     settings: tuple[SettingStudy, ...]
     features: tuple[tuple[str, tuple[str, ...], tuple[Feature, ...]], ...]
     published: tuple[Beside, ...]
@@ -217,7 +218,7 @@ class Findings:
 
 
 def findings(
-    points: Sequence[Point],
+    points: Sequence[StudyPoint],
     studies: Collection[str],
     *,
     benches: Mapping[str, Mapping[str, Any]],
@@ -259,7 +260,7 @@ def findings(
 
 
 def _features(
-    points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]
+    points: Sequence[StudyPoint], benches: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[Feature, ...]]]:
     for bench, entry in benches.items():
         adapters = tuple(dict.fromkeys(point.adapter for point in points if point.bench == bench))
@@ -287,12 +288,12 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
                 else [1 / (1 + s) - 1 for s in (effect.shift.value, high, low)]
             )
             yield Advice(
-                f"{what} for {where}: {effect.setting} {level}{along} gives {100 * gains[0]:.1f} % more IOPS than "
+                f"{what} for {where}: {effect.setting} {level}{along} gives {percent_text(gains[0])} more IOPS than "
                 f"{other}{other_along} "
-                f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
+                f"(interval {percent_range(gains[1], gains[2])}).",
                 "study-settings",
             )
-        for sentence in _neutral(study, f"no difference of {100 * margin:g} % or more"):
+        for sentence in _neutral(study, f"no difference of {format_percent(margin)} or more"):
             yield Advice(f"{where}: {sentence}.", "study-settings")
 
 
@@ -308,7 +309,7 @@ def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
             yield f"{setting} {' and '.join([''.join(effects[0].levels(base=True)), *alike])} make {none}"
 
 
-def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
+def _from_ceiling(found: Sequence[CeilingShare]) -> Iterator[Advice]:
     """Where the rig was the limit: more of the tested part would show nothing there."""
     for name in dict.fromkeys(one.point.subject for one in found):
         limits: dict[str, list[str]] = {}
@@ -320,7 +321,7 @@ def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
             yield Advice(f"{name}: the limit at {many} is {part}, not the adapter.", "study-ceiling")
 
 
-def _placement(points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
+def _placement(points: Sequence[StudyPoint], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
     tested: dict[str, list[str]] = {}
     for bench, alias in dict.fromkeys((point.bench, point.adapter) for point in points):
         tested.setdefault(bench, []).append(alias)

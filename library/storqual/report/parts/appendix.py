@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from storqual.base.figures import DASH, Figure, count, percent, seconds
+from storqual.base.figures import DASH, ShownNumber, count, percent, seconds
 from storqual.base.table import Table
 from storqual.report.material import Material
 from storqual.report.parts.arms import flatten
@@ -152,7 +152,7 @@ def _plan(material: Material) -> tuple[KeyValue, ...]:
     fields = plan.fields
     values: list[tuple[str, Cell]] = [
         ("Design", plan.design),
-        ("Seed", Figure(str(plan.seed), plan.seed, "run:/plan/seed")),
+        ("Seed", ShownNumber(str(plan.seed), plan.seed, "run:/plan/seed")),
     ]
     # a campaign of trials and programs has no launches
     if plan.launches:

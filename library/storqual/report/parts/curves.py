@@ -17,13 +17,13 @@ from statistics import fmean
 from typing import Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
-from storqual.base.figures import DASH, NONE, Figure, Scale, scale_for
+from storqual.base.figures import DASH, NONE, Scale, ShownNumber, scale_for
 from storqual.base.table import Table
 from storqual.metrics import METRICS
 from storqual.report.charts import (
     FEWEST_OF_A_LINE,
     DotRow,
-    Limit,
+    LimitLine,
     Mark,
     PlottedCurve,
     StripRow,
@@ -39,20 +39,20 @@ from storqual.report.charts import (
     strip,
     value_axis,
 )
-from storqual.report.criterion import Criterion, place_name
+from storqual.report.criterion import JudgedCriterion, place_name
 from storqual.report.material import ARMS, CURVES, Material, Measure, mean_of, measure, spread_of
 from storqual.report.svg import SUBJECTS, Axis, decade_ticks, nice_ticks
-from storqual.report.view import Chart
+from storqual.report.view import DrawnChart
 from storqual.run.measurements import PointData
 from storqual.statistics.estimates import Estimate, Spread
-from storqual.study.published import Overlay
+from storqual.study.published_beside import Overlay
 
 _FEWEST = 12
 _MOST_TICKS = 5
 _TONES = {"PASS": "pass", "MARGINAL": "marginal", "FAIL": "fail", "INCONCLUSIVE": "inconclusive"}
 
 
-def launch_strip(point: PointData, rows: Sequence[Criterion], ident: str) -> Chart | None:
+def launch_strip(point: PointData, rows: Sequence[JudgedCriterion], ident: str) -> DrawnChart | None:
     """The launches of a point by its first required criterion against the baseline; None without two arms."""
     row = next((row for row in rows if row.against == "baseline" and row.required), None)
     if row is None:
@@ -74,20 +74,20 @@ def launch_strip(point: PointData, rows: Sequence[Criterion], ident: str) -> Cha
     along = Axis("mean of the baseline is 1", low - room, high + room, tuple((tick, f"{tick:g}") for tick in ticks))
     title = f"{label} of each launch"
     described = "A mark for each launch, a ratio to the baseline's mean, with both limits; numbers with the launches."
-    return Chart(title, strip(ident, title, described, ratios, limits, along), None)
+    return DrawnChart(title, strip(ident, title, described, ratios, limits, along), None)
 
 
-def _limits(row: Criterion) -> list[Limit]:
+def _limits(row: JudgedCriterion) -> list[LimitLine]:
     """Where the limits of a loss lie as ratios: below one where more is better, above it where less is."""
-    found: list[Limit] = []
+    found: list[LimitLine] = []
     for field, name, hard in (("margin", "unacceptable", True), ("indifference", "acceptable", False)):
         size = row.number(f"{field}_percent")
         if size is not None and 0 < size < 100:
-            found.append(Limit(1 + (1 if row.text("better") == "lower" else -1) * size / 100, name, hard))
+            found.append(LimitLine(1 + (1 if row.text("better") == "lower" else -1) * size / 100, name, hard))
     return found
 
 
-def overview(material: Material, rows: Sequence[Criterion], ident: str) -> Chart | None:
+def overview(material: Material, rows: Sequence[JudgedCriterion], ident: str) -> DrawnChart | None:
     """All points of a large matrix, baseline against candidate in IOPS; None for few points or one arm."""
     name = CURVES[0].name
     outcomes: dict[tuple[str, str, str], str] = {}
@@ -114,7 +114,7 @@ def overview(material: Material, rows: Sequence[Criterion], ident: str) -> Chart
         groups, Axis("baseline", low, high, ticks, logarithmic=True),
         Axis("candidate", low, high, ticks, logarithmic=True),
     )  # fmt: skip
-    return Chart(title, picture, _table(material, found))
+    return DrawnChart(title, picture, _table(material, found))
 
 
 _MOST_ROWS = 200
@@ -127,7 +127,7 @@ def _table(material: Material, found: dict[str, list[tuple[tuple[str, str, str],
     half = _MOST_ROWS // 2
     shown = listed if len(listed) <= _MOST_ROWS else [*listed[:half], *listed[-half:]]
     scale = scale_for("IOPS", [])
-    rows: list[tuple[Figure | str, ...]] = [
+    rows: list[tuple[ShownNumber | str, ...]] = [
         (
             f"{place_name(benches, *key[:2])} {key[2]}",
             scale.figure(one, f"samples:mean:iops:{'/'.join(key)}:baseline"),
@@ -151,7 +151,7 @@ class CurveGroup:
     ident: str
     adapter: str
     metric: str
-    charts: tuple[Chart, ...]
+    charts: tuple[DrawnChart, ...]
 
 
 _TOGETHER = 3
@@ -177,7 +177,7 @@ def curve_groups(adapter: str, points: Sequence[PointData], ident: str) -> tuple
     lines = _lines(measured, x)
     thin = 2 * sum(len(line.points) >= FEWEST_OF_A_LINE for line in lines) < len(lines)
     groups: list[CurveGroup] = []
-    charts: list[Chart] = []
+    charts: list[DrawnChart] = []
     for number, metric in enumerate(CURVES):
         means = _means(measured, metric)
         if not means:
@@ -251,7 +251,7 @@ def _panel(
     metric: Measure,
     means: _Means,
     scale: Scale,
-) -> Chart | None:
+) -> DrawnChart | None:
     points = [point for line in lines for point in line.points]
     have = [means[p.planned.key, arm] for p in points for arm in ARMS if (p.planned.key, arm) in means]
     if not have:
@@ -271,7 +271,7 @@ def _panel(
     described = f"{adapter}: {metric.label} over {over}, {title}{_whose(means)}; numbers in the table below."
     across = size_axis(over, [mark.x for curve in curves for mark in curve.marks], sizes=x == "bs")
     picture = curve_panel(ident, name, described, curves, across, value_axis(scale.unit, _highest(have, scale)))
-    return Chart(title, picture, _curves_table(name, points, means, metric, scale))
+    return DrawnChart(title, picture, _curves_table(name, points, means, metric, scale))
 
 
 def _rows(
@@ -282,7 +282,7 @@ def _rows(
     metric: Measure,
     means: _Means,
     scale: Scale,
-) -> Chart:
+) -> DrawnChart:
     """Points as rows under their level of x, in the plan's order below it."""
     ordered = sorted(points, key=lambda point: levels(point.planned)[x])
     rows: list[DotRow] = []
@@ -300,7 +300,9 @@ def _rows(
     described = f"{adapter}: {metric.label} of every point by {over}{_whose(means)}; numbers in the table below."
     axis = value_axis(scale.unit, _highest(list(means.values()), scale))
     picture = dot_chart(ident, f"{metric.label} by {over}", described, rows, axis)
-    return Chart(metric.label, picture, _curves_table(f"{adapter}, {metric.label}", ordered, means, metric, scale))
+    return DrawnChart(
+        metric.label, picture, _curves_table(f"{adapter}, {metric.label}", ordered, means, metric, scale)
+    )
 
 
 def _tight(name: str, value: object) -> str:
@@ -319,17 +321,17 @@ def _mark(x: float, mean: Estimate, scale: Scale) -> Mark:
 def _curves_table(
     name: str, points: Sequence[PointData], means: Mapping[Any, Estimate], metric: Measure, scale: Scale
 ) -> Table:
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     arms = _arms(means)
     for point in points:
-        cells: list[Figure | str] = [point.planned.point]
+        cells: list[ShownNumber | str] = [point.planned.point]
         numbers: list[str] = []
         for arm in arms:
             mean = means.get((point.planned.key, arm))
             cells += _cells(mean, scale, f"{metric.name}:{'/'.join(point.planned.key)}:{arm}")
             numbers.append(str(sum(launch.number(metric.name) is not None for launch in point.good(arm))))
         where = f"samples:launches:{metric.name}:{'/'.join(point.planned.key)}"
-        rows.append((*cells, Figure(" + ".join(numbers), None, where)))
+        rows.append((*cells, ShownNumber(" + ".join(numbers), None, where)))
     unit = f", {scale.unit}" if scale.unit else ""
     heads = [head for arm in arms for head in (f"{arm.capitalize()}{unit}", "95 % interval")]
     return Table(name, ("Point", *heads, "Launches"), tuple(rows))
@@ -344,17 +346,17 @@ def _whose(means: Mapping[Any, Estimate]) -> str:
     return ", both arms" if len(_arms(means)) > 1 else ""
 
 
-def _cells(mean: Estimate | None, scale: Scale, where: str) -> tuple[Figure | str, Figure | str]:
+def _cells(mean: Estimate | None, scale: Scale, where: str) -> tuple[ShownNumber | str, ShownNumber | str]:
     if mean is None:
         return NONE, DASH
     value = scale.figure(mean.value, f"samples:mean:{where}")
     if mean.low is None or mean.high is None:
         return value, DASH
     low, high = scale.figure(mean.low, ""), scale.figure(mean.high, "")
-    return value, Figure(f"{low} to {high}", None, f"samples:interval:{where}")
+    return value, ShownNumber(f"{low} to {high}", None, f"samples:interval:{where}")
 
 
-def overlay_chart(one: Overlay, ident: str) -> Chart:
+def overlay_chart(one: Overlay, ident: str) -> DrawnChart:
     """Lines of ours and the published ones in one picture; the table has the ratio of each pair."""
     metric = METRICS[one.metric]
     ours = {line.subject: _level_means(line.values(one.metric)) for line in one.lines}
@@ -364,7 +366,7 @@ def overlay_chart(one: Overlay, ident: str) -> Chart:
         PlottedCurve("published", "published" if number == 0 else "", _level_marks(levels, scale))
         for number, levels in enumerate(one.theirs.values())
     ]
-    rows: list[tuple[str | Figure, ...]] = []
+    rows: list[tuple[str | ShownNumber, ...]] = []
     for at, (subject, means) in enumerate(ours.items()):
         curves.append(PlottedCurve(f"subject{at % SUBJECTS}", subject, _level_marks(means, scale)))
         for level, value in means.items():
@@ -392,7 +394,7 @@ def overlay_chart(one: Overlay, ident: str) -> Chart:
         "Measured of published",
         "Source",
     )
-    return Chart(title, picture, Table(title, heads, tuple(rows)))
+    return DrawnChart(title, picture, Table(title, heads, tuple(rows)))
 
 
 def _level_means(values: dict[float, tuple[float, ...]]) -> dict[float, float]:

@@ -11,15 +11,15 @@ from statistics import median
 from typing import Any
 
 from storqual.base.factor_names import level_text
-from storqual.base.figures import DASH, NONE, Figure, count, minute, percent, seconds
+from storqual.base.figures import DASH, NONE, ShownNumber, count, minute, percent, seconds
 from storqual.judge.outcome import listed, required_roles, used_waivers
 from storqual.metrics import METRICS
 from storqual.plan.points import points_of
-from storqual.report.criterion import Criterion, Outcome, in_sentence, once_each, outcome, place_name
+from storqual.report.criterion import JudgedCriterion, OutcomeBadge, in_sentence, once_each, outcome, place_name
 from storqual.report.material import Material, measure, spread_of
-from storqual.report.parts.arms import AdapterIdentity, environment_of, identities
+from storqual.report.parts.arms import TestedAdapter, environment_of, identities
 from storqual.report.parts.criteria import (
-    Change,
+    MetricChange,
     Problem,
     change_of,
     compared_of,
@@ -28,12 +28,12 @@ from storqual.report.parts.criteria import (
     shown_beside,
 )
 from storqual.report.parts.timeline import TimelineEvent
-from storqual.report.view import KeyValue, Links, Phrase
+from storqual.report.view import KeyValue, PageLinks, Phrase
 from storqual.robustness.store import has_trials
 from storqual.statistics.estimates import odds_within
 
 
-def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
+def sentence_for(verdict: Mapping[str, Any], rows: Sequence[JudgedCriterion], drops: Mapping[str, str]) -> Phrase:
     """What the outcome means here, with how many required measurements it rests on; `drops` names the arms' drops.
 
     Where the outcome does not follow from counting criteria (the rig, the guard, the gate's policy), the judge's own
@@ -55,7 +55,7 @@ def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: M
     )
 
 
-def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
+def _counted(word: str, required: Sequence[JudgedCriterion], drops: Mapping[str, str]) -> Phrase:
     """The sentence where the outcome follows from the criteria; empty where it does not."""
     if not required:
         return ()
@@ -77,7 +77,7 @@ def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str])
 _ARMS = ("candidate", "baseline")
 
 
-def _disturbed(undecided: Sequence[Criterion]) -> str:
+def _disturbed(undecided: Sequence[JudgedCriterion]) -> str:
     """Why no launch of an arm counts at any of these points; empty where some do, or none was disturbed."""
     counts = [(row.fields.get("samples") or {}, row.fields.get("suspect") or {}) for row in undecided]
     empty = [arm for arm in _ARMS if all(samples.get(arm) == 0 for samples, _ in counts)]
@@ -96,7 +96,7 @@ _ENDINGS = {
 }
 
 
-def _passed(required: Sequence[Criterion]) -> Phrase:
+def _passed(required: Sequence[JudgedCriterion]) -> Phrase:
     total = count(len(required), "count:criteria:required")
     alone = len(required) == 1
     waived = sum(row.waived for row in required)
@@ -148,7 +148,7 @@ _NO_FAULTS = "no drive, cable or power was lost under I/O; trials of faults are 
 _TAIL = ("_p99", "_max_")
 
 
-def untested(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
+def untested(material: Material, required: Sequence[JudgedCriterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
     """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
     if has_trials(material.document):
         return _beside_trials(material, benches)
@@ -247,12 +247,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (" and others" if rest > 0 else "")
 
 
-def _tail(required: Sequence[Criterion]) -> Iterator[str]:
+def _tail(required: Sequence[JudgedCriterion]) -> Iterator[str]:
     if not any(mark in row.text("metric") for row in required for mark in _TAIL):
         yield "no required criterion is about a percentile of latency"
 
 
-def _cost(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> Iterator[str]:
+def _cost(material: Material, required: Sequence[JudgedCriterion], benches: Sequence[str]) -> Iterator[str]:
     costs = [name for name in METRICS if name.startswith(("cpu_", "cycles_"))]
     if not any(row.text("metric") in costs for row in required):
         yield f"{measure('cpu_us_per_io').label} does not affect the outcome"
@@ -305,28 +305,28 @@ class FirstScreen:
     candidate: str
     subject: tuple[str, ...]
     changes: tuple[KeyValue, ...]
-    outcome: Outcome
+    outcome: OutcomeBadge
     sentence: Phrase
-    exit_code: Figure
+    exit_code: ShownNumber
     exit_meaning: str
-    adapters: tuple[AdapterIdentity, ...]
+    adapters: tuple[TestedAdapter, ...]
     facts: tuple[KeyValue, ...]
-    counts: tuple[tuple[Outcome, Figure], ...]
+    counts: tuple[tuple[OutcomeBadge, ShownNumber], ...]
     incidents: tuple[TimelineEvent, ...]
     problems: tuple[Problem, ...]
-    more_problems: Figure | None
+    more_problems: ShownNumber | None
     told: tuple[Phrase, ...]
-    limits: tuple[Limits, ...]
+    limits: tuple[LossLimits, ...]
     sure: tuple[Phrase, ...]
     untested: tuple[KeyValue, ...]
-    worst: Change | None
-    best: Change | None
-    planned: Figure
-    measured: Figure
-    skipped: Figure
-    holes: Figure
+    worst: MetricChange | None
+    best: MetricChange | None
+    planned: ShownNumber
+    measured: ShownNumber
+    skipped: ShownNumber
+    holes: ShownNumber
     has_holes: bool
-    sectors: Figure
+    sectors: ShownNumber
     sectors_note: str
     signers: tuple[str, ...]
     may_sign: bool
@@ -366,7 +366,7 @@ _MOST_PAIRS = 4
 
 
 def first_screen(
-    material: Material, rows: Sequence[Criterion], links: Links, incidents: Sequence[TimelineEvent]
+    material: Material, rows: Sequence[JudgedCriterion], links: PageLinks, incidents: Sequence[TimelineEvent]
 ) -> FirstScreen:
     verdict, run = material.verdict, material.run
     required, benches = [row for row in rows if row.required], list(run.benches)
@@ -484,7 +484,7 @@ def _facts(material: Material) -> Iterable[KeyValue]:
     yield KeyValue("Run", (run.name,))
 
 
-def _informative(rows: Sequence[Criterion]) -> tuple[Phrase, ...]:
+def _informative(rows: Sequence[JudgedCriterion]) -> tuple[Phrase, ...]:
     """How many informative criteria did not pass; none where all did or there are none."""
     bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
     if not bad:
@@ -505,7 +505,7 @@ def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) ->
     return tuple(text for text in listed if text != reason and not any(headline in text for headline in told))
 
 
-def _sectors(material: Material) -> Figure:
+def _sectors(material: Material) -> ShownNumber:
     if not _guard_applies(material):
         return NONE
     value = material.verdict.get("sectors_written_outside_claims")
@@ -525,7 +525,7 @@ def _sectors_note(material: Material) -> str:
     return "on all disks that are neither claimed nor the bench's own" if value == 0 else "the run is invalid"
 
 
-def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[str, ...], bool]:
+def signers_for(material: Material, rows: Sequence[JudgedCriterion]) -> tuple[tuple[str, ...], bool]:
     """Sentences for the first screen, and whether anybody may sign at all."""
     roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
     code = material.verdict.get("exit_code")
@@ -560,29 +560,29 @@ BENCH_KINDS: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class LossLimits:
     """The two limits of some metrics, and what is said of a loss between them."""
 
     metrics: str
-    acceptable: Figure
-    unacceptable: Figure
+    acceptable: ShownNumber
+    unacceptable: ShownNumber
     between: Phrase
 
 
-def limits_of(compared: Sequence[Criterion]) -> tuple[Limits, ...]:
+def limits_of(compared: Sequence[JudgedCriterion]) -> tuple[LossLimits, ...]:
     """The limits of required criteria against the baseline, one entry for metrics that share both."""
-    groups: dict[tuple[float | None, float | None], list[Criterion]] = {}
+    groups: dict[tuple[float | None, float | None], list[JudgedCriterion]] = {}
     for row in compared:
         pair = (row.number("indifference_percent"), row.number("margin_percent"))
         groups.setdefault(pair, []).append(row)
     return tuple(_limits(rows) for (_, margin), rows in groups.items() if margin is not None)
 
 
-def _limits(rows: Sequence[Criterion]) -> Limits:
+def _limits(rows: Sequence[JudgedCriterion]) -> LossLimits:
     first = rows[0]
     names = list(dict.fromkeys(measure(row.text("metric")).label for row in rows))
     names = [*names[:1], *map(in_sentence, names[1:])]
-    return Limits(
+    return LossLimits(
         metrics=" and ".join(filter(None, [", ".join(names[:-1]), names[-1]])),
         acceptable=first.percent("indifference", signed=False),
         unacceptable=first.percent("margin", signed=False),
@@ -590,7 +590,7 @@ def _limits(rows: Sequence[Criterion]) -> Limits:
     )
 
 
-def _between(rows: Sequence[Criterion]) -> Phrase:
+def _between(rows: Sequence[JudgedCriterion]) -> Phrase:
     """The odds of a true loss half way between the limits, at the noise of the middle one of these criteria."""
     low, high = rows[0].number("indifference_percent"), rows[0].number("margin_percent")
     reaches = [
@@ -617,7 +617,7 @@ def _between(rows: Sequence[Criterion]) -> Phrase:
 _LEAST_SPREAD = 0.01
 
 
-def how_sure(material: Material, compared: Sequence[Criterion]) -> Iterator[Phrase]:
+def how_sure(material: Material, compared: Sequence[JudgedCriterion]) -> Iterator[Phrase]:
     """The error rate of the gate at each point, and how well launches repeat on this bench."""
     alpha = material.run.plan.fields.get("alpha")
     if compared and isinstance(alpha, (int, float)):

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.base.figures import DASH, NONE, Figure, count, percent, quantity, seconds
+from storqual.base.figures import DASH, NONE, ShownNumber, count, percent, quantity, seconds
 from storqual.base.table import LinkedCell, Table
 from storqual.metrics.rates import TB
-from storqual.report.criterion import Criterion, place_name
+from storqual.report.criterion import JudgedCriterion, place_name
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
 from storqual.run import planned_session
@@ -42,7 +42,7 @@ class Guard:
     """What was written, where; `applies` is false for files on this machine."""
 
     applies: bool
-    sectors: Figure
+    sectors: ShownNumber
     disks: Table
 
 
@@ -69,7 +69,7 @@ def coverage_of(material: Material) -> CoverageLedger:
         reason = next((missing[name] for name in names if name in missing), None)
         if reason is not None:
             (skipped if reason else holes)[cell] += 1
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for cell in planned:
         where = f"count:coverage:{cell[0]}:{cell[1]}"
         done = planned[cell] - skipped[cell] - holes[cell]
@@ -93,7 +93,7 @@ def guard_of(material: Material) -> Guard:
     applies = bool(guard.get("applies", True))
     value = material.verdict.get("sectors_written_outside_claims")
     disks = [disk for disk in guard.get("disks") or () if isinstance(disk, dict)]
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for number, disk in enumerate(disks):
         written = disk.get("sectors_written")
         shown = count(written, f"run:/guard/disks/{number}/sectors_written") if isinstance(written, int) else NONE
@@ -109,7 +109,7 @@ def guard_of(material: Material) -> Guard:
     )
 
 
-def waivers_of(rows: Sequence[Criterion]) -> Table:
+def waivers_of(rows: Sequence[JudgedCriterion]) -> Table:
     found = []
     for row in rows:
         waiver = row.fields.get("waiver")
@@ -117,14 +117,14 @@ def waivers_of(rows: Sequence[Criterion]) -> Table:
             texts = [str(waiver.get(name) or DASH) for name in ("owner", "reason", "reference", "expiry")]
             name = " ".join(filter(None, (row.text(part) for part in ("id", "adapter", "point"))))
             found.append((LinkedCell(name, f"#{row.ident}"), *texts))
-    heads = ("Criterion", "Owner", "Reason", "Reference", "Expires")
+    heads = ("JudgedCriterion", "Owner", "Reason", "Reference", "Expires")
     return Table("Accepted failures (waivers)", heads, tuple(found))
 
 
 _HEADS = ("Stage", "Result", "Rounds", "Drift", "from", "to", "SNIA range", "SNIA excursion")
 _NOTHING = (DASH,) * 6
 
-Row = tuple[Figure | str, ...]
+Row = tuple[ShownNumber | str, ...]
 
 
 def preconditioning_of(material: Material, bench: str) -> Table:
@@ -158,7 +158,7 @@ def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
         )
 
 
-def _share(value: float | None, source: str) -> Figure:
+def _share(value: float | None, source: str) -> ShownNumber:
     return percent(None if value is None else 100 * value, source)
 
 
@@ -169,7 +169,7 @@ class ErrorCounters:
     `per_tb` are all of them by what was moved, `silent` what drives do not answer about themselves.
     """
 
-    watched: Figure | None
+    watched: ShownNumber | None
     table: Table
     per_tb: Table
     silent: tuple[KeyValue, ...]
@@ -204,7 +204,7 @@ def error_counters_of(material: Material) -> ErrorCounters:
                 if number:
                     sums.setdefault((bench, name, role, str(counter)), Counter())[arm] += int(number)
     columns = [arm for arm in (*ARMS, _BOTH) if arm in used]
-    rows: list[tuple[Figure | str, ...]] = [
+    rows: list[tuple[ShownNumber | str, ...]] = [
         (
             name,
             bench,
@@ -236,7 +236,7 @@ _MOVED = "throughput_mb_s"
 def _per_tb(material: Material, arms: Mapping[tuple[str, str], str]) -> Table:
     """Each error counter with the drives that keep it, how often it counted, and what that excludes."""
     moved = _bytes_moved(material, arms)
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for (counter, arm), (counted, drives) in sorted({**_of_blocks(material, arms), **_of_logs(material)}.items()):
         amount = sum(
             value for (bench, drive, of), value in moved.items() if (bench, drive) in drives and arm in (of, _ALL)

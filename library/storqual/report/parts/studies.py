@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
-from storqual.base.figures import DASH, NONE, Figure, Scale, count, percent, scale_for
+from storqual.base.figures import DASH, NONE, Scale, ShownNumber, count, percent, scale_for
 from storqual.base.table import Table
 from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
@@ -16,11 +16,11 @@ from storqual.report.charts import Mark, PlottedCurve, curve_panel, size_axis, v
 from storqual.report.material import Material
 from storqual.report.parts.curves import overlay_chart
 from storqual.report.svg import SUBJECTS
-from storqual.report.view import Chart
+from storqual.report.view import DrawnChart
 from storqual.statistics.estimates import Estimate, log_levels
 from storqual.study.comparisons import Contest
 from storqual.study.findings import Findings, findings
-from storqual.study.points import Line, points_of
+from storqual.study.points import PointLine, points_of
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Study:
     title: str
     note: str
     sentences: tuple[str, ...]
-    more: Figure | None
+    more: ShownNumber | None
     tables: tuple[Table, ...]
-    charts: tuple[Chart, ...]
+    charts: tuple[DrawnChart, ...]
 
 
 _MOST_SENTENCES = 60
@@ -75,7 +75,7 @@ def _section(
     *,
     sentences: tuple[str, ...] = (),
     tables: tuple[Table, ...] = (),
-    charts: tuple[Chart, ...] = (),
+    charts: tuple[DrawnChart, ...] = (),
 ) -> Study:
     more = count(len(sentences) - _MOST_SENTENCES, f"count:{ident}") if len(sentences) > _MOST_SENTENCES else None
     return Study(ident, title, note, sentences[:_MOST_SENTENCES], more, tables, charts)
@@ -144,7 +144,7 @@ def _scaling(found: Findings) -> Iterator[Study]:
                     added,
                 )
             )
-    heads = ("Line", "At", "Throughput, MB/s", "Of linear", "95 % interval", "Each added, of one alone")
+    heads = ("PointLine", "At", "Throughput, MB/s", "Of linear", "95 % interval", "Each added, of one alone")
     sentences = tuple(
         f"{one.line.subject}, {one.line.title}: {told}" for one in found.growths for told in one.sentences
     )
@@ -156,20 +156,22 @@ def _scaling(found: Findings) -> Iterator[Study]:
     yield _section("study-scaling", "Scaling and saturation", note, sentences=sentences, tables=(table,))
 
 
-def _share_ends(estimate: Estimate, where: str) -> Figure | str:
+def _share_ends(estimate: Estimate, where: str) -> ShownNumber | str:
     if estimate.low is None or estimate.high is None:
         return DASH
     low, high = (percent(100 * end, "", signed=False) for end in (estimate.low, estimate.high))
-    return Figure(f"{low} to {high}", None, f"{where}:interval")
+    return ShownNumber(f"{low} to {high}", None, f"{where}:interval")
 
 
 def _demand(found: Findings) -> Iterator[Study]:
     if not found.demands:
         return
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for one in found.demands:
         where = f"study:demand:{one.point.subject}/{one.point.point}"
-        reach: Figure | str = DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
+        reach: ShownNumber | str = (
+            DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
+        )
         values = (one.throughput_mb_s, one.cpu_percent, one.us_per_kib, one.us_per_io, one.percent_thousandths)
         rate, busy, *costs = (Scale("").figure(value, where) for value in values)
         rows.append((f"{one.point.subject} {one.point.point}", rate, busy, reach, *costs))
@@ -184,7 +186,7 @@ def _demand(found: Findings) -> Iterator[Study]:
 
 def _member_ios(found: Findings) -> Iterator[Table]:
     """What an I/O of a volume costs its drives, where volumes were measured."""
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for one in found.demands:
         value = one.point.mean("member_ios_per_io")
         if value is not None:
@@ -233,10 +235,10 @@ def _settings(found: Findings, material: Material) -> Iterator[Study]:
         for rank, effect in enumerate(study.effects, start=1):
             where = f"study:settings:{study.subject}:{study.workload}:{study.metric}:{effect.setting}:{effect.level}"
             shift = effect.shift
-            ends: Figure | str = DASH
+            ends: ShownNumber | str = DASH
             if shift.low is not None and shift.high is not None:
                 low, high = percent(100 * shift.low, ""), percent(100 * shift.high, "")
-                ends = Figure(f"{low} to {high}", None, f"{where}:interval")
+                ends = ShownNumber(f"{low} to {high}", None, f"{where}:interval")
             rows.append(
                 (
                     f"{study.subject}, {study.workload}, {METRICS[study.metric].label}",
@@ -302,7 +304,7 @@ def _features(found: Findings) -> Iterator[Study]:
         yield _section("study-features", "Features of the adapters", note, tables=listed)
 
 
-def contest_chart(contest: Contest, ident: str) -> Chart:
+def contest_chart(contest: Contest, ident: str) -> DrawnChart:
     """One metric of all subjects over the contest's factor, with 95 % intervals of the mean."""
     metric = METRICS[contest.metric]
     data = {
@@ -336,7 +338,7 @@ def contest_chart(contest: Contest, ident: str) -> Chart:
     described = f"{title} over {over}, {', '.join(data)}; numbers in the table below."
     picture = curve_panel(ident, title, described, curves, across, value_axis(scale.unit, highest))
     heads = (over.capitalize(), "Adapter", f"{metric.label}, {scale.unit}", "95 % interval", "Launches")
-    return Chart(title, picture, Table(title, heads, tuple(rows)))
+    return DrawnChart(title, picture, Table(title, heads, tuple(rows)))
 
 
 def _mark(x: float, value: float, low: float | None, high: float | None, scale: Scale) -> Mark:
@@ -344,11 +346,11 @@ def _mark(x: float, value: float, low: float | None, high: float | None, scale: 
     return Mark(x, value / scale.divisor, *ends)
 
 
-def _interval(low: float, high: float, scale: Scale, where: str) -> Figure:
-    return Figure(f"{scale.figure(low, '')} to {scale.figure(high, '')}", None, f"{where}:interval")
+def _interval(low: float, high: float, scale: Scale, where: str) -> ShownNumber:
+    return ShownNumber(f"{scale.figure(low, '')} to {scale.figure(high, '')}", None, f"{where}:interval")
 
 
-def iops_against_cpu(contest: Contest, ident: str) -> Chart | None:
+def iops_against_cpu(contest: Contest, ident: str) -> DrawnChart | None:
     """IOPS over the CPU that they took, one mark per level (QLA1040 report, figure 10); None where CPU is unknown."""
     curves, rows = [], []
     for at, line in enumerate(contest.lines):
@@ -367,10 +369,10 @@ def iops_against_cpu(contest: Contest, ident: str) -> Chart | None:
     up = value_axis("IOPS", max(mark.y for curve in curves for mark in curve.marks))
     picture = curve_panel(ident, title, f"{title}; numbers in the table below.", curves, across, up)
     heads = (AXIS_NAMES.get(contest.along, contest.along).capitalize(), "Adapter", "CPU, %", "IOPS")
-    return Chart(title, picture, Table(title, heads, tuple(rows)))
+    return DrawnChart(title, picture, Table(title, heads, tuple(rows)))
 
 
-def _loads(line: Line) -> Iterator[tuple[float, float, str]]:
+def _loads(line: PointLine) -> Iterator[tuple[float, float, str]]:
     """CPU in percent, IOPS and the level's name, means of each level."""
     for point in line.points:
         busy, rate = point.mean("cpu_percent"), point.mean("iops")

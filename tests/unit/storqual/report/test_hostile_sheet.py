@@ -20,6 +20,7 @@ from tests.support.report_pages import Page
 TEMPLATE = (templates_folder() / "sheet.html.j2").read_text(encoding="utf-8")
 ELEMENTS = set(re.findall(r"<([a-z0-9]+)", TEMPLATE))
 ATTRIBUTES = {
+    "aria-hidden",
     "aria-label",
     "charset",
     "class",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from storqual.judge.decision import History, decide
-from storqual.statistics.comparison import Comparison, limits_for
+from storqual.statistics.comparison import ArmComparison, limits_for
 from storqual.statistics.sessions import analyse_sessions, split_sessions
 
 LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
@@ -25,7 +25,7 @@ def campaign(
     return values[0].ravel().tolist(), values[1].ravel().tolist(), ids[0], ids[1]
 
 
-def judged(seed: int, sessions: int, launches: int, **shape: float) -> Comparison:
+def judged(seed: int, sessions: int, launches: int, **shape: float) -> ArmComparison:
     """The decision on a simulated campaign."""
     baseline, candidate, before, after = campaign(seed, sessions, launches, **shape)
     return decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after)

@@ -10,8 +10,8 @@ import pytest
 from storqual.study.comparisons import contests, equal_loads
 from storqual.study.demand import demands, growths, reached, saturation_advice
 from storqual.study.findings import findings
-from storqual.study.points import Point, lines_of
-from storqual.study.published import beside, overlays_of
+from storqual.study.points import StudyPoint, lines_of
+from storqual.study.published_beside import beside, overlays_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.study_points import point
 
@@ -19,7 +19,7 @@ SIZES = (512, 4096, 65536)
 DEPTHS = (1, 2, 4, 8, 16)
 
 
-def rivals() -> list[Point]:
+def rivals() -> list[StudyPoint]:
     """Two adapters over block size: the first is 20 % ahead at 512 bytes and equal above."""
     gains = {"qla": (1.2, 1.0, 1.0), "sym": (1.0, 1.0, 1.0)}
     return [
@@ -29,7 +29,7 @@ def rivals() -> list[Point]:
     ]
 
 
-def swept(gain: float = 1.0) -> list[Point]:
+def swept(gain: float = 1.0) -> list[StudyPoint]:
     """A queue-depth sweep with a knee at 4; the second adapter takes `gain` times the CPU."""
     return [
         point(name, "depth", 100.0 * min(depth, 4), busy=busy * min(depth, 4), iodepth=depth)
@@ -103,7 +103,7 @@ def test_lines_that_one_level_saturates_share_a_sentence() -> None:
 def test_linear_growth_gives_no_advice() -> None:
     """Nothing is saturated, so nothing is enough."""
     points = [point("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
-    points = [Point(**{**vars(one), "levels": {"ports": one.ports}}) for one in points]
+    points = [StudyPoint(**{**vars(one), "levels": {"ports": one.ports}}) for one in points]
     assert [(one.found.shape, one.enough) for one in growths(points, "iops")] == [("straight", None)]
 
 
@@ -111,7 +111,7 @@ def test_processor_time_next_to_nothing_shows_how_far_it_reaches() -> None:
     base = point("fc0", "demand", 1000.0, busy=5.0, launches=3, noise=0.0)
     busy = (0.5, 6.0, 8.5)
     launches = tuple({**one, "cpu_percent": value} for one, value in zip(base.launches, busy, strict=True))
-    (found,) = demands([Point(**{**vars(base), "launches": launches})])
+    (found,) = demands([StudyPoint(**{**vars(base), "launches": launches})])
     assert found.cpu_percent == pytest.approx(5.0)
     assert found.cpu_reach == pytest.approx(4.303 * 4.093 / 3**0.5, rel=0.001)
     (single,) = demands([point("fc0", "demand", 1000.0, busy=5.0, launches=1)])
@@ -143,7 +143,7 @@ def test_an_adapter_without_known_parts_has_no_ceiling() -> None:
 def test_published_figures_find_their_points() -> None:
     """The 1 KiB reads of the A6826A paper on one and two ports, beside points of the same pattern."""
     points = [
-        Point(
+        StudyPoint(
             **{
                 **vars(point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports)),
                 "pattern": {"rw": "read", "bs": 1024},
@@ -160,7 +160,8 @@ def test_a_published_figure_lies_on_the_curve_of_its_point() -> None:
     """Over ports where the paper has several of them; what stands alone is on no curve."""
     here = [point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports) for ports in (1, 2, 4)]
     points = [
-        Point(**{**vars(one), "levels": {"ports": one.ports}, "pattern": {"rw": "read", "bs": 1024}}) for one in here
+        StudyPoint(**{**vars(one), "levels": {"ports": one.ports}, "pattern": {"rw": "read", "bs": 1024}})
+        for one in here
     ]
     (found,) = overlays_of(points, [one for one in beside(points, ["a6826a"]) if one.theirs.metric == "iops"])
     assert (found.along, [len(line.points) for line in found.lines]) == ("ports", [3])

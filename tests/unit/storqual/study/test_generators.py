@@ -8,16 +8,16 @@ import random
 from storqual.report.parts.studies import _generators
 from storqual.study.comparisons import Contest, generator_contests
 from storqual.study.findings import findings
-from storqual.study.points import Point
+from storqual.study.points import StudyPoint
 
 
 def points_with(
     rates: dict[str, float], *, launches: int = 6, adapter: str = "sym", noise: float = 0.004
-) -> list[Point]:
+) -> list[StudyPoint]:
     """Reads of two sizes by each engine, at so many IOPS."""
     draw = random.Random(5)
     return [
-        Point(
+        StudyPoint(
             subject=adapter,
             bench="b1",
             adapter=adapter,
@@ -35,7 +35,7 @@ def points_with(
     ]
 
 
-def told(points: list[Point]) -> tuple[list[Contest], str]:
+def told(points: list[StudyPoint]) -> tuple[list[Contest], str]:
     """The contests, and all their sentences as one text."""
     found = generator_contests(points)
     return found, " ".join(sentence for one in found for sentence in one.sentences)

@@ -10,8 +10,8 @@ from storqual.inputs import load_suite
 from storqual.inputs.references import overlays
 from storqual.metrics import METRICS
 from storqual.plan.points import points_of as suite_points
-from storqual.study.points import STUDIED, Point
-from storqual.study.published import beside, overlays_of
+from storqual.study.points import STUDIED, StudyPoint
+from storqual.study.published_beside import beside, overlays_of
 
 SUITES = ("a6826a-port-scaling", "a7173a-service-demand", "qla1040-adapters", "xeon-ultra320")
 ALONE = {
@@ -24,7 +24,7 @@ ALONE = {
 """Figures beside a point that has no neighbours, so that there is no curve to draw them into."""
 
 
-def measured(name: str) -> list[Point]:
+def measured(name: str) -> list[StudyPoint]:
     """Every point of a suite, as one adapter with two ports a card measured it."""
     found = []
     for one in suite_points(load_suite(project_root() / "suites" / f"{name}.suite.yml")):
@@ -32,7 +32,7 @@ def measured(name: str) -> list[Point]:
         ports = int(pattern.get("ports") or 2 * int(pattern.get("adapters") or 1))
         subject = ("hba", "b1", "hba", one.name, one.workload)
         varied = tuple(name for name, _ in one.varied)
-        found.append(Point(*subject, levels, varied, pattern, ("d0",), ports, (dict.fromkeys(STUDIED, 1.0),)))
+        found.append(StudyPoint(*subject, levels, varied, pattern, ("d0",), ports, (dict.fromkeys(STUDIED, 1.0),)))
     return found
 
 

@@ -9,29 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.report.svg import Linear, Log, decade_ticks, nice_ceiling, nice_step, nice_ticks, power_ticks
+from storqual.report.svg import LinearScale, LogScale, decade_ticks, nice_ceiling, nice_step, nice_ticks, power_ticks
 
 spans = st.floats(min_value=1e-6, max_value=1e12, allow_nan=False)
 
 
 def test_a_linear_scale_maps_ends_to_ends() -> None:
-    scale = Linear(0, 10, 100, 0)
+    scale = LinearScale(0, 10, 100, 0)
     assert [scale(0), scale(5), scale(10)] == [100, 50, 0]
 
 
 def test_a_scale_without_length_puts_everything_in_the_middle() -> None:
-    assert Linear(3, 3, 0, 10)(3) == 5
+    assert LinearScale(3, 3, 0, 10)(3) == 5
 
 
 def test_equal_ratios_lie_at_equal_distances_on_a_logarithmic_scale() -> None:
     """4k, 64k and 1M are evenly apart."""
-    scale = Log(4096, 1048576, 0, 100)
+    scale = LogScale(4096, 1048576, 0, 100)
     assert scale(65536) == pytest.approx(50)
 
 
 def test_zero_has_no_place_on_a_logarithmic_scale() -> None:
     with pytest.raises(ValueError, match=r"math domain error|positive input"):
-        Log(1, 10, 0, 1)(0)
+        LogScale(1, 10, 0, 1)(0)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from storqual.cli import storqual
 from storqual.report.documents import (
-    Document,
+    ReleaseDocument,
     compatibility,
     customer_summary,
     planned_tests,
@@ -47,7 +47,7 @@ def run_of(folder: Path, suite: str = SUITE, **options: Any) -> Path:
     return run
 
 
-def page_of(document: Document, folder: Path) -> Page:
+def page_of(document: ReleaseDocument, folder: Path) -> Page:
     return read_page(write_document(document, folder / "document.html"))
 
 

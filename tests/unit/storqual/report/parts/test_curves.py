@@ -5,14 +5,14 @@ import pytest
 
 from storqual.base.figures import DASH
 from storqual.report.parts.curves import overlay_chart
-from storqual.study.points import Line, Point
-from storqual.study.published import Overlay
+from storqual.study.points import PointLine, StudyPoint
+from storqual.study.published_beside import Overlay
 
 
-def line(subject: str, values: dict[int, float]) -> Line:
+def line(subject: str, values: dict[int, float]) -> PointLine:
     """IOPS over ports."""
     points = [
-        Point(
+        StudyPoint(
             subject,
             "b1",
             "fc0",
@@ -27,7 +27,7 @@ def line(subject: str, values: dict[int, float]) -> Line:
         )
         for at, rate in values.items()
     ]
-    return Line(subject, "iops", "ports", (), tuple(points))
+    return PointLine(subject, "iops", "ports", (), tuple(points))
 
 
 def overlay(ours: dict[int, float], theirs: dict[float, float]) -> Overlay:

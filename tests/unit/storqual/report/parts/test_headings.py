@@ -14,14 +14,14 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual.report.build import pages_of, render
-from storqual.report.criterion import Criterion, read_criteria
+from storqual.report.criterion import JudgedCriterion, read_criteria
 from storqual.report.documents import traceability
 from storqual.report.material import Material, read_material
 from storqual.report.parts.arms import identities
 from storqual.report.parts.criteria import criteria_tables, problems_of
 from storqual.report.parts.first_screen import how_sure, sentence_for
 from storqual.report.parts.timeline import timeline_of
-from storqual.report.view import Links, sites_of
+from storqual.report.view import PageLinks, sites_of
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS, SUITE
 
@@ -37,8 +37,8 @@ def judged(folder: Path, **options: Any) -> Material:
     return read_material(run)
 
 
-def links_of(material: Material) -> Links:
-    return Links(sites_of(material, (), range(len(material.verdict["criteria"]))), None)
+def links_of(material: Material) -> PageLinks:
+    return PageLinks(sites_of(material, (), range(len(material.verdict["criteria"]))), None)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ CHECK = {"id": "sign_off.robot::The Evidence Is Whole", "against": "check", "out
 def test_a_check_of_a_run_over_several_benches_names_its_bench_in_each_line(tmp_path: Path, two: Material) -> None:
     """On the first screen and in the table of checks; of a single bench nothing is in front."""
     benches = ["vbench", "other"]
-    rows = [Criterion(at, {**CHECK, "bench": bench, "reason": bench}) for at, bench in enumerate(benches)]
+    rows = [JudgedCriterion(at, {**CHECK, "bench": bench, "reason": bench}) for at, bench in enumerate(benches)]
     problems, _ = problems_of(rows, benches, links_of(judged(tmp_path)))
     named = [f"{bench}: sign_off.robot: The Evidence Is Whole" for bench in benches]
     assert [one.where for one in problems] == named
@@ -110,7 +110,7 @@ def test_a_check_of_a_run_over_several_benches_names_its_bench_in_each_line(tmp_
 
 
 def test_a_check_at_a_point_is_named_with_the_point() -> None:
-    row = Criterion(0, {**CHECK, "bench": "b1", "adapter": "sym", "point": POINTS[0]})
+    row = JudgedCriterion(0, {**CHECK, "bench": "b1", "adapter": "sym", "point": POINTS[0]})
     assert row.check_name(["b1"]) == f"{CHECK['id']} at sym/{POINTS[0]}"
     assert row.check_name(["b1", "b2"]) == f"b1: {CHECK['id']} at sym/{POINTS[0]}"
 
@@ -118,7 +118,7 @@ def test_a_check_at_a_point_is_named_with_the_point() -> None:
 def sentence(**counts: Mapping[str, int]) -> str:
     """The sentence of a run with one undecided criterion that has these counts of launches."""
     fields = {"id": "iops", "metric": "iops", "outcome": "INCONCLUSIVE", "against": "baseline", **counts}
-    told = sentence_for({"outcome": "INCONCLUSIVE"}, [Criterion(0, fields)], {})
+    told = sentence_for({"outcome": "INCONCLUSIVE"}, [JudgedCriterion(0, fields)], {})
     return "".join(map(str, told))
 
 

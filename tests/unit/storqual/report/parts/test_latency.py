@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from storqual.base.figures import DASH, Figure
-from storqual.report.parts.evidence import latency_charts
+from storqual.base.figures import DASH, ShownNumber
+from storqual.report.parts.point import latency_charts
 from storqual.run import PlannedPoint
 from storqual.run.measurements import PointData
 
@@ -18,7 +18,7 @@ def data(**arms: dict[int, int]) -> PointData:
     return point
 
 
-def table(**arms: dict[int, int]) -> dict[str, tuple[Figure | str, ...]]:
+def table(**arms: dict[int, int]) -> dict[str, tuple[ShownNumber | str, ...]]:
     chart = latency_charts(data(**arms), "p0")[-1]
     assert chart.beside is not None
     return {str(row[0]): row[1:] for row in chart.beside.rows}
@@ -39,8 +39,8 @@ def test_a_difference_of_percentiles_has_an_interval_around_it() -> None:
     same = table(baseline=spread(0, 100), candidate=spread(0, 100))["p50"]
     assert str(same[2]) == "0\u00a0ns"
     low, high = same[3:]
-    assert isinstance(low, Figure)
-    assert isinstance(high, Figure)
+    assert isinstance(low, ShownNumber)
+    assert isinstance(high, ShownNumber)
     assert (low.value or 0) < 0 < (high.value or 0)
     slower = table(baseline=spread(0, 100), candidate=spread(50_000, 100))["p50"]
     assert str(slower[2]) == "+50\u00a0µs"

@@ -12,7 +12,7 @@ import pytest
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.report.material import Material, read_material
-from storqual.report.parts.evidence import Limit, limits_of_points
+from storqual.report.parts.point import PointLimit, limits_of_points
 from storqual.run import sha256_of
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
@@ -39,11 +39,11 @@ def knowing(run: Path, granted: dict[str, Any] | None = None, **adapter: Any) ->
     return read_material(run)
 
 
-def at(material: Material, point: str) -> Limit:
+def at(material: Material, point: str) -> PointLimit:
     return limits_of_points(material)["vbench", "sym", point]
 
 
-def why(found: Limit) -> str:
+def why(found: PointLimit) -> str:
     return "".join(map(str, found.why)).replace("\u202f", " ").replace("\u00a0", " ")
 
 

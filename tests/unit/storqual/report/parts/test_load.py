@@ -9,7 +9,7 @@ from pathlib import Path
 from storqual.judge.verdict import judge_run
 from storqual.report.build import pages_of, render
 from storqual.report.material import read_material
-from storqual.report.parts.evidence import load_charts
+from storqual.report.parts.point import load_charts
 from storqual_core.turns.latency_cap import LoadStep
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from storqual.report.material import read_material
-from storqual.report.parts.evidence import Repeat, repeats_of
+from storqual.report.parts.point import Repeat, repeats_of
 from storqual_core.turns.fio_job import launch_seed
 from tests.support.batches import launch_turn
 from tests.support.judged_reports import QUICK, judged

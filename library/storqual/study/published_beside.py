@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from storqual.base.factor_names import together
 from storqual.inputs.references import PublishedValue, overlays
-from storqual.study.points import STUDIED, Levels, Line, Point, first_axis, lines_of
+from storqual.study.points import STUDIED, Levels, PointLine, StudyPoint, first_axis, lines_of
 from storqual_core.kit.quantities import format_size, is_whole, parse_size
 
 _WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
@@ -24,7 +24,7 @@ class Beside:
 
     report: str
     theirs: PublishedValue
-    point: Point
+    point: StudyPoint
     ours: float
 
     @property
@@ -43,11 +43,11 @@ class Overlay:
     title: str
     metric: str
     along: str
-    lines: tuple[Line, ...]
+    lines: tuple[PointLine, ...]
     theirs: Mapping[str, Mapping[float, float]]
 
 
-def beside(points: Sequence[Point], reports: Sequence[str]) -> list[Beside]:
+def beside(points: Sequence[StudyPoint], reports: Sequence[str]) -> list[Beside]:
     """Every published figure with each subject's matching point. Raises BadInputError for an unknown report."""
     found = []
     for report in reports:
@@ -63,17 +63,17 @@ def beside(points: Sequence[Point], reports: Sequence[str]) -> list[Beside]:
     return found
 
 
-def overlays_of(points: Sequence[Point], found: Sequence[Beside]) -> list[Overlay]:
+def overlays_of(points: Sequence[StudyPoint], found: Sequence[Beside]) -> list[Overlay]:
     """The curves on which published figures lie; a figure whose point stands alone, on no curve, is in none."""
     series: defaultdict[tuple[str, str, str], list[Beside]] = defaultdict(list)
     for one in found:
         if one.theirs.metric is not None:
             series[one.theirs.metric, one.point.workload, one.theirs.source].append(one)
-    curves: dict[tuple[str, str, str], tuple[list[Line], dict[str, dict[float, float]]]] = {}
+    curves: dict[tuple[str, str, str], tuple[list[PointLine], dict[str, dict[float, float]]]] = {}
     for (metric, workload, source), members in series.items():
         here = [point for point in points if point.workload == workload]
         along = first_axis([one.point for one in members]) or first_axis(here)
-        groups: defaultdict[Levels, list[Line]] = defaultdict(list)
+        groups: defaultdict[Levels, list[PointLine]] = defaultdict(list)
         for line in lines_of(here, along) if along is not None else ():
             groups[line.rest].append(line)
         for rest, lines in groups.items():
@@ -92,7 +92,7 @@ def overlays_of(points: Sequence[Point], found: Sequence[Beside]) -> list[Overla
     ]
 
 
-def _level(point: Point, along: str) -> float:
+def _level(point: StudyPoint, along: str) -> float:
     return float(point.levels[along])
 
 
@@ -110,7 +110,7 @@ def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:
             yield "bs", f"{word[:-2]}k"
 
 
-def _matching(points: Sequence[Point], wanted: Mapping[str, str]) -> Iterator[Point]:
+def _matching(points: Sequence[StudyPoint], wanted: Mapping[str, str]) -> Iterator[StudyPoint]:
     """Per subject the first point with all that is wanted; what the figure does not say is free."""
     seen: set[str] = set()
     for point in points:
@@ -119,7 +119,7 @@ def _matching(points: Sequence[Point], wanted: Mapping[str, str]) -> Iterator[Po
             yield point
 
 
-def _is(point: Point, name: str, text: str) -> bool:
+def _is(point: StudyPoint, name: str, text: str) -> bool:
     value = point.ports if name == "ports" else point.pattern.get(name)
     if name == "bs" and isinstance(value, int):
         try:

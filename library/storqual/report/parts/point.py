@@ -19,9 +19,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from storqual.base.figures import DASH, NONE, TIED, Figure, Scale, count, percent, quantity, scale_for
+from storqual.base.figures import DASH, NONE, TIED, Scale, ShownNumber, count, percent, quantity, scale_for
 from storqual.base.formulas import MB
-from storqual.base.table import Table
+from storqual.base.table import NUMBER, Folded, Table
 from storqual.metrics.latency import quantile
 from storqual.metrics.metric import UnavailableError
 from storqual.plan.points import points_of
@@ -44,13 +44,13 @@ from storqual.report.charts import (
     time_chart,
     value_axis,
 )
-from storqual.report.criterion import Criterion, Outcome, place_name
+from storqual.report.criterion import JudgedCriterion, OutcomeBadge, place_name
 from storqual.report.material import ARMS, CURVES, Material, measure
 from storqual.report.parts.appendix import measure_again
 from storqual.report.parts.curves import launch_strip
-from storqual.report.parts.timeline import Moment
+from storqual.report.parts.timeline import TimelineEvent
 from storqual.report.svg import Axis, nice_ticks
-from storqual.report.view import Cell, Chart, Links, Phrase
+from storqual.report.view import Cell, DrawnChart, PageLinks, Phrase
 from storqual.run import Launch
 from storqual.run.files import read_object
 from storqual.run.layout import BLOCKS, INPUTS
@@ -66,9 +66,9 @@ _BINS = 14
 _QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("largest", 1.0))
 
 
-def latency_charts(point: PointData, ident: str) -> tuple[Chart, ...]:
+def latency_charts(point: PointData, ident: str) -> tuple[DrawnChart, ...]:
     """The distribution and its tail for reads and for writes, as far as there were any."""
-    charts: list[Chart] = []
+    charts: list[DrawnChart] = []
     for side in ("read", "write"):
         arms = {arm: point.bins[arm, side] for arm in ARMS if point.bins.get((arm, side))}
         if arms:
@@ -77,7 +77,7 @@ def latency_charts(point: PointData, ident: str) -> tuple[Chart, ...]:
     return tuple(charts)
 
 
-def _chart(point: PointData, ident: str, side: str, arms: Mapping[str, Mapping[int, int]]) -> Chart:
+def _chart(point: PointData, ident: str, side: str, arms: Mapping[str, Mapping[int, int]]) -> DrawnChart:
     edges = _edges(*_reach(arms))
     shares = {arm: _shares(bins, edges) for arm, bins in arms.items()}
     distributions = [
@@ -91,7 +91,7 @@ def _chart(point: PointData, ident: str, side: str, arms: Mapping[str, Mapping[i
     title = f"Latency of {side}s"
     described = f"Share of {side}s by latency, both arms; numbers in the table below."
     picture = histogram(ident, title, described, distributions, latency_axis(edges[0], edges[-1]), share_axis(top))
-    return Chart(title, picture, _table(point, title, side, edges, shares), beside=_quantiles(point, side, arms))
+    return DrawnChart(title, picture, _table(point, title, side, edges, shares), beside=_quantiles(point, side, arms))
 
 
 def _reach(arms: Mapping[str, Mapping[int, int]]) -> tuple[int, int]:
@@ -122,7 +122,7 @@ def _shares(bins: Mapping[int, int], edges: Sequence[float]) -> list[float]:
 def _quantiles(point: PointData, side: str, arms: Mapping[str, Mapping[int, int]]) -> Table:
     """Each quantile of both arms and how far the candidate's is from the baseline's, as far as counts support it."""
     sizes = {arm: sum(bins.values()) for arm, bins in arms.items()}
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for name, at in _QUANTILES:
         shown = [_quantile(point, side, arm, arms.get(arm), name, at) for arm in ARMS]
         rows.append((name, *shown, *_difference(point, side, arms, name, at)))
@@ -135,7 +135,7 @@ def _quantiles(point: PointData, side: str, arms: Mapping[str, Mapping[int, int]
 
 def _difference(
     point: PointData, side: str, arms: Mapping[str, Mapping[int, int]], name: str, at: float
-) -> tuple[Figure, Figure, Figure]:
+) -> tuple[ShownNumber, ShownNumber, ShownNumber]:
     """The candidate's quantile minus the baseline's, with an interval from order statistics of both arms.
 
     The I/Os of a launch are not independent, so that the interval is the narrowest that can be true.
@@ -153,9 +153,9 @@ def _difference(
     return middle, low, high
 
 
-def _signed(nanoseconds: float, source: str) -> Figure:
+def _signed(nanoseconds: float, source: str) -> ShownNumber:
     shown = quantity(nanoseconds, "ns", source)
-    return shown if nanoseconds <= 0 else Figure(f"+{shown.text}", shown.value, source, shown.divisor)
+    return shown if nanoseconds <= 0 else ShownNumber(f"+{shown.text}", shown.value, source, shown.divisor)
 
 
 def _estimate(bins: Mapping[int, int], at: float) -> Estimate | None:
@@ -169,7 +169,7 @@ def _estimate(bins: Mapping[int, int], at: float) -> Estimate | None:
     return Estimate(found.value, found.low, found.high)
 
 
-def _tail(ident: str, side: str, arms: Mapping[str, Mapping[int, int]]) -> Chart | None:
+def _tail(ident: str, side: str, arms: Mapping[str, Mapping[int, int]]) -> DrawnChart | None:
     """The share of I/Os that took longer, both arms, on two logarithmic axes: the tail that a histogram hides."""
     curves = [(arm, _slower(bins)) for arm, bins in arms.items()]
     if any(len(marks) < 2 for _, marks in curves):
@@ -185,7 +185,7 @@ def _tail(ident: str, side: str, arms: Mapping[str, Mapping[int, int]]) -> Chart
         drawn, latency_axis(edges[0], edges[-1]),
         Axis("of I/O", 10.0 ** powers[-1], 1.0, ticks, logarithmic=True),
     )  # fmt: skip
-    return Chart(title, picture, None)
+    return DrawnChart(title, picture, None)
 
 
 _MOST_STEPS = 60
@@ -216,30 +216,34 @@ def _table(
     edges: Sequence[float],
     shares: Mapping[str, Sequence[float]],
 ) -> Table:
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for number, (low, high) in enumerate(_pairs(edges)):
         found = [shares[arm][number] if arm in shares else None for arm in ARMS]
         if any(found):
             label = f"{latency_text(low)} to {latency_text(high)}"
             rows.append(
                 (
-                    Figure(label, None, "samples:edges"),
+                    ShownNumber(label, None, "samples:edges"),
                     *(_share(point, side, arm, value) for arm, value in zip(ARMS, found, strict=True)),
                 )
             )
     return Table(title, ("Latency", "Baseline", "Candidate"), tuple(rows))
 
 
-def _quantile(point: PointData, side: str, arm: str, bins: Mapping[int, int] | None, name: str, at: float) -> Figure:
+def _quantile(
+    point: PointData, side: str, arm: str, bins: Mapping[int, int] | None, name: str, at: float
+) -> ShownNumber:
     found = _estimate(bins, at) if bins else None
     where = f"{name}:{side}:{'/'.join(point.planned.key)}:{arm}"
     return NONE if found is None else quantity(found.value, "ns", f"samples:quantile:{where}")
 
 
-def _share(point: PointData, side: str, arm: str, value: float | None) -> Figure:
+def _share(point: PointData, side: str, arm: str, value: float | None) -> ShownNumber:
     if value is None or math.isnan(value):
         return NONE
-    return Figure(f"{100 * value:.2f} %", 100 * value, f"samples:share:{side}:{'/'.join(point.planned.key)}:{arm}")
+    return ShownNumber(
+        f"{100 * value:.2f} %", 100 * value, f"samples:share:{side}:{'/'.join(point.planned.key)}:{arm}"
+    )
 
 
 _BUSY = 0.90
@@ -248,7 +252,7 @@ _KEPT = 0.99
 
 
 @dataclass(frozen=True)
-class Limit:
+class PointLimit:
     """What limits a point in a word or two, and how that is known; `what` is empty where nothing was measured."""
 
     what: str
@@ -279,10 +283,10 @@ class _Means:
     latency_us: float | None
 
 
-NOTHING = Limit("", ())
+NOTHING = PointLimit("", ())
 
 
-def limits_of_points(material: Material) -> Mapping[PointKey, Limit]:
+def limits_of_points(material: Material) -> Mapping[PointKey, PointLimit]:
     patterns = {}
     if material.suite is not None and material.suite.workloads:
         patterns = {
@@ -325,14 +329,14 @@ def _limit(
     pattern: Mapping[str, Any],
     paces: Mapping[str, Mapping[str, Any]],
     alone: Sequence[float | None],
-) -> Limit:
+) -> PointLimit:
     means = _means(data)
     if means.iops is None:
         return NOTHING
     parts = list(_parts(material, data, means, pattern, paces))
     reached = next((part for part in parts if part.reached), None)
     if reached is not None:
-        return Limit(reached.name, reached.told)
+        return PointLimit(reached.name, reached.told)
     outstanding = int(pattern.get("iodepth") or 0) * int(pattern.get("numjobs") or 1)
     if outstanding == 1:
         time: Phrase = ()
@@ -343,21 +347,21 @@ def _limit(
             *time,
             " sets the rate; where that time is spent ",
         )
-        return Limit("latency", (*told, "is not known"))
+        return PointLimit("latency", (*told, "is not known"))
     known = [one for one in alone if one]
     if len(alone) > 1 and known:
         most = fmean(known) * len(alone)
         if means.iops >= NEAR * most:
             times = count(len(alone), "count:drives")
             share = _percent(means.iops / most, data)
-            return Limit("drives", (share, " of ", times, " times what one drive gives alone"))
+            return PointLimit("drives", (share, " of ", times, " times what one drive gives alone"))
     kind = material.run.benches[data.planned.bench].get("kind")
     listed: list[Cell] = [cell for part in parts for cell in ("; ", *part.told)][1:]
     if not listed:
         listed = ["nothing about drives, link or processors was recorded"]
     if kind == "virtual":
         listed.append("; otherwise an emulated bench is limited by the emulator")
-    return Limit("not known", tuple(listed))
+    return PointLimit("not known", tuple(listed))
 
 
 def _parts(
@@ -395,7 +399,7 @@ def _parts(
         yield _Part("processors", busy, ("the processors are ", _percent(busy, data), " busy"), _BUSY)
 
 
-def _percent(share: float, data: PointData) -> Figure:
+def _percent(share: float, data: PointData) -> ShownNumber:
     return percent(round(100 * share, 1), f"samples:limit:{data.planned.point}", signed=False)
 
 
@@ -500,23 +504,6 @@ def _target(drive: str, entry: Mapping[str, Any]) -> FioTarget:
 
 
 @dataclass(frozen=True)
-class LaunchRow:
-    """One finished launch with its values and its evidence."""
-
-    ident: str
-    arm: str
-    session: str
-    start: str
-    status: str
-    suspect: tuple[str, ...]
-    values: tuple[Figure, ...]
-    seconds: Figure
-    length: Figure
-    long: bool
-    raw: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class PointEvidence:
     """Everything about one point; `outcomes` are (metric, outcome, reference) of its criteria."""
 
@@ -524,34 +511,33 @@ class PointEvidence:
     bench: str
     adapter: str
     point: str
-    outcomes: tuple[tuple[str, Outcome, str], ...]
+    outcomes: tuple[tuple[str, OutcomeBadge, str], ...]
     open: bool
     sentences: tuple[str, ...]
     skipped: str
     drives: tuple[str, ...]
-    charts: tuple[Chart, ...]
-    heads: tuple[str, ...]
-    seconds: bool
-    launches: tuple[LaunchRow, ...]
+    charts: tuple[DrawnChart, ...]
+    launches: Table
     repeat: Repeat | None = None
-    limit: Limit = NOTHING
+    limit: PointLimit = NOTHING
 
 
 _SECONDS = 3
 _GAP = 0.6
 _LONG = 12
+_FEW_FILES = 3
 
 
 def point_evidence(
     point: PointData,
-    rows: Sequence[Criterion],
-    links: Links,
+    rows: Sequence[JudgedCriterion],
+    links: PageLinks,
     benches: Sequence[str],
-    moments: Sequence[Moment],
+    moments: Sequence[TimelineEvent],
     *,
     few: bool,
     repeat: Repeat | None = None,
-    limit: Limit = NOTHING,
+    limit: PointLimit = NOTHING,
 ) -> PointEvidence:
     """The evidence of one point; `moments` are what happened on its bench.
 
@@ -559,6 +545,7 @@ def point_evidence(
     something happen; as numbers they stand with every launch.
     """
     ident = links.point(point.planned.key).partition("#")[2]
+    adapter = place_name(benches, point.planned.bench, point.planned.adapter)
     launches = sorted(point.every(), key=lambda one: one.began)
     metrics = [metric.name for metric in CURVES]
     metrics += [name for name in dict.fromkeys(row.text("metric") for row in rows) if name and name not in metrics]
@@ -571,7 +558,7 @@ def point_evidence(
     return PointEvidence(
         ident=ident,
         bench=point.planned.bench,
-        adapter=place_name(benches, point.planned.bench, point.planned.adapter),
+        adapter=adapter,
         point=point.planned.point,
         outcomes=tuple((measure(row.text("metric")).label, row.badge, links.criterion(row)) for row in rows),
         open=few and bad,
@@ -584,9 +571,7 @@ def point_evidence(
             *load_charts(point, f"{ident}-c"),
             *latency_charts(point, f"{ident}-l"),
         ),
-        heads=tuple(_head(name, scales[name]) for name in metrics),
-        seconds=any(len(launch.seconds) >= _SECONDS for launch in launches),
-        launches=tuple(_launch(launch, metrics, scales) for launch in launches),
+        launches=_launch_table(adapter, point, launches, scales),
         repeat=repeat,
         limit=limit,
     )
@@ -601,32 +586,33 @@ def _head(name: str, scale: Scale) -> str:
     return f"{label}, {scale.unit}" if scale.unit and scale.unit.lower() != label.lower() else label
 
 
-def _launch(launch: Launch, metrics: Sequence[str], scales: dict[str, Scale]) -> LaunchRow:
-    return LaunchRow(
-        ident=launch.id,
-        arm=launch.arm,
-        session=launch.session,
-        start=launch.start[11:19] if len(launch.start) > 19 else launch.start,
-        status=launch.status,
-        suspect=launch.suspect,
-        values=tuple(
-            NONE
-            if launch.number(name) is None
-            else scales[name].figure(launch.number(name), f"samples:launch:{name}:{launch.id}")
-            for name in metrics
-        ),
-        seconds=_rates(launch),
-        length=Figure(f"{len(launch.seconds)}{TIED}s", len(launch.seconds), f"samples:length:{launch.id}"),
-        long=len(launch.seconds) > _LONG,
-        raw=tuple(raw.sha256 for raw in launch.raw),
-    )
+def _launch_table(place: str, point: PointData, launches: Sequence[Launch], scales: Mapping[str, Scale]) -> Table:
+    """Each launch with its values and its evidence; seconds in a column of their own where there are several."""
+    seconds = any(len(launch.seconds) >= _SECONDS for launch in launches)
+    rows = []
+    for launch in launches:
+        values = (
+            scale.figure(launch.number(name), f"samples:launch:{name}:{launch.id}") for name, scale in scales.items()
+        )
+        raw = tuple(file.sha256 for file in launch.raw)
+        cells = (
+            *(launch.id, launch.arm, launch.start[11:19] if len(launch.start) > 19 else launch.start),
+            *((launch.status, *launch.suspect), *values, *([_rates(launch)] if seconds else [])),
+            Folded("raw files", raw) if len(raw) > _FEW_FILES else raw,
+        )
+        rows.append(cells)
+    styles = {_head(name, scale): NUMBER for name, scale in scales.items()} | {"IOPS in each second": "secs"}
+    heads = ("Launch", "Arm", "Start, UTC", "Status", *map(_head, scales, scales.values()))
+    heads = (*heads, *(["IOPS in each second"] if seconds else []), "Raw files by digest")
+    tones = {at: "error" for at, launch in enumerate(launches) if launch.status != "ok"}
+    return Table(f"Launches of {place} {point.planned.point}", heads, tuple(rows), styles, tones)
 
 
 def _end(launch: Launch) -> float:
     return launch.began + max(launch.runtime_s, len(launch.seconds))
 
 
-def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -> Chart | None:
+def _series(launches: Sequence[Launch], ident: str, moments: Sequence[TimelineEvent]) -> DrawnChart | None:
     """Seconds of all launches side by side in the order they were run, with what happened meanwhile."""
     shown = [launch for launch in launches if len(launch.seconds) >= _SECONDS]
     if not shown:
@@ -669,20 +655,21 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
         ident, title, described, [Trace(arm, tuple(found)) for arm, found in steps.items() if found], across,
         value_axis("", top), spans=spans, events=events, size=(960, 170),
     )  # fmt: skip
-    return Chart(title, picture, None, wide=True)
+    return DrawnChart(title, picture, None, wide=True)
 
 
-def _rates(launch: Launch) -> Figure:
-    scale = Scale("")
-    shown = " ".join(str(scale.figure(rate, "")) for rate in launch.seconds)
-    return Figure(shown or DASH, None, f"samples:series:{launch.id}")
+def _rates(launch: Launch) -> ShownNumber | Folded:
+    shown = " ".join(str(Scale("").figure(rate, "")) for rate in launch.seconds)
+    rates = ShownNumber(shown or DASH, None, f"samples:series:{launch.id}")
+    length = ShownNumber(f"{len(launch.seconds)}{TIED}s", len(launch.seconds), f"samples:length:{launch.id}")
+    return Folded(length, (rates,)) if len(launch.seconds) > _LONG else rates
 
 
 _LoadMeans = dict[int, tuple[float, float]]
 """Load -> mean rate (1/s) and mean response time (ns) over launches."""
 
 
-def load_charts(point: PointData, ident: str) -> tuple[Chart, ...]:
+def load_charts(point: PointData, ident: str) -> tuple[DrawnChart, ...]:
     """The two pictures of a point whose launches go to a latency cap; none for any other."""
     means = {arm: _load_means(point.loads[arm]) for arm in ARMS if point.loads.get(arm)}
     if not means:
@@ -703,7 +690,7 @@ def load_charts(point: PointData, ident: str) -> tuple[Chart, ...]:
         lambda rates: value_axis("IOPS", max(rates)),
         scale.unit,
     )
-    return (Chart("IOPS against load", rate, table), Chart("Response time against IOPS", response, table))
+    return (DrawnChart("IOPS against load", rate, table), DrawnChart("Response time against IOPS", response, table))
 
 
 def _load_means(steps: Sequence[LoadStep]) -> _LoadMeans:
@@ -737,9 +724,9 @@ def _load_table(means: Mapping[str, _LoadMeans], scale: Scale, point: PointData)
     heads = ["Load"]
     for arm in means:
         heads += [f"IOPS, {arm}", f"Response time, {arm}, {scale.unit}"]
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for load in sorted({load for found in means.values() for load in found}):
-        row: list[Figure | str] = [Figure(str(load), load, f"samples:load:{point.planned.point}:{load}")]
+        row: list[ShownNumber | str] = [ShownNumber(str(load), load, f"samples:load:{point.planned.point}:{load}")]
         for arm, found in means.items():
             rate, response = found.get(load, (None, None))
             source = f"samples:load:{point.planned.point}:{load}:{arm}"
