@@ -306,6 +306,25 @@ class PlottedCurve:
     marks: tuple[Mark, ...]
 
 
+_INSET = (12.0, 8.0)
+"""Units by which marks at the ends of an axis keep clear of the frame, left and right."""
+
+
+def _canvas(
+    size: tuple[float, float],
+    across: Axis,
+    up: Axis,
+    *,
+    right: float,
+    top: float = 26.0,
+    inset: tuple[float, float] = (0.0, 0.0),
+) -> tuple[Box, LinearScale | LogScale, LinearScale | LogScale]:
+    """The place of the data within a picture, and where its values lie; labels of the vertical axis have room."""
+    widest = max((len(label) for _, label in up.ticks), default=1)
+    box = Box(10 + widest * CHARACTER, top, size[0] - right, size[1] - 40)
+    return box, across.scale(box.left + inset[0], box.right - inset[1]), up.scale(box.bottom, box.top)
+
+
 def curve_panel(
     ident: str,
     title: str,
@@ -318,10 +337,7 @@ def curve_panel(
 ) -> Markup:
     """One small multiple. Fewer than three marks have whiskers and no line: two values are no curve."""
     longest = max((len(curve.label) for curve in curves), default=0)
-    widest = max((len(label) for _, label in up.ticks), default=1)
-    margin = 14 + longest * CHARACTER if longest else 12
-    box = Box(10 + widest * CHARACTER, 26, size[0] - margin, size[1] - 40)
-    x, y = across.scale(box.left + 12, box.right - 8), up.scale(box.bottom, box.top)
+    box, x, y = _canvas(size, across, up, right=14 + longest * CHARACTER if longest else 12, inset=_INSET)
     bands: list[str] = []
     lines: list[str] = []
     marks: list[str] = []
@@ -340,9 +356,7 @@ def tail_panel(
     *, size: tuple[float, float] = (340, 216),
 ) -> Markup:  # fmt: skip
     """Lines alone, one for each arm, on the axes as they are: for curves of many marks."""
-    widest = max((len(label) for _, label in up.ticks), default=1)
-    box = Box(10 + widest * CHARACTER, 26, size[0] - 12, size[1] - 40)
-    x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
+    box, x, y = _canvas(size, across, up, right=12)
     lines = [stroke(curve.arm, [(x(mark.x), y(mark.y)) for mark in curve.marks]) for curve in curves]
     return drawing(ident, size, title, description, [frame(box, across, up), *lines])
 
@@ -350,7 +364,7 @@ def tail_panel(
 def _inset(across: Axis, box: Box) -> Axis:
     """The same axis with its ends moved so that marks there keep clear of the frame (12 units left, 8 right)."""
     width = box.right - box.left
-    left, right = 12 / (width - 20), 8 / (width - 20)
+    left, right = (side / (width - sum(_INSET)) for side in _INSET)
     if across.logarithmic:
         ratio = across.high / across.low
         return Axis(across.name, across.low / ratio**left, across.high * ratio**right, across.ticks, logarithmic=True)
@@ -472,9 +486,7 @@ def control_chart(
     size: tuple[float, float] = (960, 200),
 ) -> Markup:
     """Marks at 0, 1, 2, … of the horizontal axis; signals carry their letter, so that colour is not needed."""
-    widest = max((len(label) for _, label in up.ticks), default=1)
-    box = Box(10 + widest * CHARACTER, 26, size[0] - 60, size[1] - 40)
-    x, y = across.scale(box.left + 12, box.right - 8), up.scale(box.bottom, box.top)
+    box, x, y = _canvas(size, across, up, right=60, inset=_INSET)
     parts: list[Markup] = [frame(box, across, up)]
     names: list[str] = []
     for value, name, class_ in _lines(centre, limits):
@@ -546,10 +558,8 @@ def time_chart(
     size: tuple[float, float] = (960, 190),
 ) -> Markup:
     """Steps (`joined`) or marks at the middle of each step, over spans, with events as numbered lines."""
-    widest = max((len(label) for _, label in up.ticks), default=1)
     top = 26 + (16 if spans else 0) + (_badge_rows(events, across, size[0]) * _BADGE)
-    box = Box(10 + widest * CHARACTER, top, size[0] - 12, size[1] - 40)
-    x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
+    box, x, y = _canvas(size, across, up, right=12, top=top)
     parts: list[str] = [_spans(spans, x, box), frame(box, across, up)]
     if zero is not None:
         parts.append(
@@ -657,9 +667,7 @@ def histogram(
     size: tuple[float, float] = (340, 190),
 ) -> Markup:
     """Step outlines over one axis; the baseline's is filled, the candidate's a line, so both are seen."""
-    widest = max((len(label) for _, label in up.ticks), default=1)
-    box = Box(10 + widest * CHARACTER, 26, size[0] - 12, size[1] - 40)
-    x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
+    box, x, y = _canvas(size, across, up, right=12)
     shapes = [_outline(distribution, x, y, box.bottom) for distribution in distributions]
     return drawing(ident, size, title, description, [frame(box, across, up), *shapes])
 
@@ -742,9 +750,7 @@ def scatter(
     across: Axis, up: Axis, *, size: tuple[float, float] = (560, 420),
 ) -> Markup:  # fmt: skip
     """Marks of (baseline, candidate) and the line on which both are the same; a group is a class of marks."""
-    widest = max((len(label) for _, label in up.ticks), default=1)
-    box = Box(10 + widest * CHARACTER, 26, size[0] - 14, size[1] - 40)
-    x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
+    box, x, y = _canvas(size, across, up, right=14)
     low, high = max(across.low, up.low), min(across.high, up.high)
     same = element(
         "path",

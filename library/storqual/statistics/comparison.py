@@ -333,3 +333,47 @@ def further_units(n: int, shift: float, sd: float, df: float, limits: Limits, un
         if reached.size:
             best = min(best, int(ahead[reached[0]]) - n)
     return max(best, 1)
+
+
+def last_look(
+    unit: Unit,
+    limits: Limits,
+    *,
+    shift: float,
+    sd: float,
+    df: float,
+    error: float,
+    reach: tuple[float, float, float],
+    crossed: tuple[bool, bool],
+    units: int,
+    growth: float,
+    loss_p: float,
+    robust: bool,
+    odd: Odd | None = None,
+) -> ArmComparison:
+    """The comparison that a look gives: `reach` of the pass rule, the fail rule and the interval, in logarithms.
+
+    `crossed` says whether the pass rule and the fail rule were, `growth` how many degrees of freedom a unit brings.
+    """
+    to_pass, to_fail, aside = reach
+    passed, failed = crossed
+    outcome: Outcome = "pass" if passed else "fail" if failed else "inconclusive"
+    power = float(special.stdtrit(df, POWER)) if df > 0 else math.inf
+    return ArmComparison(
+        outcome=outcome,
+        better=limits.better,
+        unit=unit,
+        log_shift=shift,
+        log_low=shift - aside,
+        log_high=shift + aside,
+        log_bound=shift - to_pass,
+        log_detectable=limits.indifference - to_fail - power * error,
+        wanted=0 if passed or failed else further_units(units, shift, sd, df, limits, unit, growth=growth),
+        loss_p=loss_p,
+        units=units,
+        sd=sd,
+        df=df,
+        robust=robust,
+        lost=failed,
+        odd=odd,
+    )

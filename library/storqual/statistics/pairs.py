@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.statistics.comparison import (
-    POWER,
     ArmComparison,
     Limits,
     Looks,
-    Outcome,
-    further_units,
+    last_look,
     loss_probability,
     nothing,
     spend,
@@ -186,27 +184,20 @@ def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits
     units = int(found.pairs[index])
     if units < 2:
         return nothing("pair", "a single pair has no interval", limits.better, shift=shift, units=units)
-    outcome: Outcome = "pass" if crossed.passed[index] else "fail" if crossed.failed[index] else "inconclusive"
     # the level at which this look would have failed
     level = float(special.stdtr(df, (shift - limits.indifference) / error))
-    wanted = 0
-    if outcome == "inconclusive":
-        wanted = further_units(units, shift, sd, df, limits, "pair", growth=DF_PER_PAIR)
-    return ArmComparison(
-        outcome=outcome,
-        better=limits.better,
-        unit="pair",
-        log_shift=shift,
-        log_low=shift - float(crossed.aside[index]),
-        log_high=shift + float(crossed.aside[index]),
-        log_bound=shift - float(crossed.to_pass[index]),
-        lost=bool(crossed.failed[index]),
-        log_detectable=float(limits.indifference - crossed.to_fail[index] - special.stdtrit(df, POWER) * error),
-        wanted=wanted,
-        loss_p=loss_probability("pair", looks, level, float(units)),
-        units=units,
+    return last_look(
+        "pair",
+        limits,
+        shift=shift,
         sd=sd,
         df=df,
+        error=error,
+        reach=(float(crossed.to_pass[index]), float(crossed.to_fail[index]), float(crossed.aside[index])),
+        crossed=(bool(crossed.passed[index]), bool(crossed.failed[index])),
+        units=units,
+        growth=DF_PER_PAIR,
+        loss_p=loss_probability("pair", looks, level, float(units)),
         robust=bool(found.robust[index]),
         odd=found.odd[index],
     )

@@ -26,14 +26,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.statistics.comparison import (
-    POWER,
     ArmComparison,
     Limits,
     Looks,
-    Outcome,
     Spent,
     Unit,
-    further_units,
+    last_look,
     loss_probability,
     nothing,
     spend,
@@ -195,26 +193,18 @@ def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Arm
     to_pass, to_fail, aside = _reach(look, spent)
     passed = look.shift - to_pass > limits.margin and look.plain > limits.margin
     failed = look.shift + to_fail < limits.indifference and look.plain < limits.indifference
-    outcome: Outcome = "pass" if passed else "fail" if failed else "inconclusive"
-    power = float(special.stdtrit(look.df, POWER)) if look.df > 0 else np.inf
-    wanted = 0
-    if outcome == "inconclusive":
-        wanted = further_units(look.units, look.shift, look.sd, look.df, limits, "session", growth=DF_PER_SESSION)
-    return ArmComparison(
-        outcome=outcome,
-        better=limits.better,
-        unit="session",
-        log_shift=look.shift,
-        log_low=look.shift - aside,
-        log_high=look.shift + aside,
-        log_bound=look.shift - to_pass,
-        lost=failed,
-        log_detectable=float(limits.indifference - to_fail - power * look.error),
-        wanted=wanted,
-        loss_p=loss_p,
-        units=look.units,
+    return last_look(
+        "session",
+        limits,
+        shift=look.shift,
         sd=look.sd,
         df=look.df,
+        error=look.error,
+        reach=(to_pass, to_fail, aside),
+        crossed=(passed, failed),
+        units=look.units,
+        growth=DF_PER_SESSION,
+        loss_p=loss_p,
         robust=look.robust,
     )
 
@@ -294,35 +284,23 @@ def _decide(
     passed = (bound > margin) & (plain > margin)
     failed = (shift + to_fail * error < indifference) & (plain < indifference)
     level = special.stdtr(df, (shift - indifference) / error)
-    power = special.stdtrit(df, POWER)
-    made = []
-    for i, limit in enumerate(limits):
-        outcome: Outcome = "pass" if passed[i] else "fail" if failed[i] else "inconclusive"
-        wanted = 0
-        if outcome == "inconclusive":
-            wanted = further_units(
-                units, float(shift[i]), float(sd[i]), float(df[i]), limit, "session", growth=DF_PER_SESSION
-            )
-        made.append(
-            ArmComparison(
-                outcome=outcome,
-                better=limit.better,
-                unit="session",
-                log_shift=float(shift[i]),
-                log_low=float(shift[i] - aside[i] * error[i]),
-                log_high=float(shift[i] + aside[i] * error[i]),
-                log_bound=float(bound[i]),
-                lost=bool(failed[i]),
-                log_detectable=float(limit.indifference - (to_fail[i] + power[i]) * error[i]),
-                wanted=wanted,
-                loss_p=loss_probability("session", looks, float(level[i]), float(units)),
-                units=units,
-                sd=float(sd[i]),
-                df=float(df[i]),
-                robust=bool(levels.robust[i]),
-            )
+    return [
+        last_look(
+            "session",
+            limit,
+            shift=float(shift[i]),
+            sd=float(sd[i]),
+            df=float(df[i]),
+            error=float(error[i]),
+            reach=(float(to_pass[i] * error[i]), float(to_fail[i] * error[i]), float(aside[i] * error[i])),
+            crossed=(bool(passed[i]), bool(failed[i])),
+            units=units,
+            growth=DF_PER_SESSION,
+            loss_p=loss_probability("session", looks, float(level[i]), float(units)),
+            robust=bool(levels.robust[i]),
         )
-    return made
+        for i, limit in enumerate(limits)
+    ]
 
 
 def _noise(before: Floats, after: Floats) -> tuple[Floats, Floats]:

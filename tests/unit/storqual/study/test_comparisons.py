@@ -1,24 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the comparison of adapters: ranges, leaders and sentences are what the intervals show, and no more."""
+"""Tests of subjects against each other: at points, over ranges, at equal load, of several runs and generators."""
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from storqual.cli.compare import compare_command
+from storqual.report.parts.studies import _generators
 from storqual.study.comparisons import (
+    Contest,
     common_loads,
     compare,
+    compare_runs,
     comparison_sentences,
     curve,
+    generator_contests,
     leader_sentence,
     leaders,
     response_at,
     shift_at_equal_load,
 )
+from storqual.study.findings import findings
+from storqual.study.points import StudyPoint
+from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_size
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import point_name
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 Curves = Mapping[str, Mapping[float, Sequence[float]]]
@@ -200,3 +214,136 @@ def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
     assert sentence.endswith(
         "that vary too much, at 1: nothing can be said about the difference in CPU time per I/O."
     )
+
+
+POINTS = tuple(point_name("rand_read", bs=4096, drives=1, iodepth=depth) for depth in (1, 16))
+
+
+def run_of(folder: Path, name: str, **options: object) -> Path:
+    """A run of two points on one adapter, unless told otherwise."""
+    return make_run(folder, **{"run": name, "points": POINTS, "adapters": ("sym",), "launches": 4, **options})
+
+
+def test_adapters_of_one_run_are_compared(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "20261121T100000Z-one-0001", adapters=("sym", "mpt"), effect={"mpt": -0.3})
+    found = compare_runs([run])
+    assert found.subjects == ("sym", "mpt")
+    contest = next(one for one in found.contests if one.metric == "iops")
+    assert set(contest.leaders.values()) == {"sym"}
+    assert any("sym gives 4" in sentence for sentence in contest.sentences)
+
+
+def test_runs_are_told_apart_by_what_differs(tmp_path: Path) -> None:
+    names = ["20261121T100000Z-one-0001", "20261121T110000Z-one-0002"]
+    runs = [run_of(tmp_path, name, effect=effect) for name, effect in zip(names, (0.0, -0.3), strict=True)]
+    found = compare_runs(runs)
+    assert found.subjects == tuple(f"sym {name}" for name in names)
+    document = found.to_json()
+    assert document["schema"] == "storqual.compare/1"
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+
+def test_several_systems_stand_side_by_side_by_the_names_of_their_benches(tmp_path: Path) -> None:
+    """As the Superdome, the rp8400 and the rp7400 in the A6826A paper: one adapter each, and the drops the same."""
+    names = ["20261121T100000Z-one-0001", "20261121T110000Z-one-0002"]
+    systems = {"superdome": 0.0, "rp7400": -0.3}
+    runs = [
+        run_of(tmp_path, name, bench=bench, effect=effect)
+        for name, (bench, effect) in zip(names, systems.items(), strict=True)
+    ]
+    found = compare_runs(runs)
+    assert found.subjects == ("sym superdome", "sym rp7400")
+    contest = next(one for one in found.contests if one.metric == "iops")
+    assert set(contest.leaders.values()) == {"sym superdome"}
+
+
+def test_both_arms_of_a_run_can_be_compared(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "20261121T100000Z-one-0001", effect=-0.3)
+    assert compare_runs([run], arms=("baseline", "candidate")).subjects == ("sym baseline", "sym candidate")
+
+
+def test_one_subject_is_nothing_to_compare(tmp_path: Path) -> None:
+    """It is told what would be."""
+    run = run_of(tmp_path, "20261121T100000Z-one-0001")
+    with pytest.raises(BadInputError, match="found 1 measured adapter, expected at least two"):
+        compare_runs([run])
+
+
+def test_the_command_prints_sentences_or_json(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "20261121T100000Z-one-0001", adapters=("sym", "mpt"), effect={"mpt": -0.3})
+    told = CliRunner().invoke(compare_command, [str(run)])
+    assert told.exit_code == 0, told.output
+    assert "compared: sym, mpt" in told.output
+    assert "In IOPS sym leads" in told.output
+    document = json.loads(CliRunner().invoke(compare_command, ["--json", str(run)]).output)
+    assert document["subjects"] == ["sym", "mpt"]
+
+
+def points_with(
+    rates: dict[str, float], *, launches: int = 6, adapter: str = "sym", noise: float = 0.004
+) -> list[StudyPoint]:
+    """Reads of two sizes by each engine, at so many IOPS."""
+    draw = random.Random(5)
+    return [
+        StudyPoint(
+            subject=adapter,
+            bench="b1",
+            adapter=adapter,
+            point=f"reads[bs={size},engine={engine}]",
+            workload="reads",
+            levels={"bs": size, "engine": engine},
+            varied=(),
+            pattern={},
+            drives=("a",),
+            ports=1,
+            launches=tuple({"iops": rate * draw.gauss(1, noise)} for _ in range(launches)),
+        )
+        for engine, rate in rates.items()
+        for size in (2048, 65536)
+    ]
+
+
+def told(points: list[StudyPoint]) -> tuple[list[Contest], str]:
+    """The contests, and all their sentences as one text."""
+    found = generator_contests(points)
+    return found, " ".join(sentence for one in found for sentence in one.sentences)
+
+
+def test_ways_that_give_the_same_are_called_equal_with_their_interval() -> None:
+    (contest,), text = told(points_with({"libaio": 100, "psync": 100, "sg": 100}))
+    assert {line.subject for line in contest.lines} == {"libaio", "psync", "sg"}
+    assert {level.relation for one in contest.comparisons for level in one.levels} == {"equal"}
+    assert "libaio" in text
+    assert "sg" in text
+
+
+def test_a_way_that_gives_less_is_found() -> None:
+    (contest,), _ = told(points_with({"libaio": 100, "psync": 100, "sg": 80}))
+    relations = {(one.first, one.second): {level.relation for level in one.levels} for one in contest.comparisons}
+    assert relations == {("libaio", "psync"): {"equal"}, ("libaio", "sg"): {"ahead"}, ("psync", "sg"): {"ahead"}}
+
+
+def test_one_launch_shows_nothing() -> None:
+    (contest,), _ = told(points_with({"libaio": 100, "sg": 100}, launches=1))
+    assert {level.relation for one in contest.comparisons for level in one.levels} == {"open"}
+
+
+def test_each_adapter_is_compared_with_itself() -> None:
+    points = points_with({"libaio": 100, "sg": 100}) + points_with({"libaio": 50, "sg": 50}, adapter="mpt")
+    found, _ = told(points)
+    assert [one.title.partition(",")[0] for one in found] == ["sym", "mpt"]
+    assert {level.relation for one in found for pair in one.comparisons for level in pair.levels} == {"equal"}
+
+
+def test_only_a_suite_that_asks_for_it_has_the_study() -> None:
+    points = points_with({"libaio": 100, "sg": 100})
+    assert len(findings(points, ["generators"], benches={}).generators) == 1
+    assert findings(points, ["scaling"], benches={}).generators == ()
+
+
+def test_the_report_has_figures_and_intervals_of_each_way() -> None:
+    (study,) = _generators(findings(points_with({"libaio": 100, "sg": 80}), ["generators"], benches={}))
+    rows = [row for chart in study.charts if chart.table for row in chart.table.rows]
+    assert {str(row[1]) for row in rows} == {"libaio", "sg"}
+    assert any("sym, reads: " in sentence and "libaio" in sentence for sentence in study.sentences)
+    assert not list(_generators(findings(points_with({"libaio": 100}), ["generators"], benches={})))
