@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from textwrap import dedent, indent
 
 from storqual.audit import AuditedAssertion, audit_report
-from storqual.audit.stated_number import StatedNumber
+from storqual.audit.assertion import StatedNumber
 from storqual.inputs.expression import parse_expression
 from storqual.inputs.figures import Figures, load_published
 from storqual.inputs.published import Assertion, Figure, Printed, Published, decimal_text

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from storqual.audit.assertion import AuditedAssertion, CheckResult, Status
-from storqual.audit.stated_number import (
+from storqual.audit.assertion import (
+    AuditedAssertion,
+    CheckResult,
     Sense,
     StatedNumber,
+    Status,
     comparisons,
     explain,
     hedged_manners,

@@ -110,16 +110,19 @@ def quantity(value: float | None, unit: str, source: str) -> ShownNumber:
     return ShownNumber(f"{plain(value / scale.divisor)}{TIED}{scale.unit}".rstrip(TIED), value, source, scale.divisor)
 
 
-def percent(value: float | None, source: str, *, signed: bool = True) -> ShownNumber:
-    """A percentage: two decimals below ten, one above; with its sign unless it is a size such as a margin."""
+def percent(value: float | None, source: str, *, signed: bool = True, digits: int | None = None) -> ShownNumber:
+    """A percentage: two decimals below ten, one above; with its sign unless it is a size such as a margin.
+
+    `digits` are the decimals of all cells of a column of sizes.
+    """
     if value is None or not math.isfinite(value):
         return NONE
     size = abs(value)
     # an interval of next to no data may reach to any power of ten
-    shown = _far(size) if size >= _MANY else f"{size:.{2 if size < _FEW else 1}f}"
+    shown = _far(size) if size >= _MANY else f"{size:.{digits or (2 if size < _FEW else 1)}f}"
     zero = size < _MANY and float(shown) == 0
     sign = "" if zero or (not signed and value > 0) else (MINUS if value < 0 else "+")
-    if not signed:
+    if not signed and digits is None:
         shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
     return ShownNumber(f"{sign}{shown}{TIED}%", value, source)
 

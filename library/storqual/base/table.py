@@ -45,7 +45,8 @@ class Table:
     """Column heads, and rows whose first cell names the row; a cell that is a tuple has several lines.
 
     `styles` are classes of columns by head, of pages and for alignment; a column that begins with a figure is one of
-    numbers by itself. `tones` are classes of rows by number, `widths` the most characters of columns on a terminal.
+    numbers by itself. `tones` are classes of rows by number, `widths` the most characters of columns on a terminal,
+    `label` names it to who cannot see it, where the caption does not.
     """
 
     caption: str
@@ -54,6 +55,7 @@ class Table:
     styles: Mapping[str, str] = field(default_factory=dict)
     tones: Mapping[int, str] = field(default_factory=dict)
     widths: Mapping[str, int] = field(default_factory=dict)
+    label: str = ""
 
     @property
     def column_styles(self) -> tuple[str, ...]:

@@ -12,8 +12,7 @@ import pytest
 
 from storqual.base.text import xml_text
 from storqual.judge.outcome import used_waivers, with_waivers
-from storqual.report.cases import is_accepted, named_cases, worst_of
-from storqual.report.criterion import waived_by
+from storqual.report.criterion import is_accepted, named_cases, waived_by, worst_of
 from storqual.run.files import read_object
 
 _PROPERTIES = (

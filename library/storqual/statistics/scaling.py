@@ -48,7 +48,7 @@ class Scaling:
 
     `broken_at` is the first level shown not to be; between the two the launches do not decide. `knee` and `plateau`
     are there for the shapes knee and gradual; gradual means that some level misses the two straight parts by
-    more than the tolerance. `misfit` is the largest such miss, as a fraction.
+    more than the tolerance.
     """
 
     levels: tuple[ScalingLevel, ...]
@@ -58,7 +58,6 @@ class Scaling:
     shape: Shape
     knee: Estimate | None
     plateau: Estimate | None
-    misfit: float
 
 
 def scaling(launches: Mapping[float, Sequence[float]], *, tolerance: float = LINEAR_TOLERANCE) -> Scaling:
@@ -74,8 +73,8 @@ def scaling(launches: Mapping[float, Sequence[float]], *, tolerance: float = LIN
         raise ValueError("scaling needs two levels above zero")
     levels = tuple(_level(data, place) for place in range(len(data.at)))
     linear_to, broken_at = _linear_range(levels, 1 - tolerance - _SLACK)
-    shape, knee, plateau, misfit = _shape(data, tolerance)
-    return Scaling(levels, tolerance, linear_to, broken_at, shape, knee, plateau, misfit)
+    shape, knee, plateau = _shape(data, tolerance)
+    return Scaling(levels, tolerance, linear_to, broken_at, shape, knee, plateau)
 
 
 def _level(data: LogLevels, place: int) -> ScalingLevel:
@@ -127,22 +126,18 @@ class _Fit:
     on_line: int
 
 
-def _shape(data: LogLevels, tolerance: float) -> tuple[Shape, Estimate | None, Estimate | None, float]:
+def _shape(data: LogLevels, tolerance: float) -> tuple[Shape, Estimate | None, Estimate | None]:
     levels = len(data.at)
     fits = [_fit(data, on_line) for on_line in range(levels + 1)]
-    straight, flat = fits[levels], fits[0]
     bent = [fit for fit in fits[1:levels] if _in_place(data, fit)]
     best = min(bent, key=lambda fit: fit.squares, default=None)
-    for fit, name in ((straight, "straight"), (flat, "flat")):
+    plain: tuple[tuple[_Fit, Shape], ...] = ((fits[levels], "straight"), (fits[0], "flat"))
+    for fit, shape in plain:
         if not _refuted(data, fit, best, tolerance):
-            plain: Shape = "straight" if name == "straight" else "flat"
-            return plain, None, None, _largest(fit)
+            return shape, None, None
     if best is None:
-        nearer = min((straight, flat), key=lambda fit: fit.squares)
-        return "gradual", None, None, _largest(nearer)
-    knee, plateau = _knee(data, best)
-    misfit = _largest(best)
-    return ("knee" if misfit <= tolerance else "gradual"), knee, plateau, misfit
+        return "gradual", None, None
+    return ("knee" if _largest(best) <= tolerance else "gradual"), *_knee(data, best)
 
 
 def _largest(fit: _Fit) -> float:

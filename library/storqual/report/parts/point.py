@@ -239,11 +239,8 @@ def _quantile(
 
 
 def _share(point: PointData, side: str, arm: str, value: float | None) -> ShownNumber:
-    if value is None or math.isnan(value):
-        return NONE
-    return ShownNumber(
-        f"{100 * value:.2f} %", 100 * value, f"samples:share:{side}:{'/'.join(point.planned.key)}:{arm}"
-    )
+    source = f"samples:share:{side}:{'/'.join(point.planned.key)}:{arm}"
+    return percent(None if value is None else 100 * value, source, signed=False, digits=2)
 
 
 _BUSY = 0.90
@@ -515,7 +512,6 @@ class PointEvidence:
     open: bool
     sentences: tuple[str, ...]
     skipped: str
-    drives: tuple[str, ...]
     charts: tuple[DrawnChart, ...]
     launches: Table
     repeat: Repeat | None = None
@@ -564,7 +560,6 @@ def point_evidence(
         open=few and bad,
         sentences=tuple(str(text) for row in rows for text in row.fields.get("evidence") or ()),
         skipped=point.planned.skipped,
-        drives=point.planned.drives,
         charts=(
             *([series] if series else []),
             *([strip] if strip else []),
@@ -605,7 +600,9 @@ def _launch_table(place: str, point: PointData, launches: Sequence[Launch], scal
     heads = ("Launch", "Arm", "Start, UTC", "Status", *map(_head, scales, scales.values()))
     heads = (*heads, *(["IOPS in each second"] if seconds else []), "Raw files by digest")
     tones = {at: "error" for at, launch in enumerate(launches) if launch.status != "ok"}
-    return Table(f"Launches of {place} {point.planned.point}", heads, tuple(rows), styles, tones)
+    caption = f"Launches on {' '.join(point.planned.drives)}" if point.planned.drives else "Launches"
+    label = f"Launches of {place} {point.planned.point}"
+    return Table(caption, heads, tuple(rows), styles, tones, label=label)
 
 
 def _end(launch: Launch) -> float:

@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.cli import storqual
-from storqual.history.index import INDEX, extract_of, history_of
-from storqual.history.noise import Noise, control_chart, noise_of, pooled
+from storqual.history.index import INDEX, Noise, control_chart, extract_of, history_of, noise_of, pooled
 from storqual.judge.earlier import ReferenceReading, read_histories
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
