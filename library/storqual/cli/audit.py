@@ -27,7 +27,7 @@ def audit_command(files: tuple[Path, ...], everything: bool, as_json: bool) -> i
     """Recompute every derived figure and assertion of a report; exit with 1 if any is inconsistent.
 
     FILES are figures of published reports (suites/published/*.yml), the texts they were taken from, or run
-    directories. Of a run its evidence is checked, and its verdict is made again from its raw files.
+    directories. Of a run the evidence is checked, and the verdict is recomputed from its raw files.
 
     \b
     Examples:

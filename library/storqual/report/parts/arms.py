@@ -76,7 +76,7 @@ class ShownSettings:
 
 
 def shown_settings_of(material: Material) -> ShownSettings | None:
-    """What the verdict says of settings; None where none was declared, or an older version judged."""
+    """What the verdict says of settings; None where none was declared."""
     told = material.verdict.get("settings") or {}
     if not told.get("declared"):
         return None

@@ -51,30 +51,20 @@ def coverage_of(material: Material) -> CoverageLedger:
     benches = list(material.run.benches)
     covered = material.verdict.get("coverage") or {}
     missing = {
-        (str(entry.get("bench") or ""), str(entry.get("adapter") or ""), str(entry.get("point"))): str(
-            entry.get("reason") or ""
-        )
+        (str(entry["bench"]), str(entry["adapter"]), str(entry["point"])): str(entry.get("reason") or "")
         for entry in covered.get("skipped") or ()
     }
-    planned: Counter[tuple[str, str]] = Counter()
-    skipped: Counter[tuple[str, str]] = Counter()
-    holes: Counter[tuple[str, str]] = Counter()
-    launches: Counter[tuple[str, str]] = Counter()
+    counted: dict[tuple[str, str], Counter[str]] = {}
     for key, data in material.points.items():
-        cell = (place_name(benches, key[0], key[1]), data.planned.workload)
-        planned[cell] += 1
-        launches[cell] += sum(len(arm) for arm in data.launches.values())
-        # older ledgers name the point only
-        names = (key, ("", key[1], key[2]), ("", "", key[2]))
-        reason = next((missing[name] for name in names if name in missing), None)
-        if reason is not None:
-            (skipped if reason else holes)[cell] += 1
+        group = counted.setdefault((place_name(benches, *key[:2]), data.planned.workload), Counter())
+        reason = missing.get(key)
+        state = "measured" if reason is None else "skipped" if reason else "hole"
+        group.update({"planned": 1, state: 1, "launches": sum(map(len, data.launches.values()))})
     rows: list[tuple[ShownNumber | str, ...]] = []
-    for cell in planned:
-        where = f"count:coverage:{cell[0]}:{cell[1]}"
-        done = planned[cell] - skipped[cell] - holes[cell]
-        numbers = (planned[cell], done, skipped[cell], holes[cell], launches[cell])
-        rows.append((f"{cell[0]} {cell[1]}", *(count(number, f"{where}:{at}") for at, number in enumerate(numbers))))
+    for (adapter, workload), group in counted.items():
+        where = f"count:coverage:{adapter}:{workload}"
+        numbers = (group[state] for state in ("planned", "measured", "skipped", "hole", "launches"))
+        rows.append((f"{adapter} {workload}", *(count(number, f"{where}:{at}") for at, number in enumerate(numbers))))
     heads = ("Adapter and workload", "Planned", "Measured", "Skipped", "Unexplained", "Launches")
     listed = tuple(
         SkippedRow(
