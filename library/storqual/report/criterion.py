@@ -20,7 +20,7 @@ from storqual.report.material import measure
 
 MOST_ITEMS = 10_000
 """Above it a case stands for a workload: pytest keeps every one in memory, and a reader reads none of them."""
-_RANK = ("ERROR", "FAIL", "INCONCLUSIVE", "MARGINAL", "PASS", "SKIPPED")
+WORST_FIRST = ("ERROR", "FAIL", "INCONCLUSIVE", "MARGINAL", "PASS", "SKIPPED")
 
 
 def named_cases(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
@@ -34,7 +34,7 @@ def named_cases(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, li
 
 
 def worst_of(criteria: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return min(criteria, key=lambda entry: _RANK.index(entry["outcome"]))
+    return min(criteria, key=lambda entry: WORST_FIRST.index(entry["outcome"]))
 
 
 def is_accepted(criteria: Sequence[Mapping[str, Any]]) -> bool:

@@ -18,7 +18,7 @@ from storqual.base.table import NUMBER, LinkedCell, Table
 from storqual.history.past_runs import NOT_JUDGED, PastRun, read_past
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.report.charts import ControlMark, control_chart, percent_axis
-from storqual.report.criterion import OUTCOMES, JudgedCriterion, OutcomeBadge, outcome, read_criteria
+from storqual.report.criterion import OUTCOMES, WORST_FIRST, JudgedCriterion, OutcomeBadge, outcome, read_criteria
 from storqual.report.render import render_template
 from storqual.report.svg import Axis
 from storqual.report.view import Cell, DrawnChart
@@ -290,7 +290,7 @@ def _drops(runs: Sequence[PastRun]) -> Table:
                 adapter,
                 baseline,
                 candidate,
-                _outcome(next((word for word in _WORST if word in words), last.outcome)),
+                _outcome(next((word for word in WORST_FIRST if word in words), last.outcome)),
                 percent(median(values), f"count:median:{last.name}:{adapter}"),
                 _shift(shifts[0], last),
                 count(len(shifts), f"count:points:{last.name}:{adapter}"),
@@ -313,9 +313,6 @@ def _drops(runs: Sequence[PastRun]) -> Table:
         "Last",
     )
     return Table(caption, heads, tuple(rows))
-
-
-_WORST = ("ERROR", "FAIL", "INCONCLUSIVE", "MARGINAL", "PASS", "SKIPPED")
 
 
 def _bench(series: Series, ident: str) -> BenchChart:
