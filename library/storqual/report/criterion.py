@@ -280,7 +280,7 @@ def amount(row: JudgedCriterion, shown: ShownNumber) -> ShownNumber:
 
 def in_words(row: JudgedCriterion) -> ShownNumber:
     """The whole change of a criterion: `61.9 % more CPU time per I/O`, `9.9 % fewer IOPS`, `no change in IOPS`."""
-    shown = amount(row, row.shift)
+    shown = row.change
     if shown.value is None:
         return NONE
     label = measure(row.text("metric")).label

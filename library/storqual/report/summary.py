@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from storqual.base.figures import NONE, TIED, percent
 from storqual.base.table import Table, print_lines, print_table
 from storqual.base.text import terminal_text, with_minus
-from storqual.report.criterion import JudgedCriterion, amount, ends_in_words, read_criteria, says_nothing
+from storqual.report.criterion import JudgedCriterion, read_criteria, says_nothing
 from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES, sentence_for
 
 _MOST_ROWS = 40
@@ -76,8 +76,8 @@ def _cells(row: JudgedCriterion, *, several: bool, symbol: bool) -> tuple[str, .
 
     `several`: the run has more than one bench, so each line names its own.
     """
-    low, high = ends_in_words(row)
-    shift = amount(row, row.shift)
+    low, high = row.bounds
+    shift = row.change
     margin = percent(row.number("margin_percent"), "", signed=False)
     word = row.outcome if row.required else f"{row.outcome} (informative)"
     if row.waived:

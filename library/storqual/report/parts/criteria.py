@@ -16,8 +16,6 @@ from storqual.report.criterion import (
     NO_PICTURE,
     JudgedCriterion,
     OutcomeBadge,
-    amount,
-    ends_in_words,
     in_words,
     is_shown,
     once_each,
@@ -73,7 +71,7 @@ def _shift(row: JudgedCriterion) -> float:
 
 
 def change_of(row: JudgedCriterion, benches: Sequence[str], links: PageLinks) -> MetricChange:
-    low, high = ends_in_words(row)
+    low, high = row.bounds
     place = place_name(benches, row.text("bench"), row.text("adapter"))
     return MetricChange(
         in_words(row), low, high, f"{place} {row.text('point')}", links.criterion(row), row.badge, row.required
@@ -254,10 +252,10 @@ def _described(row: JudgedCriterion) -> str:
     """What a row's picture shows, for those who cannot see it."""
     if row.shift.value is None:
         return "no shift"
-    low, high = ends_in_words(row)
+    low, high = row.bounds
     reach = "interval too wide" if says_nothing(row) else f"{low} to {high}"
     limit = row.percent("margin", signed=False)
-    return f"{amount(row, row.shift)}, 95 % interval {reach}, unacceptable loss {limit}"
+    return f"{row.change}, 95 % interval {reach}, unacceptable loss {limit}"
 
 
 _BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
@@ -324,7 +322,7 @@ def _problem(
         ProblemPoint(
             name=row.name,
             href=links.criterion(row),
-            shift=amount(row, row.shift) if judged else NONE,
+            shift=row.change if judged else NONE,
             reason="" if told else row.text("reason"),
         )
         for row in by_shift[:_MOST_POINTS]
@@ -340,8 +338,8 @@ def _problem(
         metric="" if check else " and ".join(map(_metric_told, (one[0] for one in same))),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
-        worst=amount(by_shift[0], by_shift[0].shift) if judged else NONE,
-        best=amount(by_shift[-1], by_shift[-1].shift) if judged else NONE,
+        worst=by_shift[0].change if judged else NONE,
+        best=by_shift[-1].change if judged else NONE,
         reason=common,
         waiver=first.waiver,
         href=links.criterion(first) if check else "",
