@@ -305,7 +305,9 @@ def _known_text(path: Path) -> Published:
     for known in sorted((suites_folder() / "published").glob("*.yml")):
         if digest in known.read_text(encoding="utf-8"):
             return load_published(known)
-    wanted = "a file such as suites/published/qla1040.yml, or the text that one of those was read from"
+    wanted = (
+        "a file such as suites/published/qla1040.yml, the text that one of those was read from, or a run directory"
+    )
     raise BadInputError([f"{path}: found a text whose figures have no names, expected {wanted}"])
 
 
