@@ -30,7 +30,7 @@ SHARE = float(os.environ.get("STORQUAL_ODD_SHARE", "0.01"))
 FEWEST = 12
 """Pairs for a command."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900 if SHARE < 0.1 else 6 * 3600)]
-UNREAD = ("junit.xml", "ocp.jsonl", "pytest.html", "report.html", "audit.json", "robot/", "verdict.json")
+UNREAD = ("junit.xml", "ocp.jsonl", "pytest.html", "report.html", "robot/", "verdict.json")
 """What judging does not read."""
 COMMANDS = {
     "verify": ["verify", "{run}", "--keys", "{keys}"],

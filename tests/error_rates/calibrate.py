@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the scales in `storqual.statistics.levels`: simulate the gate's own statistic on equal arms, print the table.
+"""Find the scales in `statistics.comparison`: simulate the gate's own statistic on equal arms, print the table.
 
     python -m tests.error_rates.calibrate            # about ten minutes; prints what stands in LEVELS
     python -m tests.error_rates.calibrate --paths 100000
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from storqual.statistics.levels import Rule, shape
+from storqual.statistics.comparison import Rule, shape
 from storqual.statistics.noise import pair_variance
 
 ALPHAS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2)

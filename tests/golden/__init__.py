@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.report import build_report
-from storqual.report.parts.summary import print_summary
 from storqual.report.render import style_sheet
+from storqual.report.summary import print_summary
 
 __all__ = ["FOLDER", "NAMES", "accept", "expected_files", "make", "rendered"]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from storqual.history.last_result import LastResult
+from storqual.history.past_runs import LastResult
 from storqual.inputs.lab import inventory_from_hostvars
 from storqual.report.sheet import make_sheet, render_sheet
 from tests.golden import FOLDER

@@ -67,7 +67,7 @@ def files(
     made["studies"] = build_report(run_of(tmp_path_factory.mktemp("studies"), SUITE + STUDIES, launches=3))
     with pytest.MonkeyPatch.context() as patch:
         # a campaign of more points than fit a page is told on pages of its own
-        patch.setattr("storqual.report.links.MOST_POINTS", 4)
+        patch.setattr("storqual.report.view.MOST_POINTS", 4)
         large = judged(tmp_path_factory.mktemp("large"), points=QUICK, effect={"sym": -0.1}, noise=0.002)
         made["large"] = build_report(large)
         made["detail"] = sorted((large / "report").iterdir())[0]

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent, indent
 
-from storqual.audit import Claim, audit_report
-from storqual.audit.comparison import Comparison
+from storqual.audit import AuditedAssertion, audit_report
+from storqual.audit.assertion import StatedNumber
 from storqual.inputs.expression import parse_expression
 from storqual.inputs.figures import Figures, load_published
 from storqual.inputs.published import Assertion, Figure, Printed, Published, decimal_text
@@ -35,7 +35,7 @@ def published(text: str) -> Published:
         return load_published(path)
 
 
-def claims_of(figures: str, assertions: str) -> dict[str, Claim]:
+def claims_of(figures: str, assertions: str) -> dict[str, AuditedAssertion]:
     """The audit of a small report, by the assertion's id."""
     claims = audit_report(published(report_text(figures, assertions)))
     return {claim.id.removeprefix("paper."): claim for claim in claims}
@@ -48,8 +48,8 @@ def printed(value: Fraction, decimals: int) -> Printed:
 
 def comparison_of(
     stated: Printed, expression: str, figures: Mapping[str, Printed], *, relation: str = "is", copy: bool = False
-) -> Comparison:
+) -> StatedNumber:
     """A comparison without a file around it."""
     known = [Figure.model_construct(id=name, page=1, what=name, value=value) for name, value in figures.items()]
     assertion = Assertion.model_construct(id="claim", page=1, text="a claim", stated=stated, relation=relation)
-    return Comparison(assertion, None, stated, parse_expression(expression), Figures(known), copy)
+    return StatedNumber(assertion, None, stated, parse_expression(expression), Figures(known), copy)

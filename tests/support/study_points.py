@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from storqual.study.points import Point
+from storqual.study.points import StudyPoint
 
 
 def point(
@@ -25,7 +25,7 @@ def point(
     drives: Sequence[str] = ("d0",),
     ports: int = 1,
     **factors: Any,
-) -> Point:
+) -> StudyPoint:
     """A point of `subject` with `rate` IOPS and `busy` percent CPU of one processor, both with noise.
 
     `size` is the block size in bytes where it is no factor.
@@ -48,7 +48,7 @@ def point(
                 "cpu_us_per_kib": cpu * 1e4 / (iops * size / 1024),
             }
         )
-    return Point(
+    return StudyPoint(
         subject=subject,
         bench="b1",
         adapter=subject,

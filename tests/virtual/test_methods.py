@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual.study.demand import growths
 from storqual.study.points import points_of_runs
-from storqual.study.scale import growths
 from storqual.study.settings import setting_studies
 from tests.support.live_bench import BIN, REPOSITORY
 

@@ -1,51 +1,226 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit: every assertion of a report, of this project or of another, against the report's own figures."""
+"""The audit: every assertion of a published report against the report's own figures."""
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
-from storqual.audit.claim import Claim, Status
-from storqual.audit.comparison import Comparison, Sense, comparisons, hedged_manners, infer_conventions, infer_manner
-from storqual.audit.explaining import explain, mixed_up_with, most_likely_misprint
-from storqual.audit.run_directory import read_run_directory
-from storqual.audit.statements import NO_RESULT, Answer, judge_name, judge_statement
+from storqual.audit.assertion import (
+    AuditedAssertion,
+    CheckResult,
+    Sense,
+    StatedNumber,
+    Status,
+    comparisons,
+    explain,
+    hedged_manners,
+    infer_conventions,
+    infer_manner,
+    mixed_up_with,
+    most_likely_misprint,
+)
+from storqual.base.figures import percent_text
+from storqual.base.formulas import Interval, efficiency
 from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
-from storqual.inputs.figures import Figures, load_published
-from storqual.inputs.published import Assertion, Published, as_number
+from storqual.inputs.figures import Figures, PrintedScope, load_published
+from storqual.inputs.published import Assertion, Course, Linear, Printed, Published, Rounding, as_number, finer
+from storqual.run import sha256_of
 from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
 
-_LARGEST_TEXT = 16 << 20
+LINEAR_TOLERANCE = Fraction(5, 100)
+"""Linear is: at least 95 % of what one unit alone gives, times their number. The reports' undisputed scalings keep
+within 2 % of it; the statements that the audit refutes miss it by more than 6 %."""
+FLAT_TOLERANCE = Fraction(2, 100)
+"""A plateau changes by at most 2 %."""
+
+NO_RESULT = "A figure in its denominator may be zero, or the result is too large."
+
+_ONE = Fraction(1)
+_TENTH = Fraction(1, 10)
+
+
+def judge_statement(assertion: Assertion, figures: Figures) -> CheckResult | None:
+    """The answer to a statement; None when the assertion states a number."""
+    if assertion.not_checkable is not None:
+        return CheckResult(Status.NOT_CHECKABLE, _stated_text(assertion, figures), None, assertion.not_checkable)
+    if assertion.falling is not None:
+        return _order(assertion.falling, figures)
+    if assertion.ranking is not None:
+        return _ranking(assertion.ranking.there, assertion.ranking.here, figures)
+    try:
+        if assertion.linear is not None:
+            return _linear(assertion.linear, figures)
+        if assertion.course is not None:
+            return _course(assertion.course, figures)
+    except ArithmeticError:
+        return CheckResult(Status.NOT_CHECKABLE, None, None, NO_RESULT)
+    return None
+
+
+def judge_name(assertion: Assertion, figures: Figures) -> CheckResult | None:
+    """The answer when a name is stated twice; None when the assertion is no such thing."""
+    if assertion.same is None or not isinstance(assertion.stated, Reference) or figures.labels(assertion.stated):
+        return None
+    here, there = figures.entry(assertion.stated), figures.entry(assertion.same)
+    if not isinstance(here, str) or not isinstance(there, str):
+        return None
+    if here == there:
+        return CheckResult(Status.CONSISTENT, here, there, "The same in both places.")
+    return CheckResult(Status.INCONSISTENT, here, there, f"Elsewhere in the report it is {there}.")
+
+
+def _stated_text(assertion: Assertion, figures: Figures) -> float | str | None:
+    if isinstance(assertion.stated, Printed):
+        return as_number(assertion.stated.value)
+    if isinstance(assertion.stated, Reference):
+        entry = figures.entry(assertion.stated)
+        return as_number(entry.value) if isinstance(entry, Printed) else entry
+    return None
+
+
+def _order(references: Sequence[Reference], figures: Figures) -> CheckResult:
+    numbers = [figures.number(reference) for reference in references]
+    shown = " > ".join(number.text for number in numbers)
+    pairs = list(itertools.pairwise(number.before(Rounding.NEAREST) for number in numbers))
+    if all(higher.low > lower.high for higher, lower in pairs):
+        return CheckResult(Status.CONSISTENT, None, shown, f"The figures stand in this order: {shown}.")
+    if all(higher.high >= lower.low for higher, lower in pairs):
+        return CheckResult(Status.ROUNDING, None, shown, f"Within the printed digits the order {shown} is possible.")
+    actual = " > ".join(number.text for number in sorted(numbers, key=lambda number: -number.value))
+    return CheckResult(Status.INCONSISTENT, shown, actual, f"The figures stand in another order: {actual}.")
+
+
+def _ranking(there: Sequence[Reference], here: Sequence[Reference], figures: Figures) -> CheckResult:
+    """Whether two places rank alike. Positions in both lists mean the same thing (the same adapter)."""
+    before, now = (
+        _positions([figures.number(reference).value for reference in references]) for references in (there, here)
+    )
+    stated, computed = (
+        " > ".join(_named(references[place], figures) for place in order)
+        for references, order in ((here, now), (there, before))
+    )
+    if before == now:
+        return CheckResult(Status.CONSISTENT, stated, computed, "Both places rank alike.")
+    return CheckResult(Status.INCONSISTENT, stated, computed, f"Here {stated}; elsewhere {computed}.")
+
+
+def _named(reference: Reference, figures: Figures) -> str:
+    return f"{figures.number(reference).text} ({figures.figure(reference).what})"
+
+
+def _positions(values: Sequence[Fraction]) -> list[int]:
+    return sorted(range(len(values)), key=lambda place: -values[place])
+
+
+def _linear(linear: Linear, figures: Figures) -> CheckResult:
+    tolerance = LINEAR_TOLERANCE if linear.tolerance is None else Fraction(str(linear.tolerance))
+    limit = 1 - tolerance
+    if linear.series is not None:
+        return _linear_series(linear.series, linear.up_to, limit, figures)
+    scope = PrintedScope(figures, rounding=Rounding.NEAREST)
+    if linear.total is None or linear.single is None or linear.units is None:
+        raise ValueError("linear without total, single and units")
+    values = efficiency(linear.total.evaluate(scope), linear.single.evaluate(scope), linear.units)
+    total, single = (part.evaluate(PrintedScope(figures)).low for part in (linear.total, linear.single))
+    status = _at_least(values, limit)
+    expected = single * linear.units
+    share = percent_text(total / expected, trimmed=True)
+    said = (
+        f"{finer(total, _ONE)} is {share} of {linear.units} x {finer(single, _TENTH)}"
+        f" = {finer(expected, _ONE)}; linear is at least {percent_text(limit, trimmed=True)}."
+    )
+    if status is Status.INCONSISTENT:
+        said += f" Consistent would be {finer(expected * limit, _ONE)} or more."
+    return CheckResult(status, "linear", float(round(total / expected, 4)), said)
+
+
+def _linear_series(series: Reference, up_to: int | None, limit: Fraction, figures: Figures) -> CheckResult:
+    cells = {int(str(label)): cell for label, cell in figures.series(series).items() if isinstance(cell, Printed)}
+    first = min(cells)
+    last = up_to or max(cells)
+    shares = {
+        units: efficiency(cell.before(Rounding.NEAREST), cells[first].before(Rounding.NEAREST) / first, units)
+        for units, cell in sorted(cells.items())
+        if first < units <= last
+    }
+    worst = min(shares, key=lambda units: shares[units].high)
+    status = _at_least(shares[worst], limit)
+    exact = cells[worst].value / (cells[first].value / first * worst)
+    each = finer(cells[first].value / first, _ONE)
+    said = (
+        f"{cells[worst].text} at {worst} is {percent_text(exact, trimmed=True)} of {worst} x {each};"
+        f" linear is at least {percent_text(limit, trimmed=True)}."
+    )
+    if status is Status.INCONSISTENT:
+        holds = [first, *itertools.takewhile(lambda units: shares[units].high >= limit, shares)]
+        said += f" It is linear up to {holds[-1]}."
+        if worst - 1 in cells:
+            step = cells[worst].value - cells[worst - 1].value
+            said += f" Unit {worst} adds {finer(step, _ONE)}."
+    return CheckResult(status, f"linear up to {last}", float(round(exact, 4)), said)
+
+
+def _course(course: Course, figures: Figures) -> CheckResult:
+    tolerance = FLAT_TOLERANCE if course.tolerance is None else Fraction(str(course.tolerance))
+    numbers = [figures.number(Reference(course.series.figure, label)) for label in course.over]
+    steps = list(itertools.pairwise(number.before(Rounding.NEAREST) for number in numbers))
+    shown = " to ".join(number.text for number in numbers)
+    if course.direction == "flat":
+        values = [later / earlier - 1 for earlier, later in steps]
+        holds = all(abs(value.low) <= tolerance or abs(value.high) <= tolerance for value in values)
+        status = Status.CONSISTENT if holds else Status.INCONSISTENT
+        said = f"From {shown}; a plateau changes by at most {percent_text(tolerance, trimmed=True)}."
+        return CheckResult(status, course.direction, shown, said)
+    rising = course.direction == "rises"
+    gains = [later - earlier if rising else earlier - later for earlier, later in steps]
+    if all(gain.low > 0 for gain in gains):
+        status = Status.CONSISTENT
+    elif all(gain.high >= 0 for gain in gains):
+        status = Status.ROUNDING
+    else:
+        status = Status.INCONSISTENT
+    opposite = "falls" if rising else "rises"
+    said = f"From {shown} it {course.direction if status is not Status.INCONSISTENT else opposite}."
+    return CheckResult(status, course.direction, shown, said)
+
+
+def _at_least(values: Interval, limit: Fraction) -> Status:
+    if values.low >= limit:
+        return Status.CONSISTENT
+    return Status.ROUNDING if values.high >= limit else Status.INCONSISTENT
+
+
+_LARGEST_TEXT = 4 << 20
 
 
 @dataclass(frozen=True)
 class _Judged:
-    comparison: Comparison
+    comparison: StatedNumber
     sense: Sense
 
 
-def audit_report(report: Published) -> list[Claim]:
-    """All claims of one report, in the order of its file."""
+def audit_report(report: Published) -> list[AuditedAssertion]:
     figures = Figures(report.figures)
     judged = _judged(report.assertions, figures)
     every = [one.comparison for ones in judged.values() for one in ones]
-    claims: list[Claim] = []
+    claims: list[AuditedAssertion] = []
     for assertion in report.assertions:
         for label, answer in _answers(assertion, figures, judged.get(assertion.id, ()), every):
-            claims.append(_claim(report, assertion, label, answer, figures))
+            claims.append(_audited(report, assertion, label, answer, figures))
     return claims
 
 
 def _judged(assertions: Sequence[Assertion], figures: Figures) -> Mapping[str, list[_Judged]]:
     """Every comparison with its units and manners of rounding settled, by assertion."""
     found = [comparison for assertion in assertions for comparison in comparisons(assertion, figures)]
-    by_sense: dict[str, list[Comparison]] = defaultdict(list)
+    by_sense: dict[str, list[StatedNumber]] = defaultdict(list)
     for one in found:
         by_sense[one.assertion.conventions or one.assertion.id].append(one)
     settled: list[_Judged] = []
@@ -65,8 +240,8 @@ def _judged(assertions: Sequence[Assertion], figures: Figures) -> Mapping[str, l
 
 
 def _answers(
-    assertion: Assertion, figures: Figures, judged: Sequence[_Judged], every: Sequence[Comparison]
-) -> Iterator[tuple[str | None, Answer]]:
+    assertion: Assertion, figures: Figures, judged: Sequence[_Judged], every: Sequence[StatedNumber]
+) -> Iterator[tuple[str | None, CheckResult]]:
     single = judge_statement(assertion, figures) or judge_name(assertion, figures)
     if single is not None:
         yield None, single
@@ -75,11 +250,11 @@ def _answers(
         yield one.comparison.label, _compare(one, every)
 
 
-def _compare(judged: _Judged, every: Sequence[Comparison]) -> Answer:
+def _compare(judged: _Judged, every: Sequence[StatedNumber]) -> CheckResult:
     comparison = judged.comparison
     if not comparison.computable():
         reason = NO_RESULT
-        return Answer(Status.NOT_CHECKABLE, as_number(comparison.stated.value), None, reason)
+        return CheckResult(Status.NOT_CHECKABLE, as_number(comparison.stated.value), None, reason)
     if comparison.agrees_exactly():
         return explain(comparison, judged.sense, Status.CONSISTENT)
     if comparison.agrees():
@@ -95,10 +270,12 @@ def _labelled(assertion: Assertion, label: str, figures: Figures) -> str:
     return f"{figures.figure(assertion.stated).along} {label}"
 
 
-def _claim(report: Published, assertion: Assertion, label: str | None, answer: Answer, figures: Figures) -> Claim:
+def _audited(
+    report: Published, assertion: Assertion, label: str | None, answer: CheckResult, figures: Figures
+) -> AuditedAssertion:
     source = report.report
     note = f" {assertion.note}" if assertion.note else ""
-    return Claim(
+    return AuditedAssertion(
         id=f"{source.name}.{assertion.id}" + (f"[{label}]" if label else ""),
         source=source.title + (f" ({source.text})" if source.text else ""),
         page=assertion.page,
@@ -111,28 +288,20 @@ def _claim(report: Published, assertion: Assertion, label: str | None, answer: A
     )
 
 
-_LARGEST_TEXT = 4 << 20
-_OF_A_RUN = ("verdict.json", "run.json", "report.html")
-
-
 def read_report(path: Path) -> Published:
     """The figures and assertions behind `path`. Raises BadInputError when it has none that can be named.
 
-    A published file (`*.yml`) holds them. A run directory, or its verdict.json or report.html, stands for the run.
-    A text is accepted when it is, byte for byte, the one that a file in suites/published was read from; of any other
-    text nobody can tell mechanically which of its numbers belong together, so it is refused with what to do.
+    A published file (`*.yml`) holds them. A text is accepted when it is, byte for byte, the one that a file in
+    suites/published was read from; of any other text nobody can tell mechanically which of its numbers belong
+    together, so it is refused with what to do.
     """
-    if path.is_dir():
-        return read_run_directory(path)
-    if path.name in _OF_A_RUN:
-        return read_run_directory(path.parent)
     if path.suffix in (".yml", ".yaml"):
         return load_published(path)
     return _known_text(path)
 
 
 def _known_text(path: Path) -> Published:
-    digest = hashlib.sha256(read_regular(path, _LARGEST_TEXT)).hexdigest()
+    digest = sha256_of(read_regular(path, _LARGEST_TEXT))
     for known in sorted((suites_folder() / "published").glob("*.yml")):
         if digest in known.read_text(encoding="utf-8"):
             return load_published(known)
@@ -142,9 +311,9 @@ def _known_text(path: Path) -> Published:
     raise BadInputError([f"{path}: found a text whose figures have no names, expected {wanted}"])
 
 
-def audit(files: Iterable[Path]) -> list[Claim]:
+def audit(files: Iterable[Path]) -> list[AuditedAssertion]:
     """Every claim of every file, in order. Raises BadInputError with the problems of all files."""
-    claims: list[Claim] = []
+    claims: list[AuditedAssertion] = []
     problems: list[str] = []
     for file in files:
         try:
@@ -158,6 +327,6 @@ def audit(files: Iterable[Path]) -> list[Claim]:
     return claims
 
 
-def exit_code(claims: Iterable[Claim]) -> int:
+def exit_code(claims: Iterable[AuditedAssertion]) -> int:
     """1 when any claim is inconsistent, else 0."""
     return int(any(claim.status is Status.INCONSISTENT for claim in claims))

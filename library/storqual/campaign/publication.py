@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a campaign: the run is closed, judged by what its lab accepts, and its report is audited."""
+"""The end of a campaign: the run is closed, judged by what its lab accepts, and published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from storqual.audit import Status, audit, audit_document
 from storqual.base.text import terminal_text
 from storqual.inputs import WAIVERS, beside_inventory, load_suite
 from storqual.inputs.policy import Gate
@@ -22,16 +21,14 @@ from storqual.report import build_report
 from storqual.report.export import write_ocp
 from storqual.report.material import metrics_to_read, read_material
 from storqual.robot_library import publish_suites
-from storqual.run import append_event, finish_run, is_signed, read_run, read_run_json, write_json
+from storqual.run import append_event, finish_run, is_signed, read_run, read_run_json
 from storqual.run.closing import close_run, is_closed
 from storqual.run.evidence import record_published
 from storqual.run.layout import is_inside_run
 from storqual.run.measurements import Measurements, measurements
 from storqual.run.turns import turns_of
 from storqual.witness import notify_witness
-from storqual_core.kit.errors import BadInputError, StorqualError
-
-_MOST_TOLD = 10
+from storqual_core.kit.errors import BadInputError
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Published:
 
 
 def look(run: Path, waivers: Path | None) -> tuple[Path | None, Measurements]:
-    """The waivers that count, and all that was measured, read once; the audit reads it again for itself.
+    """The waivers that count, and all that was measured, read once.
 
     Raises BadInputError for a signed run, and for what cannot be read: nothing is written then.
     """
@@ -93,14 +90,10 @@ def judge(run: Path, waivers: Path | None, measured: Measurements) -> dict[str, 
 
 
 def report(run: Path, verdict: Mapping[str, Any], measured: Measurements) -> Published:
-    """Write log, report.html, audit.json and ocp.jsonl, and record which they are.
-
-    Raises StorqualError when the report states what its own data does not say.
-    """
+    """Write log, report.html and ocp.jsonl, and record which they are."""
     log = publish_log(run)
     material = read_material(run, measured)
     page = build_report(run, material)
-    _audited(run, page)
     ocp = write_ocp(run, material)
     record_published(run)
     _notify(run)
@@ -127,18 +120,3 @@ def waivers_for(run: Path, asked: Path | None) -> Path | None:
     return beside_inventory(
         WAIVERS, [one for one in folders if one.is_absolute() and not is_inside_run(one / WAIVERS)]
     )
-
-
-def _audited(run: Path, report: Path) -> None:
-    """Recompute what verdict and page state; a report that contradicts its data is put aside, not published."""
-    claims = audit([run])
-    write_json(run / "audit.json", audit_document(claims))
-    wrong = [claim for claim in claims if claim.status is Status.INCONSISTENT]
-    if not wrong:
-        return
-    refused = report.with_name("report.refused.html")
-    report.replace(refused)
-    lines = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
-    more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
-    head = f"{refused}: not published: {len(wrong)} statements of its report disagree with the run's own data"
-    raise StorqualError("\n".join([head, *lines, *more]))

@@ -16,8 +16,7 @@ from storqual.base.resources import suites_folder
 from storqual.base.text import xml_text
 from storqual.checks.own import planned_checks
 from storqual.judge.outcome import used_waivers, with_waivers
-from storqual.report.criterion import waived_by
-from storqual.report.export.cases import is_accepted, named_cases, worst_of
+from storqual.report.criterion import is_accepted, named_cases, waived_by, worst_of
 from storqual.run import append_event, read_run
 from storqual.run.files import read_lines, read_object
 from storqual.run.layout import CHECKS

@@ -12,7 +12,7 @@ import click
 from storqual.cli.options import as_json, on_terminal, print_json, print_rows
 
 if TYPE_CHECKING:
-    from storqual.study.adapters import Contest
+    from storqual.study.comparisons import Contest
 
 
 @click.command("compare")
@@ -38,7 +38,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
     """
     from storqual.base.text import terminal_text, with_minus
     from storqual.metrics import METRICS
-    from storqual.study.adapters import compare_runs
+    from storqual.study.comparisons import compare_runs
 
     found = compare_runs(runs, arms=("baseline", "candidate") if arm == "both" else (arm,))
     if as_json:
@@ -60,7 +60,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
 def _show_levels(contest: Contest, title: str) -> None:
     """A table: the mean of each subject at each level, and who is shown to lead there."""
     from storqual.base.factor_names import level_text
-    from storqual.report.figures import plain
+    from storqual.base.figures import plain
 
     values = {line.subject: line.values(contest.metric) for line in contest.lines}
     print_rows(

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from storqual.report.material import Material
 
 
-_PARQUET = "parquet"
-_TEXTS = ("ocp", "openmetrics", "criteria-csv", "samples-csv", "github", "gitlab")
+_FORMATS = ("ocp", "openmetrics", "criteria-csv", "samples-csv", "github", "gitlab")
 
 
 @click.command("export")
 @run_argument
-@click.option("--format", "form", type=click.Choice([*_TEXTS, _PARQUET]), required=True, help="Format of the export.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), required=True, help="Format of the export.")
 @click.option(
     "-o",
     "--output",
@@ -33,8 +32,8 @@ _TEXTS = ("ocp", "openmetrics", "criteria-csv", "samples-csv", "github", "gitlab
 def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> None:
     """Export a judged run as OCP lines, OpenMetrics, tables, or annotations of a merge request.
 
-    openmetrics is for dashboards; criteria-csv and samples-csv for spreadsheets; parquet (extra `parquet`) for DuckDB
-    and pandas; github prints workflow commands; gitlab is a code quality report.
+    openmetrics is for dashboards; criteria-csv and samples-csv for spreadsheets; github prints workflow commands;
+    gitlab is a code quality report.
 
     \b
     Examples:
@@ -42,24 +41,19 @@ def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> 
       storqual export runs/20261121T101500Z-adapter-4f2a --format github
       storqual export runs/20261121T101500Z-adapter-4f2a --format openmetrics -o metrics.prom --json
     """
-    from storqual.report.export import write_parquet
     from storqual.report.material import read_material
     from storqual.run import write_bytes
     from storqual.run.layout import refuse_inside_run
 
-    if output is None and (form == _PARQUET or as_json):
-        with_what = "--json" if as_json else f"--format {form}"
-        raise BadInputError([f"--output is needed with {with_what}: name the file to write"])
+    if output is None and as_json:
+        raise BadInputError(["--output is needed with --json: name the file to write"])
     if output is not None:
         refuse_inside_run(output)
     material = read_material(run)
     if output is None:
         click.echo(_text(form, material), nl=False)
         return
-    if form == _PARQUET:
-        write_parquet(material, output)
-    else:
-        write_bytes(output, _text(form, material).encode())
+    write_bytes(output, _text(form, material).encode())
     if as_json:
         print_json({"format": form, "output": str(output)})
 

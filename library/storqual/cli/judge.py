@@ -50,7 +50,7 @@ def judge_command(
     """
     from storqual.judge.rejudge import Rules, is_folder_of_runs, rejudge, runs_below
     from storqual.judge.verdict import judge_run
-    from storqual.report.parts.summary import print_summary
+    from storqual.report.summary import print_summary
 
     if len(runs) > 1 or is_folder_of_runs(runs[0]):
         done = rejudge(runs_below(runs), Rules(suite, gate, waivers, as_of))

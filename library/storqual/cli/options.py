@@ -17,7 +17,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from storqual.base.resources import suites_folder
-from storqual.base.text import OUTCOME_COLOURS, terminal_text, with_minus
+from storqual.base.table import NUMBER, Table, print_table
+from storqual.base.text import terminal_text
 from storqual_core.kit.errors import BadInputError
 
 _SUITE = ".suite.yml"
@@ -133,20 +134,7 @@ def print_rows(
 
     Texts of devices are made safe and never read as markup; a cell that is an outcome has the outcome's colour.
     """
-    cells = [[terminal_text("" if cell is None else str(cell)) for cell in row] for row in rows]
-    if not cells:
-        return
-    if on_terminal():
-        _print_table(terminal_text(title), heads, [[with_minus(cell) for cell in row] for row in cells], numbers)
-        return
-    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
-    for row in cells:
-        click.echo(
-            "  ".join(
-                cell.rjust(width) if head in numbers else cell.ljust(width)
-                for cell, width, head in zip(row, widths, heads, strict=True)
-            ).rstrip()
-        )
+    print_table(Table(title, tuple(heads), tuple(map(tuple, rows)), dict.fromkeys(numbers, NUMBER)))
 
 
 def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
@@ -154,22 +142,3 @@ def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
     width = max((len(name) for name, _ in pairs), default=0)
     for name, value in pairs:
         click.echo(f"{terminal_text(name).ljust(width)}  {terminal_text(str(value))}".rstrip())
-
-
-def _print_table(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], numbers: Collection[str]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    if title:
-        # a line of its own: the title of a rich table is broken to the table's width
-        console.print(Text(title, style="bold"), soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        table.add_column(head, overflow="fold", justify="right" if head in numbers else "left")
-    for row in cells:
-        # Text, not str: a drive called "[bold]" must stay that
-        table.add_row(*(Text(cell, style=OUTCOME_COLOURS.get(cell, "")) for cell in row))
-    console.print(table)

@@ -131,7 +131,7 @@ def _variables(campaign: Campaign, checks: Sequence[Path]) -> dict[str, object]:
 
 def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
     """The end of a job: a summary, or one JSON object; what is missing on standard error."""
-    from storqual.report.parts.summary import print_summary
+    from storqual.report.summary import print_summary
 
     verdict = _json(run / "verdict.json") if run is not None and (run / "verdict.json").is_file() else {}
     report = run / "report.html" if run is not None and (run / "report.html").is_file() else None

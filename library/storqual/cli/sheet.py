@@ -59,7 +59,7 @@ def sheet_command(
       storqual sheet -i inventories/example_lab --limit bench01 --drop driver_in_field -o sheets
       storqual sheet -i inventories/example_lab --facts facts.json
     """
-    from storqual.history.last_result import last_results
+    from storqual.history.past_runs import last_results
     from storqual.inputs import load_drop, load_inventory
     from storqual.inputs.find import find_drop
     from storqual.report.sheet import make_sheet, render_sheet

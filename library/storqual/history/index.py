@@ -3,39 +3,204 @@
 
 A run is known by the digest of its run.json and verdict.json (which holds the digests of samples and inputs): one
 that has not changed is not read again, wherever it was moved to, and one that is gone is forgotten.
+
+The control chart of a bench's golden reference drive is one of individuals, a value per campaign: the mean of its
+readings. Limits come from the campaigns before the one that is looked at. Within a campaign the readings say nothing
+about campaigns.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
-from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories, readings_of
+import numpy as np
+
+from storqual.history.past_runs import digest_of_run, is_judged, read_past_run, run_folders
+from storqual.inputs import load_suite
+from storqual.inputs.policy import Gate
+from storqual.judge.against_baseline import pair_levels_of
+from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories
 from storqual.judge.outcome import used_waivers, with_waivers
-from storqual.run import read_run, sha256_of
-from storqual.run.files import DAMAGE, limit_of, read_bytes, read_object
+from storqual.judge.question import Asked, Question, Unit, asked_of, metrics_of, questions_of, units_of
+from storqual.run import Run
+from storqual.run.files import DAMAGE, limit_of
 from storqual.run.layout import is_inside_run
-from storqual.run.measurements import reference_launches
+from storqual.run.measurements import measurements_at
+from storqual.statistics.estimates import individuals
+from storqual.statistics.pairs import estimate
 from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
 
+_ARMS = ("baseline", "candidate")
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Noise of a metric at a point: `sd_pair` of a pair's log-ratio, `sd_session` of a session's mean.
+
+    Both are about the mean of what was measured, so that a true loss of the candidate is no noise. None: not seen.
+    """
+
+    bench: str
+    adapter: str
+    point: str
+    metric: str
+    sd_pair: float | None
+    df_pair: float
+    sd_session: float | None
+    df_session: float
+
+
+def noise_of(run: Run) -> list[Noise]:
+    """The noise of every criterion against the baseline that is a rate or a time, from all launches of a run."""
+    asked = [
+        Asked(one.point, tuple(rule for rule in one.criteria if rule.against == "baseline"))
+        for one in asked_of(run, load_suite(run.input_file("suite")), Gate())
+    ]
+    wanted = {key: names for key, names in metrics_of(asked).items() if names}
+    found = {}
+    for question in questions_of(run, asked, measurements_at(run, wanted).points):
+        metric = question.metric
+        if metric is None or metric.kind == "count":
+            continue
+        arms = [units_of(question.launches.of(arm), metric) for arm in _ARMS]
+        if any(isinstance(arm, str) or not arm or min(unit.value for unit in arm) <= 0 for arm in arms):
+            continue
+        entry = _noise(question, [list(arm) for arm in arms if not isinstance(arm, str)])
+        if entry.df_pair or entry.df_session:
+            found[*question.point.key, metric.name] = entry
+    return list(found.values())
+
+
+def pooled(entries: Iterable[Noise]) -> list[Noise]:
+    """Entries of several runs as one for each point and metric: variances weighted by their degrees of freedom."""
+    groups: dict[tuple[str, str, str, str], list[Noise]] = {}
+    for entry in entries:
+        groups.setdefault((entry.bench, entry.adapter, entry.point, entry.metric), []).append(entry)
+    found = []
+    for key, members in sorted(groups.items()):
+        pair = _pooled([(one.sd_pair, one.df_pair) for one in members])
+        session = _pooled([(one.sd_session, one.df_session) for one in members])
+        found.append(Noise(*key, *pair, *session))
+    return found
+
+
+def _noise(question: Question, arms: Sequence[Sequence[Unit]]) -> Noise:
+    if question.by_session:
+        means = [_session_means(arm) for arm in arms]
+        freedom = sum(len(values) - 1 for values in means)
+        squares = sum(float(((values - values.mean()) ** 2).sum()) for values in means)
+        sd = math.sqrt(squares / freedom) if freedom else None
+        return Noise(*question.point.key, question.criterion.metric, None, 0.0, sd, float(freedom))
+    # as the judge takes them: dips bounded, an odd launch left out
+    found = estimate([pair_levels_of(arms[0], arms[1])], [None])
+    known = float(found.df[0]) > 0
+    spread = float(found.sd[0]) if known else None
+    return Noise(*question.point.key, question.criterion.metric, spread, float(found.df[0]), None, 0.0)
+
+
+def _session_means(units: Sequence[Unit]) -> np.ndarray:
+    sessions: dict[str, list[float]] = {}
+    for unit in units:
+        sessions.setdefault(unit.session, []).append(math.log(unit.value))
+    return np.array([np.mean(values) for values in sessions.values()])
+
+
+def _pooled(parts: Sequence[tuple[float | None, float]]) -> tuple[float | None, float]:
+    known = [(sd, df) for sd, df in parts if sd is not None and df > 0]
+    if not known:
+        return None, 0.0
+    total = sum(df for _, df in known)
+    return math.sqrt(sum(df * sd * sd for sd, df in known) / total), total
+
+
+_SMALLEST_REACH = 0.0015
+"""Half width of the limits, as a share of the centre, below which no bench is believed to repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPoint:
+    """A campaign on the chart of its bench; limits are None while there are too few campaigns before it."""
+
+    bench: str
+    drive: str
+    run: str
+    moment: str
+    iops: float
+    readings: int
+    low: float | None
+    high: float | None
+
+    @property
+    def suspect(self) -> str:
+        """Why the bench was out of control; empty when it was not, or nobody knows."""
+        if self.low is None or self.high is None or self.low <= self.iops <= self.high:
+            return ""
+        return (
+            f"the golden reference of {self.bench} gave {self.iops:.0f} IOPS, outside of its limits "
+            f"{self.low:.0f} to {self.high:.0f}: the bench was out of control"
+        )
+
+
+def control_chart(readings: Iterable[ReferenceReading]) -> list[ChartPoint]:
+    """The charts of all benches, oldest campaign first; a campaign that was suspect does not widen later limits."""
+    campaigns: dict[tuple[str, str], dict[str, list[ReferenceReading]]] = {}
+    for reading in readings:
+        campaigns.setdefault((reading.bench, reading.drive), {}).setdefault(reading.run, []).append(reading)
+    points = []
+    for (bench, drive), runs in campaigns.items():
+        good: list[float] = []
+        for run, members in sorted(runs.items(), key=lambda item: min(one.moment for one in item[1])):
+            value = sum(one.iops for one in members) / len(members)
+            low, high = _limits(good)
+            moment = min(one.moment for one in members)
+            point = ChartPoint(bench, drive, run, moment, value, len(members), low, high)
+            if not point.suspect:
+                good.append(value)
+            points.append(point)
+    return points
+
+
+def limits_after(readings: Iterable[ReferenceReading]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Limits for the next campaign, by bench and drive, where there were enough that were in control."""
+    good: dict[tuple[str, str], list[float]] = {}
+    for point in control_chart(readings):
+        if not point.suspect:
+            good.setdefault((point.bench, point.drive), []).append(point.iops)
+    found = {}
+    for key, values in good.items():
+        low, high = _limits(values)
+        if low is not None and high is not None:
+            found[key] = (low, high)
+    return found
+
+
+def _limits(values: list[float]) -> tuple[float | None, float | None]:
+    """Limits from campaigns that were in control; None while there are too few."""
+    if not values:
+        return None, None
+    chart = individuals(values)
+    if chart.limits is None:
+        return None, None
+    reach = max(chart.limits[1] - chart.centre, _SMALLEST_REACH * chart.centre)
+    return chart.centre - reach, chart.centre + reach
+
+
 INDEX = ".history.sqlite"
-_VERSION = 2
+_VERSION = 3
 _TABLES = """
 CREATE TABLE run (digest TEXT PRIMARY KEY, path TEXT, name TEXT, created TEXT, suite TEXT, profile TEXT,
                   baseline TEXT, candidate TEXT, outcome TEXT, waivers TEXT);
-CREATE TABLE criterion (digest TEXT REFERENCES run ON DELETE CASCADE, id TEXT, bench TEXT, adapter TEXT, point TEXT,
-                        metric TEXT, required INTEGER, outcome TEXT, reason TEXT, shift REAL, low REAL, high REAL);
 CREATE TABLE noise (digest TEXT REFERENCES run ON DELETE CASCADE, bench TEXT, adapter TEXT, point TEXT, metric TEXT,
                     sd_pair REAL, df_pair REAL, sd_session REAL, df_session REAL);
 CREATE TABLE reference (digest TEXT REFERENCES run ON DELETE CASCADE, bench TEXT, drive TEXT, moment TEXT, iops REAL);
-CREATE INDEX criterion_of ON criterion (digest);
 CREATE INDEX noise_of ON noise (bench, adapter, point, metric);
 CREATE INDEX reference_of ON reference (bench, moment);
 """
@@ -62,9 +227,9 @@ class RunIndex:
         known = {str(row[0]): str(row[1]) for row in self._connection.execute("SELECT digest, path FROM run")}
         seen: set[str] = set()
         read, problems = 0, []
-        for path in sorted(file.parent for file in runs.glob("[!.]*/verdict.json")):
+        for path in filter(is_judged, run_folders(runs)):
             try:
-                digest = _digest(path)
+                digest = digest_of_run(path)
                 if digest not in known and digest not in seen:
                     self._take(path, digest)
                     read += 1
@@ -79,7 +244,6 @@ class RunIndex:
         return Updated(read, len(seen) - read, len(gone), tuple(problems))
 
     def runs(self) -> list[dict[str, Any]]:
-        """Every run, oldest first."""
         names = ("path", "run", "created", "suite", "profile", "baseline", "candidate", "outcome", "waivers")
         columns = "path, name, created, suite, profile, baseline, candidate, outcome, waivers"
         query = f"SELECT {columns} FROM run ORDER BY created"  # noqa: S608 - constants
@@ -103,32 +267,17 @@ class RunIndex:
 
     def _take(self, path: Path, digest: str) -> None:
         """Read one run into the tables, all of it or nothing."""
-        run = read_run(path)
-        verdict = _verdict(path)
+        past = read_past_run(path)
+        run = past.opened
+        accepted = with_waivers(used_waivers(past.criteria))
+        head = (digest, str(path), run.name, past.created, run.suite.name, run.suite.profile)
+        rest = (past.drop("baseline") or None, past.drop("candidate") or None, past.outcome, accepted)
+        noise = [(digest, *astuple(entry)) for entry in noise_of(run)]
+        readings = [(digest, one.bench, one.drive, one.moment, one.iops) for one in past.readings()]
         with self._connection:
-            insert = self._connection.execute
-            arms = {name: arm.drop for name, arm in run.arms.items()}
-            created = str(run.document.get("created") or "")
-            head = (digest, str(path), run.name, created, run.suite.name, run.suite.profile)
-            accepted = with_waivers(used_waivers(verdict.get("criteria") or ()))
-            insert(
-                "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?)",
-                (*head, arms.get("baseline"), arms.get("candidate"), str(verdict.get("outcome")), accepted),
-            )
-            self._connection.executemany(
-                "INSERT INTO criterion VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                [(digest, *_row(entry)) for entry in verdict.get("criteria") or ()],
-            )
-            self._connection.executemany(
-                "INSERT INTO noise VALUES (?,?,?,?,?,?,?,?,?)", [(digest, *astuple(one)) for one in noise_of(run)]
-            )
-            self._connection.executemany(
-                "INSERT INTO reference VALUES (?,?,?,?,?)",
-                [
-                    (digest, one.bench, one.drive, one.moment, one.iops)
-                    for one in readings_of(run, reference_launches(run))
-                ],
-            )
+            self._connection.execute("INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?)", (*head, *rest))
+            self._connection.executemany("INSERT INTO noise VALUES (?,?,?,?,?,?,?,?,?)", noise)
+            self._connection.executemany("INSERT INTO reference VALUES (?,?,?,?,?)", readings)
 
 
 class open_history:  # noqa: N801 - used as a function: `with open_history(runs) as history`
@@ -187,23 +336,6 @@ def _fresh(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
-
-
-def _digest(path: Path) -> str:
-    """What a judged run is known by."""
-    return sha256_of(read_bytes(path, "run.json") + read_bytes(path, "verdict.json"))
-
-
-def _verdict(path: Path) -> Mapping[str, Any]:
-    return read_object(path, "verdict.json")
-
-
-def _row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A criterion as the table has it; shifts in percent, as in the verdict."""
-    names = ("id", "bench", "adapter", "point", "metric")
-    low, high = entry.get("ci95_percent") or (None, None)
-    rest = (bool(entry.get("required")), entry.get("outcome"), entry.get("reason"), entry.get("shift_percent"))
-    return (*(entry.get(name) for name in names), *rest, low, high)
 
 
 NEWEST = 10

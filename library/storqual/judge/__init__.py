@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from storqual.judge.decision import History, decide
-from storqual.statistics.comparison import Comparison
+from storqual.statistics.comparison import ArmComparison
 
-__all__ = ["Comparison", "History", "decide"]
+__all__ = ["ArmComparison", "History", "decide"]

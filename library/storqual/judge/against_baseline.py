@@ -16,10 +16,10 @@ from storqual.judge.decision import History, decide
 from storqual.judge.numbers import percent, rests_on
 from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
-from storqual.statistics.comparison import Comparison, Limits, Looks, limits_for
-from storqual.statistics.fixed_sessions import analyse_fixed_sessions
+from storqual.statistics.comparison import ArmComparison, Limits, Looks, limits_for
 from storqual.statistics.launches import pad
 from storqual.statistics.pairs import PairLevels, analyse_pairs, pair_levels
+from storqual.statistics.sessions import analyse_fixed_sessions
 
 Histories = Mapping[tuple[str, str, str, str], History]
 """Noise by bench, adapter, point and metric."""
@@ -111,7 +111,7 @@ def pair_levels_of(before: Sequence[Unit], after: Sequence[Unit]) -> PairLevels:
 
 def _pair_comparisons(
     questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
-) -> list[Comparison]:
+) -> list[ArmComparison]:
     """Points whose arms alternate launch by launch. They lend each other their noise, whatever their limits are."""
     shapes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     filled = []
@@ -134,9 +134,9 @@ def _pair_comparisons(
 
 def _session_comparisons(
     questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
-) -> list[Comparison]:
+) -> list[ArmComparison]:
     """Points whose arms have boots of their own. Those that were measured in the same boots share their noise."""
-    found: dict[int, Comparison] = {}
+    found: dict[int, ArmComparison] = {}
     layouts: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = defaultdict(list)
     for index, (question, (before, after)) in enumerate(zip(questions, values, strict=True)):
         names = _complete(before, after) if looks == "every" else (_sessions_of(before), _sessions_of(after))
@@ -206,7 +206,7 @@ def _stacked(points: Sequence[Sequence[Unit]], sessions: Sequence[str]) -> Float
     return array
 
 
-def _in_words(question: Question, values: Arms, comparison: Comparison) -> Judged:
+def _in_words(question: Question, values: Arms, comparison: ArmComparison) -> Judged:
     """The comparison as an outcome with a sentence; a pass that probably lost more than is acceptable is MARGINAL."""
     rule, metric = question.criterion, _metric(question)
     outcome, reason = "INCONCLUSIVE", ""
@@ -267,7 +267,7 @@ def _fewest_ios(values: Arms) -> tuple[int, int] | None:
     return (min(found[0]), min(found[1])) if all(found) else None
 
 
-def _marginal(question: Question, comparison: Comparison) -> bool:
+def _marginal(question: Question, comparison: ArmComparison) -> bool:
     """Whether a pass is marginal: it probably lost more than is acceptable (or came within `marginal` of the margin).
 
     The estimate of the last look is what is compared, so that neither few launches nor wide intervals make it so.
@@ -280,7 +280,7 @@ def _marginal(question: Question, comparison: Comparison) -> bool:
     return float(special.stdtr(comparison.df, (limit - comparison.log_shift) / comparison.error)) > LIKELY
 
 
-def _measured(metric: Metric, comparison: Comparison) -> str:
+def _measured(metric: Metric, comparison: ArmComparison) -> str:
     low, high = comparison.ci95
     return (
         f"{metric.label} is {percent(abs(comparison.shift))} worse ({percent(low, signed=True)} to "
@@ -295,7 +295,7 @@ def _at_most(bound: float, alpha: float) -> str:
     return f": at most {percent(-bound)} is lost ({percent(1 - alpha)} one-sided)"
 
 
-def _odd_launch(values: Arms, comparison: Comparison) -> OddLaunch | None:
+def _odd_launch(values: Arms, comparison: ArmComparison) -> OddLaunch | None:
     """The launch that was left out of the estimate, by the figures of its own metric."""
     if comparison.odd is None:
         return None
@@ -311,7 +311,7 @@ def _odd_launch(values: Arms, comparison: Comparison) -> OddLaunch | None:
     )
 
 
-def _undecided(comparison: Comparison) -> str:
+def _undecided(comparison: ArmComparison) -> str:
     unit = comparison.unit
     each = " of each arm" if unit == "session" else ""
     more = f"{plural(comparison.wanted, f'more {unit}')}{each}"

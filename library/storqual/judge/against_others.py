@@ -14,10 +14,9 @@ from storqual.base.text import plural
 from storqual.judge.numbers import amount, percent, rests_on
 from storqual.judge.question import Judged, Question, Unit, finite, loss_to, missing, units_of, values_at
 from storqual.metrics import Metric
-from storqual.statistics.comparison import Looks, as_fraction, limits_for
+from storqual.statistics.comparison import Looks, Rule, alpha_of, as_fraction, limits_for, nominal_levels
 from storqual.statistics.counts import compare_counts, most_share
 from storqual.statistics.estimates import Estimate
-from storqual.statistics.levels import Rule, alpha_of, nominal_levels
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
 from storqual.statistics.scaling import scaling, scaling_sentences
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from storqual.base.formulas import Better
-from storqual.statistics.comparison import Comparison, limits_for, nothing
+from storqual.statistics.comparison import ArmComparison, limits_for, nothing
 from storqual.statistics.launches import pad
 from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import analyse_pairs, pair_levels
@@ -69,7 +69,7 @@ def decide(
     baseline_sessions: Sequence[object] | None = None,
     candidate_sessions: Sequence[object] | None = None,
     history: History | None = None,
-) -> Comparison:
+) -> ArmComparison:
     """Judge one point from all launches so far, in wall-clock order, each a list of per-second values (or one value).
 
     Passes when the candidate is shown to lose less than `margin`, fails when it is shown to lose more than

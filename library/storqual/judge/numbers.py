@@ -15,7 +15,7 @@ from storqual.metrics import Metric
 from storqual.run import Run
 from storqual.run.effort import effort_of
 from storqual.statistics.comparison import as_fraction
-from storqual.statistics.many_points import benjamini_hochberg, holm, overall_shift
+from storqual.statistics.counts import benjamini_hochberg, holm, overall_shift
 from storqual_core.kit.quantities import format_duration
 
 _FAR = 10_000.0

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from storqual.base.table import Table
+
 COUNTED = "trials"
 """The source of checks that are counted from records: nobody appends them to a run, each judging counts them."""
 
@@ -54,21 +56,7 @@ class PlannedTurn:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of texts, as the report's templates take tables."""
-
-    caption: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    @property
-    def numeric(self) -> tuple[bool, ...]:
-        """No column is set to the right."""
-        return (False,) * len(self.heads)
-
-
-@dataclass(frozen=True)
-class Folded:
+class FoldedList:
     """A list that is folded away, unless somebody must look; `command` is what repeats it, where that can be."""
 
     title: str
@@ -85,7 +73,7 @@ class Part:
     title: str = ""
     table: Table | None = None
     sentences: tuple[str, ...] = ()
-    folded: tuple[Folded, ...] = ()
+    folded: tuple[FoldedList, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from storqual.base.table import Table
 from storqual.base.text import plural
-from storqual.kinds.kind import Folded, Kind, Part, PlannedTurn, Raw, Section, Table, check
+from storqual.kinds.kind import FoldedList, Kind, Part, PlannedTurn, Raw, Section, check
 from storqual.kinds.output.formats import read_output
 from storqual.kinds.trial_checks import ALPHA, more_often
 
@@ -327,10 +328,10 @@ def _runs(program: str, adapter: str, records: Sequence[Mapping[str, Any]]) -> T
     return Table(f"Runs of {program} on {adapter}", ("Run", "Ended", "Took", "Read", "What happened"), rows)
 
 
-def _folded(program: str, adapter: str, kind: Difference, tests: Sequence[Compared]) -> Folded:
+def _folded(program: str, adapter: str, kind: Difference, tests: Sequence[Compared]) -> FoldedList:
     rows = tuple((test.name, test.reason) for test in tests if test.kind == kind)
     table = Table(f"{program} on {adapter}: {kind}", ("Test", "Result"), rows)
-    return Folded(f"{_TOLD[kind]}: {len(rows)}", table, unfolded=kind in _OPEN)
+    return FoldedList(f"{_TOLD[kind]}: {len(rows)}", table, unfolded=kind in _OPEN)
 
 
 def planned_programs(planned: Sequence[PlannedTurn], _document: Mapping[str, Any]) -> tuple[Part, ...]:

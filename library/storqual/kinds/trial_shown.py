@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.base.table import Table
 from storqual.base.text import plural
-from storqual.kinds.kind import Folded, Part, PlannedTurn, Section, Table
+from storqual.kinds.kind import FoldedList, Part, PlannedTurn, Section
 from storqual.kinds.trial_checks import upper_bound
 from storqual_core.data.faults import FAULTS
 
@@ -143,10 +144,10 @@ def _seconds(value: float | None) -> str:
     return _DASH if value is None else f"{value:.1f} s"
 
 
-def _failed(document: Mapping[str, Any], planned: Sequence[PlannedTurn], record: Mapping[str, Any]) -> Folded:
+def _failed(document: Mapping[str, Any], planned: Sequence[PlannedTurn], record: Mapping[str, Any]) -> FoldedList:
     adapters = [turn.adapter for turn in planned if turn.bench == record["bench"]]
     rows = tuple((f"{at:.3f} s", str(what), str(text)) for at, what, text in record["timeline"])
-    return Folded(
+    return FoldedList(
         f"{record['id']} {record['outcome']}: {record['reasons'][0]}",
         Table(f"Timeline of {record['id']}", ("Time of the load", "What", "Text"), rows),
         tuple(map(str, record["reasons"])),

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from storqual.metrics.latency import LATENCIES
-from storqual.metrics.load import LOAD
+from storqual.metrics.latency import LATENCIES, LOAD
 from storqual.metrics.metric import Measured, Metric, Primitives, Unavailable, Value, merged
 from storqual.metrics.processor import PROCESSOR
-from storqual.metrics.rates import RATES, VOLUMES
-from storqual.metrics.steadiness import STEADINESS
+from storqual.metrics.rates import RATES, STEADINESS, VOLUMES
 
 __all__ = ["METRICS", "Measured", "Metric", "Primitives", "Unavailable", "Value", "merged"]
 

@@ -6,17 +6,23 @@ lies; one with fewer than ten I/Os beyond it is not a percentile but an anecdote
 latency (submission and completion) of a closed loop, unless the workload asks for a rate. fio gives the I/Os that are
 outstanding when a launch ends the time at which the last of them comes back, up to twice what they took: percentiles
 beyond which few more lie than are outstanding may be those of the launch's end, in both arms alike.
+
+A load curve has the rate and the load at the latency cap of its workload, and the rate at given response times. All
+are of a closed loop, in which a stall holds back the I/Os behind it: arrivals that do not wait for completions would
+meet longer response times (coordinated omission). The cap's point lies between two launches of the search, on the
+line through them.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
+from storqual_core.turns.launch import LoadStep, at_response, read_steps
 
 PERCENTILES = ("50", "90", "95", "99", "99.9", "99.99", "99.999", "99.9999")
 FEWEST_BEYOND = 10
@@ -42,21 +48,42 @@ def _parts(measured: Measured, way: str, name: str) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Percentile:
-    """A percentile in microseconds, of so many I/Os, and between which of them it lies at 95 %.
+class Quantile:
+    """A quantile of so many counted values, in their unit, and between which of them it lies at 95 %.
 
-    The interval is of order statistics: it knows how many I/Os there were, not that those of one stall come together,
-    nor that launches differ. What compares two drops is the spread of launches.
+    The interval is of order statistics: it knows how many values there were, not that those of one stall come
+    together, nor that launches differ. What compares two drops is the spread of launches.
     """
 
-    us: float
-    low_us: float
-    high_us: float
-    ios: int
+    value: int
+    low: int
+    high: int
+    count: int
 
 
-def percentile(measured: Measured, share: float, way: str = "") -> Percentile:
-    """The latency that `share` of the I/Os (0 to 1) do not exceed, from their bins.
+def quantile(counts: Mapping[int, int], share: float) -> Quantile:
+    """The value that `share` (0 to 1) of the counted ones do not exceed, from value -> how many.
+
+    Raises UnavailableError for fewer than ten beyond it.
+    """
+    total = sum(counts.values())
+    # the product is rounded: 0.9999 x 100,000 must leave ten beyond, not nine
+    rank = math.ceil(round(share * total, 6))
+    beyond = total - rank
+    if beyond < FEWEST_BEYOND:
+        wanted = math.ceil(FEWEST_BEYOND / (1.0 - share))
+        raise UnavailableError(f"{beyond} of {total} I/Os lie beyond it, 10 are needed: about {wanted} I/Os in all")
+    # how many lie below is binomial; with ten on the thin side its normal form, rounded outwards, covers 95 %
+    reach = _TWO_SIDED * math.sqrt(total * share * (1.0 - share))
+    ranks = (rank, max(math.floor(share * total - reach), 1), min(math.ceil(share * total + reach) + 1, total))
+    edges = sorted(counts)
+    running = list(accumulate(counts[edge] for edge in edges))
+    value, low, high = (edges[bisect_left(running, wanted)] for wanted in ranks)
+    return Quantile(value, low, high, total)
+
+
+def percentile(measured: Measured, share: float, way: str = "") -> Quantile:
+    """The latency in nanoseconds that `share` of the I/Os do not exceed, from their bins.
 
     Raises UnavailableError when bins are missing, do not hold all I/Os, or hold fewer than ten beyond the percentile.
     """
@@ -72,19 +99,7 @@ def percentile(measured: Measured, share: float, way: str = "") -> Percentile:
     total = sum(counts.values())
     if total <= 0 or total < 0.99 * ios:
         raise UnavailableError(f"the bins hold {total} of {ios} I/Os")
-    # the product is rounded: 0.9999 x 100,000 must leave ten beyond, not nine
-    rank = math.ceil(round(share * total, 6))
-    beyond = total - rank
-    if beyond < FEWEST_BEYOND:
-        wanted = math.ceil(FEWEST_BEYOND / (1.0 - share))
-        raise UnavailableError(f"{beyond} of {total} I/Os lie beyond it, 10 are needed: about {wanted} I/Os in all")
-    # how many I/Os lie below is binomial; with ten on the thin side its normal form, rounded outwards, covers 95 %
-    reach = _TWO_SIDED * math.sqrt(total * share * (1.0 - share))
-    ranks = (max(math.floor(share * total - reach), 1), rank, min(math.ceil(share * total + reach) + 1, total))
-    edges = sorted(counts)
-    running = list(accumulate(counts[edge] for edge in edges))
-    low, middle, high = (edges[bisect_left(running, wanted)] / US for wanted in ranks)
-    return Percentile(middle, low, high, total)
+    return quantile(counts, share)
 
 
 def _loop(measured: Measured) -> str:
@@ -114,7 +129,7 @@ def _percentile(way: str, percent: str) -> Metric:
 
     def function(measured: Measured) -> Value:
         found = percentile(measured, share, way)
-        return Value(found.us, _loop(measured), found.ios, (found.low_us, found.high_us))
+        return Value(found.value / US, _loop(measured), found.count, (found.low / US, found.high / US))
 
     needs = (f"{way}_bins" if way else "read_bins|write_bins",)
     return _metric(way, f"p{percent}", f"p{percent} latency", needs, function)
@@ -135,3 +150,78 @@ def _all() -> Iterator[Metric]:
 
 
 LATENCIES: tuple[Metric, ...] = tuple(_all())
+
+
+RESPONSES_MS = (1, 2, 5, 8, 10, 20, 50, 100)
+"""Response times at which rates are told, in milliseconds; 8 and 100 are those of published reports."""
+_NEEDS = ("load_steps",)
+_MS = 1e6
+
+
+def load_curve(measured: Measured) -> tuple[LoadStep, ...]:
+    """The launches of a search, by load. Raises ValueError, TypeError or KeyError for steps that are none."""
+    steps = read_steps(measured.primitives["load_steps"], int(measured.primitives["load_share_ppm"]))
+    return tuple(sorted(steps, key=lambda step: step.load))
+
+
+def _at(measured: Measured, response: float) -> tuple[float, float]:
+    curve = load_curve(measured)
+    found = at_response(curve, response)
+    if found is not None:
+        return found
+    if not curve:
+        raise UnavailableError("no load was measured")
+    first, last = curve[0], curve[-1]
+    wanted = f"{response / _MS:g} ms"
+    if first.response_ns > response:
+        raise UnavailableError(
+            f"the response time is {first.response_ns / _MS:.3g} ms at load {first.load}, which is "
+            f"already above {wanted}"
+        )
+    raise UnavailableError(
+        f"{wanted} is not reached: {last.response_ns / _MS:.3g} ms at load {last.load}, the highest "
+        "load that was planned"
+    )
+
+
+def _cap(measured: Measured) -> float:
+    return float(measured.primitives["load_cap_ns"])
+
+
+def _source(measured: Measured) -> str:
+    share = int(measured.primitives["load_share_ppm"])
+    return f"closed loop, {f'p{share / 10000:g}' if share else 'mean'} response time"
+
+
+def _rate_at(response_ms: int) -> Callable[[Measured], Value]:
+    def function(measured: Measured) -> Value:
+        return Value(_at(measured, response_ms * _MS)[0], _source(measured))
+
+    return function
+
+
+def _load_all() -> Iterator[Metric]:
+    yield Metric(
+        "iops_at_cap",
+        "IOPS at the latency cap",
+        "IOPS",
+        "higher",
+        _NEEDS,
+        "rate",
+        lambda measured: Value(_at(measured, _cap(measured))[0], _source(measured)),
+    )
+    yield Metric(
+        "load_at_cap",
+        "Load at the latency cap",
+        "outstanding",
+        "higher",
+        _NEEDS,
+        "rate",
+        lambda measured: Value(_at(measured, _cap(measured))[1], _source(measured)),
+    )
+    for response in RESPONSES_MS:
+        label = f"IOPS at a response time of {response} ms"
+        yield Metric(f"iops_at_{response}ms", label, "IOPS", "higher", _NEEDS, "rate", _rate_at(response))
+
+
+LOAD: tuple[Metric, ...] = tuple(_load_all())

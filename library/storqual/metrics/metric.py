@@ -79,7 +79,6 @@ class Metric:
     series: str = ""
 
     def value(self, measured: Measured) -> Value | Unavailable:
-        """The value of a launch, or why there is none."""
         for need in self.needs:
             if need not in measured.primitives and not _any_of(need, measured):
                 return Unavailable(f"no {need.replace('|', ' or ')} was recorded")

@@ -27,7 +27,7 @@ FIRST_SESSIONS = 4
 LAUNCH_PER_COST = 1.5
 SHORTEST_LAUNCH_S, LONGEST_LAUNCH_S = 2, 60
 MOST_PAIRS, MOST_SESSIONS = 48, 12
-"""The horizons of `storqual.statistics.levels`: beyond them a look is hardly ever the one that decides."""
+"""The horizons of `storqual.statistics.comparison`: beyond them a look is hardly ever the one that decides."""
 
 _KINDS: Mapping[str, Mapping[str, float]] = {
     # seconds of each change, of one launch beyond ramp and runtime, and of provisioning and collecting a session
@@ -156,7 +156,7 @@ def _level(profile: Profile, units: int, *, interleaved: bool, side: Literal["pa
         return profile.alpha
     import numpy as np  # noqa: PLC0415 - as above
 
-    from storqual.statistics.levels import Rule, nominal_levels  # noqa: PLC0415 - as above
+    from storqual.statistics.comparison import Rule, nominal_levels  # noqa: PLC0415 - as above
 
     rules: Mapping[str, Rule] = {"pass": "pass" if interleaved else "session_pass"}
     rules = {**rules, "fail": "fail" if interleaved else "session_fail"}

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from storqual.report.change import in_words
-from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, Outcome, place_name, read_criteria
-from storqual.report.figures import NONE, Figure, count
-from storqual.report.links import Detail, Key, Links, details_of, sites_of
+from storqual.base.figures import NONE, ShownNumber, count
+from storqual.base.table import LinkedCell, Table
+from storqual.report.criterion import AS_IT_IS, OUTCOMES, JudgedCriterion, in_words, place_name, read_criteria
 from storqual.report.material import Material, read_material
-from storqual.report.notes import NoteRow, note_rows
 from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import (
     Environment,
@@ -24,43 +22,28 @@ from storqual.report.parts.arms import (
     settings_of,
     shown_settings_of,
 )
-from storqual.report.parts.changes import Changes, changes_of
-from storqual.report.parts.criteria import CriteriaTable, criteria_tables
-from storqual.report.parts.curves import CurveGroup, curve_groups
-from storqual.report.parts.errors import ErrorCounters, error_counters_of
-from storqual.report.parts.evidence import PointEvidence, point_evidence
+from storqual.report.parts.criteria import Changes, CriteriaTable, changes_of, criteria_tables
+from storqual.report.parts.curves import CurveGroup, curve_groups, overview
 from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
     CoverageLedger,
+    ErrorCounters,
     Guard,
-    WaiverRow,
     coverage_of,
+    error_counters_of,
     guard_of,
     waivers_of,
 )
-from storqual.report.parts.limiting import NOTHING, limits_of_points
-from storqual.report.parts.repeat import repeats_of
-from storqual.report.parts.spread import overview
+from storqual.report.parts.point import NOTHING, PointEvidence, limits_of_points, point_evidence, repeats_of
 from storqual.report.parts.studies import Study, studies_of
-from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
+from storqual.report.parts.timeline import Timeline, TimelineEvent, moments_of, timeline_of
 from storqual.report.render import render_template
-from storqual.report.view import Chart
+from storqual.report.view import Detail, DrawnChart, Key, PageLinks, details_of, note_table, sites_of
 from storqual.run import is_signed, write_bytes
 from storqual.run.layout import locked
 from storqual.run.notes import read_notes
 from storqual.run.turns import COUNTED, Section, turns_of
 from storqual_core.kit.errors import BadInputError
-
-
-@dataclass(frozen=True)
-class Rollup:
-    """Outcomes of many criteria in one row, with the page that lists them."""
-
-    title: str
-    href: str
-    points: Figure
-    counts: tuple[tuple[Outcome, Figure], ...]
-    worst: Figure
 
 
 @dataclass(frozen=True)
@@ -77,25 +60,25 @@ class Page:
     benches: tuple[str, ...] = ()
     first_screen: FirstScreen | None = None
     changes: Changes | None = None
-    overview: Chart | None = None
-    left_out: Figure | None = None
-    rollups: tuple[Rollup, ...] = ()
-    checks: tuple[Criterion, ...] = ()
+    overview: DrawnChart | None = None
+    left_out: ShownNumber | None = None
+    rollup: Table | None = None
+    checks: tuple[JudgedCriterion, ...] = ()
     studies: tuple[Study, ...] = ()
     advice: tuple[tuple[str, str], ...] = ()
     timelines: tuple[Timeline, ...] = ()
-    findings: tuple[LogFinding, ...] = ()
+    findings: tuple[TimelineEvent, ...] = ()
     settings: tuple[SettingRow, ...] = ()
     settings_shown: ShownSettings | None = None
     environment: Environment | None = None
     coverage: CoverageLedger | None = None
     guard: Guard | None = None
     errors: ErrorCounters | None = None
-    waivers: tuple[WaiverRow, ...] = ()
+    waivers: Table | None = None
     appendix: Appendix | None = None
     turns: tuple[Section, ...] = ()
     measured: bool = True
-    notes: tuple[NoteRow, ...] = ()
+    notes: Table | None = None
 
 
 _MOST_ROWS = 200
@@ -124,7 +107,6 @@ def build_report(run_dir: Path, material: Material | None = None) -> Path:
 
 
 def render(page: Page) -> str:
-    """The page as HTML."""
     return render_template("report.html.j2", "report.css", page=page)
 
 
@@ -143,25 +125,28 @@ class _Pages:
         self._moments = moments_of(material)
         self._repeats = repeats_of(material)
         self._limits = limits_of_points(material)
-        self._by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
+        self._by_point: defaultdict[Key, list[JudgedCriterion]] = defaultdict(list)
         for criterion in self._criteria:
             self._by_point[criterion.key].append(criterion)
 
     def pages(self) -> Iterator[tuple[str, Page]]:
-        """Detail pages, then the report."""
         details = details_of(self._material)
-        shown: Sequence[Criterion] = self._criteria
+        shown: Sequence[JudgedCriterion] = self._criteria
         if details:
             # a large campaign's first page lists what did not pass, and of that only so much
             shown = [one for one in self._criteria if one.outcome not in _QUIET][:_MOST_ROWS]
         sites = sites_of(self._material, details, (one.index for one in shown))
         for detail in details:
             listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
-            yield detail.file, self._page(detail.title, "../report.html", listed, detail.keys, Links(sites, detail))
-        yield REPORT, self._report(shown, details, Links(sites, None))
+            yield (
+                detail.file,
+                self._page(detail.title, "../report.html", listed, detail.keys, PageLinks(sites, detail)),
+            )
+        yield REPORT, self._report(shown, details, PageLinks(sites, None))
 
-    def _page(self, title: str, home: str, listed: Sequence[Criterion], keys: Sequence[Key], links: Links) -> Page:
-        """A page with criteria, and with the curves and the evidence of points."""
+    def _page(
+        self, title: str, home: str, listed: Sequence[JudgedCriterion], keys: Sequence[Key], links: PageLinks
+    ) -> Page:
         material = self._material
         adapters: dict[tuple[str, str], list[Key]] = {}
         for key in keys:
@@ -191,7 +176,7 @@ class _Pages:
         tables = criteria_tables(listed, self._benches, links)
         return Page(title, material.run.name, home, tables, curves, arms, points, tuple(self._benches))
 
-    def _report(self, shown: Sequence[Criterion], details: Sequence[Detail], links: Links) -> Page:
+    def _report(self, shown: Sequence[JudgedCriterion], details: Sequence[Detail], links: PageLinks) -> Page:
         material = self._material
         drops = [material.run.arms[arm].drop if arm in material.run.arms else arm for arm in material.arms]
         title = f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
@@ -207,7 +192,7 @@ class _Pages:
             key=lambda one: (one.outcome in _QUIET, one.name if one.text("source") == COUNTED else ""),
         )
         left_out = sum(one.outcome not in _QUIET for one in self._criteria) - len(shown) if details else 0
-        incidents = [moment.event() for moment in self._moments if moment.serious and not moment.finding]
+        incidents = [moment for moment in self._moments if moment.serious and not moment.finding]
         studies, advice = studies_of(material)
         return replace(
             self._page(title, "", shown, () if details else tuple(material.points), links),
@@ -215,14 +200,14 @@ class _Pages:
             overview=overview(material, self._criteria, "overview"),
             changes=changes_of(self._criteria, self._benches, links),
             left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
-            rollups=tuple(self._rollup(detail) for detail in details),
+            rollup=self._rollup(details) if details else None,
             checks=tuple(one.shown(AS_IT_IS, links.point(one.key)) for one in checks),
             studies=studies,
             advice=advice,
             timelines=tuple(
                 timeline_of(material, name, self._moments, f"b{at}") for at, name in enumerate(self._benches)
             ),
-            findings=findings_of(self._moments),
+            findings=tuple(moment for moment in self._moments if moment.finding),
             settings=settings_of(material),
             settings_shown=shown_settings_of(material),
             environment=environment_of(material),
@@ -233,21 +218,22 @@ class _Pages:
             appendix=appendix_of(material),
             turns=tuple(sections),
             measured=bool(material.points),
-            notes=note_rows(read_notes(material.run.path)),
+            notes=note_table("Notes that people added before the run was signed", read_notes(material.run.path)),
         )
 
-    def _rollup(self, detail: Detail) -> Rollup:
-        """A detail page's outcomes in one row."""
-        listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
-        counted = Counter(one.outcome for one in listed)
-        shifted = (one for one in listed if one.required and one.number("shift_percent") is not None)
-        worst = min(shifted, key=lambda one: one.number("shift_percent") or 0.0, default=None)
-        return Rollup(
-            title=detail.title,
-            href=detail.file,
-            points=count(len(detail.keys), f"count:page:{detail.file}"),
-            counts=tuple(
-                (word, count(counted[name], f"count:page:{detail.file}:{name}")) for name, word in OUTCOMES.items()
-            ),
-            worst=NONE if worst is None else in_words(worst),
-        )
+    def _rollup(self, details: Sequence[Detail]) -> Table:
+        """Outcomes of many criteria in one row for each detail page."""
+        rows, tones = [], {}
+        for number, detail in enumerate(details):
+            listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
+            counted = Counter(one.outcome for one in listed)
+            shifted = (one for one in listed if one.required and one.number("shift_percent") is not None)
+            worst = min(shifted, key=lambda one: one.number("shift_percent") or 0.0, default=None)
+            at = f"count:page:{detail.file}"
+            bad = next((word for name, word in OUTCOMES.items() if counted[name] and name in ("FAIL", "ERROR")), None)
+            if bad is not None:
+                tones[number] = bad.tone
+            numbers = (count(counted[name], f"{at}:{name}") for name in OUTCOMES)
+            shift = NONE if worst is None else in_words(worst)
+            rows.append((LinkedCell(detail.title, detail.file), count(len(detail.keys), at), *numbers, shift))
+        return Table("Criteria by page", ("Page", "Points", *OUTCOMES, "Worst shift"), tuple(rows), tones=tones)

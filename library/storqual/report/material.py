@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,11 @@ from storqual.base.files import NoJsonError
 from storqual.inputs import load_suite
 from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
-from storqual.run import Event, Launch, Run, read_run
+from storqual.run import Event, Launch, Run, read_run, sha256_of
 from storqual.run.files import parse_line, read_bytes
 from storqual.run.measurements import Measurements, PointData, PointKey, measurements
 from storqual.run.turns import turns_of
+from storqual.statistics.estimates import Estimate, Spread, mean_estimate, pooled_spread
 from storqual.study.points import STUDIED
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -70,12 +68,10 @@ class Material:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The events of the run."""
         return self.run.events
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """run.json."""
         return self.run.document
 
     @property
@@ -149,28 +145,7 @@ def _verdict(run_dir: Path, run: Run) -> tuple[Mapping[str, Any], str]:
         raise BadInputError([f"{path}: found schema {schema!r}, expected {VERDICT_SCHEMA!r}"])
     if verdict.get("run") != run.name:
         raise BadInputError([f"{path}: found the verdict of run {verdict.get('run')!r}, expected {run.name!r}"])
-    return verdict, hashlib.sha256(data).hexdigest()
-
-
-_CONFIDENCE = 0.975
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean with the ends of its 95 % interval (None without a second unit), and how many launches it is of."""
-
-    value: float
-    low: float | None
-    high: float | None
-    launches: int
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The relative standard deviation between units of one arm, pooled over points, and its degrees of freedom."""
-
-    relative: float
-    freedom: int
+    return verdict, sha256_of(data)
 
 
 def _units(launches: Sequence[Launch], metric: str) -> list[float]:
@@ -186,51 +161,13 @@ def _units(launches: Sequence[Launch], metric: str) -> list[float]:
 
 
 def spread_of(points: Iterable[PointData], arm: str, metric: str, *, counted: bool = False) -> Spread:
-    """Pool the relative spread of `metric` over points: one point alone has too few units to know its own.
-
-    `counted`: of launches that count as evidence alone, without suspect ones.
-    """
-    total, freedom = 0.0, 0
-    for point in points:
-        units = _units([one for one in point.good(arm) if not (counted and one.suspect)], metric)
-        mean = sum(units) / len(units) if units else 0.0
-        if len(units) < 2 or mean == 0:
-            continue
-        total += sum((value / mean - 1) ** 2 for value in units)
-        freedom += len(units) - 1
-    return Spread(math.sqrt(total / freedom) if freedom else 0.0, freedom)
+    """The relative spread of `metric` over points; `counted`: of launches that count as evidence, no suspect ones."""
+    return pooled_spread(
+        _units([launch for launch in point.good(arm) if not (counted and launch.suspect)], metric) for point in points
+    )
 
 
-def mean_of(launches: Sequence[Launch], metric: str, spread: Spread) -> Mean | None:
+def mean_of(launches: Sequence[Launch], metric: str, spread: Spread) -> Estimate | None:
     """The mean of `metric` over launches with the interval that `spread` gives; None without a value."""
     values = [value for launch in launches if (value := launch.number(metric)) is not None]
-    if not values:
-        return None
-    mean = sum(values) / len(values)
-    units = len(_units(launches, metric))
-    if spread.freedom < 1:
-        return Mean(mean, None, None, len(values))
-    half = _student(spread.freedom) * spread.relative / math.sqrt(units) * abs(mean)
-    return Mean(mean, mean - half, mean + half, len(values))
-
-
-@cache
-def _student(freedom: int) -> float:
-    """The quantile of Student's t that bounds a 95 % interval."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - a tenth of a second that a page without intervals saves
-
-    return float(stdtrit(freedom, _CONFIDENCE))
-
-
-def quantile(bins: Mapping[int, int], fraction: float) -> int | None:
-    """The smallest bin value that at least `fraction` of all counts do not exceed; None for an empty histogram."""
-    total = sum(bins.values())
-    if total <= 0:
-        return None
-    wanted, seen = fraction * total, 0
-    for value in sorted(bins):
-        seen += bins[value]
-        # counts are whole and `fraction` is not: 0.9 * 10 is a little more than nine
-        if seen >= wanted - 1e-9 * total:
-            return value
-    return max(bins)
+    return mean_estimate(values, len(_units(launches, metric)), spread) if values else None

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.history.last_result import LastResult
+from storqual.base.table import NUMBER, Table
+from storqual.history.past_runs import LastResult
 from storqual.inputs.inventory import Adapter, Bench, Drive
+from storqual.report.criterion import OutcomeBadge
 from storqual.report.render import render_template
 from storqual_core.facts.preflight import compare
 from storqual_core.host.identity import same_text
@@ -21,75 +23,53 @@ from storqual_core.kit.machine import selected_word
 _UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
-@dataclass(frozen=True)
-class DriveRow:
-    """One drive: where it sits, who it is, how it is set, how it is, what may be done to it."""
-
-    place: str
-    name: str
-    serial: str
-    model: str
-    revision: str
-    size: str
-    settings: str
-    state: str
-    may_be_destroyed: bool
-    reference: bool = False
+_HEADS = ("place", "WWN", "serial number", "model", "firmware", "size", "settings", "state", "tests may")
+_STYLES = {"WWN": "name", "serial number": "name", "size": NUMBER}
+_MISSING = "MISSING"
+_DESTROY = OutcomeBadge("DESTROY", "!", "destroy")
+_Row = tuple[object, ...]
 
 
-def declared_row(drive: Drive, there: Mapping[str, Any] | None, *, looked: bool, reference: str | None) -> DriveRow:
+def drive_table(caption: str, rows: Sequence[_Row]) -> Table:
+    """Drives: where each sits, who it is, how it is set, how it is, what may be done to it."""
+    tones = {at: "missing" for at, row in enumerate(rows) if row[-2] == _MISSING}
+    return Table(caption, _HEADS, tuple(rows), _STYLES, tones)
+
+
+def _declared_row(drive: Drive, there: Mapping[str, Any] | None, *, looked: bool, reference: str | None) -> _Row:
     """A drive of the inventory, with what the bench shows of it where it was looked at."""
     there = there or {}
+    state = _state(there) if there else _MISSING if looked else "not read"
     if drive.file:
         state = "a file of this machine"
-    elif there:
-        state = _state(there)
-    else:
-        state = "MISSING" if looked else "not read"
-    return DriveRow(
-        place=drive.position or there.get("position") or f"port {drive.port}",
-        name=drive.file or drive.wwn or there.get("wwn") or "no WWN",
-        serial=drive.serial or there.get("serial") or "",
-        model=" ".join(
-            word for word in (drive.vendor or there.get("vendor"), drive.model or there.get("model")) if word
-        ),
-        revision=there.get("revision") or drive.revision or "",
-        size=_size(drive.size or there.get("size")),
-        settings=_settings(there),
-        state=state,
-        may_be_destroyed=drive.claim,
-        reference=bool(reference) and reference in (drive.wwn, drive.serial, drive.id),
+    if reference and reference in (drive.wwn, drive.serial, drive.id):
+        state += "; reference drive"
+    return (
+        drive.position or there.get("position") or f"port {drive.port}",
+        drive.file or drive.wwn or there.get("wwn") or "no WWN",
+        drive.serial or there.get("serial") or "",
+        _words(drive.vendor or there.get("vendor"), drive.model or there.get("model")),
+        there.get("revision") or drive.revision or "",
+        _size(drive.size or there.get("size")),
+        _settings(there),
+        state,
+        _DESTROY if drive.claim else "not write",
     )
 
 
-def found_row(there: Mapping[str, Any]) -> DriveRow:
-    """A drive that no inventory names."""
-    return DriveRow(
-        place=there.get("position") or there["hctl"] or there["name"],
-        name=there["wwn"] or "no WWN",
-        serial=there["serial"],
-        model=" ".join(word for word in (there["vendor"], there["model"]) if word),
-        revision=there["revision"],
-        size=_size(there["size"]),
-        settings=_settings(there),
-        state=there["system"] or _state(there),
-        may_be_destroyed=False,
-    )
+def _undeclared_row(there: Mapping[str, Any], place: str, firmware: str, settings: str, state: str) -> _Row:
+    """A drive that no inventory names, or a disk behind a RAID controller."""
+    who = (there["wwn"] or "no WWN", there["serial"], _words(there["vendor"], there["model"]))
+    return (place, *who, firmware, _size(there["size"]), settings, state, "not write")
 
 
-def hidden_row(there: Mapping[str, Any]) -> DriveRow:
-    """A disk behind a RAID controller, which tests never write to by itself."""
-    return DriveRow(
-        place=there["kind"],
-        name=there["wwn"] or "no WWN",
-        serial=there["serial"],
-        model=" ".join(word for word in (there["vendor"], there["model"]) if word),
-        revision=there["firmware"],
-        size=_size(there["size"]),
-        settings="",
-        state=_state(there),
-        may_be_destroyed=False,
-    )
+def _other_row(there: Mapping[str, Any]) -> _Row:
+    place = there.get("position") or there["hctl"] or there["name"]
+    return _undeclared_row(there, place, there["revision"], _settings(there), there["system"] or _state(there))
+
+
+def _hidden_row(there: Mapping[str, Any]) -> _Row:
+    return _undeclared_row(there, there["kind"], there["firmware"], "", _state(there))
 
 
 def _size(size: int | None) -> str:
@@ -103,7 +83,6 @@ def _size(size: int | None) -> str:
 
 
 def _settings(there: Mapping[str, Any]) -> str:
-    """Write cache, queue depth and scheduler as they are now."""
     queue = there.get("queue") or {}
     words = [
         there.get("cache", ""),
@@ -134,7 +113,7 @@ class AdapterCard:
     alias: str
     model: str
     facts: tuple[tuple[str, str], ...]
-    drives: tuple[DriveRow, ...]
+    drives: Table
 
 
 @dataclass(frozen=True)
@@ -146,8 +125,8 @@ class Sheet:
     made: str
     facts: tuple[tuple[str, str], ...]
     adapters: tuple[AdapterCard, ...]
-    others: tuple[DriveRow, ...]
-    hidden: tuple[DriveRow, ...]
+    others: Table
+    hidden: Table
     claimed: int
     differences: tuple[str, ...] | None
     drop: str
@@ -157,7 +136,10 @@ class Sheet:
     @property
     def dense(self) -> bool:
         """Whether so many drives are on the sheet that it needs small type to stay one page."""
-        return sum(len(card.drives) for card in self.adapters) + len(self.others) + len(self.hidden) > _ROOMY
+        return (
+            sum(len(table.rows) for table in (*(card.drives for card in self.adapters), self.others, self.hidden))
+            > _ROOMY
+        )
 
 
 def make_sheet(
@@ -176,14 +158,15 @@ def make_sheet(
     seen: list[Mapping[str, Any]] = []
     cards = tuple(_card(bench, alias, adapter, facts, seen) for alias, adapter in bench.adapters.items())
     others = [drive for drive in _drives(facts) if bench.kind != "local" and drive not in seen]
+    behind = (facts or {}).get("hidden_drives", ())
     return Sheet(
         bench=bench.name,
         kind=bench.kind,
         made=made,
         facts=tuple(_machine(bench, facts)),
         adapters=cards,
-        others=tuple(found_row(drive) for drive in others),
-        hidden=tuple(hidden_row(drive) for drive in (facts or {}).get("hidden_drives", ())),
+        others=drive_table("Drives that the inventory does not name", [_other_row(drive) for drive in others]),
+        hidden=drive_table("Disks behind RAID controllers", [_hidden_row(one) for one in behind]),
         claimed=sum(len(adapter.claimed) for adapter in bench.adapters.values()),
         differences=None if facts is None else tuple(compare(facts, declared, kind=bench.kind)),
         drop=drop,
@@ -221,12 +204,11 @@ def _card(
         if there is not None:
             seen.append(there)
         looked = facts is not None and bench.kind != "local"
-        rows.append(declared_row(drive, there, looked=looked, reference=bench.reference))
-    return AdapterCard(alias, adapter.model, tuple(_adapter(adapter, found)), tuple(rows))
+        rows.append(_declared_row(drive, there, looked=looked, reference=bench.reference))
+    return AdapterCard(alias, adapter.model, tuple(_adapter(adapter, found)), drive_table(f"Drives of {alias}", rows))
 
 
 def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Which machine this is, and what runs on it."""
     yield "kind", bench.kind
     if facts is None:
         yield "machine", "not read"
@@ -264,10 +246,9 @@ def _adapter(adapter: Adapter, found: Mapping[str, Any] | None) -> Iterator[tupl
         yield "NUMA node", str(found["numa_node"])
 
 
-def _words(*parts: str) -> str:
+def _words(*parts: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
 def render_sheet(sheet: Sheet) -> str:
-    """The page as HTML; every text of a device is escaped."""
     return render_template("sheet.html.j2", "sheet.css", sheet=sheet)

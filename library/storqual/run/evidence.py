@@ -251,7 +251,7 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
             yield f"{said} (it is the kernel's log of batch {block})"
 
 
-PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
+PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl")
 
 
 def record_published(run: Path) -> None:

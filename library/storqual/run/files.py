@@ -67,7 +67,6 @@ LIMITS = {
     "report.html": _PAGE,
     "junit.xml": Limit(32 * MIB, "1,000 points have 2 MB in 20,000 elements"),
     "ocp.jsonl": Limit(128 * MIB, "1,000 points have 7 MB"),
-    "audit.json": Limit(128 * MIB, "1,000 points have 6 MB"),
     "signoff.manifest.json": Limit(256 * MIB, "200,000 raw files have 50 MB", values=4_000_000),
     "signoff.": Limit(4 * MIB, "a statement names its run and its waivers: some KB"),
     "inputs/.json": Limit(16 * MIB, "the inventory of a bench has 10 KB, the noise of 1,000 points 200 KB"),

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from storqual.metrics import METRICS, Measured, Metric, Primitives, Unavailable, merged
-from storqual.metrics.load import load_curve
+from storqual.metrics.latency import load_curve
 from storqual.run.layout import SAMPLES
 from storqual.run.recompute import SampleCheck
 from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool

@@ -13,7 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from storqual.kinds.kind import COUNTED, Document, Folded, Kind, Part, PlannedTurn, Record, Section, Table
+from storqual.base.table import Table
+from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, Section
 from storqual.run.collect import read_block
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_told, parse_line, read_bytes
@@ -23,7 +24,18 @@ from storqual.run.records import Check, Event
 from storqual.run.run import Run
 from storqual_core.kit.errors import StorqualError
 
-__all__ = ["COUNTED", "Document", "Folded", "Part", "PlannedTurn", "Record", "Section", "Table", "Turns", "turns_of"]
+__all__ = [
+    "COUNTED",
+    "Document",
+    "FoldedList",
+    "Part",
+    "PlannedTurn",
+    "Record",
+    "Section",
+    "Table",
+    "Turns",
+    "turns_of",
+]
 
 
 def _kinds() -> Mapping[str, Kind]:

@@ -13,9 +13,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from storqual.base.text import visible_text
-from storqual.report.criterion import read_criteria
-from storqual.report.export.cases import is_accepted, named_cases, worst_of
-from storqual.report.export.ocp import end_of, told_of
+from storqual.report.criterion import is_accepted, named_cases, read_criteria, worst_of
+from storqual.report.export import end_of, told_of
 from storqual.run import Run
 from storqual.run.files import DAMAGE, limit_of, parse_line, read_object, read_text
 from storqual_core.kit.errors import StorqualError

@@ -1,9 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison of two arms at one point: the decision, the estimate, what it rests on, and what it still needs."""
+"""A comparison of two arms at one point: the levels of its looks, the decision, the estimate, what it still needs.
+
+A gate looks at its data after each pair. A test at 5 % per look would err far more often than 5 %. Here look n is
+made at the level `scale(alpha) * shape(n)`: the shape says how the error is spread over looks, the scale is what
+makes the sum right. Both are spent against Student's t of the look, which does not depend on the size of the noise,
+so the error holds for every bench. The scale was found by simulation of the very statistic that is used
+(`python -m tests.error_rates.calibrate`, seed and paths recorded there) and stands in the tables below.
+
+Shapes, chosen once by trials over calm to rough noise:
+
+- `pass`: n^-0.3, with the first looks held back as (n/8)^1.5, because they know their own noise least; beyond 48
+  pairs, the horizon of a usual budget, falling as n^-1.5, so that a campaign that goes on for ever still errs at most
+  alpha.
+- `fail`: (n/48)^0.3, with the first looks held back as (n/6)^1.5. Early looks fail only the glaring. A steeper rise,
+  (n/48)^1.5, spares an unchanged candidate one fail in five hundred, which confirmation on fresh data catches anyway,
+  and costs a candidate that lost 5 % a sixth more bench time.
+- `session_pass`, `session_fail`: the same idea for boot sessions, which come by the handful: level up to 6 per arm.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,13 +30,110 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.base.formulas import Better
-from storqual.statistics.levels import LARGEST_LEVEL, Rule, alpha_of, nominal_levels
-from storqual.statistics.odd import Odd
+from storqual.statistics.launches import Odd
+
+Rule = Literal["pass", "fail", "session_pass", "session_fail"]
+Floats = NDArray[np.float64]
+
+PAIR_HORIZON = 48
+SESSION_HORIZON = 6
+LARGEST_LEVEL = 0.4
+
+LEVELS: Mapping[Rule, tuple[tuple[float, float], ...]] = {
+    "pass": (
+        (0.0001, 9.16e-06),
+        (0.0005, 5.84e-05),
+        (0.001, 0.00012),
+        (0.005, 0.000755),
+        (0.01, 0.00169),
+        (0.025, 0.00509),
+        (0.05, 0.0122),
+        (0.1, 0.0304),
+        (0.2, 0.0804),
+    ),
+    "fail": (
+        (0.0001, 4.61e-06),
+        (0.0005, 2.95e-05),
+        (0.001, 6.3e-05),
+        (0.005, 0.000392),
+        (0.01, 0.000892),
+        (0.025, 0.0027),
+        (0.05, 0.00637),
+        (0.1, 0.0158),
+        (0.2, 0.0417),
+    ),
+    "session_pass": (
+        (0.0001, 1.35e-05),
+        (0.0005, 8.89e-05),
+        (0.001, 0.000175),
+        (0.005, 0.000945),
+        (0.01, 0.00203),
+        (0.025, 0.00578),
+        (0.05, 0.0131),
+        (0.1, 0.0306),
+        (0.2, 0.0745),
+    ),
+    "session_fail": (
+        (0.0001, 1.84e-05),
+        (0.0005, 0.000129),
+        (0.001, 0.00026),
+        (0.005, 0.00145),
+        (0.01, 0.00314),
+        (0.025, 0.00892),
+        (0.05, 0.0202),
+        (0.1, 0.0472),
+        (0.2, 0.114),
+    ),
+}
+"""(alpha, scale) of each rule, from 1,000,000 paths of 400 pairs, or of 40 sessions per arm."""
+
+
+def shape(rule: Rule, looks: Floats) -> Floats:
+    """The share of each look: `looks` are numbers of pairs, or of sessions per arm. Look 1 has none: no variance."""
+    n = np.asarray(looks, dtype=np.float64)
+    horizon = SESSION_HORIZON if rule.startswith("session") else PAIR_HORIZON
+    inside = np.minimum(n, horizon)
+    tail = np.where(n > horizon, (horizon / n) ** (2.0 if rule.startswith("session") else 1.5), 1.0)
+    if rule == "pass":
+        share = np.minimum(1.0, (n / 8) ** 1.5) * inside**-0.3
+    elif rule == "fail":
+        share = np.minimum(1.0, (n / 6) ** 1.5) * (inside / horizon) ** 0.3
+    elif rule == "session_pass":
+        share = np.ones_like(n)
+    else:
+        share = (inside / horizon) ** 1.5
+    return np.where(n < 2, 0.0, share * tail)
+
+
+def scale(rule: Rule, alpha: float) -> float:
+    """The factor of `shape` for an error of `alpha` over all looks; between table entries straight in logarithms."""
+    alphas, scales = np.log(np.array(LEVELS[rule])).T
+    return float(np.exp(_straight(float(np.log(alpha)), alphas, scales)))
+
+
+def alpha_of(rule: Rule, level: float, look: float) -> float:
+    """The error over all looks at which a look would have crossed the rule that reached this level."""
+    share = float(shape(rule, np.array([look]))[0])
+    smallest = level / share if share > 0 else 1.0
+    alphas, scales = np.log(np.array(LEVELS[rule])).T
+    return float(np.exp(min(0.0, _straight(float(np.log(max(smallest, 1e-300))), scales, alphas))))
+
+
+def _straight(wanted: float, xs: Floats, ys: Floats) -> float:
+    """Interpolate; beyond the ends of the table the nearest two entries go on."""
+    first = int(np.clip(np.searchsorted(xs, wanted) - 1, 0, len(xs) - 2))
+    slope = (ys[first + 1] - ys[first]) / (xs[first + 1] - xs[first])
+    return float(ys[first] + slope * (wanted - xs[first]))
+
+
+def nominal_levels(rule: Rule, alpha: float, looks: Floats) -> Floats:
+    """The one-sided level of each look for an error of `alpha` over all of them."""
+    return np.minimum(scale(rule, alpha) * shape(rule, looks), LARGEST_LEVEL)
+
 
 Outcome = Literal["pass", "fail", "inconclusive"]
 Unit = Literal["pair", "session"]
 Looks = Literal["every", "last"]
-Floats = NDArray[np.float64]
 
 CI_SIDE = 0.025
 FAIL_SHARE = 0.8
@@ -65,7 +180,7 @@ def as_fraction(log_ratio: float, better: Better) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ArmComparison:
     """One point's test at its last look: log-ratios, and the same as fractions of the baseline; negative = worse.
 
     `log_low` and `log_high` hold over all looks together (95 %). `log_bound` is the one-sided lower bound at the pass
@@ -98,12 +213,10 @@ class Comparison:
 
     @property
     def shift(self) -> float:
-        """The candidate's change."""
         return as_fraction(self.log_shift, self.better)
 
     @property
     def ci95(self) -> tuple[float, float]:
-        """The interval of the change."""
         return as_fraction(self.log_low, self.better), as_fraction(self.log_high, self.better)
 
     @property
@@ -118,7 +231,6 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """Standard error of the log-ratio."""
         return self.sd * math.sqrt((2.0 if self.unit == "session" else 1.0) / max(self.units, 1))
 
 
@@ -169,9 +281,9 @@ def _quantile(level: Floats, df: Floats) -> Floats:
 
 def nothing(
     unit: Unit, reason: str, better: Better, shift: float = np.nan, units: int = 0, wanted: int = 3
-) -> Comparison:
+) -> ArmComparison:
     """A test that cannot decide because there is no measure of noise; `shift` is the estimate if there is one."""
-    return Comparison(
+    return ArmComparison(
         outcome="inconclusive",
         better=better,
         unit=unit,
@@ -221,3 +333,47 @@ def further_units(n: int, shift: float, sd: float, df: float, limits: Limits, un
         if reached.size:
             best = min(best, int(ahead[reached[0]]) - n)
     return max(best, 1)
+
+
+def last_look(
+    unit: Unit,
+    limits: Limits,
+    *,
+    shift: float,
+    sd: float,
+    df: float,
+    error: float,
+    reach: tuple[float, float, float],
+    crossed: tuple[bool, bool],
+    units: int,
+    growth: float,
+    loss_p: float,
+    robust: bool,
+    odd: Odd | None = None,
+) -> ArmComparison:
+    """The comparison that a look gives: `reach` of the pass rule, the fail rule and the interval, in logarithms.
+
+    `crossed` says whether the pass rule and the fail rule were, `growth` how many degrees of freedom a unit brings.
+    """
+    to_pass, to_fail, aside = reach
+    passed, failed = crossed
+    outcome: Outcome = "pass" if passed else "fail" if failed else "inconclusive"
+    power = float(special.stdtrit(df, POWER)) if df > 0 else math.inf
+    return ArmComparison(
+        outcome=outcome,
+        better=limits.better,
+        unit=unit,
+        log_shift=shift,
+        log_low=shift - aside,
+        log_high=shift + aside,
+        log_bound=shift - to_pass,
+        log_detectable=limits.indifference - to_fail - power * error,
+        wanted=0 if passed or failed else further_units(units, shift, sd, df, limits, unit, growth=growth),
+        loss_p=loss_p,
+        units=units,
+        sd=sd,
+        df=df,
+        robust=robust,
+        lost=failed,
+        odd=odd,
+    )

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios with intervals from a few launches per level: logarithms, and one noise that all levels share."""
+"""Estimates with intervals from a few launches: levels of a factor, means, quantiles, control charts of a bench."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from scipy import special
@@ -91,3 +93,184 @@ def log_levels(launches: Mapping[float, Sequence[float]]) -> LogLevels:
         squares += float(((logs - logs.mean()) ** 2).sum())
         df += int(values.size) - 1
     return LogLevels(tuple(at), tuple(mean), tuple(count), squares / df if df else None, df)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The relative standard deviation between units of one arm, pooled over points, and its degrees of freedom."""
+
+    relative: float
+    freedom: int
+
+
+def pooled_spread(groups: Iterable[Sequence[float]]) -> Spread:
+    """Pool the relative spread over groups of units: one point alone has too few to know its own."""
+    total, freedom = 0.0, 0
+    for units in groups:
+        mean = sum(units) / len(units) if units else 0.0
+        if len(units) < 2 or mean == 0:
+            continue
+        total += sum((value / mean - 1) ** 2 for value in units)
+        freedom += len(units) - 1
+    return Spread(math.sqrt(total / freedom) if freedom else 0.0, freedom)
+
+
+def mean_estimate(values: Sequence[float], units: int, spread: Spread) -> Estimate:
+    """The mean of `values`, which are of so many independent `units`, with the interval that `spread` gives."""
+    mean = sum(values) / len(values)
+    if spread.freedom < 1:
+        return Estimate(mean, None, None)
+    half = _student(spread.freedom) * spread.relative / math.sqrt(units) * abs(mean)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def mean_reach(values: Sequence[float]) -> float | None:
+    """Half of the 95 % interval of a mean; None for one value."""
+    if len(values) < 2:
+        return None
+    return _student(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+@cache
+def _student(freedom: int) -> float:
+    """The quantile of Student's t that bounds a 95 % interval."""
+    return float(special.stdtrit(freedom, 1 - (1 - CONFIDENCE) / 2))
+
+
+def difference(before: Estimate, after: Estimate) -> Estimate:
+    """`after` less `before`: square roots of summed squares of their own half-widths (Zou and Donner 2008)."""
+    middle = after.value - before.value
+    if before.low is None or before.high is None or after.low is None or after.high is None:
+        return Estimate(middle, None, None)
+    low = middle - math.hypot(after.value - after.low, before.high - before.value)
+    return Estimate(middle, low, middle + math.hypot(after.high - after.value, before.value - before.low))
+
+
+def odds_within(distance: float, reach: float) -> float:
+    """How often an estimate whose one-sided 95 % bound is `reach` away has that bound within `distance`."""
+    return float(special.ndtr((distance - reach) * special.ndtri(CONFIDENCE) / reach))
+
+
+@dataclass(frozen=True)
+class LoadResponse:
+    """Loads and responses of one adapter, rising in load; a curve that bends back is cut at its highest load."""
+
+    load: LogLevels
+    response: LogLevels
+    order: tuple[int, ...]
+    """Places of the levels in ascending order of load."""
+
+
+def curve(launches: Mapping[float, Sequence[tuple[float, float]]]) -> LoadResponse:
+    """A curve from `launches`: level -> (load, response) of each launch. Raises ValueError as `log_levels` does."""
+    load = log_levels({level: [one for one, _ in pairs] for level, pairs in launches.items()})
+    response = log_levels({level: [other for _, other in pairs] for level, pairs in launches.items()})
+    rising: list[int] = []
+    for place in range(len(load.at)):
+        if not rising or load.mean[place] > load.mean[rising[-1]]:
+            rising.append(place)
+    return LoadResponse(load, response, tuple(rising))
+
+
+def common_loads(first: LoadResponse, second: LoadResponse) -> tuple[float, float] | None:
+    """The lowest and the highest load that both reached; None when there is none."""
+    low = max(one.load.mean[one.order[0]] for one in (first, second))
+    high = min(one.load.mean[one.order[-1]] for one in (first, second))
+    return (math.exp(low), math.exp(high)) if low <= high else None
+
+
+def response_at(one: LoadResponse, load: float) -> Estimate:
+    """The response at `load`, between the two levels around it. Raises ValueError outside the curve."""
+    estimate, _ = _log_response(one, math.log(load))
+    return estimate.exp()
+
+
+def shift_at_equal_load(first: LoadResponse, second: LoadResponse, load: float) -> Estimate:
+    """What the first's response is above the second's at `load`, as a fraction. Raises ValueError outside either."""
+    (here, of_here), (there, of_there) = (_log_response(one, math.log(load)) for one in (first, second))
+    difference = here.value - there.value
+    if of_here is None or of_there is None:
+        return Estimate(math.expm1(difference), None, None)
+    df = _satterthwaite((of_here, first.response.df), (of_there, second.response.df))
+    half = LogLevels((), (), (), 1.0, df).quantile() * math.sqrt(of_here + of_there)
+    ratio = log_estimate(difference, half).exp()
+    ends = [None if end is None else end - 1 for end in (ratio.low, ratio.high)]
+    return Estimate(math.expm1(difference), *ends)
+
+
+def _log_response(one: LoadResponse, load: float) -> tuple[Estimate, float | None]:
+    """Logarithm of the response and its variance: the response's own, and the load's by the slope."""
+    loads = [one.load.mean[place] for place in one.order]
+    slack = 1e-9
+    if not loads[0] - slack <= load <= loads[-1] + slack:
+        lowest, highest = math.exp(loads[0]), math.exp(loads[-1])
+        raise ValueError(f"load {math.exp(load):g} is outside the curve, {lowest:g} to {highest:g}")
+    right = next((place for place, value in enumerate(loads) if value >= load), len(loads) - 1)
+    left = max(0, right - 1)
+    width = loads[right] - loads[left]
+    weight = 1.0 if not width else min(1.0, max(0.0, (load - loads[left]) / width))
+    ends = [(one.order[left], 1 - weight), (one.order[right], weight)]
+    value = sum(share * one.response.mean[place] for place, share in ends)
+    if one.response.variance is None or one.load.variance is None:
+        return Estimate(value, None, None), None
+    rise = one.response.mean[one.order[right]] - one.response.mean[one.order[left]]
+    slope = rise / width if width else 0.0
+    noise = one.response.variance + slope**2 * one.load.variance
+    variance = noise * sum(share**2 / one.response.count[place] for place, share in ends)
+    half = one.response.quantile() * math.sqrt(variance)
+    return log_estimate(value, half), variance
+
+
+def _satterthwaite(*parts: tuple[float, int]) -> int:
+    """Degrees of freedom of a sum of variances, rounded down; at least those of the poorest part."""
+    total = sum(variance for variance, _ in parts)
+    if not total:
+        return min(df for _, df in parts)
+    return max(
+        min(df for _, df in parts), int(total**2 / sum(variance**2 / df for variance, df in parts if variance))
+    )
+
+
+FEWEST = 5
+"""Values below which limits would be a guess: four moving ranges know their own middle to within a factor of two."""
+
+_WIDTH = 3.145
+"""Three sigma over the median moving range: 3 / d4 with d4 = 0.954 for two values (Wheeler and Chambers,
+Understanding Statistical Process Control, table A.1). The median, because one bad campaign must not widen the limits
+that it is beyond."""
+
+_ONE_SIDE = 8
+"""So many values in a row on one side of the centre are a shift (Western Electric, rule 4)."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """Centre, limits (None with too few values), and for each value its signal: `beyond`, `shift` or empty."""
+
+    centre: float
+    limits: tuple[float, float] | None
+    signals: tuple[str, ...]
+
+
+def individuals(values: Sequence[float]) -> Control:
+    """The chart of `values` in the order of time, about their median.
+
+    Raises ValueError for none, or for one that is not finite.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.size == 0 or not np.isfinite(array).all():
+        raise ValueError("a control chart needs finite values, at least one")
+    centre = float(np.median(array))
+    if array.size < FEWEST:
+        return Control(centre, None, ("",) * array.size)
+    reach = _WIDTH * float(np.median([abs(second - first) for first, second in pairwise(array)]))
+    limits = (centre - reach, centre + reach)
+    signals = []
+    side = run = 0
+    for value in array:
+        now = int(np.sign(value - centre))
+        run = run + 1 if now == side and now != 0 else 1
+        side = now
+        beyond = value < limits[0] or value > limits[1]
+        signals.append("beyond" if beyond else "shift" if run >= _ONE_SIDE else "")
+    return Control(centre, limits, tuple(signals))

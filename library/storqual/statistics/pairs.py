@@ -21,19 +21,16 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.statistics.comparison import (
-    POWER,
-    Comparison,
+    ArmComparison,
     Limits,
     Looks,
-    Outcome,
-    further_units,
+    last_look,
     loss_probability,
     nothing,
     spend,
 )
-from storqual.statistics.launches import launch_levels
+from storqual.statistics.launches import Odd, launch_levels, odd_pair, odd_pairs
 from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, common_spread, pair_variance, with_priors
-from storqual.statistics.odd import Odd, odd_pair, odd_pairs
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -76,7 +73,6 @@ class Estimates:
 
     @property
     def error(self) -> Floats:
-        """Standard errors of the shifts."""
         return self.sd / np.sqrt(self.pairs)
 
 
@@ -144,7 +140,7 @@ def analyse_pairs(
     *,
     priors: Sequence[Prior | None] | None = None,
     looks: Looks = "every",
-) -> list[Comparison]:
+) -> list[ArmComparison]:
     """The last look at the points of one campaign and metric; `limits` and `priors` are of each point, in order."""
     found = estimate(levels, priors or [None] * len(limits))
     crossed = crossings(found, limits, looks)
@@ -183,32 +179,25 @@ def crossings(found: Estimates, limits: Sequence[Limits], looks: Looks = "every"
     )
 
 
-def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> Comparison:
+def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> ArmComparison:
     shift, sd, df, error = (float(one[index]) for one in (found.shift, found.sd, found.df, found.error))
     units = int(found.pairs[index])
     if units < 2:
         return nothing("pair", "a single pair has no interval", limits.better, shift=shift, units=units)
-    outcome: Outcome = "pass" if crossed.passed[index] else "fail" if crossed.failed[index] else "inconclusive"
     # the level at which this look would have failed
     level = float(special.stdtr(df, (shift - limits.indifference) / error))
-    wanted = 0
-    if outcome == "inconclusive":
-        wanted = further_units(units, shift, sd, df, limits, "pair", growth=DF_PER_PAIR)
-    return Comparison(
-        outcome=outcome,
-        better=limits.better,
-        unit="pair",
-        log_shift=shift,
-        log_low=shift - float(crossed.aside[index]),
-        log_high=shift + float(crossed.aside[index]),
-        log_bound=shift - float(crossed.to_pass[index]),
-        lost=bool(crossed.failed[index]),
-        log_detectable=float(limits.indifference - crossed.to_fail[index] - special.stdtrit(df, POWER) * error),
-        wanted=wanted,
-        loss_p=loss_probability("pair", looks, level, float(units)),
-        units=units,
+    return last_look(
+        "pair",
+        limits,
+        shift=shift,
         sd=sd,
         df=df,
+        error=error,
+        reach=(float(crossed.to_pass[index]), float(crossed.to_fail[index]), float(crossed.aside[index])),
+        crossed=(bool(crossed.passed[index]), bool(crossed.failed[index])),
+        units=units,
+        growth=DF_PER_PAIR,
+        loss_p=loss_probability("pair", looks, level, float(units)),
         robust=bool(found.robust[index]),
         odd=found.odd[index],
     )

@@ -17,7 +17,9 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from storqual.base.figures import percent_range, percent_text
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
+from storqual_core.kit.quantities import format_percent
 
 LINEAR_TOLERANCE = 0.05
 """Linear is: at least 95 % of the share that the first level gives (the audit's rule for published claims)."""
@@ -31,7 +33,7 @@ Shape = Literal["straight", "knee", "gradual", "flat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ScalingLevel:
     """One level. `efficiency` is its share of linear; `added` what each unit above the level before gives, of one."""
 
     at: float
@@ -46,17 +48,16 @@ class Scaling:
 
     `broken_at` is the first level shown not to be; between the two the launches do not decide. `knee` and `plateau`
     are there for the shapes knee and gradual; gradual means that some level misses the two straight parts by
-    more than the tolerance. `misfit` is the largest such miss, as a fraction.
+    more than the tolerance.
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[ScalingLevel, ...]
     tolerance: float
     linear_to: float
     broken_at: float | None
     shape: Shape
     knee: Estimate | None
     plateau: Estimate | None
-    misfit: float
 
 
 def scaling(launches: Mapping[float, Sequence[float]], *, tolerance: float = LINEAR_TOLERANCE) -> Scaling:
@@ -72,18 +73,18 @@ def scaling(launches: Mapping[float, Sequence[float]], *, tolerance: float = LIN
         raise ValueError("scaling needs two levels above zero")
     levels = tuple(_level(data, place) for place in range(len(data.at)))
     linear_to, broken_at = _linear_range(levels, 1 - tolerance - _SLACK)
-    shape, knee, plateau, misfit = _shape(data, tolerance)
-    return Scaling(levels, tolerance, linear_to, broken_at, shape, knee, plateau, misfit)
+    shape, knee, plateau = _shape(data, tolerance)
+    return Scaling(levels, tolerance, linear_to, broken_at, shape, knee, plateau)
 
 
-def _level(data: LogLevels, place: int) -> Level:
+def _level(data: LogLevels, place: int) -> ScalingLevel:
     noise = [1 / count for count in data.count]
     value = data.estimate(data.mean[place], noise[place]).exp()
     if place == 0:
-        return Level(data.at[0], value, Estimate(1.0, 1.0, 1.0), None)
+        return ScalingLevel(data.at[0], value, Estimate(1.0, 1.0, 1.0), None)
     share = data.mean[place] - data.mean[0] - math.log(data.at[place] / data.at[0])
     efficiency = data.estimate(share, noise[place] + noise[0]).exp()
-    return Level(data.at[place], value, efficiency, _added(data, place, noise))
+    return ScalingLevel(data.at[place], value, efficiency, _added(data, place, noise))
 
 
 def _added(data: LogLevels, place: int, noise: Sequence[float]) -> Estimate:
@@ -101,7 +102,7 @@ def _added(data: LogLevels, place: int, noise: Sequence[float]) -> Estimate:
     return Estimate(gain, gain - half, gain + half)
 
 
-def _linear_range(levels: Sequence[Level], limit: float) -> tuple[float, float | None]:
+def _linear_range(levels: Sequence[ScalingLevel], limit: float) -> tuple[float, float | None]:
     """The last level up to which all are linear, and the first that is not."""
     linear_to, open_still = levels[0].at, True
     for level in levels[1:]:
@@ -125,22 +126,18 @@ class _Fit:
     on_line: int
 
 
-def _shape(data: LogLevels, tolerance: float) -> tuple[Shape, Estimate | None, Estimate | None, float]:
+def _shape(data: LogLevels, tolerance: float) -> tuple[Shape, Estimate | None, Estimate | None]:
     levels = len(data.at)
     fits = [_fit(data, on_line) for on_line in range(levels + 1)]
-    straight, flat = fits[levels], fits[0]
     bent = [fit for fit in fits[1:levels] if _in_place(data, fit)]
     best = min(bent, key=lambda fit: fit.squares, default=None)
-    for fit, name in ((straight, "straight"), (flat, "flat")):
+    plain: tuple[tuple[_Fit, Shape], ...] = ((fits[levels], "straight"), (fits[0], "flat"))
+    for fit, shape in plain:
         if not _refuted(data, fit, best, tolerance):
-            plain: Shape = "straight" if name == "straight" else "flat"
-            return plain, None, None, _largest(fit)
+            return shape, None, None
     if best is None:
-        nearer = min((straight, flat), key=lambda fit: fit.squares)
-        return "gradual", None, None, _largest(nearer)
-    knee, plateau = _knee(data, best)
-    misfit = _largest(best)
-    return ("knee" if misfit <= tolerance else "gradual"), knee, plateau, misfit
+        return "gradual", None, None
+    return ("knee" if _largest(best) <= tolerance else "gradual"), *_knee(data, best)
 
 
 def _largest(fit: _Fit) -> float:
@@ -211,7 +208,7 @@ def scaling_sentences(found: Scaling, unit: str, measure: str = "") -> list[str]
 
 
 def _linear(found: Scaling, unit: str) -> str:
-    share = f"at least {100 * (1 - found.tolerance):g} % of linear"
+    share = f"at least {format_percent(1 - found.tolerance)} of linear"
     first, last = found.levels[0].at, found.levels[-1].at
     if found.linear_to == last:
         return f"Linear over the whole range, from {first:g} to {last:g} {unit} ({share} everywhere)."
@@ -230,7 +227,7 @@ def _linear(found: Scaling, unit: str) -> str:
     return start
 
 
-def _added_in_words(level: Level, unit: str) -> str:
+def _added_in_words(level: ScalingLevel, unit: str) -> str:
     added = level.added
     if added is None or (added.high is not None and added.high >= 1):
         return ""
@@ -238,10 +235,10 @@ def _added_in_words(level: Level, unit: str) -> str:
 
 
 def _percent(estimate: Estimate) -> str:
-    value = f"{100 * estimate.value:.1f} %"
+    value = f"{percent_text(estimate.value)}"
     if estimate.low is None or estimate.high is None:
         return value
-    return f"{value} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f} %)"
+    return f"{value} ({percent_range(estimate.low, estimate.high)})"
 
 
 def _number(estimate: Estimate) -> str:

@@ -11,6 +11,9 @@ What two sessions per arm decide: with two degrees of freedom a pass needs the s
 of a session mean inside the margin (3: 2.8, 4: 2.1, 6: 1.5). A margin of 8 % is decided by 2 + 2 sessions on a bench
 whose sessions repeat within 0.6 %, by 3 + 3 within 1.2 %; one of 3 % by 2 + 2 within 0.25 %, by 6 + 6 within 1 %.
 Where the number of sessions was fixed before the campaign, there is one look at the end and 2 + 2 need 2.9 of them.
+
+Many points that are measured in the same sessions share what they know of noise: one look at the full level where the
+number of sessions was fixed before the campaign, else the last of all looks.
 """
 
 from __future__ import annotations
@@ -23,19 +26,18 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.statistics.comparison import (
-    POWER,
-    Comparison,
+    ArmComparison,
     Limits,
-    Outcome,
+    Looks,
     Spent,
     Unit,
-    further_units,
+    last_look,
     loss_probability,
     nothing,
     spend,
 )
-from storqual.statistics.launches import session_levels, stack_sessions
-from storqual.statistics.noise import LAUNCH_FLOOR, Prior, with_prior
+from storqual.statistics.launches import SessionLevels, session_levels, stack_sessions
+from storqual.statistics.noise import LAUNCH_FLOOR, Prior, session_mean_noise, with_prior
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +100,7 @@ def analyse_sessions(
     *,
     launch_prior: Prior | None = None,
     session_prior: Prior | None = None,
-) -> Comparison:
+) -> ArmComparison:
     """Test one point whose arms were measured in sessions of their own.
 
     `session_prior` is the variance of a session's level from earlier campaigns, `launch_prior` that of one launch.
@@ -137,7 +139,6 @@ def _first(arm: list[Session], count: int) -> list[Floats]:
 
 
 def _look(baseline: list[Floats], candidate: list[Floats], known: _Known, inside: int) -> _Look:
-    """The estimate with these sessions."""
     found = session_levels(stack_sessions(baseline)[None], stack_sessions(candidate)[None], known.sign)
     used, plain = ([_sessions(arm[0]) for arm in both] for both in (found.used, found.plain))
     means = [np.array([values.mean() for values in arm]) for arm in used]
@@ -171,7 +172,6 @@ def _look(baseline: list[Floats], candidate: list[Floats], known: _Known, inside
 
 
 def _sessions(levels: Floats) -> list[Floats]:
-    """The launches of each session, without the gaps of the array."""
     return [session[~np.isnan(session)] for session in levels]
 
 
@@ -189,35 +189,27 @@ def _reach(look: _Look, spent: Spent) -> tuple[float, float, float]:
     return to_pass, to_fail, aside
 
 
-def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Comparison:
+def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> ArmComparison:
     to_pass, to_fail, aside = _reach(look, spent)
     passed = look.shift - to_pass > limits.margin and look.plain > limits.margin
     failed = look.shift + to_fail < limits.indifference and look.plain < limits.indifference
-    outcome: Outcome = "pass" if passed else "fail" if failed else "inconclusive"
-    power = float(special.stdtrit(look.df, POWER)) if look.df > 0 else np.inf
-    wanted = 0
-    if outcome == "inconclusive":
-        wanted = further_units(look.units, look.shift, look.sd, look.df, limits, "session", growth=DF_PER_SESSION)
-    return Comparison(
-        outcome=outcome,
-        better=limits.better,
-        unit="session",
-        log_shift=look.shift,
-        log_low=look.shift - aside,
-        log_high=look.shift + aside,
-        log_bound=look.shift - to_pass,
-        lost=failed,
-        log_detectable=float(limits.indifference - to_fail - power * look.error),
-        wanted=wanted,
-        loss_p=loss_p,
-        units=look.units,
+    return last_look(
+        "session",
+        limits,
+        shift=look.shift,
         sd=look.sd,
         df=look.df,
+        error=look.error,
+        reach=(to_pass, to_fail, aside),
+        crossed=(passed, failed),
+        units=look.units,
+        growth=DF_PER_SESSION,
+        loss_p=loss_p,
         robust=look.robust,
     )
 
 
-def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limits) -> Comparison:
+def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limits) -> ArmComparison:
     """An estimate without an error: fewer than two complete sessions in an arm say nothing about sessions."""
     means = [
         float(np.mean([np.log(np.nanmean(session.launches, axis=1)).mean() for session in arm]))
@@ -226,3 +218,97 @@ def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limi
     fewest = min(len(baseline), len(candidate))
     reason = ONE_SESSION if fewest < 2 else "the second session of an arm is not complete"
     return nothing("session", reason, limits.better, limits.sign * (means[1] - means[0]), fewest, wanted=1)
+
+
+def analyse_fixed_sessions(
+    baseline: Floats, candidate: Floats, limits: Sequence[Limits], *, looks: Looks = "last"
+) -> list[ArmComparison]:
+    """Test points of one bench and metric that were measured in the same sessions.
+
+    Axes (point, session, launch, second), NaN where there is none.
+    """
+    better, sign = limits[0].better, limits[0].sign
+    fewest = min(baseline.shape[1], candidate.shape[1])
+    levels = session_levels(baseline, candidate, sign)
+    before, after = (np.nanmean(arm, axis=2) for arm in levels.used)
+    if fewest < 2:
+        shifts = sign * (after.mean(axis=1) - before.mean(axis=1))
+        return [nothing("session", ONE_SESSION, better, float(shift), fewest, wanted=1) for shift in shifts]
+    alone, alone_df = _alone(levels.used)
+    variance, df = _noise(before, after)
+    # a session mean cannot be steadier than the launches it is made of
+    variance = np.maximum(variance, np.where(alone_df >= FEWEST_WITHIN, alone, 0.0))
+    return _decide(before, after, np.maximum(variance, LAUNCH_FLOOR**2), df, levels, limits, looks)
+
+
+def _alone(levels: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """What the spread of launches inside sessions contributes to the variance of a session mean, and its df."""
+    ss, df, inverse, sessions = 0.0, 0.0, 0.0, 0
+    for arm in levels:
+        number = np.sum(~np.isnan(arm), axis=2)
+        ss = ss + np.nansum((arm - np.nanmean(arm, axis=2, keepdims=True)) ** 2, axis=(1, 2))
+        df = df + (number - 1).sum(axis=1)
+        inverse = inverse + (1.0 / number).sum(axis=1)
+        sessions += arm.shape[1]
+    freedom = np.asarray(df, dtype=np.float64)
+    return np.asarray(ss) / np.maximum(freedom, 1.0) * np.asarray(inverse) / sessions, freedom
+
+
+def _decide(
+    before: Floats,
+    after: Floats,
+    variance: Floats,
+    df: Floats,
+    levels: SessionLevels,
+    limits: Sequence[Limits],
+    looks: Looks,
+) -> list[ArmComparison]:
+    """The last look at session means, axes (point, session), with what is known of their noise."""
+    sign = limits[0].sign
+    shift = sign * (after.mean(axis=1) - before.mean(axis=1))
+    plain = sign * np.subtract(*(np.nanmean(np.nanmean(arm, axis=2), axis=1) for arm in levels.plain[::-1]))
+    sd = np.sqrt(variance)
+    error = sd * np.sqrt(1.0 / before.shape[1] + 1.0 / after.shape[1])
+    margin, indifference, alpha = (
+        np.array([getattr(limit, name) for limit in limits]) for name in ("margin", "indifference", "alpha")
+    )
+    units = min(before.shape[1], after.shape[1])
+    at = np.array([float(units)])
+    by_alpha = {level: spend("session", looks, level, at) for level in set(alpha.tolist())}
+    spent = [by_alpha[level] for level in alpha.tolist()]
+    to_pass, to_fail, aside = (
+        -special.stdtrit(df, np.array([getattr(one, name)[0] for one in spent]))
+        for name in ("to_pass", "to_fail", "aside")
+    )
+    bound = shift - to_pass * error
+    passed = (bound > margin) & (plain > margin)
+    failed = (shift + to_fail * error < indifference) & (plain < indifference)
+    level = special.stdtr(df, (shift - indifference) / error)
+    return [
+        last_look(
+            "session",
+            limit,
+            shift=float(shift[i]),
+            sd=float(sd[i]),
+            df=float(df[i]),
+            error=float(error[i]),
+            reach=(float(to_pass[i] * error[i]), float(to_fail[i] * error[i]), float(aside[i] * error[i])),
+            crossed=(bool(passed[i]), bool(failed[i])),
+            units=units,
+            growth=DF_PER_SESSION,
+            loss_p=loss_probability("session", looks, float(level[i]), float(units)),
+            robust=bool(levels.robust[i]),
+        )
+        for i, limit in enumerate(limits)
+    ]
+
+
+def _noise(before: Floats, after: Floats) -> tuple[Floats, Floats]:
+    """Variance of a session mean and its degrees of freedom, of each point."""
+    shared = session_mean_noise(before, after)
+    if shared is not None:
+        return np.array([one.variance for one in shared]), np.array([one.df for one in shared])
+    freedom = before.shape[1] + after.shape[1] - 2
+    ss = ((before - before.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    ss = ss + ((after - after.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return ss / freedom, np.full(len(ss), float(freedom))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rig can carry at most, part by part, and whether the rig or the adapter was the limit.
+"""What an I/O costs the host, what the rig can carry at most, and how throughput grows: knees, and what is enough.
 
 The ceiling is the least of its parts: the slot, the links of all ports, the drives together. A result near the limit
 of a part that is not under test says nothing about the adapter: the rig was measured.
@@ -7,24 +7,23 @@ of a part that is not under test says nothing about the adapter: the rig was mea
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import special
-
+from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
-from storqual.statistics.estimates import Estimate, log_levels
-from storqual.study.points import Point
+from storqual.statistics.estimates import Estimate, log_levels, mean_reach
+from storqual.statistics.scaling import SCALED, Scaling, ScalingLevel, scaling, scaling_sentences
+from storqual.study.points import PointLine, StudyPoint, lines_of
 
 NEAR = 0.95
 """From 95 % of a part on, that part is called the limit: no link reaches its line rate, headers take their share."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PathPart:
     """One part of the path and what it carries at most. `rig` parts are not under test; `told` is the evidence."""
 
     name: str
@@ -34,19 +33,17 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class PathCeiling:
     """All parts, and the least of them."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PathPart, ...]
 
     @property
-    def lowest(self) -> Part:
-        """The part that limits; of equal parts the first named."""
+    def lowest(self) -> PathPart:
         return min(self.parts, key=lambda part: part.limit)
 
     @property
     def limit(self) -> float:
-        """What the path carries at most."""
         return self.lowest.limit
 
 
@@ -55,30 +52,29 @@ class Share:
     """A result as percent of the ceiling. `limited_by` is a rig part that it may have reached; None when none."""
 
     percent: Estimate
-    lowest: Part
-    limited_by: Part | None
+    lowest: PathPart
+    limited_by: PathPart | None
 
     def sentence(self) -> str:
-        """What a reader may be told."""
         shown = f"{self.percent.value:.1f} % of the ceiling ({self.lowest.name})"
         if self.limited_by is None:
             return f"{shown}."
         return f"{shown}; the limit here is {self.limited_by.name}, which is not what was tested."
 
 
-def ceiling(parts: Sequence[Part]) -> Ceiling:
+def ceiling(parts: Sequence[PathPart]) -> PathCeiling:
     """The ceiling of a path. Raises ValueError without parts, or for a limit that is not above zero."""
     if not parts or any(not part.limit > 0 for part in parts):
         raise ValueError("a ceiling needs parts with limits above zero")
-    return Ceiling(tuple(parts))
+    return PathCeiling(tuple(parts))
 
 
-def slot_part(limit: float, told: str = "") -> Part:
+def slot_part(limit: float, told: str = "") -> PathPart:
     """The slot: one limit for all ports and both directions of a shared bus (PCI, PCI-X), or one way of PCIe."""
-    return Part("slot", limit, rig=True, told=told)
+    return PathPart("slot", limit, rig=True, told=told)
 
 
-def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "") -> Part:
+def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "") -> PathPart:
     """The links of `ports` ports. `both_ways` counts both directions of a full-duplex link (reads and writes mixed).
 
     Raises ValueError without a port. Source: HP A6826A paper, p. 2: 87.7 % of 2 x 200 MB/s, one port both ways.
@@ -87,17 +83,17 @@ def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "
         raise ValueError(f"{ports} ports, expected one or more")
     ways = 2 if both_ways else 1
     words = f"{ports} port{'s' if ports > 1 else ''}{', both ways' if both_ways else ''}"
-    return Part(f"link ({words})", port * ports * ways, rig=False, told=told)
+    return PathPart(f"link ({words})", port * ports * ways, rig=False, told=told)
 
 
-def drives_part(each: Mapping[str, float], told: str = "") -> Part:
+def drives_part(each: Mapping[str, float], told: str = "") -> PathPart:
     """All drives together; `each` is what one drive gives by itself, in the unit of the result. Raises ValueError."""
     if not each:
         raise ValueError("no drives")
-    return Part(f"{len(each)} drive{'s' if len(each) > 1 else ''}", sum(each.values()), rig=True, told=told)
+    return PathPart(f"{len(each)} drive{'s' if len(each) > 1 else ''}", sum(each.values()), rig=True, told=told)
 
 
-def share_of(measured: Estimate, path: Ceiling) -> Share:
+def share_of(measured: Estimate, path: PathCeiling) -> Share:
     """`measured` in percent of the ceiling, and whether the rig was the limit.
 
     A rig part is the limit unless the result is shown to be below `NEAR` of it: what may be the rig's doing is not
@@ -124,7 +120,7 @@ class Demand:
     processor time of all CPUs; `percent_thousandths` is CPU percent per thousand KiB/s, the unit of the A7173A paper.
     """
 
-    point: Point
+    point: StudyPoint
     throughput_mb_s: float
     cpu_percent: float
     cpu_reach: float | None
@@ -134,36 +130,29 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Reached:
+class CeilingShare:
     """A point's throughput as share of what its path carries at most."""
 
-    point: Point
+    point: StudyPoint
     throughput_mb_s: float
     ceiling_mb_s: float
     share: Share
 
 
-def demands(points: Sequence[Point]) -> list[Demand]:
-    """Service demand of every point whose CPU time is known."""
+def demands(points: Sequence[StudyPoint]) -> list[Demand]:
     found = []
     for point in points:
         means = [point.mean(name) for name in ("throughput_mb_s", "cpu_percent", "cpu_us_per_kib", "cpu_us_per_io")]
         known = [mean for mean in means if mean is not None]
         if len(known) == len(means) and known[0] > 0:
             thousandths = service_demand_percent_thousandths(known[1], known[0] * MB / MIB)
-            reach = _reach(point.values("cpu_percent"))
+            # not of logarithms: CPU above the idle bench's may be next to nothing
+            reach = mean_reach(point.values("cpu_percent"))
             found.append(Demand(point, known[0], known[1], reach, known[2], known[3], thousandths))
     return found
 
 
-def _reach(values: Sequence[float]) -> float | None:
-    """Half of the 95 % interval of a mean. Not of logarithms: CPU above the idle bench's may be next to nothing."""
-    if len(values) < 2:
-        return None
-    return float(special.stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
-
-
-def reached(points: Sequence[Point], ceilings: Ceilings) -> list[Reached]:
+def reached(points: Sequence[StudyPoint], ceilings: Ceilings) -> list[CeilingShare]:
     """Percent of the ceiling, where the inventory knows a part of the path.
 
     The drives are a part as soon as one drive alone was measured with the same workload and block size.
@@ -191,11 +180,11 @@ def reached(points: Sequence[Point], ceilings: Ceilings) -> list[Reached]:
         path = ceiling(parts)
         data = log_levels({1.0: values})
         measured: Estimate = data.estimate(data.mean[0], 1 / data.count[0]).exp()
-        found.append(Reached(point, measured.value, path.limit, share_of(measured, path)))
+        found.append(CeilingShare(point, measured.value, path.limit, share_of(measured, path)))
     return found
 
 
-def _parts(point: Point, known: Mapping[str, Any]) -> list[Part]:
+def _parts(point: StudyPoint, known: Mapping[str, Any]) -> list[PathPart]:
     both_ways = str(point.pattern.get("rw")) in ("rw", "randrw")
     parts = []
     if known.get("slot"):
@@ -203,3 +192,64 @@ def _parts(point: Point, known: Mapping[str, Any]) -> list[Part]:
     if known.get("link"):
         parts.append(link_part(float(known["link"]) / MB, point.ports, both_ways=both_ways, told="inventory"))
     return parts
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One line of one subject with what its shape says; `metric` is a rate.
+
+    `enough` is the level from which on more is shown to give nothing.
+    """
+
+    line: PointLine
+    metric: str
+    found: Scaling
+    sentences: tuple[str, ...]
+    enough: ScalingLevel | None
+
+
+def growths(points: Sequence[StudyPoint], metric: str = "throughput_mb_s") -> list[Growth]:
+    listed = []
+    for along in SCALED:
+        for line in lines_of(points, along):
+            values = line.values(metric)
+            if len(values) < 2 or min(values) <= 0:
+                continue
+            found = scaling(values)
+            told = tuple(scaling_sentences(found, _unit(along), "MB/s"))
+            listed.append(Growth(line, metric, found, told, _enough(found)))
+    return listed
+
+
+def _unit(along: str) -> str:
+    return {"numjobs": "jobs", "iodepth": "commands in the queue"}.get(along, AXIS_NAMES[along])
+
+
+def _enough(found: Scaling) -> ScalingLevel | None:
+    """The level from which on more gives nothing: said only where a level beyond it was measured and gave no more."""
+    if found.shape != "knee" or found.knee is None:
+        return None
+    # the first level that is not shown to lie below the knee
+    start = found.knee.value if found.knee.low is None else found.knee.low
+    level = next((level for level in found.levels if level.at >= start), None)
+    return level if level is not None and level.at < found.levels[-1].at else None
+
+
+def saturation_advice(found: Sequence[Growth]) -> Iterator[str]:
+    """How much of what is enough: one sentence for all lines of a subject that one level saturates."""
+    groups: defaultdict[tuple[str, str, float], list[Growth]] = defaultdict(list)
+    for one in found:
+        if one.enough is not None:
+            groups[(one.line.subject, one.line.along, one.enough.at)].append(one)
+    for (subject, along, at), members in groups.items():
+        gains = [
+            100 * (one.enough.value.value / one.found.levels[0].value.value - 1) for one in members if one.enough
+        ]
+        low, high = f"{min(gains):.0f}", f"{max(gains):.0f}"
+        first, last = (level_text(along, int(members[0].found.levels[end].at)) for end in (0, -1))
+        more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+        yield (
+            f"{subject}: {level_text(along, int(at))} {'is' if at == 1 or along == 'iodepth' else 'are'} enough at "
+            f"{members[0].line.title}{more}: {low if low == high else f'{low} to {high}'} % over {first}, "
+            f"and no more with up to {last}."
+        )

@@ -1,20 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All studies that a suite asks for, over the points of a run, and the advice that follows from them."""
+"""All studies that a suite asks for over the points of a run; features and places of its adapters; advice."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads, generator_contests
-from storqual.study.demand import Demand, Reached, demands, reached
-from storqual.study.features import Feature, features
-from storqual.study.placement import placement_advice, shared_advice
-from storqual.study.points import Point
-from storqual.study.published import Beside, Overlay, beside, overlays_of
-from storqual.study.scale import Growth, growths, saturation_advice
+from storqual.base.figures import percent_range, percent_text
+from storqual.study.comparisons import Contest, EqualLoad, contests, equal_loads, generator_contests
+from storqual.study.demand import CeilingShare, Demand, Growth, demands, growths, reached, saturation_advice
+from storqual.study.points import StudyPoint
+from storqual.study.published_beside import Beside, Overlay, beside, overlays_of
 from storqual.study.settings import SettingStudy, setting_studies
+from storqual_core.kit.quantities import format_percent, is_whole
+
+NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature and what each adapter has, in words; `NOT_KNOWN` where nobody says."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+def features(bench: Mapping[str, Any], adapters: Sequence[str]) -> list[Feature]:
+    """The features of a bench's adapters from run.json: what the bench read, else what the inventory declares."""
+    columns = [dict(_of(bench, alias)) for alias in adapters]
+    names = dict.fromkeys(name for column in columns for name in column)
+    return [Feature(name, tuple(column.get(name) or NOT_KNOWN for column in columns)) for name in names]
+
+
+def _of(bench: Mapping[str, Any], alias: str) -> Iterator[tuple[str, str]]:
+    declared: Mapping[str, Any] = (bench.get("adapters") or {}).get(alias) or {}
+    before = (bench.get("environment") or {}).get("before") or {}
+    found: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
+    module = found.get("module") or {}
+    link = found.get("link") or {}
+    drives: Mapping[str, Mapping[str, Any]] = found.get("drives") or {}
+    yield "Model", str(declared.get("model") or "")
+    yield "Board", str(found.get("board") or "")
+    yield "Subsystem", str(found.get("subsystem") or "").strip(":")
+    yield "Driver", " ".join(filter(None, [str(found.get("driver") or declared.get("driver") or ""), _text(module)]))
+    yield "Firmware", str(found.get("firmware") or "")
+    yield "PCI link", _link(link)
+    yield "Ports with drives", str(len({drive.get("port") or 0 for drive in declared.get("drives") or ()}) or "")
+    yield "Drives", str(len(declared.get("drives") or ()) or "")
+    yield "Queue depth per drive", _several(drive.get("queue_depth") for drive in drives.values())
+    yield "Requests per hardware queue", _several(drive.get("nr_requests") for drive in drives.values())
+    yield "Drive write cache", _several(drive.get("write_cache") for drive in drives.values())
+    yield "Commands per adapter", _several(found.get("can_queue") or ())
+    yield "Configured by", str(declared.get("tool") or "")
+    yield from _boot(declared.get("boot") or {}, found)
+
+
+def _boot(declared: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Boot code (BIOS) and what it offers. A ROM says that there may be such code, not what it can do."""
+    rom = "" if found.get("rom") is None else "a ROM, its version not known" if found["rom"] else "no ROM on the card"
+    bios = str(found.get("boot_code") or "") or _declared(declared.get("bios"))
+    cdroms, cdrom = found.get("cdroms"), declared.get("cdrom")
+    yield "BIOS", bios or rom
+    yield "BIOS options", _declared(", ".join(declared.get("options") or ()))
+    yield "Boot from CD-ROM", "" if cdrom is None else _declared("yes" if cdrom else "no")
+    yield "CD-ROM drives", "" if cdroms is None else str(cdroms or "none")
+    yield "Boot from drives", _declared(declared.get("drives"))
+
+
+def _declared(text: object) -> str:
+    """What the inventory says, and that it is the inventory that says it."""
+    return f"{text} (inventory)" if text else ""
+
+
+def _text(module: Mapping[str, Any]) -> str:
+    return str(module.get("version") or "")
+
+
+def _link(link: Mapping[str, Any]) -> str:
+    speed, width = str(link.get("speed") or ""), str(link.get("width") or "")
+    return f"{speed} x{width}" if speed and width else ""
+
+
+def _several(values: Iterable[object]) -> str:
+    return " or ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
+
+
+_MB = 1_000_000
+_LANE = {2.5: 250e6, 5.0: 500e6, 8.0: 984.6e6, 16.0: 1969.2e6, 32.0: 3938.5e6, 64.0: 7562.5e6}
+"""Bytes per second of one PCIe lane and direction after its line code, by transfers per second (GT/s)."""
+
+
+def placement_advice(alias: str, declared: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences about one adapter: `declared` is its entry of the inventory, `found` what the bench read of it.
+
+    A slot that carries less than its ports' links together is the limit however many drives are attached (HP A6826A
+    paper, p. 2 and 7: 412 MB/s of two ports in a slot of 528 MB/s).
+    """
+    ceiling = declared.get("ceiling") or {}
+    slot, link = float(ceiling.get("slot") or 0), float(ceiling.get("link") or 0)
+    ports = len({drive.get("port") or 0 for drive in declared.get("drives") or ()})
+    if slot and link:
+        fed = int(slot // link)
+        carries = f"{alias}: its slot carries {slot / _MB:.0f} MB/s, a port {link / _MB:.0f} MB/s"
+        if fed >= max(ports, 1):
+            yield f"{carries}: the slot feeds all {ports} port{'s' if ports != 1 else ''} at full rate."
+        elif fed:
+            yield f"{carries}: it feeds {fed} of {ports} ports at full rate; spread the others over another slot."
+        else:
+            yield (
+                f"{carries}: no port runs at full rate here; a faster slot may give {link / slot:.1f} times the rate."
+            )
+    lane = found.get("link") or {}
+    for what, name in (("speed", "speed"), ("width", "width")):
+        now, best = str(lane.get(name) or ""), str(lane.get(f"{name}_max") or "")
+        if now and best and now != best:
+            yield f"{alias}: its PCI link runs at {what} {now}, the card can {best}: another slot may give more."
+
+
+def shared_advice(bench: str, found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Sentences about the tested cards of a bench together: `found` is what it read of each adapter, by alias.
+
+    Behind each PCI root how many cards are, and for each bridge that several share whether it carries what they can
+    (HP A6826A paper, p. 6 and 7: so many cards in each half of an I/O backplane). Functions of one card are one card.
+    """
+    cards: dict[str, list[str]] = {}
+    for alias, one in found.items():
+        if one.get("pci") and one.get("root"):
+            cards.setdefault(str(one["pci"]).rpartition(".")[0], []).append(alias)
+    first = {card: found[aliases[0]] for card, aliases in cards.items()}
+    names = {card: "/".join(aliases) for card, aliases in cards.items()}
+    if len(cards) < 2 or not any(_carries(one.get("link")) or one.get("bridges") for one in first.values()):
+        return
+    yield f"{bench}: of {len(cards)} tested cards {_by_root(first, names)}."
+    shared: dict[str, list[str]] = {}
+    for card, one in first.items():
+        for bridge in one.get("bridges") or ():
+            shared.setdefault(bridge["pci"], []).append(card)
+    told: list[list[str]] = []
+    links = {bridge["pci"]: bridge for one in first.values() for bridge in one.get("bridges") or ()}
+    # the narrowest link that the same cards share is the one that limits them
+    for pci in sorted(shared, key=lambda pci: _carries(links[pci]) or float("inf")):
+        behind = shared[pci]
+        if len(behind) > 1 and behind not in told:
+            told.append(behind)
+            yield _of_bridge(bench, links[pci], {names[card]: first[card].get("link") or {} for card in behind})
+
+
+def _by_root(first: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> str:
+    roots: dict[str, list[str]] = {}
+    for card, one in first.items():
+        node = one.get("numa_node")
+        where = f"PCI root {one['root']}" + (f" of NUMA node {node}" if isinstance(node, int) and node >= 0 else "")
+        roots.setdefault(where, []).append(names[card])
+    return ", ".join(
+        f"{len(behind)} {'is' if len(behind) == 1 else 'are'} behind {where} ({', '.join(behind)})"
+        for where, behind in roots.items()
+    )
+
+
+def _of_bridge(bench: str, bridge: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]]) -> str:
+    """What cards share, and whether it is enough for all of them."""
+    start = f"{bench}: {', '.join(links)} share "
+    upstream = _carries(bridge)
+    if upstream is None:
+        return f"{start}the bus behind PCI bridge {bridge['pci']}: all that it carries is divided among them"
+    start += f"PCI bridge {bridge['pci']} ({_told(bridge)}, {upstream / _MB:.0f} MB/s)"
+    each = {name: _carries(link) for name, link in links.items()}
+    known = [rate for rate in each.values() if rate is not None]
+    if len(known) < len(each):
+        return f"{start}; the link of {', '.join(name for name, rate in each.items() if rate is None)} is not known."
+    cards = ", ".join(f"{name} {rate / _MB:.0f}" for name, rate in each.items() if rate is not None)
+    if sum(known) <= upstream:
+        return f"{start}, enough for what their own links carry ({cards} MB/s)."
+    return f"{start}, less than their own links together ({cards} MB/s): put one behind another root port."
+
+
+def _told(link: Mapping[str, Any]) -> str:
+    return f"{str(link['speed']).replace(' PCIe', '')} x{link['width']}"
+
+
+def _carries(link: Mapping[str, Any] | None) -> float | None:
+    """Bytes per second of a PCIe link and direction, before packets' own overhead; None where it is not known."""
+    speed = re.match(r"([0-9.]+) GT/s", str((link or {}).get("speed") or ""))
+    width = str((link or {}).get("width") or "")
+    lane = _LANE.get(float(speed.group(1))) if speed else None
+    return lane * int(width) if lane is not None and is_whole(width) and int(width) > 0 else None
+
 
 _CACHE = ("WCE", "RCD", "DRA", "NCS", "read_policy", "write_policy", "io_policy", "disk_cache")
 
@@ -36,7 +209,7 @@ class Findings:
     generators: tuple[Contest, ...]
     growths: tuple[Growth, ...]
     demands: tuple[Demand, ...]
-    reached: tuple[Reached, ...]
+    reached: tuple[CeilingShare, ...]
     settings: tuple[SettingStudy, ...]
     features: tuple[tuple[str, tuple[str, ...], tuple[Feature, ...]], ...]
     published: tuple[Beside, ...]
@@ -45,7 +218,7 @@ class Findings:
 
 
 def findings(
-    points: Sequence[Point],
+    points: Sequence[StudyPoint],
     studies: Collection[str],
     *,
     benches: Mapping[str, Mapping[str, Any]],
@@ -87,7 +260,7 @@ def findings(
 
 
 def _features(
-    points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]
+    points: Sequence[StudyPoint], benches: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[Feature, ...]]]:
     for bench, entry in benches.items():
         adapters = tuple(dict.fromkeys(point.adapter for point in points if point.bench == bench))
@@ -115,12 +288,12 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
                 else [1 / (1 + s) - 1 for s in (effect.shift.value, high, low)]
             )
             yield Advice(
-                f"{what} for {where}: {effect.setting} {level}{along} gives {100 * gains[0]:.1f} % more IOPS than "
+                f"{what} for {where}: {effect.setting} {level}{along} gives {percent_text(gains[0])} more IOPS than "
                 f"{other}{other_along} "
-                f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
+                f"(interval {percent_range(gains[1], gains[2])}).",
                 "study-settings",
             )
-        for sentence in _neutral(study, f"no difference of {100 * margin:g} % or more"):
+        for sentence in _neutral(study, f"no difference of {format_percent(margin)} or more"):
             yield Advice(f"{where}: {sentence}.", "study-settings")
 
 
@@ -136,7 +309,7 @@ def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
             yield f"{setting} {' and '.join([''.join(effects[0].levels(base=True)), *alike])} make {none}"
 
 
-def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
+def _from_ceiling(found: Sequence[CeilingShare]) -> Iterator[Advice]:
     """Where the rig was the limit: more of the tested part would show nothing there."""
     for name in dict.fromkeys(one.point.subject for one in found):
         limits: dict[str, list[str]] = {}
@@ -148,7 +321,7 @@ def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
             yield Advice(f"{name}: the limit at {many} is {part}, not the adapter.", "study-ceiling")
 
 
-def _placement(points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
+def _placement(points: Sequence[StudyPoint], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
     tested: dict[str, list[str]] = {}
     for bench, alias in dict.fromkeys((point.bench, point.adapter) for point in points):
         tested.setdefault(bench, []).append(alias)

@@ -38,7 +38,7 @@ Levels = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
-class Point:
+class StudyPoint:
     """One point of one subject. `levels` are its factors and varied settings; `launches` are metric -> value.
 
     `pattern` is every factor and fixed parameter of its workload; `ports` are those that its drives are on.
@@ -57,11 +57,9 @@ class Point:
     launches: tuple[Mapping[str, float], ...]
 
     def values(self, metric: str) -> tuple[float, ...]:
-        """`metric` in each launch that has it."""
         return tuple(launch[metric] for launch in self.launches if metric in launch)
 
     def pairs(self, first: str, second: str) -> list[tuple[float, float]]:
-        """Two metrics of each launch that has both."""
         return [(launch[first], launch[second]) for launch in self.launches if first in launch and second in launch]
 
     def mean(self, metric: str) -> float | None:
@@ -71,14 +69,14 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class PointLine:
     """Cells of one subject and workload that differ in the factor `along` only, ascending."""
 
     subject: str
     workload: str
     along: str
     rest: Levels
-    points: tuple[Point, ...]
+    points: tuple[StudyPoint, ...]
 
     @property
     def title(self) -> str:
@@ -86,12 +84,10 @@ class Line:
         return together(self.workload, self.rest)
 
     def values(self, metric: str) -> dict[float, tuple[float, ...]]:
-        """Level -> the values of `metric` above zero; levels without any are left out."""
         found = {float(point.levels[self.along]): point.values(metric) for point in self.points}
         return {level: values for level, values in found.items() if values and min(values) > 0}
 
     def pairs(self, first: str, second: str) -> dict[float, list[tuple[float, float]]]:
-        """Level -> two metrics of each launch; levels without any are left out."""
         found = {float(point.levels[self.along]): point.pairs(first, second) for point in self.points}
         return {level: pairs for level, pairs in found.items() if pairs and min(map(min, pairs)) > 0}
 
@@ -101,21 +97,21 @@ def number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def lines_of(points: Iterable[Point], along: str) -> list[Line]:
+def lines_of(points: Iterable[StudyPoint], along: str) -> list[PointLine]:
     """Lines along a factor with two levels or more, in the order of the points."""
-    groups: defaultdict[tuple[str, str, Levels], list[Point]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, Levels], list[StudyPoint]] = defaultdict(list)
     for point in points:
         if number(point.levels.get(along)) and point.launches:
             rest = tuple(sorted((name, level) for name, level in point.levels.items() if name != along))
             groups[(point.subject, point.workload, rest)].append(point)
     return [
-        Line(subject, workload, along, rest, tuple(sorted(members, key=lambda point: point.levels[along])))
+        PointLine(subject, workload, along, rest, tuple(sorted(members, key=lambda point: point.levels[along])))
         for (subject, workload, rest), members in groups.items()
         if len({point.levels[along] for point in members}) > 1
     ]
 
 
-def first_axis(points: Sequence[Point]) -> str | None:
+def first_axis(points: Sequence[StudyPoint]) -> str | None:
     """The factor to look along: the first of the usual ones that has several levels; None when none has."""
     for name in _AXES:
         if len({point.levels[name] for point in points if number(point.levels.get(name))}) > 1:
@@ -127,7 +123,7 @@ _Name = tuple[str, str, str, str]
 """Run, bench, adapter, arm."""
 
 
-def points_of_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)) -> list[Point]:
+def points_of_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)) -> list[StudyPoint]:
     """The measured points of runs, of the arms that are looked at.
 
     A subject is named by what tells it from the others: its adapter, with bench, drop and run where they differ.
@@ -139,9 +135,9 @@ def points_of_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",
 
 def points_of(
     runs: Sequence[tuple[Run, Mapping[PointKey, PointData]]], arms: Sequence[str] = ("candidate",)
-) -> list[Point]:
+) -> list[StudyPoint]:
     """The same from what was read of each run's samples, the metrics `STUDIED` among it."""
-    found: dict[_Name, list[Point]] = {}
+    found: dict[_Name, list[StudyPoint]] = {}
     drops: dict[_Name, str] = {}
     for run, points in runs:
         patterns = {
@@ -180,8 +176,8 @@ def ports_of(run: Run, bench: str) -> dict[str, tuple[str, int]]:
 
 def _point(
     planned: PlannedPoint, pattern: Mapping[str, Any], ports: int, launches: Sequence[Mapping[str, float]]
-) -> Point:
-    return Point(
+) -> StudyPoint:
+    return StudyPoint(
         subject=planned.adapter,
         bench=planned.bench,
         adapter=planned.adapter,

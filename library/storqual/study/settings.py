@@ -14,11 +14,13 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from storqual.base.figures import percent_range, percent_text
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
-from storqual.study.compare import MARGIN, Relation, reaches_tenfold, relation_of
-from storqual.study.points import Point
+from storqual.study.comparisons import MARGIN, Relation, reaches_tenfold, relation_of
+from storqual.study.points import StudyPoint
+from storqual_core.kit.quantities import format_percent
 
 Influence = Literal["better", "worse", "neutral", "open"]
 Combination = tuple[tuple[str, Any], ...]
@@ -186,9 +188,9 @@ class SettingStudy:
     sentences: tuple[str, ...]
 
 
-def setting_studies(points: Sequence[Point], *, margin: float = 0.03) -> list[SettingStudy]:
+def setting_studies(points: Sequence[StudyPoint], *, margin: float = 0.03) -> list[SettingStudy]:
     """A ranking per subject, workload and metric, where any setting was varied; intervals hold for all together."""
-    groups: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[StudyPoint]] = defaultdict(list)
     for point in points:
         if point.varied:
             groups[(point.subject, point.workload)].append(point)
@@ -203,7 +205,7 @@ def setting_studies(points: Sequence[Point], *, margin: float = 0.03) -> list[Se
 
 
 def _launches(
-    points: Sequence[Point], metric: str
+    points: Sequence[StudyPoint], metric: str
 ) -> dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]]:
     """(factors, settings) -> values above zero."""
     found: dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]] = {}
@@ -227,11 +229,11 @@ def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, m
         or (effect.influence == "open" and reaches_tenfold(shift.low, shift.high))
     ):
         lacking = "has too few launches, or launches that vary too much"
-        return f"{where}: {change} {lacking}: a change of {100 * shift.value:+.1f} % is not conclusive."
+        return f"{where}: {change} {lacking}: a change of {percent_text(shift.value, signed=True)} is not conclusive."
     places = "1 place" if effect.places == 1 else f"{effect.places} places"
-    sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %, {places})"
+    sure = f"(interval {percent_range(shift.low, shift.high, signed=True)}, {places})"
     if effect.influence == "neutral":
-        return f"{where}: {change} is neutral: within {100 * margin:g} % {sure}."
+        return f"{where}: {change} is neutral: within {format_percent(margin)} {sure}."
     if effect.influence == "open":
         return f"{where}: no effect of {change} is shown {sure}."
-    return f"{where}: {change} is {abs(100 * shift.value):.1f} % {effect.influence} {sure}."
+    return f"{where}: {change} is {percent_text(abs(shift.value))} {effect.influence} {sure}."

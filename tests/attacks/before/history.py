@@ -158,13 +158,13 @@ def a_check_is_no_requirement_any_more(run: Path, source: random.Random) -> None
 
 @kind
 def a_published_file_is_changed(run: Path, source: random.Random) -> None:
-    path = run / source.choice(("verdict.json", "report.html", "junit.xml", "ocp.jsonl", "pytest.html", "audit.json"))
+    path = run / source.choice(("verdict.json", "report.html", "junit.xml", "ocp.jsonl", "pytest.html"))
     put(path, path.read_bytes().replace(b"PASS", b"FAIL") + b" ")
 
 
 @kind
 def a_published_file_is_deleted(run: Path, source: random.Random) -> None:
-    (run / source.choice(("verdict.json", "report.html", "junit.xml", "ocp.jsonl", "audit.json"))).unlink()
+    (run / source.choice(("verdict.json", "report.html", "junit.xml", "ocp.jsonl"))).unlink()
 
 
 @kind

@@ -40,7 +40,7 @@ def publish_command(run: Path, waivers: Path | None, checks: tuple[Path, ...], a
     """
     from storqual.campaign.pipeline import publish
     from storqual.checks.own import allow_checks, find_checks
-    from storqual.report.parts.summary import print_summary
+    from storqual.report.summary import print_summary
     from storqual.run import read_run, read_run_json
 
     if checks:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from storqual.report.figures import DASH, Figure, count, percent, seconds
+from storqual.base.figures import DASH, ShownNumber, count, percent, seconds
+from storqual.base.table import Table
 from storqual.report.material import Material
 from storqual.report.parts.arms import flatten
-from storqual.report.view import Cell, ChartTable, Digest, KeyValue
+from storqual.report.view import Cell, KeyValue
 from storqual.run.event_kinds import FINISHED
 from storqual.run.files import file_digest
 from storqual.run.layout import BLOCKS
@@ -22,10 +23,10 @@ class Appendix:
     """What somebody needs who wants to check or repeat this."""
 
     run: str
-    digests: tuple[Digest, ...]
+    digests: Table
     witness: str
     versions: tuple[KeyValue, ...]
-    blocks: ChartTable
+    blocks: Table
     logs: tuple[tuple[str, str], ...]
     commands: tuple[tuple[str, str], ...]
     plan: tuple[KeyValue, ...]
@@ -34,16 +35,19 @@ class Appendix:
 def appendix_of(material: Material) -> Appendix:
     """The appendix of a run."""
     run, verdict = material.run, material.verdict
-    judged = [
-        Digest(f"{name} (as judged)", str(digest)) for name, digest in sorted((verdict.get("inputs") or {}).items())
-    ]
+    judged = [(f"{name} (as judged)", str(digest)) for name, digest in sorted((verdict.get("inputs") or {}).items())]
     planned = [
-        Digest(f"{entry.get('file', name)} (as planned)", str(entry.get("sha256")))
+        (f"{entry.get('file', name)} (as planned)", str(entry.get("sha256")))
         for name, entry in sorted((material.document.get("inputs") or {}).items())
     ]
     return Appendix(
         run=run.name,
-        digests=(Digest("verdict.json", material.verdict_sha256), *judged, *planned),
+        digests=Table(
+            "SHA-256 of what this report was made from; those of raw files are listed with their launches",
+            ("File", "SHA-256"),
+            (("verdict.json", material.verdict_sha256), *judged, *planned),
+            {"SHA-256": "name"},
+        ),
         witness=_witness(material),
         versions=tuple(
             KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
@@ -85,7 +89,7 @@ def _logs(material: Material) -> Iterator[tuple[str, str]]:
             yield f"Checks in plain words on {bench} (Robot Framework)", quote(log)
 
 
-def _blocks(material: Material) -> ChartTable:
+def _blocks(material: Material) -> Table:
     """Every batch that was run: its file, which holds each command that the bench ran, and the kernel's log of it."""
     rows: list[tuple[Cell, ...]] = []
     for event in material.events:
@@ -105,7 +109,7 @@ def _blocks(material: Material) -> ChartTable:
             )
         )
     heads = ("Batch", "Bench", "Session", "Ended", "SHA-256 of its file", "SHA-256 of its kernel log")
-    return ChartTable("Batches: each file holds every command that its launches ran", heads, tuple(rows))
+    return Table("Batches: each file holds every command that its launches ran", heads, tuple(rows))
 
 
 def measure_again(material: Material) -> list[str]:
@@ -146,7 +150,7 @@ def _plan(material: Material) -> tuple[KeyValue, ...]:
     fields = plan.fields
     values: list[tuple[str, Cell]] = [
         ("Design", plan.design),
-        ("Seed", Figure(str(plan.seed), plan.seed, "run:/plan/seed")),
+        ("Seed", ShownNumber(str(plan.seed), plan.seed, "run:/plan/seed")),
     ]
     # a campaign of trials and programs has no launches
     if plan.launches:

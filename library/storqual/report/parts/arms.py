@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.base.figures import DASH, ShownNumber, count
 from storqual.report.criterion import place_name
-from storqual.report.figures import DASH, Figure, count
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
 from storqual_core.host.identity import declared_address
@@ -16,7 +16,7 @@ from storqual_core.kit.results import NOT_SHOWN
 
 
 @dataclass(frozen=True)
-class AdapterIdentity:
+class TestedAdapter:
     """One adapter on the first screen: what it is, and its driver in both arms; `name` has its bench if needed."""
 
     name: str
@@ -36,7 +36,7 @@ class SettingRow:
     """One setting of some targets: declared, before and read back for each arm, and how it was proven."""
 
     targets: tuple[str, ...]
-    count: Figure
+    count: ShownNumber
     name: str
     baseline: tuple[str, ...]
     candidate: tuple[str, ...]
@@ -53,7 +53,7 @@ class BenchChanges:
     compared: bool
     differing: tuple[KeyValue, ...]
     same: tuple[KeyValue, ...]
-    number: Figure
+    number: ShownNumber
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class Environment:
 class ShownSettings:
     """How many declared settings were shown in effect, of all; and the names of the others with their number."""
 
-    shown: Figure
-    declared: Figure
-    share: Figure
-    others: tuple[tuple[str, Figure, str], ...]
+    shown: ShownNumber
+    declared: ShownNumber
+    share: ShownNumber
+    others: tuple[tuple[str, ShownNumber, str], ...]
 
 
 def shown_settings_of(material: Material) -> ShownSettings | None:
-    """What the verdict says of settings; None where none was declared, or an older version judged."""
+    """What the verdict says of settings; None where none was declared."""
     told = material.verdict.get("settings") or {}
     if not told.get("declared"):
         return None
@@ -242,10 +242,10 @@ def _drift(bench: str, environment: Mapping[str, Any]) -> BenchChanges:
 _PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "configuration")
 
 
-def identities(material: Material) -> tuple[AdapterIdentity, ...]:
+def identities(material: Material) -> tuple[TestedAdapter, ...]:
     """Each adapter under test with its driver in both arms, as it was read back from the bench."""
     seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
-    found: list[AdapterIdentity] = []
+    found: list[TestedAdapter] = []
     tested = material.tested
     for bench_name, bench in material.run.benches.items():
         for alias, adapter in (bench.get("adapters") or {}).items():
@@ -254,7 +254,7 @@ def identities(material: Material) -> tuple[AdapterIdentity, ...]:
             driver = str(adapter.get("driver") or DASH)
             builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
             found.append(
-                AdapterIdentity(
+                TestedAdapter(
                     name=place_name(list(material.run.benches), bench_name, alias),
                     alias=alias,
                     bench=bench_name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each criterion with its interval drawn against its margin, and those that did not pass, gathered, worst first."""
+"""Each criterion with its interval drawn against its margin, what did not pass, what got better and what worse."""
 
 from __future__ import annotations
 
@@ -9,14 +9,129 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from storqual.base.figures import NONE, ShownNumber, count, scale_for
 from storqual.base.text import MINUS
-from storqual.report.change import amount, detectable, ends_in_words, says_nothing
-from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
-from storqual.report.criterion import NO_PICTURE, Criterion, Outcome, place_name
-from storqual.report.figures import NONE, Figure, count, percent, scale_for
-from storqual.report.links import Links
+from storqual.report.charts import Shift, interval_axis, interval_bar, reach
+from storqual.report.criterion import (
+    NO_PICTURE,
+    JudgedCriterion,
+    OutcomeBadge,
+    in_words,
+    is_shown,
+    once_each,
+    place_name,
+    says_nothing,
+)
 from storqual.report.material import measure
-from storqual.report.view import Phrase
+from storqual.report.view import PageLinks, Phrase
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """One measurement whose change is told in words, with its place and how sure it is."""
+
+    words: ShownNumber
+    low: ShownNumber
+    high: ShownNumber
+    where: str
+    href: str
+    outcome: OutcomeBadge
+    required: bool
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Measurements sorted by effect: what got worse, the worst first; what got better, the best first; the rest."""
+
+    worse: tuple[MetricChange, ...]
+    better: tuple[MetricChange, ...]
+    more_worse: ShownNumber | None
+    more_better: ShownNumber | None
+    unchanged: ShownNumber
+    unknown: ShownNumber
+
+
+_MOST = 25
+_MOST_LINES = 6
+_JUDGED = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE")
+
+
+def compared_of(rows: Sequence[JudgedCriterion]) -> list[JudgedCriterion]:
+    """Criteria against the baseline that have a shift and were judged, the worst first."""
+    found = [
+        row
+        for row in rows
+        if row.against == "baseline" and row.outcome in _JUDGED and row.number("shift_percent") is not None
+    ]
+    return sorted(found, key=_shift)
+
+
+def _shift(row: JudgedCriterion) -> float:
+    return row.number("shift_percent") or 0.0
+
+
+def change_of(row: JudgedCriterion, benches: Sequence[str], links: PageLinks) -> MetricChange:
+    low, high = row.bounds
+    place = place_name(benches, row.text("bench"), row.text("adapter"))
+    return MetricChange(
+        in_words(row), low, high, f"{place} {row.text('point')}", links.criterion(row), row.badge, row.required
+    )
+
+
+def changes_of(rows: Sequence[JudgedCriterion], benches: Sequence[str], links: PageLinks) -> Changes:
+    """All measurements against the baseline, each once, parted by whether their interval excludes no change."""
+    found = once_each(compared_of(rows))
+    shown = sorted((row for row in found if is_shown(row)), key=_shift)
+    worse = [row for row in shown if _shift(row) < 0]
+    better = [row for row in reversed(shown) if _shift(row) > 0]
+    bounded = [row for row in found if row.interval()[0] is not None]
+    rest = len(worse) - _MOST, len(better) - _MOST
+    return Changes(
+        worse=tuple(change_of(row, benches, links) for row in worse[:_MOST]),
+        better=tuple(change_of(row, benches, links) for row in better[:_MOST]),
+        more_worse=count(rest[0], "count:changes:more-worse") if rest[0] > 0 else None,
+        more_better=count(rest[1], "count:changes:more-better") if rest[1] > 0 else None,
+        unchanged=count(len(bounded) - len(shown), "count:changes:unchanged"),
+        unknown=count(len(found) - len(bounded), "count:changes:unknown"),
+    )
+
+
+def shown_beside(rows: Sequence[JudgedCriterion], benches: Sequence[str]) -> tuple[Phrase, ...]:
+    """A line for each metric that decides nothing and whose change is shown all the same."""
+    groups: dict[str, list[JudgedCriterion]] = {}
+    for row in compared_of(rows):
+        if not row.required:
+            groups.setdefault(row.text("metric"), []).append(row)
+    lines: list[Phrase] = []
+    for metric, listed in groups.items():
+        changed = [row for row in listed if is_shown(row)]
+        if not changed:
+            continue
+        first = max(changed, key=lambda row: (_shift(row) < 0, abs(_shift(row))))
+        place = place_name(benches, first.text("bench"), first.text("adapter"))
+        of = (count(len(changed), f"count:shown:{metric}"), " of ", count(len(listed), f"count:shown-of:{metric}"))
+        lines.append(
+            (
+                f"{measure(metric).label} does not affect the outcome, but at ",
+                *of,
+                " points its interval excludes zero: ",
+                in_words(first),
+                f" at {place} {first.text('point')}",
+            )
+        )
+    return tuple(lines[:_MOST_LINES])
+
+
+def odd_launches(rows: Sequence[JudgedCriterion], benches: Sequence[str]) -> tuple[Phrase, ...]:
+    """Launches that were left out as odd, each beside the verdict it was about."""
+    lines: dict[object, Phrase] = {}
+    for row in rows:
+        odd = row.fields.get("odd_launch")
+        if isinstance(odd, dict):
+            place = place_name(benches, row.text("bench"), row.text("adapter"))
+            told = f"{place} {row.text('point')} ({row.outcome}): one launch left out, {odd.get('text')}"
+            lines.setdefault((*row.key, odd.get("sample")), (told,))
+    return tuple(list(lines.values())[:_MOST_LINES])
 
 
 @dataclass(frozen=True)
@@ -37,19 +152,7 @@ class CriteriaTable:
     required: bool
     drawn: bool
     axis: Markup
-    rows: tuple[CriterionRow, ...]
-
-
-@dataclass(frozen=True)
-class CriterionRow:
-    """A criterion with its change in words; `again` is what launches made to confirm a fail say by themselves."""
-
-    of: Criterion
-    change: Figure
-    low: Figure
-    high: Figure
-    detectable: Figure
-    again: Phrase
+    rows: tuple[JudgedCriterion, ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +161,7 @@ class ProblemPoint:
 
     name: str
     href: str
-    shift: Figure
+    shift: ShownNumber
     reason: str
 
 
@@ -66,18 +169,18 @@ class ProblemPoint:
 class Problem:
     """Criteria of one adapter and metric that did not pass alike; a check stands alone, with its own `href`."""
 
-    outcome: Outcome
+    outcome: OutcomeBadge
     where: str
     href: str
     metric: str
-    number: Figure
-    total: Figure
-    worst: Figure
-    best: Figure
+    number: ShownNumber
+    total: ShownNumber
+    worst: ShownNumber
+    best: ShownNumber
     reason: str
     waiver: str
     points: tuple[ProblemPoint, ...]
-    more: Figure | None
+    more: ShownNumber | None
 
 
 REFERENCE_NAMES = {
@@ -90,9 +193,11 @@ REFERENCE_NAMES = {
 }
 
 
-def criteria_tables(rows: Iterable[Criterion], benches: Sequence[str], links: Links) -> tuple[CriteriaTable, ...]:
+def criteria_tables(
+    rows: Iterable[JudgedCriterion], benches: Sequence[str], links: PageLinks
+) -> tuple[CriteriaTable, ...]:
     """Tables in the verdict's order of adapters; required criteria stand before informative ones."""
-    groups: dict[tuple[str, str, str, str, bool, str], list[Criterion]] = {}
+    groups: dict[tuple[str, str, str, str, bool, str], list[JudgedCriterion]] = {}
     for row in rows:
         if row.against != "check":
             what = (row.text("metric"), row.against, row.required, row.own_id)
@@ -104,12 +209,12 @@ def criteria_tables(rows: Iterable[Criterion], benches: Sequence[str], links: Li
     )
 
 
-def _table(number: int, rows: Sequence[Criterion], adapter: str, links: Links) -> CriteriaTable:
+def _table(number: int, rows: Sequence[JudgedCriterion], adapter: str, links: PageLinks) -> CriteriaTable:
     first = rows[0]
     metric = measure(first.text("metric"), first.text("unit"), first.text("better"))
     values = [value for row in rows for value in (row.number("candidate"), row.number("reference"))]
     scale = scale_for(first.text("unit"), values)
-    shifts = [_shift(row) for row in rows]
+    shifts = [_criteria_shift(row) for row in rows]
     drawn = any(shift.value is not None for shift in shifts)
     end = reach(shifts)
     return CriteriaTable(
@@ -126,41 +231,13 @@ def _table(number: int, rows: Sequence[Criterion], adapter: str, links: Links) -
         drawn=drawn,
         axis=interval_axis(end, _axis_label) if drawn else NO_PICTURE,
         rows=tuple(
-            _row(
-                row.shown(
-                    scale, links.point(row.key), interval_bar(shift, end, _described(row)) if drawn else NO_PICTURE
-                )
-            )
+            row.shown(scale, links.point(row.key), interval_bar(shift, end, _described(row)) if drawn else NO_PICTURE)
             for row, shift in zip(rows, shifts, strict=True)
         ),
     )
 
 
-def _row(row: Criterion) -> CriterionRow:
-    return CriterionRow(row, amount(row, row.shift), *ends_in_words(row), detectable(row), _confirmation(row))
-
-
-def _confirmation(row: Criterion) -> Phrase:
-    """The fresh launches of a fail, with their own change and interval; empty where there are none."""
-    again = row.fields.get("confirmation")
-    if not isinstance(again, dict):
-        return ()
-    counts = again.get("samples") or {}
-    launches = [
-        count(counts.get(arm) or 0, row.source(f"confirmation/samples/{arm}")) for arm in ("baseline", "candidate")
-    ]
-    shift = amount(row, percent(again.get("shift_percent"), row.source("confirmation/shift_percent")))
-    told: Phrase = (*launches[:1], " + ", *launches[1:], " fresh launches: ", shift)
-    ends = again.get("ci95_percent")
-    if isinstance(ends, (list, tuple)) and len(ends) == 2:
-        low, high = (
-            amount(row, percent(end, row.source(f"confirmation/ci95_percent/{at}"))) for at, end in enumerate(ends)
-        )
-        told = (*told, ", ", low, " to ", high)
-    return told
-
-
-def _shift(row: Criterion) -> Shift:
+def _criteria_shift(row: JudgedCriterion) -> Shift:
     low, high = row.interval()
     margin, same = row.number("margin_percent"), row.number("indifference_percent")
     return Shift(row.number("shift_percent"), low, high, margin, row.outcome, same)
@@ -171,14 +248,14 @@ def _axis_label(value: float) -> str:
     return f"{sign}{abs(value):g}\u2009%"
 
 
-def _described(row: Criterion) -> str:
+def _described(row: JudgedCriterion) -> str:
     """What a row's picture shows, for those who cannot see it."""
     if row.shift.value is None:
         return "no shift"
-    low, high = ends_in_words(row)
+    low, high = row.bounds
     reach = "interval too wide" if says_nothing(row) else f"{low} to {high}"
     limit = row.percent("margin", signed=False)
-    return f"{amount(row, row.shift)}, 95 % interval {reach}, unacceptable loss {limit}"
+    return f"{row.change}, 95 % interval {reach}, unacceptable loss {limit}"
 
 
 _BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
@@ -188,11 +265,11 @@ _FEW = 3
 
 
 def problems_of(
-    required: Sequence[Criterion], benches: Sequence[str], links: Links
+    required: Sequence[JudgedCriterion], benches: Sequence[str], links: PageLinks
 ) -> tuple[tuple[Problem, ...], int]:
     """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
     totals: Counter[tuple[str, ...]] = Counter(_place(row) for row in required)
-    groups: dict[tuple[object, ...], list[Criterion]] = {}
+    groups: dict[tuple[object, ...], list[JudgedCriterion]] = {}
     for row in required:
         if row.outcome in _BAD:
             groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
@@ -202,9 +279,9 @@ def problems_of(
     return tuple(_problem(same, totals[_place(same[0][0])], benches, links) for same in shown), left
 
 
-def _merged(groups: Sequence[Sequence[Criterion]]) -> list[list[Sequence[Criterion]]]:
+def _merged(groups: Sequence[Sequence[JudgedCriterion]]) -> list[list[Sequence[JudgedCriterion]]]:
     """Groups that say the same of one adapter's points for several metrics, put together: a crash is told once."""
-    merged: dict[tuple[object, ...], list[Sequence[Criterion]]] = {}
+    merged: dict[tuple[object, ...], list[Sequence[JudgedCriterion]]] = {}
     for number, group in enumerate(groups):
         first = group[0]
         alike = first.outcome == "ERROR" and first.against != "check"
@@ -213,25 +290,27 @@ def _merged(groups: Sequence[Sequence[Criterion]]) -> list[list[Sequence[Criteri
     return list(merged.values())
 
 
-def _place(row: Criterion) -> tuple[str, ...]:
+def _place(row: JudgedCriterion) -> tuple[str, ...]:
     """What criteria of one group share; a hand-written check stands alone."""
     if row.against == "check":
         return ("check", row.text("bench"), row.text("id"))
     return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against, row.own_id)
 
 
-def _weight(group: Sequence[Criterion]) -> tuple[bool, int, float, int]:
+def _weight(group: Sequence[JudgedCriterion]) -> tuple[bool, int, float, int]:
     first = group[0]
     worst = min((shift for row in group if (shift := row.number("shift_percent")) is not None), default=0.0)
     return first.waived, _BAD.index(first.outcome), worst, first.index
 
 
-def _metric_told(row: Criterion) -> str:
+def _metric_told(row: JudgedCriterion) -> str:
     """`IOPS`, and `IOPS (floor)` of a criterion with an id of its own."""
     return measure(row.text("metric")).label + (f" ({row.own_id})" if row.own_id else "")
 
 
-def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[str], links: Links) -> Problem:
+def _problem(
+    same: Sequence[Sequence[JudgedCriterion]], total: int, benches: Sequence[str], links: PageLinks
+) -> Problem:
     group, first = same[0], same[0][0]
     by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
     reasons = {row.text("reason") for row in group}
@@ -243,7 +322,7 @@ def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[
         ProblemPoint(
             name=row.name,
             href=links.criterion(row),
-            shift=amount(row, row.shift) if judged else NONE,
+            shift=row.change if judged else NONE,
             reason="" if told else row.text("reason"),
         )
         for row in by_shift[:_MOST_POINTS]
@@ -259,8 +338,8 @@ def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[
         metric="" if check else " and ".join(map(_metric_told, (one[0] for one in same))),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
-        worst=amount(by_shift[0], by_shift[0].shift) if judged else NONE,
-        best=amount(by_shift[-1], by_shift[-1].shift) if judged else NONE,
+        worst=by_shift[0].change if judged else NONE,
+        best=by_shift[-1].change if judged else NONE,
         reason=common,
         waiver=first.waiver,
         href=links.criterion(first) if check else "",

@@ -4,6 +4,8 @@
 Where the plan holds whole curves they are drawn as curves, a small multiple per workload; where it holds a thin
 fraction of the matrix, its points are rows under their block size. Curves of a study have what was published of the
 same points beside them.
+
+How launches lie: those of one point as ratios to the baseline's mean, and all points, arm against arm.
 """
 
 from __future__ import annotations
@@ -11,18 +13,135 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
+from storqual.base.figures import DASH, NONE, Scale, ShownNumber, scale_for
+from storqual.base.table import Table
 from storqual.metrics import METRICS
-from storqual.report.axes import along, combination, levels, rate_axis, size_axis, value_axis
-from storqual.report.charts.line import FEWEST_OF_A_LINE, DotRow, Mark, PlottedCurve, curve_panel, dot_chart
-from storqual.report.charts.svg import SUBJECTS
-from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
-from storqual.report.material import ARMS, CURVES, Mean, Measure, Spread, mean_of, spread_of
-from storqual.report.view import Chart, ChartTable
+from storqual.report.charts import (
+    FEWEST_OF_A_LINE,
+    DotRow,
+    LimitLine,
+    Mark,
+    PlottedCurve,
+    StripRow,
+    along,
+    combination,
+    curve_panel,
+    dot_chart,
+    levels,
+    rate_axis,
+    scatter,
+    short,
+    size_axis,
+    strip,
+    value_axis,
+)
+from storqual.report.criterion import JudgedCriterion, place_name
+from storqual.report.material import ARMS, CURVES, Material, Measure, mean_of, measure, spread_of
+from storqual.report.svg import SUBJECTS, Axis, decade_ticks, nice_ticks
+from storqual.report.view import DrawnChart
 from storqual.run.measurements import PointData
-from storqual.study.published import Overlay
+from storqual.statistics.estimates import Estimate, Spread
+from storqual.study.published_beside import Overlay
+
+_FEWEST = 12
+_MOST_TICKS = 5
+_TONES = {"PASS": "pass", "MARGINAL": "marginal", "FAIL": "fail", "INCONCLUSIVE": "inconclusive"}
+
+
+def launch_strip(point: PointData, rows: Sequence[JudgedCriterion], ident: str) -> DrawnChart | None:
+    """The launches of a point by its first required criterion against the baseline; None without two arms."""
+    row = next((row for row in rows if row.against == "baseline" and row.required), None)
+    if row is None:
+        return None
+    name = row.text("metric")
+    values = {
+        arm: [value for launch in point.good(arm) if (value := launch.number(name)) is not None] for arm in ARMS
+    }
+    mean = fmean(values["baseline"]) if values["baseline"] else 0.0
+    if mean <= 0 or not values["candidate"]:
+        return None
+    ratios = [StripRow(arm, tuple(value / mean for value in found)) for arm, found in values.items()]
+    limits = _limits(row)
+    inside = [1.0, *(ratio for one in ratios for ratio in one.ratios), *(limit.ratio for limit in limits)]
+    low, high = min(inside), max(inside)
+    room = max(high - low, 0.01) * 0.06
+    ticks = nice_ticks(low - room, high + room, _MOST_TICKS)
+    label = measure(name).label
+    along = Axis("mean of the baseline is 1", low - room, high + room, tuple((tick, f"{tick:g}") for tick in ticks))
+    title = f"{label} of each launch"
+    described = "A mark for each launch, a ratio to the baseline's mean, with both limits; numbers with the launches."
+    return DrawnChart(title, strip(ident, title, described, ratios, limits, along), None)
+
+
+def _limits(row: JudgedCriterion) -> list[LimitLine]:
+    """Where the limits of a loss lie as ratios: below one where more is better, above it where less is."""
+    found: list[LimitLine] = []
+    for field, name, hard in (("margin", "unacceptable", True), ("indifference", "acceptable", False)):
+        size = row.number(f"{field}_percent")
+        if size is not None and 0 < size < 100:
+            found.append(LimitLine(1 + (1 if row.text("better") == "lower" else -1) * size / 100, name, hard))
+    return found
+
+
+def overview(material: Material, rows: Sequence[JudgedCriterion], ident: str) -> DrawnChart | None:
+    """All points of a large matrix, baseline against candidate in IOPS; None for few points or one arm."""
+    name = CURVES[0].name
+    outcomes: dict[tuple[str, str, str], str] = {}
+    for row in rows:
+        if row.text("metric") == name and row.against == "baseline":
+            outcomes[row.key] = row.outcome
+    found: dict[str, list[tuple[tuple[str, str, str], float, float]]] = {}
+    for key, point in material.points.items():
+        means = [_mean(point, arm, name) for arm in ARMS]
+        if None not in means and min(means[0] or 0.0, means[1] or 0.0) > 0:
+            found.setdefault(outcomes.get(key, ""), []).append((key, means[0] or 0.0, means[1] or 0.0))
+    every = [value for listed in found.values() for _, *pair in listed for value in pair]
+    if len(every) < 2 * _FEWEST:
+        return None
+    low, high = min(every) / 1.2, max(every) * 1.2
+    ticks = tuple((tick, short(tick)) for tick in decade_ticks(low, high, 6))
+    groups = [
+        (_TONES.get(outcome, "skipped"), [(one, other) for _, one, other in listed])
+        for outcome, listed in found.items()
+    ]
+    title = f"{measure(name).label} of every point, candidate against baseline"
+    picture = scatter(
+        ident, title, "A mark for each point; on the line both arms are the same, below it the candidate is worse.",
+        groups, Axis("baseline", low, high, ticks, logarithmic=True),
+        Axis("candidate", low, high, ticks, logarithmic=True),
+    )  # fmt: skip
+    return DrawnChart(title, picture, _table(material, found))
+
+
+_MOST_ROWS = 200
+
+
+def _table(material: Material, found: dict[str, list[tuple[tuple[str, str, str], float, float]]]) -> Table:
+    """The points that lie farthest from the line: of a large matrix no more than are read."""
+    benches = list(material.run.benches)
+    listed = sorted((one for group in found.values() for one in group), key=lambda one: one[2] / one[1])
+    half = _MOST_ROWS // 2
+    shown = listed if len(listed) <= _MOST_ROWS else [*listed[:half], *listed[-half:]]
+    scale = scale_for("IOPS", [])
+    rows: list[tuple[ShownNumber | str, ...]] = [
+        (
+            f"{place_name(benches, *key[:2])} {key[2]}",
+            scale.figure(one, f"samples:mean:iops:{'/'.join(key)}:baseline"),
+            scale.figure(other, f"samples:mean:iops:{'/'.join(key)}:candidate"),
+        )
+        for key, one, other in shown
+    ]
+    more = "" if len(shown) == len(listed) else ", those that changed most"
+    return Table(f"Estimate IOPS of points{more}", ("Point", "Baseline", "Candidate"), tuple(rows))
+
+
+def _mean(point: PointData, arm: str, name: str) -> float | None:
+    values = [value for launch in point.good(arm) if (value := launch.number(name)) is not None]
+    return fmean(values) if values else None
 
 
 @dataclass(frozen=True)
@@ -32,11 +151,11 @@ class CurveGroup:
     ident: str
     adapter: str
     metric: str
-    charts: tuple[Chart, ...]
+    charts: tuple[DrawnChart, ...]
 
 
 _TOGETHER = 3
-_Means = dict[tuple[tuple[str, str, str], str], Mean]
+_Means = dict[tuple[tuple[str, str, str], str], Estimate]
 
 
 @dataclass(frozen=True)
@@ -58,7 +177,7 @@ def curve_groups(adapter: str, points: Sequence[PointData], ident: str) -> tuple
     lines = _lines(measured, x)
     thin = 2 * sum(len(line.points) >= FEWEST_OF_A_LINE for line in lines) < len(lines)
     groups: list[CurveGroup] = []
-    charts: list[Chart] = []
+    charts: list[DrawnChart] = []
     for number, metric in enumerate(CURVES):
         means = _means(measured, metric)
         if not means:
@@ -132,7 +251,7 @@ def _panel(
     metric: Measure,
     means: _Means,
     scale: Scale,
-) -> Chart | None:
+) -> DrawnChart | None:
     points = [point for line in lines for point in line.points]
     have = [means[p.planned.key, arm] for p in points for arm in ARMS if (p.planned.key, arm) in means]
     if not have:
@@ -152,7 +271,7 @@ def _panel(
     described = f"{adapter}: {metric.label} over {over}, {title}{_whose(means)}; numbers in the table below."
     across = size_axis(over, [mark.x for curve in curves for mark in curve.marks], sizes=x == "bs")
     picture = curve_panel(ident, name, described, curves, across, value_axis(scale.unit, _highest(have, scale)))
-    return Chart(title, picture, _table(name, points, means, metric, scale))
+    return DrawnChart(title, picture, _curves_table(name, points, means, metric, scale))
 
 
 def _rows(
@@ -163,7 +282,7 @@ def _rows(
     metric: Measure,
     means: _Means,
     scale: Scale,
-) -> Chart:
+) -> DrawnChart:
     """Points as rows under their level of x, in the plan's order below it."""
     ordered = sorted(points, key=lambda point: levels(point.planned)[x])
     rows: list[DotRow] = []
@@ -181,62 +300,63 @@ def _rows(
     described = f"{adapter}: {metric.label} of every point by {over}{_whose(means)}; numbers in the table below."
     axis = value_axis(scale.unit, _highest(list(means.values()), scale))
     picture = dot_chart(ident, f"{metric.label} by {over}", described, rows, axis)
-    return Chart(metric.label, picture, _table(f"{adapter}, {metric.label}", ordered, means, metric, scale))
+    return DrawnChart(
+        metric.label, picture, _curves_table(f"{adapter}, {metric.label}", ordered, means, metric, scale)
+    )
 
 
 def _tight(name: str, value: object) -> str:
-    """A level in few characters."""
     return f"QD{value}" if name == "iodepth" else level_text(name, value)
 
 
-def _highest(means: Sequence[Mean], scale: Scale) -> float:
+def _highest(means: Sequence[Estimate], scale: Scale) -> float:
     return max(mean.high if mean.high is not None else mean.value for mean in means) / scale.divisor
 
 
-def _mark(x: float, mean: Mean, scale: Scale) -> Mark:
+def _mark(x: float, mean: Estimate, scale: Scale) -> Mark:
     low, high = (None if end is None else max(0.0, end / scale.divisor) for end in (mean.low, mean.high))
     return Mark(float(x), mean.value / scale.divisor, low, high)
 
 
-def _table(
-    name: str, points: Sequence[PointData], means: Mapping[Any, Mean], metric: Measure, scale: Scale
-) -> ChartTable:
-    rows: list[tuple[Figure | str, ...]] = []
+def _curves_table(
+    name: str, points: Sequence[PointData], means: Mapping[Any, Estimate], metric: Measure, scale: Scale
+) -> Table:
+    rows: list[tuple[ShownNumber | str, ...]] = []
     arms = _arms(means)
     for point in points:
-        cells: list[Figure | str] = [point.planned.point]
+        cells: list[ShownNumber | str] = [point.planned.point]
         numbers: list[str] = []
         for arm in arms:
             mean = means.get((point.planned.key, arm))
             cells += _cells(mean, scale, f"{metric.name}:{'/'.join(point.planned.key)}:{arm}")
-            numbers.append(str(mean.launches) if mean else "0")
+            numbers.append(str(sum(launch.number(metric.name) is not None for launch in point.good(arm))))
         where = f"samples:launches:{metric.name}:{'/'.join(point.planned.key)}"
-        rows.append((*cells, Figure(" + ".join(numbers), None, where)))
+        rows.append((*cells, ShownNumber(" + ".join(numbers), None, where)))
     unit = f", {scale.unit}" if scale.unit else ""
     heads = [head for arm in arms for head in (f"{arm.capitalize()}{unit}", "95 % interval")]
-    return ChartTable(name, ("Point", *heads, "Launches"), tuple(rows))
+    return Table(name, ("Point", *heads, "Launches"), tuple(rows))
 
 
-def _arms(means: Mapping[Any, Mean]) -> Sequence[str]:
+def _arms(means: Mapping[Any, Estimate]) -> Sequence[str]:
     """The arms that a table has columns for: a run without a baseline has one."""
     return ARMS if any(arm == ARMS[0] for _, arm in means) else ARMS[1:]
 
 
-def _whose(means: Mapping[Any, Mean]) -> str:
+def _whose(means: Mapping[Any, Estimate]) -> str:
     return ", both arms" if len(_arms(means)) > 1 else ""
 
 
-def _cells(mean: Mean | None, scale: Scale, where: str) -> tuple[Figure | str, Figure | str]:
+def _cells(mean: Estimate | None, scale: Scale, where: str) -> tuple[ShownNumber | str, ShownNumber | str]:
     if mean is None:
         return NONE, DASH
     value = scale.figure(mean.value, f"samples:mean:{where}")
     if mean.low is None or mean.high is None:
         return value, DASH
     low, high = scale.figure(mean.low, ""), scale.figure(mean.high, "")
-    return value, Figure(f"{low} to {high}", None, f"samples:interval:{where}")
+    return value, ShownNumber(f"{low} to {high}", None, f"samples:interval:{where}")
 
 
-def overlay_chart(one: Overlay, ident: str) -> Chart:
+def overlay_chart(one: Overlay, ident: str) -> DrawnChart:
     """Lines of ours and the published ones in one picture; the table has the ratio of each pair."""
     metric = METRICS[one.metric]
     ours = {line.subject: _level_means(line.values(one.metric)) for line in one.lines}
@@ -246,7 +366,7 @@ def overlay_chart(one: Overlay, ident: str) -> Chart:
         PlottedCurve("published", "published" if number == 0 else "", _level_marks(levels, scale))
         for number, levels in enumerate(one.theirs.values())
     ]
-    rows: list[tuple[str | Figure, ...]] = []
+    rows: list[tuple[str | ShownNumber, ...]] = []
     for at, (subject, means) in enumerate(ours.items()):
         curves.append(PlottedCurve(f"subject{at % SUBJECTS}", subject, _level_marks(means, scale)))
         for level, value in means.items():
@@ -274,7 +394,7 @@ def overlay_chart(one: Overlay, ident: str) -> Chart:
         "Measured of published",
         "Source",
     )
-    return Chart(title, picture, ChartTable(title, heads, tuple(rows)))
+    return DrawnChart(title, picture, Table(title, heads, tuple(rows)))
 
 
 def _level_means(values: dict[float, tuple[float, ...]]) -> dict[float, float]:

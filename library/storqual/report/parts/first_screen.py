@@ -7,22 +7,282 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, median
+from statistics import median
 from typing import Any
 
-from storqual.judge.outcome import required_roles
-from storqual.report.change import in_sentence, once_each
-from storqual.report.criterion import Criterion, Outcome, outcome, place_name
-from storqual.report.figures import DASH, NONE, Figure, count, minute, percent
-from storqual.report.links import Links
+from storqual.base.factor_names import level_text
+from storqual.base.figures import DASH, NONE, ShownNumber, count, minute, percent, seconds
+from storqual.judge.outcome import listed, required_roles, used_waivers
+from storqual.metrics import METRICS
+from storqual.plan.points import points_of
+from storqual.report.criterion import JudgedCriterion, OutcomeBadge, in_sentence, once_each, outcome, place_name
 from storqual.report.material import Material, measure, spread_of
-from storqual.report.parts.arms import AdapterIdentity, environment_of, identities
-from storqual.report.parts.changes import Change, change_of, compared_of, odd_launches, shown_beside
-from storqual.report.parts.criteria import Problem, problems_of
-from storqual.report.parts.sentence import sentence_for
+from storqual.report.parts.arms import TestedAdapter, environment_of, identities
+from storqual.report.parts.criteria import (
+    MetricChange,
+    Problem,
+    change_of,
+    compared_of,
+    odd_launches,
+    problems_of,
+    shown_beside,
+)
 from storqual.report.parts.timeline import TimelineEvent
-from storqual.report.parts.untested import untested
-from storqual.report.view import KeyValue, Phrase
+from storqual.report.view import KeyValue, PageLinks, Phrase
+from storqual.run.turns import turns_of
+from storqual.statistics.estimates import odds_within
+
+
+def sentence_for(verdict: Mapping[str, Any], rows: Sequence[JudgedCriterion], drops: Mapping[str, str]) -> Phrase:
+    """What the outcome means here, with how many required measurements it rests on; `drops` names the arms' drops.
+
+    Where the outcome does not follow from counting criteria (the rig, the guard, the gate's policy), the judge's own
+    reason is the sentence.
+    """
+    required = once_each([row for row in rows if row.required])
+    reason = str(verdict.get("reason") or "")
+    sectors = verdict.get("sectors_written_outside_claims")
+    if isinstance(sectors, int) and sectors > 0:
+        shown = count(sectors, "verdict:/sectors_written_outside_claims")
+        return (shown, " sectors were written to disks that no claim covers; nothing measured here may be used.")
+    if reason and reason in (verdict.get("warnings") or ()):
+        return (f"The run is not valid; {reason.rstrip('.')}.",)
+    told = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
+    if told:
+        return told
+    return (
+        f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else "There was no required criterion to judge.",
+    )
+
+
+def _counted(word: str, required: Sequence[JudgedCriterion], drops: Mapping[str, str]) -> Phrase:
+    """The sentence where the outcome follows from the criteria; empty where it does not."""
+    if not required:
+        return ()
+    if word in ("PASS", "MARGINAL"):
+        return _passed(required)
+    bad = [row for row in required if row.outcome == word and not row.waived]
+    if not bad:
+        return ()
+    shown, total = count(len(bad), f"count:criteria:{word}"), count(len(required), "count:criteria:required")
+    disturbed = _disturbed(bad) if word == "INCONCLUSIVE" else ""
+    if disturbed:
+        return (shown, " of ", total, f" required criteria are undecided: {disturbed}.")
+    if word == "FAIL" and all(row.against == "baseline" for row in bad):
+        names = drops.get("candidate", "The candidate"), drops.get("baseline", "the baseline")
+        return ("{} is shown to be worse than {} at ".format(*names), shown, " of ", total, " required criteria.")
+    return (shown, " of ", total, _ENDINGS.get(word, " required criteria did not pass."))
+
+
+_ARMS = ("candidate", "baseline")
+
+
+def _disturbed(undecided: Sequence[JudgedCriterion]) -> str:
+    """Why no launch of an arm counts at any of these points; empty where some do, or none was disturbed."""
+    counts = [(row.fields.get("samples") or {}, row.fields.get("suspect") or {}) for row in undecided]
+    empty = [arm for arm in _ARMS if all(samples.get(arm) == 0 for samples, _ in counts)]
+    suspect = [arm for arm in _ARMS if all(found.get(arm) for _, found in counts)]
+    without = [arm for arm in empty if arm in suspect]
+    if not without:
+        return ""
+    whose = f" of the {without[0]}" if len(without) == 1 and len(empty) == 1 else ""
+    return f"no launch{whose} counts as evidence, because all of them were disturbed (suspect)"
+
+
+_ENDINGS = {
+    "FAIL": " required criteria failed.",
+    "ERROR": " required criteria could not be judged: what they need is missing or invalid.",
+    "INCONCLUSIVE": " required criteria are undecided: the measurements neither prove nor rule out a loss.",
+}
+
+
+def _passed(required: Sequence[JudgedCriterion]) -> Phrase:
+    total = count(len(required), "count:criteria:required")
+    alone = len(required) == 1
+    waived = sum(row.waived for row in required)
+    if waived:
+        held = count(len(required) - waived, "count:criteria:held")
+        accepted = count(waived, "count:criteria:WAIVED")
+        used = used_waivers(row.fields for row in required)
+        number = count(len(used), "count:waivers")
+        noun = "waiver" if len(used) == 1 else "waivers"
+        told: Phrase = ("Passes with ", number, f" {noun}: {listed(used)}. ", held, " of ", total)
+        ending = f" failed and {'is' if waived == 1 else 'are'} waived."
+        return (*told, " required measurements pass; ", accepted, ending)
+    narrow = sum(row.outcome == "MARGINAL" for row in required)
+    if narrow:
+        close = count(narrow, "count:criteria:MARGINAL")
+        if alone:
+            return ("The ", total, " required criterion passes, near its limit.")
+        return ("All ", total, " required criteria pass, ", close, " of them near their limit.")
+    compared = [row for row in required if row.against == "baseline"]
+    if not compared:
+        return (
+            ("The ", total, " required criterion passes.") if alone else ("All ", total, " required criteria pass.")
+        )
+    noun = "measurement" if len(compared) == 1 else "measurements"
+    shown = count(len(compared), "count:criteria:compared")
+    every = "the" if len(compared) == 1 else "all"
+    told = (f"The unacceptable loss is excluded at {every} ", shown, f" required {noun}")
+    rest = [row for row in required if row.against != "baseline"]
+    if not rest:
+        return (*told, ".")
+    checks = all(row.against == "check" for row in rest)
+    one, several = ("check", "checks") if checks else ("other criterion", "other criteria")
+    number = count(len(rest), "count:criteria:others")
+    return (*told, "; ", number, f" {one} holds." if len(rest) == 1 else f" {several} hold.")
+
+
+def _holes(verdict: Mapping[str, Any]) -> Phrase:
+    """Planned points that were not measured and that nobody explained; empty when there are none."""
+    skipped = (verdict.get("coverage") or {}).get("skipped") or ()
+    holes = sum(not entry.get("reason") for entry in skipped)
+    if not holes or verdict.get("exit_code") == 0:
+        return ()
+    noun = "point was" if holes == 1 else "points were"
+    return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason was recorded.")
+
+
+_MOST_NAMED = 12
+_TAIL = ("_p99", "_max_")
+
+
+def untested(material: Material, required: Sequence[JudgedCriterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
+    """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
+    told = [KeyValue("Adapters", tuple(_adapters(material, benches)))]
+    if material.points:
+        told = [
+            KeyValue("Points of the suite", _points(material)),
+            KeyValue("Levels", tuple(_levels(material))),
+            *told,
+            KeyValue("Tail latency", tuple(_tail(required))),
+            KeyValue("Cost per I/O", _apart(_cost(material, required, benches))),
+            KeyValue("Steady state", _apart(_steady(material))),
+            KeyValue("Endurance", tuple(_endurance(material))),
+        ]
+    told += [KeyValue(name, (sentence,)) for name, sentence in turns_of(material.run).absent()]
+    return tuple(one for one in told if one.values)
+
+
+def suite_points(material: Material) -> int | None:
+    """The points of the whole suite on all adapters under test; None where the suite cannot be read any more."""
+    if material.suite is None:
+        return None
+    every = len(points_of(material.suite))
+    return every * len({key[:2] for key in material.points})
+
+
+def _points(material: Material) -> Phrase:
+    whole = suite_points(material)
+    measured = (material.verdict.get("coverage") or {}).get("measured")
+    if whole is None or not isinstance(measured, int) or measured >= whole:
+        return ()
+    return (
+        count(whole - measured, "count:points:left"),
+        " of ",
+        count(whole, "count:points:suite"),
+        f" of suite {material.run.suite.name} on these adapters; profile {material.run.suite.profile} asks for ",
+        count((material.verdict.get("coverage") or {}).get("planned"), "verdict:/coverage/planned"),
+    )
+
+
+def _levels(material: Material) -> Iterator[str]:
+    """Workloads and levels of the suite at which nothing at all was measured."""
+    if material.suite is None:
+        return
+    seen: dict[str, dict[str, set[Any]]] = {}
+    for data in material.points.values():
+        if any(data.good(arm) for arm in material.arms):
+            factors = seen.setdefault(data.planned.workload, {})
+            for name, level in data.planned.factors.items():
+                factors.setdefault(name, set()).add(level)
+    lacking = [name for name in material.suite.workloads if name not in seen]
+    for name, workload in material.suite.workloads.items():
+        levels = [
+            level_text(factor, level)
+            for factor, listed in workload.factors.items()
+            for level in listed
+            if name in seen and level not in seen[name].get(factor, ())
+        ]
+        lacking += [f"{name} with {' or '.join(levels)}"] if levels else []
+    if lacking:
+        yield _listed(lacking)
+
+
+def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
+    """Adapters of a bench that are not under test."""
+    tested = material.tested
+    left = [
+        f"{place_name(benches, bench, alias)} ({_described(adapter)})"
+        for bench, entry in material.run.benches.items()
+        for alias, adapter in (entry.get("adapters") or {}).items()
+        if (bench, alias) not in tested
+    ]
+    if left:
+        yield _listed(left)
+
+
+def _apart(sentences: Iterator[str]) -> Phrase:
+    """Several statements as one phrase; a phrase prints its parts without anything between."""
+    joined = "; ".join(sentences)
+    return (joined,) if joined else ()
+
+
+def _described(adapter: Mapping[str, Any]) -> str:
+    return str(adapter.get("model") or adapter.get("driver") or "not described")
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (" and others" if rest > 0 else "")
+
+
+def _tail(required: Sequence[JudgedCriterion]) -> Iterator[str]:
+    if not any(mark in row.text("metric") for row in required for mark in _TAIL):
+        yield "no required criterion is about a percentile of latency"
+
+
+def _cost(material: Material, required: Sequence[JudgedCriterion], benches: Sequence[str]) -> Iterator[str]:
+    costs = [name for name in METRICS if name.startswith(("cpu_", "cycles_"))]
+    if not any(row.text("metric") in costs for row in required):
+        yield f"{measure('cpu_us_per_io').label} does not affect the outcome"
+    starts = ((event.bench, event.fields.get("start")) for event in material.events if event.kind == "block_finished")
+    reasons = {bench: start.get("no_cycles") for bench, start in starts if start}
+    for bench in benches:
+        if reasons.get(bench):
+            where = f" on {bench}" if len(benches) > 1 else ""
+            yield f"{measure('cycles_per_io').label} were not counted{where}: {reasons[bench]}"
+
+
+def _steady(material: Material) -> Iterator[str]:
+    """Benches whose drives were not brought to a steady state before the first launch, as SNIA's PTS has it."""
+    if any(str(bench.get("kind")) == "local" for bench in material.run.benches.values()):
+        return
+    done: dict[str, Mapping[str, Any]] = {
+        str(entry.get("bench")): entry.get("report") or {} for entry in material.document.get("preconditioned") or ()
+    }
+    if any(report.get("as_found") for report in done.values()):
+        yield "disks were measured as they were found: SNIA's PTS requires a steady state for flash only"
+    if not all(_settled(done.get(name) or {}) for name in material.run.benches):
+        yield (
+            "drives were measured as they were found: not purged, preconditioned or brought to a steady "
+            "state as SNIA's"
+            " PTS requires for solid state drives"
+        )
+
+
+def _settled(report: Mapping[str, Any]) -> bool:
+    """Whether the flash drives of a bench came to a steady state; so it is where it has only disks."""
+    if report.get("as_found") and not any(report.get(stage) for stage in ("purge", "fill", "steady")):
+        return True
+    return bool((report.get("steady") or {}).get("steady"))
+
+
+def _endurance(material: Material) -> Iterator[Any]:
+    longest = max((launch.runtime_s for data in material.points.values() for launch in data.every()), default=0.0)
+    if longest > 0:
+        yield "no launch ran longer than "
+        yield seconds(round(longest), "count:longest-launch")
 
 
 @dataclass(frozen=True)
@@ -35,28 +295,28 @@ class FirstScreen:
     candidate: str
     subject: tuple[str, ...]
     changes: tuple[KeyValue, ...]
-    outcome: Outcome
+    outcome: OutcomeBadge
     sentence: Phrase
-    exit_code: Figure
+    exit_code: ShownNumber
     exit_meaning: str
-    adapters: tuple[AdapterIdentity, ...]
+    adapters: tuple[TestedAdapter, ...]
     facts: tuple[KeyValue, ...]
-    counts: tuple[tuple[Outcome, Figure], ...]
+    counts: tuple[tuple[OutcomeBadge, ShownNumber], ...]
     incidents: tuple[TimelineEvent, ...]
     problems: tuple[Problem, ...]
-    more_problems: Figure | None
+    more_problems: ShownNumber | None
     told: tuple[Phrase, ...]
-    limits: tuple[Limits, ...]
+    limits: tuple[LossLimits, ...]
     sure: tuple[Phrase, ...]
     untested: tuple[KeyValue, ...]
-    worst: Change | None
-    best: Change | None
-    planned: Figure
-    measured: Figure
-    skipped: Figure
-    holes: Figure
+    worst: MetricChange | None
+    best: MetricChange | None
+    planned: ShownNumber
+    measured: ShownNumber
+    skipped: ShownNumber
+    holes: ShownNumber
     has_holes: bool
-    sectors: Figure
+    sectors: ShownNumber
     sectors_note: str
     signers: tuple[str, ...]
     may_sign: bool
@@ -96,9 +356,8 @@ _MOST_PAIRS = 4
 
 
 def first_screen(
-    material: Material, rows: Sequence[Criterion], links: Links, incidents: Sequence[TimelineEvent]
+    material: Material, rows: Sequence[JudgedCriterion], links: PageLinks, incidents: Sequence[TimelineEvent]
 ) -> FirstScreen:
-    """Everything of the first screen; `links` leads from a criterion to its row."""
     verdict, run = material.verdict, material.run
     required, benches = [row for row in rows if row.required], list(run.benches)
     problems, more = problems_of(required, benches, links)
@@ -204,7 +463,6 @@ def _pairs(values: dict[object, object]) -> str:
 
 
 def _changes(material: Material) -> tuple[KeyValue, ...]:
-    """The first differences between the drops, baseline's value before candidate's."""
     differing = [row for row in environment_of(material).drops if row.differs and row.name != "name"]
     return tuple(differing[:_MOST_CHANGES])
 
@@ -216,7 +474,7 @@ def _facts(material: Material) -> Iterable[KeyValue]:
     yield KeyValue("Run", (run.name,))
 
 
-def _informative(rows: Sequence[Criterion]) -> tuple[Phrase, ...]:
+def _informative(rows: Sequence[JudgedCriterion]) -> tuple[Phrase, ...]:
     """How many informative criteria did not pass; none where all did or there are none."""
     bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
     if not bad:
@@ -237,7 +495,7 @@ def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) ->
     return tuple(text for text in listed if text != reason and not any(headline in text for headline in told))
 
 
-def _sectors(material: Material) -> Figure:
+def _sectors(material: Material) -> ShownNumber:
     if not _guard_applies(material):
         return NONE
     value = material.verdict.get("sectors_written_outside_claims")
@@ -257,7 +515,7 @@ def _sectors_note(material: Material) -> str:
     return "on all disks that are neither claimed nor the bench's own" if value == 0 else "the run is invalid"
 
 
-def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[str, ...], bool]:
+def signers_for(material: Material, rows: Sequence[JudgedCriterion]) -> tuple[tuple[str, ...], bool]:
     """Sentences for the first screen, and whether anybody may sign at all."""
     roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
     code = material.verdict.get("exit_code")
@@ -291,34 +549,30 @@ BENCH_KINDS: dict[str, tuple[str, str]] = {
 }
 
 
-_ONE_SIDED = 1.645
-"""Standard errors between a shift and its one-sided 95 % bound, of a normal."""
-
-
 @dataclass(frozen=True)
-class Limits:
+class LossLimits:
     """The two limits of some metrics, and what is said of a loss between them."""
 
     metrics: str
-    acceptable: Figure
-    unacceptable: Figure
+    acceptable: ShownNumber
+    unacceptable: ShownNumber
     between: Phrase
 
 
-def limits_of(compared: Sequence[Criterion]) -> tuple[Limits, ...]:
+def limits_of(compared: Sequence[JudgedCriterion]) -> tuple[LossLimits, ...]:
     """The limits of required criteria against the baseline, one entry for metrics that share both."""
-    groups: dict[tuple[float | None, float | None], list[Criterion]] = {}
+    groups: dict[tuple[float | None, float | None], list[JudgedCriterion]] = {}
     for row in compared:
         pair = (row.number("indifference_percent"), row.number("margin_percent"))
         groups.setdefault(pair, []).append(row)
     return tuple(_limits(rows) for (_, margin), rows in groups.items() if margin is not None)
 
 
-def _limits(rows: Sequence[Criterion]) -> Limits:
+def _limits(rows: Sequence[JudgedCriterion]) -> LossLimits:
     first = rows[0]
     names = list(dict.fromkeys(measure(row.text("metric")).label for row in rows))
     names = [*names[:1], *map(in_sentence, names[1:])]
-    return Limits(
+    return LossLimits(
         metrics=" and ".join(filter(None, [", ".join(names[:-1]), names[-1]])),
         acceptable=first.percent("indifference", signed=False),
         unacceptable=first.percent("margin", signed=False),
@@ -326,7 +580,7 @@ def _limits(rows: Sequence[Criterion]) -> Limits:
     )
 
 
-def _between(rows: Sequence[Criterion]) -> Phrase:
+def _between(rows: Sequence[JudgedCriterion]) -> Phrase:
     """The odds of a true loss half way between the limits, at the noise of the middle one of these criteria."""
     low, high = rows[0].number("indifference_percent"), rows[0].number("margin_percent")
     reaches = [
@@ -338,7 +592,7 @@ def _between(rows: Sequence[Criterion]) -> Phrase:
     if low is None or high is None or not reaches:
         return ("a loss between them may pass, fail or stay undecided",)
     half, reach = (low + high) / 2, median(reaches)
-    odds = round(100 * NormalDist().cdf((high - half - reach) * _ONE_SIDED / reach))
+    odds = round(100 * odds_within(high - half, reach))
     return (
         "a loss between them may pass or fail: at the noise seen here, a true loss of ",
         percent(half, f"count:half-way:{rows[0].index}", signed=False),
@@ -353,7 +607,7 @@ def _between(rows: Sequence[Criterion]) -> Phrase:
 _LEAST_SPREAD = 0.01
 
 
-def how_sure(material: Material, compared: Sequence[Criterion]) -> Iterator[Phrase]:
+def how_sure(material: Material, compared: Sequence[JudgedCriterion]) -> Iterator[Phrase]:
     """The error rate of the gate at each point, and how well launches repeat on this bench."""
     alpha = material.run.plan.fields.get("alpha")
     if compared and isinstance(alpha, (int, float)):

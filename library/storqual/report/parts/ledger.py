@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was covered, what was written where, what failures were accepted, and what was done to drives before."""
+"""What was covered and written, accepted failures, what was done to drives before, and what counters counted."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.report.criterion import Criterion, place_name
-from storqual.report.figures import DASH, NONE, Figure, count, percent, seconds
-from storqual.report.material import Material
-from storqual.report.view import ChartTable
+from storqual.base.figures import DASH, NONE, ShownNumber, count, percent, quantity, seconds
+from storqual.base.table import LinkedCell, Table
+from storqual.metrics.rates import TB
+from storqual.report.criterion import JudgedCriterion, place_name
+from storqual.report.material import ARMS, Material
+from storqual.report.view import KeyValue
+from storqual.run import planned_session
+from storqual.statistics.counts import most_events
+from storqual_core.host.counters import ERROR_WORDS
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class SkippedRow:
 class CoverageLedger:
     """The ledger: planned x measured x skipped, in total, per adapter, and what is missing."""
 
-    table: ChartTable
+    table: Table
     skipped: tuple[SkippedRow, ...]
 
 
@@ -36,20 +42,8 @@ class Guard:
     """What was written, where; `applies` is false for files on this machine."""
 
     applies: bool
-    sectors: Figure
-    disks: ChartTable
-
-
-@dataclass(frozen=True)
-class WaiverRow:
-    """A failure that somebody accepted."""
-
-    criterion: str
-    href: str
-    owner: str
-    reason: str
-    reference: str
-    expiry: str
+    sectors: ShownNumber
+    disks: Table
 
 
 def coverage_of(material: Material) -> CoverageLedger:
@@ -57,30 +51,20 @@ def coverage_of(material: Material) -> CoverageLedger:
     benches = list(material.run.benches)
     covered = material.verdict.get("coverage") or {}
     missing = {
-        (str(entry.get("bench") or ""), str(entry.get("adapter") or ""), str(entry.get("point"))): str(
-            entry.get("reason") or ""
-        )
+        (str(entry["bench"]), str(entry["adapter"]), str(entry["point"])): str(entry.get("reason") or "")
         for entry in covered.get("skipped") or ()
     }
-    planned: Counter[tuple[str, str]] = Counter()
-    skipped: Counter[tuple[str, str]] = Counter()
-    holes: Counter[tuple[str, str]] = Counter()
-    launches: Counter[tuple[str, str]] = Counter()
+    counted: dict[tuple[str, str], Counter[str]] = {}
     for key, data in material.points.items():
-        cell = (place_name(benches, key[0], key[1]), data.planned.workload)
-        planned[cell] += 1
-        launches[cell] += sum(len(arm) for arm in data.launches.values())
-        # older ledgers name the point only
-        names = (key, ("", key[1], key[2]), ("", "", key[2]))
-        reason = next((missing[name] for name in names if name in missing), None)
-        if reason is not None:
-            (skipped if reason else holes)[cell] += 1
-    rows: list[tuple[Figure | str, ...]] = []
-    for cell in planned:
-        where = f"count:coverage:{cell[0]}:{cell[1]}"
-        done = planned[cell] - skipped[cell] - holes[cell]
-        numbers = (planned[cell], done, skipped[cell], holes[cell], launches[cell])
-        rows.append((f"{cell[0]} {cell[1]}", *(count(number, f"{where}:{at}") for at, number in enumerate(numbers))))
+        group = counted.setdefault((place_name(benches, *key[:2]), data.planned.workload), Counter())
+        reason = missing.get(key)
+        state = "measured" if reason is None else "skipped" if reason else "hole"
+        group.update({"planned": 1, state: 1, "launches": sum(map(len, data.launches.values()))})
+    rows: list[tuple[ShownNumber | str, ...]] = []
+    for (adapter, workload), group in counted.items():
+        where = f"count:coverage:{adapter}:{workload}"
+        numbers = (group[state] for state in ("planned", "measured", "skipped", "hole", "launches"))
+        rows.append((f"{adapter} {workload}", *(count(number, f"{where}:{at}") for at, number in enumerate(numbers))))
     heads = ("Adapter and workload", "Planned", "Measured", "Skipped", "Unexplained", "Launches")
     listed = tuple(
         SkippedRow(
@@ -89,7 +73,7 @@ def coverage_of(material: Material) -> CoverageLedger:
         for key, reason in missing.items()
     )
     return CoverageLedger(
-        ChartTable("Coverage ledger", heads, tuple(rows)), tuple(sorted(listed, key=lambda row: not row.hole))
+        Table("Coverage ledger", heads, tuple(rows)), tuple(sorted(listed, key=lambda row: not row.hole))
     )
 
 
@@ -99,7 +83,7 @@ def guard_of(material: Material) -> Guard:
     applies = bool(guard.get("applies", True))
     value = material.verdict.get("sectors_written_outside_claims")
     disks = [disk for disk in guard.get("disks") or () if isinstance(disk, dict)]
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for number, disk in enumerate(disks):
         written = disk.get("sectors_written")
         shown = count(written, f"run:/guard/disks/{number}/sectors_written") if isinstance(written, int) else NONE
@@ -111,35 +95,35 @@ def guard_of(material: Material) -> Guard:
     return Guard(
         applies=applies,
         sectors=count(value if isinstance(value, int) else None, "verdict:/sectors_written_outside_claims"),
-        disks=ChartTable("Disks of the bench", heads, tuple(rows)),
+        disks=Table("Disks of the bench", heads, tuple(rows)),
     )
 
 
-def waivers_of(rows: Sequence[Criterion]) -> tuple[WaiverRow, ...]:
-    """Every waiver that covers a failure."""
-    found: list[WaiverRow] = []
+def waivers_of(rows: Sequence[JudgedCriterion]) -> Table:
+    found = []
     for row in rows:
         waiver = row.fields.get("waiver")
         if isinstance(waiver, dict):
             texts = [str(waiver.get(name) or DASH) for name in ("owner", "reason", "reference", "expiry")]
             name = " ".join(filter(None, (row.text(part) for part in ("id", "adapter", "point"))))
-            found.append(WaiverRow(name, f"#{row.ident}", *texts))
-    return tuple(found)
+            found.append((LinkedCell(name, f"#{row.ident}"), *texts))
+    heads = ("JudgedCriterion", "Owner", "Reason", "Reference", "Expires")
+    return Table("Accepted failures (waivers)", heads, tuple(found))
 
 
 _HEADS = ("Stage", "Result", "Rounds", "Drift", "from", "to", "SNIA range", "SNIA excursion")
 _NOTHING = (DASH,) * 6
 
-Row = tuple[Figure | str, ...]
+Row = tuple[ShownNumber | str, ...]
 
 
-def preconditioning_of(material: Material, bench: str) -> ChartTable:
+def preconditioning_of(material: Material, bench: str) -> Table:
     """The table of a bench; without rows where nothing was done."""
     rows: list[Row] = []
     for at, entry in enumerate(material.document.get("preconditioned") or ()):
         if entry["bench"] == bench:
             rows += _rows(entry["report"], f"run:/preconditioned/{at}/report")
-    return ChartTable("Drives before the first launch", _HEADS, tuple(rows))
+    return Table("Drives before the first launch", _HEADS, tuple(rows))
 
 
 def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
@@ -164,6 +148,172 @@ def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
         )
 
 
-def _share(value: float | None, source: str) -> Figure:
-    """A fraction in percent."""
+def _share(value: float | None, source: str) -> ShownNumber:
     return percent(None if value is None else 100 * value, source)
+
+
+@dataclass(frozen=True)
+class ErrorCounters:
+    """Error counters that moved; `watched` is how many drives have any, None where none were recorded.
+
+    `per_tb` are all of them by what was moved, `silent` what drives do not answer about themselves.
+    """
+
+    watched: ShownNumber | None
+    table: Table
+    per_tb: Table
+    silent: tuple[KeyValue, ...]
+
+
+_NODE = re.compile(r"(?:^smartctl: (?=smartctl:))| of /dev/[^\s:;]+|/dev/[^\s:;]+")
+_BOTH = "both"
+
+
+def error_counters_of(material: Material) -> ErrorCounters:
+    """A row for every counter that moved; sessions that measured both arms have a column of their own."""
+    arms = {
+        (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
+        for session in material.run.plan.sessions
+    }
+    sums: dict[tuple[str, str, str, str], Counter[str]] = {}
+    watched: set[tuple[str, str]] = set()
+    used: set[str] = set()
+    for event in material.events:
+        if event.kind != "block_finished":
+            continue
+        bench, session = str(event.bench or ""), planned_session(event.text("session"))
+        arm = arms.get((bench, session), _BOTH)
+        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
+            if not disk.get("errors"):
+                continue
+            name = str(disk.get("id") or disk.get("wwn") or node)
+            watched.add((bench, name))
+            used.add(arm)
+            role = "claimed" if disk.get("claimed") else "system" if disk.get("system") else "unclaimed"
+            for counter, number in disk["errors"].items():
+                if number:
+                    sums.setdefault((bench, name, role, str(counter)), Counter())[arm] += int(number)
+    columns = [arm for arm in (*ARMS, _BOTH) if arm in used]
+    rows: list[tuple[ShownNumber | str, ...]] = [
+        (
+            name,
+            bench,
+            role,
+            ERROR_WORDS.get(counter, counter),
+            *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
+        )
+        for (bench, name, role, counter), found in sums.items()
+    ]
+    heads = ("Drive", "Bench", "Role", "Counted", *(_heading(arm) for arm in columns))
+    return ErrorCounters(
+        watched=count(len(watched), "count:errors:watched") if watched else None,
+        table=Table("Error counters that moved while batches ran", heads, tuple(rows)),
+        per_tb=_per_tb(material, arms),
+        silent=tuple(_silent(material)),
+    )
+
+
+def _heading(arm: str) -> str:
+    return "Both arms in turn" if arm == _BOTH else arm.capitalize()
+
+
+Counted = dict[tuple[str, str], tuple[int, set[tuple[str, str]]]]
+"""By counter and arm: how often it counted, and the drives (bench, drive) that keep it."""
+_LOGGED = ("error", "defect", "invalid_dword", "loss_of_dword", "phy_reset", "disparity", "attribute.")
+_MOVED = "throughput_mb_s"
+
+
+def _per_tb(material: Material, arms: Mapping[tuple[str, str], str]) -> Table:
+    """Each error counter with the drives that keep it, how often it counted, and what that excludes."""
+    moved = _bytes_moved(material, arms)
+    rows: list[tuple[ShownNumber | str, ...]] = []
+    for (counter, arm), (counted, drives) in sorted({**_of_blocks(material, arms), **_of_logs(material)}.items()):
+        amount = sum(
+            value for (bench, drive, of), value in moved.items() if (bench, drive) in drives and arm in (of, _ALL)
+        )
+        if not amount:
+            continue
+        at = f"count:per-tb:{counter}:{arm}"
+        terabytes = amount / TB
+        rows.append(
+            (
+                ERROR_WORDS.get(counter, counter.replace("_", " ")),
+                _ARMS.get(arm, arm.capitalize()),
+                count(len(drives), f"{at}:drives"),
+                count(counted, f"{at}:counted"),
+                quantity(terabytes, "", f"{at}:tb"),
+                quantity(counted / terabytes, "", f"{at}:rate"),
+                quantity(most_events(counted, 0.05) / terabytes, "", f"{at}:most"),
+            )
+        )
+    heads = ("Counted", "While", "Drives", "Errors", "TB moved", "Errors per TB", "At most, at 95 %")
+    return Table("Errors per TB moved", heads, tuple(rows))
+
+
+_ALL = "all"
+_ARMS = {_BOTH: "Both arms in turn", _ALL: "The whole campaign"}
+
+
+def _of_blocks(material: Material, arms: Mapping[tuple[str, str], str]) -> Counted:
+    """What the kernel counted of claimed drives and their links while batches ran."""
+    found: Counted = {}
+    for event in material.events:
+        if event.kind != "block_finished":
+            continue
+        bench = str(event.bench or "")
+        arm = arms.get((bench, planned_session(event.text("session"))), _BOTH)
+        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
+            name = str(disk.get("id") or disk.get("wwn") or node)
+            for counter, grown in (disk.get("errors") or {}).items() if disk.get("claimed") else ():
+                before, drives = found.get((counter, arm), (0, set()))
+                found[counter, arm] = (before + int(grown), drives | {(bench, name)})
+    return found
+
+
+def _of_logs(material: Material) -> Counted:
+    """What drives counted themselves between the first look and the last; a counter that went back says nothing."""
+    looks: defaultdict[tuple[str, str], list[Mapping[str, int]]] = defaultdict(list)
+    for event in material.events:
+        if event.kind == "environment":
+            for drive, log in (event.fields.get("logs") or {}).items():
+                looks[str(event.bench or ""), drive].append(log.get("counters") or {})
+    found: Counted = {}
+    for place, seen in looks.items():
+        first, last = seen[0], seen[-1]
+        for counter in first if len(seen) > 1 else ():
+            if any(word in counter for word in _LOGGED) and last.get(counter, -1) >= first[counter]:
+                before, drives = found.get((counter, _ALL), (0, set()))
+                found[counter, _ALL] = (before + last[counter] - first[counter], drives | {place})
+    return found
+
+
+def _bytes_moved(material: Material, arms: Mapping[tuple[str, str], str]) -> dict[tuple[str, str, str], float]:
+    """Bytes that launches moved, by bench, drive and arm; a launch's are spread evenly over its drives."""
+    found: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    for data in material.points.values():
+        for launch in data.every():
+            rate = launch.number(_MOVED)
+            arm = arms.get((launch.bench, planned_session(launch.session)), _BOTH)
+            for drive in data.planned.drives if rate else ():
+                share = (rate or 0.0) * 1e6 * launch.runtime_s / len(data.planned.drives)
+                found[launch.bench, drive, arm] += share
+    return dict(found)
+
+
+def _silent(material: Material) -> Iterator[KeyValue]:
+    """What drives did not answer about themselves, and tools that a bench does not have: one line each."""
+    told: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for event in material.events:
+        for drive, log in (event.fields.get("logs") or {}).items() if event.kind == "environment" else ():
+            for tool in log.get("missing") or ():
+                told[f"{tool} is not installed on {event.bench}"].setdefault(drive)
+            for sentence in log.get("unread") or ():
+                told[_without_node(sentence)].setdefault(drive)
+            if not any(log.get(name) for name in ("counters", "unread", "missing")):
+                told["responds, but reports no counter"].setdefault(drive)
+    yield from (KeyValue(sentence, tuple(drives)) for sentence, drives in told.items())
+
+
+def _without_node(sentence: str) -> str:
+    """A sentence without the kernel's name of the drive, so that drives which answer alike are told together."""
+    return _NODE.sub("", sentence.partition("; command:")[0]).replace("  ", " ").strip()

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
+from storqual.base.figures import DASH, NONE, Scale, ShownNumber, count, percent, scale_for
+from storqual.base.table import Table
 from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
-from storqual.report.axes import size_axis, value_axis
-from storqual.report.charts.line import Mark, PlottedCurve, curve_panel
-from storqual.report.charts.svg import SUBJECTS
-from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent, scale_for
+from storqual.report.charts import Mark, PlottedCurve, curve_panel, size_axis, value_axis
 from storqual.report.material import Material
 from storqual.report.parts.curves import overlay_chart
-from storqual.report.view import Chart, ChartTable
+from storqual.report.svg import SUBJECTS
+from storqual.report.view import DrawnChart
 from storqual.statistics.estimates import Estimate, log_levels
-from storqual.study.adapters import Contest
+from storqual.study.comparisons import Contest
 from storqual.study.findings import Findings, findings
-from storqual.study.points import Line, points_of
+from storqual.study.points import PointLine, points_of
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Study:
     title: str
     note: str
     sentences: tuple[str, ...]
-    more: Figure | None
-    tables: tuple[ChartTable, ...]
-    charts: tuple[Chart, ...]
+    more: ShownNumber | None
+    tables: tuple[Table, ...]
+    charts: tuple[DrawnChart, ...]
 
 
 _MOST_SENTENCES = 60
@@ -74,8 +74,8 @@ def _section(
     note: str,
     *,
     sentences: tuple[str, ...] = (),
-    tables: tuple[ChartTable, ...] = (),
-    charts: tuple[Chart, ...] = (),
+    tables: tuple[Table, ...] = (),
+    charts: tuple[DrawnChart, ...] = (),
 ) -> Study:
     more = count(len(sentences) - _MOST_SENTENCES, f"count:{ident}") if len(sentences) > _MOST_SENTENCES else None
     return Study(ident, title, note, sentences[:_MOST_SENTENCES], more, tables, charts)
@@ -92,9 +92,7 @@ def _method(suite: Suite, material: Material) -> Iterator[Study]:
     if rows:
         heads = ("Workload", "What", "Section and page", "Not measured here, and why")
         note = suite.description or ""
-        yield _section(
-            "study-method", "Method", note, tables=(ChartTable("Workloads and sources", heads, tuple(rows)),)
-        )
+        yield _section("study-method", "Method", note, tables=(Table("Workloads and sources", heads, tuple(rows)),))
 
 
 def _compared(found: Findings) -> Iterator[Study]:
@@ -145,7 +143,7 @@ def _scaling(found: Findings) -> Iterator[Study]:
                     added,
                 )
             )
-    heads = ("Line", "At", "Throughput, MB/s", "Of linear", "95 % interval", "Each added, of one alone")
+    heads = ("PointLine", "At", "Throughput, MB/s", "Of linear", "95 % interval", "Each added, of one alone")
     sentences = tuple(
         f"{one.line.subject}, {one.line.title}: {told}" for one in found.growths for told in one.sentences
     )
@@ -153,24 +151,26 @@ def _scaling(found: Findings) -> Iterator[Study]:
         "Linear is at least 95 % of what the first level gives, times the level; "
         "the knee is where a line meets a plateau."
     )
-    table = ChartTable("Scaling", heads, tuple(rows))
+    table = Table("Scaling", heads, tuple(rows))
     yield _section("study-scaling", "Scaling and saturation", note, sentences=sentences, tables=(table,))
 
 
-def _share_ends(estimate: Estimate, where: str) -> Figure | str:
+def _share_ends(estimate: Estimate, where: str) -> ShownNumber | str:
     if estimate.low is None or estimate.high is None:
         return DASH
     low, high = (percent(100 * end, "", signed=False) for end in (estimate.low, estimate.high))
-    return Figure(f"{low} to {high}", None, f"{where}:interval")
+    return ShownNumber(f"{low} to {high}", None, f"{where}:interval")
 
 
 def _demand(found: Findings) -> Iterator[Study]:
     if not found.demands:
         return
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for one in found.demands:
         where = f"study:demand:{one.point.subject}/{one.point.point}"
-        reach: Figure | str = DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
+        reach: ShownNumber | str = (
+            DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
+        )
         values = (one.throughput_mb_s, one.cpu_percent, one.us_per_kib, one.us_per_io, one.percent_thousandths)
         rate, busy, *costs = (Scale("").figure(value, where) for value in values)
         rows.append((f"{one.point.subject} {one.point.point}", rate, busy, reach, *costs))
@@ -179,13 +179,13 @@ def _demand(found: Findings) -> Iterator[Study]:
         "MB are 10\u2076 bytes; CPU is of all processors together, above what the idle bench uses. "
         "µs/KiB counts the time of all processors; the last column is the unit of HP's A7173A paper."
     )
-    table = ChartTable("Service demand: what the I/O costs the host; lower is better", heads, tuple(rows))
+    table = Table("Service demand: what the I/O costs the host; lower is better", heads, tuple(rows))
     yield _section("study-demand", "Service demand", note, tables=(table, *_member_ios(found)))
 
 
-def _member_ios(found: Findings) -> Iterator[ChartTable]:
+def _member_ios(found: Findings) -> Iterator[Table]:
     """What an I/O of a volume costs its drives, where volumes were measured."""
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     for one in found.demands:
         value = one.point.mean("member_ios_per_io")
         if value is not None:
@@ -193,7 +193,7 @@ def _member_ios(found: Findings) -> Iterator[ChartTable]:
             rows.append((f"{one.point.subject} {one.point.point}", Scale("").figure(value, where)))
     if rows:
         title = "I/Os of the members for each of the volume: a small write costs 4 on RAID 5, 2 on RAID 10"
-        yield ChartTable(title, ("Point", "Member I/Os per I/O"), tuple(rows))
+        yield Table(title, ("Point", "Member I/Os per I/O"), tuple(rows))
 
 
 def _ceiling(found: Findings) -> Iterator[Study]:
@@ -221,7 +221,7 @@ def _ceiling(found: Findings) -> Iterator[Study]:
         "study-ceiling",
         "Percent of the ceiling",
         note,
-        tables=(ChartTable("Percent of the ceiling", heads, tuple(rows)),),
+        tables=(Table("Percent of the ceiling", heads, tuple(rows)),),
     )
 
 
@@ -234,10 +234,10 @@ def _settings(found: Findings, material: Material) -> Iterator[Study]:
         for rank, effect in enumerate(study.effects, start=1):
             where = f"study:settings:{study.subject}:{study.workload}:{study.metric}:{effect.setting}:{effect.level}"
             shift = effect.shift
-            ends: Figure | str = DASH
+            ends: ShownNumber | str = DASH
             if shift.low is not None and shift.high is not None:
                 low, high = percent(100 * shift.low, ""), percent(100 * shift.high, "")
-                ends = Figure(f"{low} to {high}", None, f"{where}:interval")
+                ends = ShownNumber(f"{low} to {high}", None, f"{where}:interval")
             rows.append(
                 (
                     f"{study.subject}, {study.workload}, {METRICS[study.metric].label}",
@@ -256,10 +256,10 @@ def _settings(found: Findings, material: Material) -> Iterator[Study]:
     )
     if not rows:
         note = "Nothing was varied whose effect could be ranked."
-    tables = [ChartTable("Settings by effect", heads, tuple(rows))] if rows else []
+    tables = [Table("Settings by effect", heads, tuple(rows))] if rows else []
     fixed = tuple((bench, name, why) for bench, told in not_varied.items() for name, why in told.items())
     if fixed:
-        tables.append(ChartTable("Settings that were not varied", ("Bench", "Setting", "Why"), fixed))
+        tables.append(Table("Settings that were not varied", ("Bench", "Setting", "Why"), fixed))
     yield _section("study-settings", "Settings ranked by effect", note, sentences=sentences, tables=tuple(tables))
 
 
@@ -287,7 +287,7 @@ def _published(found: Findings) -> Iterator[Study]:
         "logarithmic scale where the two are far apart."
     )
     charts = tuple(overlay_chart(one, f"sp-{number}") for number, one in enumerate(found.overlays))
-    table = ChartTable("Published figures beside the measured ones", heads, tuple(rows))
+    table = Table("Published figures beside the measured ones", heads, tuple(rows))
     yield _section("study-published", "Published figures", note, tables=(table,), charts=charts)
 
 
@@ -298,12 +298,12 @@ def _features(found: Findings) -> Iterator[Study]:
         heads[bench] = ("Feature", *adapters)
         tables[bench] += [(row.name, *row.values) for row in rows]
     if tables:
-        listed = tuple(ChartTable(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
+        listed = tuple(Table(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
         note = "As the bench reads them, else as the inventory declares them, else not known."
         yield _section("study-features", "Features of the adapters", note, tables=listed)
 
 
-def contest_chart(contest: Contest, ident: str) -> Chart:
+def contest_chart(contest: Contest, ident: str) -> DrawnChart:
     """One metric of all subjects over the contest's factor, with 95 % intervals of the mean."""
     metric = METRICS[contest.metric]
     data = {
@@ -337,7 +337,7 @@ def contest_chart(contest: Contest, ident: str) -> Chart:
     described = f"{title} over {over}, {', '.join(data)}; numbers in the table below."
     picture = curve_panel(ident, title, described, curves, across, value_axis(scale.unit, highest))
     heads = (over.capitalize(), "Adapter", f"{metric.label}, {scale.unit}", "95 % interval", "Launches")
-    return Chart(title, picture, ChartTable(title, heads, tuple(rows)))
+    return DrawnChart(title, picture, Table(title, heads, tuple(rows)))
 
 
 def _mark(x: float, value: float, low: float | None, high: float | None, scale: Scale) -> Mark:
@@ -345,11 +345,11 @@ def _mark(x: float, value: float, low: float | None, high: float | None, scale: 
     return Mark(x, value / scale.divisor, *ends)
 
 
-def _interval(low: float, high: float, scale: Scale, where: str) -> Figure:
-    return Figure(f"{scale.figure(low, '')} to {scale.figure(high, '')}", None, f"{where}:interval")
+def _interval(low: float, high: float, scale: Scale, where: str) -> ShownNumber:
+    return ShownNumber(f"{scale.figure(low, '')} to {scale.figure(high, '')}", None, f"{where}:interval")
 
 
-def iops_against_cpu(contest: Contest, ident: str) -> Chart | None:
+def iops_against_cpu(contest: Contest, ident: str) -> DrawnChart | None:
     """IOPS over the CPU that they took, one mark per level (QLA1040 report, figure 10); None where CPU is unknown."""
     curves, rows = [], []
     for at, line in enumerate(contest.lines):
@@ -368,10 +368,10 @@ def iops_against_cpu(contest: Contest, ident: str) -> Chart | None:
     up = value_axis("IOPS", max(mark.y for curve in curves for mark in curve.marks))
     picture = curve_panel(ident, title, f"{title}; numbers in the table below.", curves, across, up)
     heads = (AXIS_NAMES.get(contest.along, contest.along).capitalize(), "Adapter", "CPU, %", "IOPS")
-    return Chart(title, picture, ChartTable(title, heads, tuple(rows)))
+    return DrawnChart(title, picture, Table(title, heads, tuple(rows)))
 
 
-def _loads(line: Line) -> Iterator[tuple[float, float, str]]:
+def _loads(line: PointLine) -> Iterator[tuple[float, float, str]]:
     """CPU in percent, IOPS and the level's name, means of each level."""
     for point in line.points:
         busy, rate = point.mean("cpu_percent"), point.mean("iops")

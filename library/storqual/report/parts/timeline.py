@@ -15,14 +15,14 @@ from itertools import groupby
 from typing import Any
 
 from storqual import run as store
+from storqual.base.figures import ShownNumber, count, percent, second
+from storqual.base.table import Table
 from storqual.base.text import telling_line
-from storqual.report.axes import clock_axis, percent_axis
-from storqual.report.charts.steps import EventMark, Span, Trace, time_chart
+from storqual.report.charts import EventMark, Span, Trace, clock_axis, percent_axis, time_chart
 from storqual.report.criterion import place_name
-from storqual.report.figures import Figure, count, percent, second
 from storqual.report.material import Material, clock
 from storqual.report.parts.ledger import preconditioning_of
-from storqual.report.view import Chart, ChartTable
+from storqual.report.view import DrawnChart
 from storqual.run import Launch, recovered
 from storqual.run.measurements import PointData
 from storqual_core.host.kernel_log import KINDS
@@ -33,38 +33,10 @@ class Timeline:
     """One bench's campaign over time."""
 
     bench: str
-    charts: tuple[Chart, ...]
+    charts: tuple[DrawnChart, ...]
     events: tuple[TimelineEvent, ...]
-    sessions: ChartTable
-    preconditioning: ChartTable
-
-
-@dataclass(frozen=True)
-class LogFinding:
-    """A line of the kernel log that means something."""
-
-    badge: str
-    time: str
-    session: str
-    kind: str
-    line: str
-
-
-@dataclass(frozen=True)
-class TimelineEvent:
-    """Something that happened; `badge` names it in charts, `headline` is the line of `text` that says most.
-
-    `recovery` says how the campaign recovered from it; empty where it did not, or where nothing was lost.
-    """
-
-    badge: str
-    time: str
-    bench: str
-    kind: str
-    headline: str
-    text: str
-    serious: bool
-    recovery: str
+    sessions: Table
+    preconditioning: Table
 
 
 _METRIC = "iops"
@@ -72,22 +44,14 @@ _REACH = 1.0
 _MOST_MARKS = 300
 
 
-def findings_of(moments: Iterable[Moment]) -> tuple[LogFinding, ...]:
-    """The kernel log's findings as rows."""
-    return tuple(
-        LogFinding(one.badge, second(one.time), one.session, one.kind, one.text) for one in moments if one.finding
-    )
-
-
-def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident: str) -> Timeline:
-    """The charts, events and sessions of one bench."""
+def timeline_of(material: Material, bench: str, moments: Sequence[TimelineEvent], ident: str) -> Timeline:
     points = [data for key, data in material.points.items() if key[0] == bench]
     mine = [moment for moment in moments if moment.bench in ("", bench)]
     adapters: defaultdict[str, list[PointData]] = defaultdict(list)
     for data in points:
         adapters[data.planned.adapter].append(data)
     launches = [launch for data in points for launch in data.every()]
-    charts: list[Chart] = []
+    charts: list[DrawnChart] = []
     if launches:
         start = min(launch.began for launch in launches)
         end = max(launch.began + max(launch.runtime_s, 1.0) for launch in launches)
@@ -101,7 +65,7 @@ def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident
     return Timeline(
         bench,
         tuple(charts),
-        tuple(m.event() for m in mine if not m.finding),
+        tuple(moment for moment in mine if not moment.finding),
         _sessions(material, bench, points),
         preconditioning_of(material, bench),
     )
@@ -162,11 +126,11 @@ def _chart(
     ident: str,
     adapter: str,
     points: Sequence[PointData],
-    moments: Sequence[Moment],
+    moments: Sequence[TimelineEvent],
     spans: Sequence[Span],
     times: tuple[float, float],
     arms: Sequence[str],
-) -> Chart | None:
+) -> DrawnChart | None:
     deviations = _deviations(points, arms)
     every = [abs(value) for marks in deviations.values() for *_, value, _ in marks]
     if not every:
@@ -200,16 +164,15 @@ def _chart(
         for (session, arm), values in sorted(sessions.items())
     )
     heads = ("Session", "Arm", "Mean", "Lowest", "Highest", "Launches")
-    return Chart(title, picture, ChartTable(title, heads, rows), wide=True)
+    return DrawnChart(title, picture, Table(title, heads, rows), wide=True)
 
 
-def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> ChartTable:
-    """What each session ran on, and how many launches it has."""
+def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Table:
     numbers: dict[str, int] = {}
     for data in points:
         for launch in data.every():
             numbers[launch.session] = numbers.get(launch.session, 0) + 1
-    rows: list[tuple[Figure | str, ...]] = []
+    rows: list[tuple[ShownNumber | str, ...]] = []
     planned: Mapping[str, Any] = {session.id: session for session in material.run.sessions}
     for entry in material.document.get("provisioned") or ():
         if entry.get("bench") != bench:
@@ -226,9 +189,7 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
                 count(numbers.get(name, 0), f"samples:launches:{bench}:{name}"),
             )
         )
-    return ChartTable(
-        "Sessions", ("Session", "Arm", "Change before it", "Kernel", "Boot id", "Launches"), tuple(rows)
-    )
+    return Table("Sessions", ("Session", "Arm", "Change before it", "Kernel", "Boot id", "Launches"), tuple(rows))
 
 
 _END = ("run_finished", "checks_planned", "closed", "judged", "published")
@@ -236,8 +197,11 @@ _ROUTINE = ("planned", "environment", "session_started", "limited", "block_start
 
 
 @dataclass(frozen=True)
-class Moment:
-    """Something with a time (seconds since 1970) and a badge, as charts mark it and tables explain it."""
+class TimelineEvent:
+    """Something that happened `at` seconds since 1970; `badge` names it in charts and in the table that explains it.
+
+    `recovery` says how the campaign recovered from it; empty where it did not, or where nothing was lost.
+    """
 
     at: float
     bench: str
@@ -248,18 +212,15 @@ class Moment:
     serious: bool
     finding: bool = False
     recovery: str = ""
-    """How the campaign recovered from it."""
     badge: str = ""
 
-    def event(self) -> TimelineEvent:
-        """The row of the table of events."""
-        headline = telling_line(self.text)
-        return TimelineEvent(
-            self.badge, second(self.time), self.bench, self.kind, headline, self.text, self.serious, self.recovery
-        )
+    @property
+    def headline(self) -> str:
+        """The line of the text that says most."""
+        return telling_line(self.text)
 
 
-def moments_of(material: Material) -> tuple[Moment, ...]:
+def moments_of(material: Material) -> tuple[TimelineEvent, ...]:
     """Events that are not routine, and findings of the kernel log, in the order of time; badges E1.. and K1.. ."""
     found = [moment for event in material.events for moment in _moments(material.run, event)]
     found.sort(key=lambda one: one.at)
@@ -272,7 +233,7 @@ def moments_of(material: Material) -> tuple[Moment, ...]:
     return tuple(moments)
 
 
-def _moments(run: store.Run, event: store.Event) -> Iterator[Moment]:
+def _moments(run: store.Run, event: store.Event) -> Iterator[TimelineEvent]:
     at = _at(event.time)
     ended = event.kind == "block_finished"
     if ended:
@@ -281,11 +242,11 @@ def _moments(run: store.Run, event: store.Event) -> Iterator[Moment]:
     if event.kind in _ROUTINE or (ended and event.text("outcome") in ("", "done")):
         return
     recovery = recovered(run, event)
-    yield Moment(
+    yield TimelineEvent(
         at,
         event.bench or "",
         EVENT_WORDS.get(event.kind, event.kind),
-        event.time,
+        second(event.time),
         event.text("session"),
         _text(event),
         # what was put right is told where it happened, and is no trouble of the outcome
@@ -308,11 +269,13 @@ def _at(text: str) -> float:
         return 0.0
 
 
-def _finding(finding: object, event: store.Event, ended: float) -> Moment:
+def _finding(finding: object, event: store.Event, ended: float) -> TimelineEvent:
     """One finding; one that only knows the time since boot stands where its batch ended."""
     bench, session = event.bench or "", event.text("session")
     if not isinstance(finding, dict):
-        return Moment(ended, bench, "kernel log", event.time, session, str(finding), serious=True, finding=True)
+        return TimelineEvent(
+            ended, bench, "kernel log", second(event.time), session, str(finding), serious=True, finding=True
+        )
     lines = finding.get("lines") or [finding.get("line") or finding.get("text") or ""]
     told = [str(line) for line in lines]
     number = finding.get("count")
@@ -321,11 +284,11 @@ def _finding(finding: object, event: store.Event, ended: float) -> Moment:
     word = str(finding.get("kind") or "kernel log")
     known = KINDS.get(word)
     where = " ".join(str(finding[name]) for name in ("adapter", "point") if finding.get(name))
-    return Moment(
+    return TimelineEvent(
         _finding_at(finding.get("time"), ended),
         bench,
         known or word,
-        str(finding.get("time") or event.time),
+        second(finding.get("time") or event.time),
         ", ".join(filter(None, [session, where])),
         "\n".join(told),
         serious=finding.get("severity") != "warning",

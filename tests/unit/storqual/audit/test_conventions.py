@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storqual.audit.comparison import infer_conventions
+from storqual.audit.assertion import infer_conventions
 from storqual.base.formulas import service_demand_percent_thousandths
 from tests.support.audit_reports import comparison_of, printed
 

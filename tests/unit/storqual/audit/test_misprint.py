@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from storqual.audit.explaining import mixed_up_with, most_likely_misprint
+from storqual.audit.assertion import mixed_up_with, most_likely_misprint
 from storqual.inputs.published import Printed
 from tests.support.audit_reports import claims_of, comparison_of
 

@@ -11,7 +11,7 @@ from storqual.campaign.pipeline import publish
 from storqual.plan.make import PlanRequest, plan_run
 from storqual.report.export import criteria_csv, github_annotations, gitlab_code_quality, open_metrics, samples_csv
 from storqual.report.material import read_material
-from storqual.report.parts.summary import print_summary
+from storqual.report.summary import print_summary
 from storqual.run import read_run_json
 
 pytestmark = pytest.mark.slow

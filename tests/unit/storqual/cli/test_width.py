@@ -12,7 +12,7 @@ import pytest
 
 from storqual.cli import main
 from storqual.judge.verdict import judge_run
-from storqual.report.parts.summary import print_summary
+from storqual.report.summary import print_summary
 from tests.support.make_run import make_run
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"

@@ -13,12 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.cli import storqual
-from storqual.history.index import INDEX, extract_of, history_of
-from storqual.history.noise import Noise, control_chart, noise_of, pooled
+from storqual.history.index import INDEX, Noise, control_chart, extract_of, history_of, noise_of, pooled
 from storqual.judge.earlier import ReferenceReading, read_histories
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
-from storqual.statistics.control import FEWEST
+from storqual.statistics.estimates import FEWEST
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 

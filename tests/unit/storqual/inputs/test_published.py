@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.audit import Claim, Status, audit_report, read_report
+from storqual.audit import AuditedAssertion, Status, audit_report, read_report
 from storqual.base.resources import suites_folder
 from storqual.inputs.published import Printed, Published
 
@@ -66,7 +66,7 @@ def report(name: str) -> Published:
 
 
 @functools.cache
-def claims(name: str) -> dict[str, Claim]:
+def claims(name: str) -> dict[str, AuditedAssertion]:
     """Its claims by the assertion's id."""
     return {claim.id.removeprefix(f"{name}."): claim for claim in audit_report(report(name))}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storqual.judge import Comparison, History, decide
+from storqual.judge import ArmComparison, History, decide
 
 LAUNCH = st.lists(st.floats(1.0, 2000.0), min_size=1, max_size=6)
 LAUNCHES = st.lists(LAUNCH, max_size=12)
@@ -181,7 +181,7 @@ def test_the_unit_does_not_matter(baseline: list[list[float]], candidate: list[l
 @settings(max_examples=40, deadline=None)
 @given(LAUNCHES, LAUNCHES, st.sampled_from(["higher", "lower"]))
 def test_every_answer_is_sound(baseline: list[list[float]], candidate: list[list[float]], better: str) -> None:
-    found: Comparison = decide(baseline, candidate, better=better)  # type: ignore[arg-type]
+    found: ArmComparison = decide(baseline, candidate, better=better)  # type: ignore[arg-type]
     assert found.outcome in ("pass", "fail", "inconclusive")
     assert (found.wanted == 0) == (found.outcome != "inconclusive")
     assert found.detectable > 0

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storqual.metrics import METRICS, Primitives, Unavailable, Value
-from storqual.metrics.latency import percentile
+from storqual.metrics.latency import percentile, quantile
 from storqual.metrics.metric import UnavailableError
 
 pytestmark = pytest.mark.slow
@@ -36,12 +38,12 @@ def test_the_99_9_of_eleven_hundred_ios_is_refused_and_the_99_is_not() -> None:
 def test_the_interval_holds_the_true_percentile_in_95_of_100_launches(share: float, ios: int) -> None:
     """Independent I/Os; 400 launches, two standard errors."""
     rng = np.random.default_rng(3)
-    truth = -np.log1p(-share) * 1000.0
+    truth = -np.log1p(-share) * 1e6
     held = 0
     for _ in range(400):
         found = percentile(launch(rng.exponential(1e6, ios)), share)
-        assert found.low_us <= found.us <= found.high_us
-        held += found.low_us <= truth <= found.high_us
+        assert found.low <= found.value <= found.high
+        held += found.low <= truth <= found.high
     assert held >= 0.93 * 400
 
 
@@ -49,5 +51,16 @@ def test_more_ios_have_a_narrower_interval() -> None:
     """By about the root of their number."""
     rng = np.random.default_rng(4)
     few, many = (percentile(launch(rng.exponential(1e6, ios)), 0.99) for ios in (1000, 50_000))
-    assert many.high_us - many.low_us < 0.3 * (few.high_us - few.low_us)
-    assert (few.ios, many.ios) == (1000, 50_000)
+    assert many.high - many.low < 0.3 * (few.high - few.low)
+    assert (few.count, many.count) == (1000, 50_000)
+
+
+@given(st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), min_size=1, max_size=30), st.floats(0.001, 0.999))
+def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(bins: dict[int, int], share: float) -> None:
+    values = sorted(value for value, number in bins.items() for _ in range(number))
+    rank = int(np.ceil(share * len(values) - 1e-6))
+    if len(values) - rank < 10:
+        with pytest.raises(UnavailableError):
+            quantile(bins, share)
+    else:
+        assert quantile(bins, share).value == values[max(rank, 1) - 1]

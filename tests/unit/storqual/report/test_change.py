@@ -7,14 +7,20 @@ from typing import Any
 
 import pytest
 
-from storqual.report.change import detectable, ends_in_words, in_words, is_shown, once_each, says_nothing
-from storqual.report.criterion import Criterion
-from storqual.report.figures import DASH
-from storqual.report.links import Links, Sites
-from storqual.report.parts.changes import changes_of, odd_launches, shown_beside
+from storqual.base.figures import DASH
+from storqual.report.criterion import (
+    JudgedCriterion,
+    ends_in_words,
+    in_words,
+    is_shown,
+    once_each,
+    says_nothing,
+)
+from storqual.report.parts.criteria import changes_of, odd_launches, shown_beside
+from storqual.report.view import PageLinks, Sites
 
 
-def row(metric: str = "iops", shift: float | None = -9.9, index: int = 0, **fields: Any) -> Criterion:
+def row(metric: str = "iops", shift: float | None = -9.9, index: int = 0, **fields: Any) -> JudgedCriterion:
     units = {"iops": "IOPS", "throughput_mb_s": "MB/s", "cpu_us_per_io": "us/IO", "latency_mean_us": "us"}
     entry = {
         "id": metric,
@@ -31,7 +37,7 @@ def row(metric: str = "iops", shift: float | None = -9.9, index: int = 0, **fiel
         "detectable_percent": 1.0,
         "required": True,
     }
-    return Criterion(index, {**entry, **fields})
+    return JudgedCriterion(index, {**entry, **fields})
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,7 @@ def test_an_interval_that_says_nothing_is_not_printed_as_numbers() -> None:
     wide = row("cpu_us_per_io", 10.5, ci95_percent=[-1477.0, 81.6], detectable_percent=539.0)
     assert says_nothing(wide)
     assert [end.text for end in ends_in_words(wide)] == [DASH, DASH]
-    assert detectable(wide).text == DASH
+    assert wide.detectable.text == DASH
     assert [end.text.replace("\u00a0", " ") for end in ends_in_words(row())] == ["10.4 % less", "9.40 % less"]
 
 
@@ -85,7 +91,7 @@ def test_a_shift_that_excludes_zero_has_a_line_though_it_decides_nothing() -> No
 
 def test_better_and_worse_are_sorted_by_effect() -> None:
     rows = [row("iops", shift, index, point=f"p{index}") for index, shift in enumerate((-1.0, 4.0, -8.0, 0.1, 9.0))]
-    found = changes_of(rows, ["lab"], Links(Sites({}, {}, frozenset(range(5))), None))
+    found = changes_of(rows, ["lab"], PageLinks(Sites({}, {}, frozenset(range(5))), None))
     assert [one.where for one in found.worse] == ["hba p2", "hba p0"]
     assert [one.where for one in found.better] == ["hba p4", "hba p1"]
     assert str(found.unchanged) == "1"

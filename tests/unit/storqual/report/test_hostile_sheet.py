@@ -11,7 +11,7 @@ import pytest
 
 from storqual.base.resources import templates_folder
 from storqual.base.text import visible_text
-from storqual.history.last_result import LastResult
+from storqual.history.past_runs import LastResult
 from storqual.report.sheet import make_sheet, render_sheet
 from tests.golden.sheet import FACTS, LAST, bench_of
 from tests.support.hostile_payloads import chunks
@@ -20,6 +20,7 @@ from tests.support.report_pages import Page
 TEMPLATE = (templates_folder() / "sheet.html.j2").read_text(encoding="utf-8")
 ELEMENTS = set(re.findall(r"<([a-z0-9]+)", TEMPLATE))
 ATTRIBUTES = {
+    "aria-hidden",
     "aria-label",
     "charset",
     "class",

@@ -29,7 +29,7 @@ def test_200_points_make_one_page_below_three_megabytes_in_five_seconds(tmp_path
 
 
 def test_more_points_are_told_on_pages_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storqual.report.links.MOST_POINTS", 8)
+    monkeypatch.setattr("storqual.report.view.MOST_POINTS", 8)
     points = points_of(workloads=("rand_read", "seq_write"), sizes=(4096, 65536), depths=(1,))
     run = judged(tmp_path, points=points, effect={"sym": -0.2}, noise=0.002)
     page = read_page(build_report(run))
@@ -53,9 +53,9 @@ def test_a_report_made_again_leaves_no_page_of_the_one_before(
 ) -> None:
     """Detail pages that nothing leads to would be evidence of nothing."""
     run = judged(tmp_path, adapters=("sym",), points=points_of(sizes=(4096,)))
-    monkeypatch.setattr("storqual.report.links.MOST_POINTS", 1)
+    monkeypatch.setattr("storqual.report.view.MOST_POINTS", 1)
     build_report(run)
     assert list((run / "report").iterdir())
-    monkeypatch.setattr("storqual.report.links.MOST_POINTS", 300)
+    monkeypatch.setattr("storqual.report.view.MOST_POINTS", 300)
     build_report(run)
     assert not (run / "report").exists()

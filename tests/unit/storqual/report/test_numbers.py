@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
+from storqual.base.figures import DASH, ShownNumber
 from storqual.base.text import MINUS
 from storqual.report.build import Page as View
 from storqual.report.build import pages_of, render
-from storqual.report.charts.svg import element
-from storqual.report.criterion import Criterion
-from storqual.report.figures import DASH, Figure
+from storqual.report.criterion import JudgedCriterion
 from storqual.report.material import read_material
+from storqual.report.svg import element
 from tests.support.judged_reports import value_of
 from tests.support.report_pages import Page
 
@@ -43,17 +43,18 @@ def report(request: pytest.FixtureRequest, runs: dict[str, Path]) -> tuple[Path,
     return runs[request.param], pages["report.html"]
 
 
-def figures(value: object) -> Iterator[Figure]:
+def figures(value: object) -> Iterator[ShownNumber]:
     """All figures of a view, wherever they are."""
-    if isinstance(value, Figure):
+    if isinstance(value, ShownNumber):
         yield value
     elif isinstance(value, (list, tuple)):
         for one in value:
             yield from figures(one)
-    elif isinstance(value, Criterion):
+    elif isinstance(value, JudgedCriterion):
         yield from (value.candidate, value.reference, value.shift, *value.ends)
         yield from (value.percent("margin", signed=False), value.percent("detectable", signed=False))
         yield from (*value.counts("samples"), *value.counts("sessions"))
+        yield from (value.change, *value.bounds, value.detectable, *figures(value.confirmation))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             yield from figures(getattr(value, field.name))
@@ -184,7 +185,7 @@ def allowed(run: Path, view: View) -> set[str]:
         for line in (run / name).read_text().splitlines():
             record = json.loads(line)
             texts += strings({key: value for key, value in record.items() if key not in ("primitives", "series")})
-    texts += [run.name, *(text for text in [view.appendix.digests[0].sha256] if view.appendix)]  # type: ignore[union-attr]
+    texts += [run.name, *(text for text in [str(view.appendix.digests.rows[0][1])] if view.appendix)]  # type: ignore[union-attr]
     texts += [hashlib.sha256(file.read_bytes()).hexdigest() for file in (run / "blocks").glob("*.json")]
     # test_repeat.py holds jobs to the command that the bench ran
     texts += [text for point in view.points if point.repeat for text in (point.repeat.job, point.repeat.command)]

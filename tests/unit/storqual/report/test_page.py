@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from storqual.base.figures import DASH
 from storqual.report import build_report
-from storqual.report.figures import DASH
 from tests.support.judged_reports import QUICK, judged
 from tests.support.report_pages import Node, Page, read_page
 
@@ -285,3 +285,22 @@ def test_the_table_of_criteria_shows_what_the_verdict_says(runs: dict[str, Path]
     assert shown[5].endswith(f"{low} % less to {high} % less")
     assert shown[6].startswith("3 %")
     assert shown[7] == "2 + 2 2 + 2"
+
+
+@pytest.mark.parametrize("name", ["pass", "fail", "waived", "inconclusive"])
+def test_every_row_has_the_outcome_and_the_direction_of_its_criterion(
+    name: str, runs: dict[str, Path], pages: dict[str, Page]
+) -> None:
+    """A negative shift is worse, so that of a latency is told as "more"."""
+    verdict = json.loads((runs[name] / "verdict.json").read_text())
+    for number, row in enumerate(verdict["criteria"]):
+        if row["against"] != "baseline" or not row["shift_percent"]:
+            continue
+        shown = cells(pages[name].find(f"c{number}"))
+        assert shown[1].split()[1] == row["outcome"]
+        told = re.match(r"([\d.,]+) %(?: (more|less))?", shown[5])
+        assert told is not None
+        assert float(told[1].replace(",", "")) == pytest.approx(abs(row["shift_percent"]), abs=0.051)
+        grew = (row["shift_percent"] > 0) == (row["better"] == "higher")
+        assert told[2] in (None, "more" if grew else "less")
+        assert shown[7].startswith(" + ".join(str(row["samples"][arm]) for arm in ("baseline", "candidate")))

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from storqual.base.table import Table
 from storqual.bench.ask import Answers
 from storqual.bench.drift import Drift
 from storqual.cli.sheet import sheet_command
-from storqual.history.last_result import last_results
+from storqual.history.past_runs import last_results
 from storqual.report.sheet import make_sheet, render_sheet
 from storqual_core.kit.errors import BadInputError
 from tests.golden import FOLDER
@@ -24,27 +25,32 @@ from tests.golden.sheet import FACTS, bench_of
 MADE = "2026-11-21 12:00 UTC"
 
 
+def column(table: Table, head: str) -> list[str]:
+    """The texts of a column."""
+    return [str(row[table.heads.index(head)]) for row in table.rows]
+
+
 def test_only_what_is_claimed_may_be_destroyed() -> None:
     sheet = make_sheet(bench_of(), FACTS, made=MADE)
     (card,) = sheet.adapters
-    assert [drive.may_be_destroyed for drive in card.drives] == [True, False, True]
-    assert [drive.name for drive in sheet.others] == ["0x5000c50000000004"]
-    assert not any(drive.may_be_destroyed for drive in sheet.others)
+    assert ["DESTROY" in text for text in column(card.drives, "tests may")] == [True, False, True]
+    assert column(sheet.others, "WWN") == ["0x5000c50000000004"]
+    assert column(sheet.others, "tests may") == ["not write"]
     assert sheet.claimed == 2
 
 
 def test_what_is_there_is_told_beside_what_is_declared() -> None:
     sheet = make_sheet(bench_of(), FACTS, made=MADE)
     (card,) = sheet.adapters
-    assert [drive.state for drive in card.drives] == [
-        "running, 1234 h",
+    assert column(card.drives, "state") == [
+        "running, 1234 h; reference drive",
         "running, reports that it is FAILING, 65592 h",
         "MISSING",
     ]
-    assert card.drives[0].place == "shelf 1, bay 0"
-    assert card.drives[0].settings == "write back, depth 32, scheduler none"
-    assert card.drives[0].size == "73.4 GB"
-    assert card.drives[0].reference
+    first = dict(zip(card.drives.heads, map(str, card.drives.rows[0]), strict=True))
+    assert first["place"] == "shelf 1, bay 0"
+    assert first["settings"] == "write back, depth 32, scheduler none"
+    assert first["size"] == "73.4 GB"
     assert dict(card.facts)["link"] == "5.0 GT/s x4, possible 8.0 GT/s x8"
     assert dict(card.facts)["firmware"] == "bios 8.37, firmware 16.00.01.00"
     assert sheet.differences is not None
@@ -54,7 +60,7 @@ def test_what_is_there_is_told_beside_what_is_declared() -> None:
 def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     sheet = make_sheet(bench_of(), None, made=MADE, drop="d")
     assert (sheet.differences, sheet.drift, sheet.last) == (None, None, None)
-    assert {drive.state for drive in sheet.adapters[0].drives} == {"not read"}
+    assert all(state.startswith("not read") for state in column(sheet.adapters[0].drives, "state"))
     page = render_sheet(sheet)
     assert "Not looked at: the bench did not answer." in page
     assert "Not compared: the bench could not be looked at." in page

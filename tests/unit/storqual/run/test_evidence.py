@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storqual.audit import Status
-from storqual.audit.output import audit_files
+from storqual.cli.audit import audit_files
 from storqual.judge.verdict import judge_run, verdict_of
 from storqual.pytest_plugin import run_checks
 from storqual.run import append_check, append_event, read_run

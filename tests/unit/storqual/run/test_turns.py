@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storqual.audit.output import audit_files
 from storqual.campaign.pipeline import publish
+from storqual.cli.audit import audit_files
 from storqual.judge.verdict import verdict_of
 from storqual.kinds.trial import RECORD
 from storqual.report.documents import customer_summary, planned_tests

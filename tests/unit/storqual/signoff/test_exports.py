@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.report.export.ocp import write_ocp
+from storqual.report.export import write_ocp
 from storqual.run import read_run
 from storqual.run.evidence import record_published, run_findings
 from storqual.signoff.exports import export_findings

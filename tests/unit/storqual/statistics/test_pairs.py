@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from storqual.statistics.comparison import Comparison, limits_for
+from storqual.statistics.comparison import ArmComparison, limits_for
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior
 from storqual.statistics.pairs import Estimates, analyse_pairs, crossings, estimate, pair_levels
 
@@ -144,7 +144,7 @@ def test_one_point_in_a_hundred_has_an_odd_launch_by_chance() -> None:
     assert set(few.odd) == {None}
 
 
-def analysed(both: np.ndarray, looks: str = "every") -> list[Comparison]:
+def analysed(both: np.ndarray, looks: str = "every") -> list[ArmComparison]:
     """Many points at once."""
     levels = pair_levels(both[0], both[1])
     return analyse_pairs([levels], [LIMITS] * both.shape[1], looks=looks)  # type: ignore[arg-type]

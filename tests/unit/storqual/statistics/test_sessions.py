@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each arm has its own boots, the boot is the unit."""
+"""Tests of the tests on sessions: one point, and many points that were measured in the same sessions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from storqual.judge.decision import History, decide
-from storqual.statistics.comparison import Comparison, limits_for
-from storqual.statistics.sessions import analyse_sessions, split_sessions
+from storqual.statistics.comparison import ArmComparison, limits_for
+from storqual.statistics.sessions import ONE_SESSION, analyse_fixed_sessions, analyse_sessions, split_sessions
 
 LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
 
@@ -25,7 +25,7 @@ def campaign(
     return values[0].ravel().tolist(), values[1].ravel().tolist(), ids[0], ids[1]
 
 
-def judged(seed: int, sessions: int, launches: int, **shape: float) -> Comparison:
+def judged(seed: int, sessions: int, launches: int, **shape: float) -> ArmComparison:
     """The decision on a simulated campaign."""
     baseline, candidate, before, after = campaign(seed, sessions, launches, **shape)
     return decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after)
@@ -133,3 +133,34 @@ def test_the_first_session_is_open_until_another_begins() -> None:
     assert [session.open for session in only] == [True]
     found = analyse_sessions(only, only, LIMITS)
     assert found.missing
+
+
+def arm(levels: np.ndarray) -> np.ndarray:
+    """One point; log-levels have axes (session, launch)."""
+    return 1000.0 * np.exp(levels)[None, :, :, None]
+
+
+def test_one_boot_of_each_arm_decides_nothing_whatever_the_loss() -> None:
+    launches = np.random.default_rng(1).normal(0.0, 0.001, (1, 40))
+    (found,) = analyse_fixed_sessions(arm(launches), arm(launches - 0.2), [LIMITS])
+    assert (found.outcome, found.missing, found.units) == ("inconclusive", ONE_SESSION, 1)
+    assert found.log_shift == pytest.approx(-0.2)
+
+
+def test_the_means_of_both_arms_cost_two_degrees_of_freedom() -> None:
+    levels = np.random.default_rng(2).normal(0.0, 0.01, (2, 4, 1))
+    (found,) = analyse_fixed_sessions(arm(levels[0]), arm(levels[1]), [LIMITS])
+    assert found.df == 4 + 4 - 2
+    before, after = levels.mean(axis=2)
+    pooled = (before.var(ddof=1) + after.var(ddof=1)) / 2
+    assert found.sd == pytest.approx(np.sqrt(pooled))
+
+
+def test_sessions_that_agree_by_chance_are_no_steadier_than_the_launches_they_are_made_of() -> None:
+    """The same four launches, in another order, in each of four sessions: means agree to the last digit."""
+    launches = np.array([-0.06, -0.02, 0.02, 0.06])
+    levels = np.stack([np.roll(launches, turn) for turn in range(4)])
+    (found,) = analyse_fixed_sessions(arm(levels), arm(levels - 0.02), [LIMITS])
+    within = launches.std(ddof=1) / np.sqrt(len(launches))
+    assert found.sd == pytest.approx(within, rel=1e-6)
+    assert found.outcome == "inconclusive"

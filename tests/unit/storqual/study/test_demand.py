@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from storqual.statistics.estimates import Estimate
-from storqual.study.demand import Part, ceiling, drives_part, link_part, share_of, slot_part
+from storqual.study.demand import PathPart, ceiling, drives_part, link_part, share_of, slot_part
 
 SLOT = slot_part(528e6, "66 MHz, 64 bit")
 PORT = 200_000_000
@@ -48,7 +48,7 @@ def test_drives_that_give_all_they_have_are_named_as_the_limit() -> None:
 
 
 def test_a_result_that_may_have_reached_the_rig_says_so() -> None:
-    path = ceiling([Part("slot", 100.0, rig=True), Part("link", 200.0, rig=False)])
+    path = ceiling([PathPart("slot", 100.0, rig=True), PathPart("link", 200.0, rig=False)])
     assert share_of(Estimate(93.0, 89.0, 97.0), path).limited_by is not None
     assert share_of(Estimate(93.0, 92.0, 94.0), path).limited_by is None
     assert share_of(exactly(94.9), path).sentence() == "94.9 % of the ceiling (slot)."
@@ -60,7 +60,7 @@ def test_the_adapters_own_link_is_no_fault_of_the_rig() -> None:
 
 
 def test_a_path_without_parts_is_refused() -> None:
-    for parts in ([], [Part("slot", 0.0, rig=True)], [Part("slot", float("nan"), rig=True)]):
+    for parts in ([], [PathPart("slot", 0.0, rig=True)], [PathPart("slot", float("nan"), rig=True)]):
         with pytest.raises(ValueError, match="limits above zero"):
             ceiling(parts)
     with pytest.raises(ValueError, match="expected one or more"):

@@ -1,26 +1,172 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the studies over planted curves: comparison, equal load, scaling, demand, ceiling, published, advice."""
+"""Tests of all studies of a suite, of the features and places of adapters, and of the advice."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from storqual.study.adapters import contests, equal_loads
-from storqual.study.demand import demands, reached
-from storqual.study.findings import findings
-from storqual.study.points import Point, lines_of
-from storqual.study.published import beside, overlays_of
-from storqual.study.scale import growths, saturation_advice
+from storqual.plan import make_plan
+from storqual.study.comparisons import contests, equal_loads
+from storqual.study.demand import demands, growths, reached, saturation_advice
+from storqual.study.findings import NOT_KNOWN, features, findings, placement_advice, shared_advice
+from storqual.study.points import StudyPoint, lines_of
+from storqual.study.published_beside import beside, overlays_of
 from storqual_core.kit.errors import BadInputError
+from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.study_points import point
+
+FOUND = {
+    "rom": True,
+    "boot_code": "6.04",
+    "cdroms": 1,
+    "can_queue": [32, 32],
+    "drives": {"a": {"queue_depth": "4"}, "b": {"queue_depth": "8"}},
+}
+BOOT = {"bios": "4.03", "cdrom": True, "drives": "any id", "options": ["boot id", "LUNs"]}
+
+
+def chart(**columns: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """The chart by row; of each adapter what the inventory declares and what the bench read."""
+    bench = {
+        "adapters": {alias: declared for alias, (declared, _) in columns.items()},
+        "environment": {"before": {"adapters": {alias: found for alias, (_, found) in columns.items()}}},
+    }
+    return {row.name: row.values for row in features(bench, list(columns))}
+
+
+def test_what_the_bench_read_stands_before_what_the_inventory_declares() -> None:
+    found = chart(one=({"boot": BOOT}, FOUND), two=({"boot": BOOT}, {}), three=({}, {}))
+    assert found["BIOS"] == ("6.04", "4.03 (inventory)", NOT_KNOWN)
+    assert found["BIOS options"] == ("boot id, LUNs (inventory)", "boot id, LUNs (inventory)", NOT_KNOWN)
+    assert found["Boot from CD-ROM"] == ("yes (inventory)", "yes (inventory)", NOT_KNOWN)
+    assert found["Boot from drives"] == ("any id (inventory)", "any id (inventory)", NOT_KNOWN)
+    assert found["CD-ROM drives"] == ("1", NOT_KNOWN, NOT_KNOWN)
+    assert found["Commands per adapter"] == ("32", NOT_KNOWN, NOT_KNOWN)
+    assert found["Queue depth per drive"] == ("4 or 8", NOT_KNOWN, NOT_KNOWN)
+
+
+def test_a_feature_that_is_not_there_is_told_and_is_not_unknown() -> None:
+    found = chart(one=({"boot": {"cdrom": False}}, {"rom": False, "cdroms": 0}), two=({}, {"rom": True}))
+    assert found["BIOS"] == ("no ROM on the card", "a ROM, its version not known")
+    assert found["Boot from CD-ROM"] == ("no (inventory)", NOT_KNOWN)
+    assert found["CD-ROM drives"] == ("none", NOT_KNOWN)
+
+
+def test_what_the_inventory_declares_of_the_boot_code_reaches_the_chart_of_a_run(tmp_path: Path) -> None:
+    hosts = lab_hosts({"sym": 2})
+    hosts["b1"]["storqual_adapters"]["sym"]["boot"] = BOOT
+    document = make_plan(make_lab(tmp_path, hosts=hosts)).document
+    found = {row.name: row.values for row in features(document["benches"]["b1"], ["sym"])}
+    assert found["Boot from drives"] == ("any id (inventory)",)
+
+
+def test_no_cell_is_ever_blank() -> None:
+    for columns in ({"one": ({}, {})}, {"one": ({"boot": BOOT}, FOUND), "two": ({}, {"drives": {"a": {}}})}):
+        assert all(all(values) for values in chart(**columns).values())
+
+
+@pytest.mark.parametrize(
+    ("slot", "link", "ports", "said"),
+    [
+        (133e6, 80e6, 2, "feeds 1 of 2 ports at full rate"),
+        (1e9, 300e6, 2, "feeds all 2 ports at full rate"),
+        (133e6, 320e6, 1, "no port runs at full rate"),
+    ],
+)
+def test_slots_are_told_by_what_their_ports_need(slot: float, link: float, ports: int, said: str) -> None:
+    declared = {"ceiling": {"slot": slot, "link": link}, "drives": [{"port": port} for port in range(ports)]}
+    assert said in " ".join(placement_advice("sym", declared, {}))
+
+
+def test_a_link_below_its_best_is_told() -> None:
+    found = {"link": {"speed": "8.0 GT/s", "speed_max": "8.0 GT/s", "width": "4", "width_max": "8"}}
+    assert list(placement_advice("sas0", {}, found)) == [
+        "sas0: its PCI link runs at width 4, the card can 8: another slot may give more."
+    ]
+
+
+def card(pci: str, *bridges: tuple[str, str, int | None], root: str = "0000:00", **more: Any) -> dict[str, Any]:
+    """What a bench says of an adapter with eight lanes of 8 GT/s, behind these bridges."""
+    above = [{"pci": address, "speed": speed, "width": width} for address, speed, width in bridges]
+    link = {"speed": "8.0 GT/s PCIe", "width": 8}
+    return {"pci": pci, "root": root, "link": link, "bridges": above, "numa_node": 0, **more}
+
+
+ROOT_PORT = ("0000:00:03.0", "8.0 GT/s PCIe", 8)
+WIDE_PORT = ("0000:00:03.0", "8.0 GT/s PCIe", 16)
+DOWN = (("0000:02:08.0", "8.0 GT/s PCIe", 8), ("0000:02:09.0", "8.0 GT/s PCIe", 8))
+
+
+def test_cards_behind_a_port_that_carries_less_than_they_do_are_told_to_part() -> None:
+    found = {"sas0": card("0000:03:00.0", ROOT_PORT, DOWN[0]), "sas1": card("0000:04:00.0", ROOT_PORT, DOWN[1])}
+    roots, shared = shared_advice("b1", found)
+    assert roots == "b1: of 2 tested cards 2 are behind PCI root 0000:00 of NUMA node 0 (sas0, sas1)."
+    assert shared == (
+        "b1: sas0, sas1 share PCI bridge 0000:00:03.0 (8.0 GT/s x8, 7877 MB/s), less than their own links together "
+        "(sas0 7877, sas1 7877 MB/s): put one behind another root port."
+    )
+
+
+def test_a_port_that_carries_all_of_its_cards_is_told_as_that() -> None:
+    found = {"sas0": card("0000:03:00.0", WIDE_PORT), "sas1": card("0000:04:00.0", WIDE_PORT)}
+    _, told = shared_advice("b1", found)
+    assert told.endswith("x16, 15754 MB/s), enough for what their own links carry (sas0 7877, sas1 7877 MB/s).")
+
+
+def test_of_several_shared_links_the_narrowest_is_told_once() -> None:
+    narrow = ("0000:01:00.0", "8.0 GT/s PCIe", 4)
+    found = {name: card(f"0000:0{bus}:00.0", WIDE_PORT, narrow) for bus, name in ((3, "sas0"), (4, "sas1"))}
+    _, told = shared_advice("b1", found)
+    assert "share PCI bridge 0000:01:00.0 (8.0 GT/s x4, 3938 MB/s), less than" in told
+
+
+def test_cards_behind_roots_of_their_own_share_nothing() -> None:
+    found = {
+        "sas0": card("0000:03:00.0", ROOT_PORT),
+        "sas1": card("0000:83:00.0", ("0000:80:01.0", "8.0 GT/s PCIe", 8), root="0000:80", numa_node=1),
+    }
+    (told,) = shared_advice("b1", found)
+    assert told == (
+        "b1: of 2 tested cards 1 is behind PCI root 0000:00 of NUMA node 0 (sas0), "
+        "1 is behind PCI root 0000:80 of NUMA node 1 (sas1)."
+    )
+
+
+def test_functions_of_one_card_are_one_card() -> None:
+    found = {"fc0": card("0000:03:00.0", ROOT_PORT), "fc1": card("0000:03:00.1", ROOT_PORT)}
+    assert list(shared_advice("b1", found)) == []
+    found["sas0"] = card("0000:04:00.0", ROOT_PORT)
+    assert "of 2 tested cards 2 are behind PCI root 0000:00 of NUMA node 0 (fc0/fc1, sas0)" in " ".join(
+        shared_advice("b1", found)
+    )
+
+
+def test_a_bus_without_links_is_divided_and_an_unknown_link_is_told() -> None:
+    bus = ("0000:00:1e.0", "", None)
+    old = {"link": {"speed": "", "width": None}}
+    found = {name: card(f"0000:05:0{slot}.0", bus, **old) for slot, name in ((1, "scsi0"), (2, "scsi1"))}
+    assert "scsi0, scsi1 share the bus behind PCI bridge 0000:00:1e.0: all" in " ".join(shared_advice("b1", found))
+    found = {"sas0": card("0000:03:00.0", ROOT_PORT), "sas1": card("0000:04:00.0", ROOT_PORT, **old)}
+    assert "the link of sas1 is not known" in " ".join(shared_advice("b1", found))
+
+
+def test_nothing_is_said_of_what_shows_no_links_and_no_bridges() -> None:
+    """As the emulated adapters, which all sit on the first bus; and runs of before, which have no such record."""
+    plain = {"link": {"speed": "", "width": None}}
+    found = {name: card(f"0000:00:0{slot}.0", **plain) for slot, name in ((4, "sym"), (5, "fusion"))}
+    assert list(shared_advice("b1", found)) == []
+    assert list(shared_advice("b1", {"sym": {}, "fusion": {"link": {}}})) == []
+
 
 SIZES = (512, 4096, 65536)
 DEPTHS = (1, 2, 4, 8, 16)
 
 
-def rivals() -> list[Point]:
+def rivals() -> list[StudyPoint]:
     """Two adapters over block size: the first is 20 % ahead at 512 bytes and equal above."""
     gains = {"qla": (1.2, 1.0, 1.0), "sym": (1.0, 1.0, 1.0)}
     return [
@@ -30,7 +176,7 @@ def rivals() -> list[Point]:
     ]
 
 
-def swept(gain: float = 1.0) -> list[Point]:
+def swept(gain: float = 1.0) -> list[StudyPoint]:
     """A queue-depth sweep with a knee at 4; the second adapter takes `gain` times the CPU."""
     return [
         point(name, "depth", 100.0 * min(depth, 4), busy=busy * min(depth, 4), iodepth=depth)
@@ -104,7 +250,7 @@ def test_lines_that_one_level_saturates_share_a_sentence() -> None:
 def test_linear_growth_gives_no_advice() -> None:
     """Nothing is saturated, so nothing is enough."""
     points = [point("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
-    points = [Point(**{**vars(one), "levels": {"ports": one.ports}}) for one in points]
+    points = [StudyPoint(**{**vars(one), "levels": {"ports": one.ports}}) for one in points]
     assert [(one.found.shape, one.enough) for one in growths(points, "iops")] == [("straight", None)]
 
 
@@ -112,7 +258,7 @@ def test_processor_time_next_to_nothing_shows_how_far_it_reaches() -> None:
     base = point("fc0", "demand", 1000.0, busy=5.0, launches=3, noise=0.0)
     busy = (0.5, 6.0, 8.5)
     launches = tuple({**one, "cpu_percent": value} for one, value in zip(base.launches, busy, strict=True))
-    (found,) = demands([Point(**{**vars(base), "launches": launches})])
+    (found,) = demands([StudyPoint(**{**vars(base), "launches": launches})])
     assert found.cpu_percent == pytest.approx(5.0)
     assert found.cpu_reach == pytest.approx(4.303 * 4.093 / 3**0.5, rel=0.001)
     (single,) = demands([point("fc0", "demand", 1000.0, busy=5.0, launches=1)])
@@ -144,7 +290,7 @@ def test_an_adapter_without_known_parts_has_no_ceiling() -> None:
 def test_published_figures_find_their_points() -> None:
     """The 1 KiB reads of the A6826A paper on one and two ports, beside points of the same pattern."""
     points = [
-        Point(
+        StudyPoint(
             **{
                 **vars(point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports)),
                 "pattern": {"rw": "read", "bs": 1024},
@@ -161,7 +307,8 @@ def test_a_published_figure_lies_on_the_curve_of_its_point() -> None:
     """Over ports where the paper has several of them; what stands alone is on no curve."""
     here = [point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports) for ports in (1, 2, 4)]
     points = [
-        Point(**{**vars(one), "levels": {"ports": one.ports}, "pattern": {"rw": "read", "bs": 1024}}) for one in here
+        StudyPoint(**{**vars(one), "levels": {"ports": one.ports}, "pattern": {"rw": "read", "bs": 1024}})
+        for one in here
     ]
     (found,) = overlays_of(points, [one for one in beside(points, ["a6826a"]) if one.theirs.metric == "iops"])
     assert (found.along, [len(line.points) for line in found.lines]) == ("ports", [3])

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Headings and sentences that name what they are about: the bench, the criterion, and why nothing counted."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from storqual.report.build import pages_of, render
+from storqual.report.criterion import JudgedCriterion, read_criteria
+from storqual.report.documents import traceability
+from storqual.report.material import Material, read_material
+from storqual.report.parts.arms import identities
+from storqual.report.parts.criteria import criteria_tables, problems_of
+from storqual.report.parts.first_screen import how_sure, sentence_for
+from storqual.report.parts.timeline import timeline_of
+from storqual.report.view import PageLinks, sites_of
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
+
+DISTURBED = "the CPU was throttled"
+FLOOR = "  - {metric: iops, id: floor, against: absolute, min: 1, required: true}\n"
+FEW = {"points": POINTS[:1], "adapters": ("sym",), "noise": 0.003}
+
+
+def judged(folder: Path, **options: Any) -> Material:
+    """The material of a judged run."""
+    run = make_run(folder, **{**FEW, **options})
+    judge_run(run)
+    return read_material(run)
+
+
+def links_of(material: Material) -> PageLinks:
+    return PageLinks(sites_of(material, (), range(len(material.verdict["criteria"]))), None)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Material:
+    """A run of two benches whose adapters have one alias."""
+    suite = SUITE.replace("against: baseline, required: true", "against: baseline, requirement: REQ-1")
+    run = make_run(tmp_path_factory.mktemp("two"), suite=suite, **FEW)
+    judge_run(run)
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    document["benches"]["other"] = copy.deepcopy(document["benches"]["vbench"])
+    document["plan"]["points"] += [{**point, "bench": "other"} for point in document["plan"]["points"]]
+    (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    return read_material(run)
+
+
+def test_adapters_of_one_alias_on_two_benches_are_named_with_their_bench(two: Material) -> None:
+    assert [one.name for one in identities(two)] == ["vbench/sym", "other/sym"]
+    (chart,) = timeline_of(two, "vbench", (), "b0").charts
+    assert chart.title.startswith("vbench/sym: IOPS of each launch")
+
+
+def test_evidence_for_a_requirement_names_its_bench(two: Material) -> None:
+    assert f"vbench/sym {POINTS[0]} (c0 in report.html)" in str(traceability(two))
+
+
+def test_an_adapter_of_the_only_bench_is_named_by_its_alias(tmp_path: Path) -> None:
+    material = judged(tmp_path)
+    assert [one.name for one in identities(material)] == ["sym"]
+    (chart,) = timeline_of(material, "vbench", (), "b0").charts
+    assert chart.title.startswith("sym: IOPS of each launch")
+
+
+def test_two_criteria_of_one_metric_have_headings_of_their_own(tmp_path: Path) -> None:
+    two_limits = FLOOR + FLOOR.replace("floor", "promise").replace("min: 1", "min: 2")
+    suite = SUITE.replace("profiles:", f"{two_limits}profiles:")
+    material = judged(tmp_path, suite=suite)
+    tables = criteria_tables(read_criteria(material.verdict), ["vbench"], links_of(material))
+    assert [(one.metric, one.name) for one in tables if one.required] == [
+        ("IOPS", ""),
+        ("IOPS", "floor"),
+        ("IOPS", "promise"),
+    ]
+
+
+def test_failures_of_two_criteria_of_one_metric_are_told_apart(tmp_path: Path) -> None:
+    suite = SUITE.replace("profiles:", f"{FLOOR.replace('min: 1', 'min: 1e9')}profiles:")
+    material = judged(tmp_path, suite=suite, effect=-0.5)
+    required = [row for row in read_criteria(material.verdict) if row.required]
+    problems, _ = problems_of(required, ["vbench"], links_of(material))
+    assert sorted(one.metric for one in problems) == ["IOPS", "IOPS (floor)"]
+
+
+CHECK = {"id": "sign_off.robot::The Evidence Is Whole", "against": "check", "outcome": "ERROR", "required": True}
+
+
+def test_a_check_of_a_run_over_several_benches_names_its_bench_in_each_line(tmp_path: Path, two: Material) -> None:
+    """On the first screen and in the table of checks; of a single bench nothing is in front."""
+    benches = ["vbench", "other"]
+    rows = [JudgedCriterion(at, {**CHECK, "bench": bench, "reason": bench}) for at, bench in enumerate(benches)]
+    problems, _ = problems_of(rows, benches, links_of(judged(tmp_path)))
+    named = [f"{bench}: sign_off.robot: The Evidence Is Whole" for bench in benches]
+    assert [one.where for one in problems] == named
+    assert [row.check_name(benches).replace("::", ": ") for row in rows] == named
+    assert rows[0].check_name(benches[:1]) == CHECK["id"]
+    material = replace(two, verdict={**two.verdict, "criteria": [row.fields for row in rows]})
+    (page,) = [page for name, page in pages_of(material) if name == "report.html"]
+    shown = render(page).replace("<wbr>", "")
+    assert all(f'<th scope="row">{bench}: {CHECK["id"]}</th>' in shown for bench in benches)
+
+
+def test_a_check_at_a_point_is_named_with_the_point() -> None:
+    row = JudgedCriterion(0, {**CHECK, "bench": "b1", "adapter": "sym", "point": POINTS[0]})
+    assert row.check_name(["b1"]) == f"{CHECK['id']} at sym/{POINTS[0]}"
+    assert row.check_name(["b1", "b2"]) == f"b1: {CHECK['id']} at sym/{POINTS[0]}"
+
+
+def sentence(**counts: Mapping[str, int]) -> str:
+    """The sentence of a run with one undecided criterion that has these counts of launches."""
+    fields = {"id": "iops", "metric": "iops", "outcome": "INCONCLUSIVE", "against": "baseline", **counts}
+    told = sentence_for({"outcome": "INCONCLUSIVE"}, [JudgedCriterion(0, fields)], {})
+    return "".join(map(str, told))
+
+
+@pytest.mark.parametrize(
+    ("samples", "suspect", "words"),
+    [
+        (
+            (0, 4),
+            (4, 0),
+            "no launch of the candidate counts as evidence, because all of them were disturbed (suspect)",
+        ),
+        (
+            (4, 0),
+            (0, 4),
+            "no launch of the baseline counts as evidence, because all of them were disturbed (suspect)",
+        ),
+        ((0, 0), (4, 4), "no launch counts as evidence, because all of them were disturbed (suspect)"),
+        ((1, 4), (3, 0), "the measurements neither prove nor rule out a loss"),
+        ((0, 4), (0, 0), "the measurements neither prove nor rule out a loss"),
+    ],
+)
+def test_the_headline_of_a_run_without_evidence_says_so(
+    samples: tuple[int, int], suspect: tuple[int, int], words: str
+) -> None:
+    arms = ("candidate", "baseline")
+    told = sentence(samples=dict(zip(arms, samples, strict=True)), suspect=dict(zip(arms, suspect, strict=True)))
+    assert told == f"1 of 1 required criteria are undecided: {words}."
+
+
+def test_a_run_whose_every_launch_was_disturbed_says_so_and_nothing_of_how_launches_repeat(tmp_path: Path) -> None:
+    material = judged(tmp_path, suspect={"sym": DISTURBED})
+    told = "".join(map(str, sentence_for(material.verdict, read_criteria(material.verdict), {})))
+    assert told.endswith(
+        "no launch of the candidate counts as evidence, because all of them were disturbed (suspect)."
+    )
+    for launch in (launch for data in material.points.values() for launch in data.every()):
+        object.__setattr__(launch, "suspect", (DISTURBED,))
+    assert not list(how_sure(material, ()))
+
+
+def test_launches_that_are_all_alike_do_not_repeat_within_nothing(tmp_path: Path) -> None:
+    """A rate that fio keeps to leaves less than two decimals show."""
+    material = judged(tmp_path, noise=0.0)
+    (told,) = ("".join(map(str, phrase)) for phrase in how_sure(material, ()))
+    assert "repeat within 0.01" in told

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the evidence of a point: latencies, load curves, what limits it, and how it is measured again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from configparser import ConfigParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.base.figures import DASH, ShownNumber
+from storqual.judge.verdict import judge_run
+from storqual.report import build_report
+from storqual.report.build import pages_of, render
+from storqual.report.material import Material, read_material
+from storqual.report.parts.point import PointLimit, Repeat, latency_charts, limits_of_points, load_charts, repeats_of
+from storqual.run import PlannedPoint, sha256_of
+from storqual.run.measurements import PointData
+from storqual_core.turns.fio_job import launch_seed
+from storqual_core.turns.launch import LoadStep
+from tests.support.batches import launch_turn
+from tests.support.judged_reports import QUICK, judged
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
+
+POINT = PlannedPoint("lab", "hba", "rand_read[bs=4k]", "rand_read", {"bs": 4096}, ("0x5",), {}, "")
+
+
+def data(**arms: dict[int, int]) -> PointData:
+    point = PointData(POINT)
+    for arm, bins in arms.items():
+        point.bins[arm, "read"] = bins
+    return point
+
+
+def table(**arms: dict[int, int]) -> dict[str, tuple[ShownNumber | str, ...]]:
+    chart = latency_charts(data(**arms), "p0")[-1]
+    assert chart.beside is not None
+    return {str(row[0]): row[1:] for row in chart.beside.rows}
+
+
+def spread(shift: int, number: int) -> dict[int, int]:
+    return {1_000_000 + shift + 1000 * step: number for step in range(100)}
+
+
+def test_a_percentile_is_not_printed_where_the_counts_cannot_support_it() -> None:
+    rows = table(baseline=spread(0, 11), candidate=spread(0, 11))
+    assert [str(cell) for cell in rows["p99.9"]] == [DASH] * 5
+    assert str(rows["p99"][0]) != DASH
+    assert [str(cell) for cell in rows["I/Os"][:2]] == ["1,100", "1,100"]
+
+
+def test_a_difference_of_percentiles_has_an_interval_around_it() -> None:
+    same = table(baseline=spread(0, 100), candidate=spread(0, 100))["p50"]
+    assert str(same[2]) == "0\u00a0ns"
+    low, high = same[3:]
+    assert isinstance(low, ShownNumber)
+    assert isinstance(high, ShownNumber)
+    assert (low.value or 0) < 0 < (high.value or 0)
+    slower = table(baseline=spread(0, 100), candidate=spread(50_000, 100))["p50"]
+    assert str(slower[2]) == "+50\u00a0µs"
+    assert str(slower[3]).startswith("+4")
+
+
+def test_the_tail_is_drawn_where_there_is_one() -> None:
+    titles = [chart.title for chart in latency_charts(data(baseline=spread(0, 5), candidate=spread(0, 5)), "p0")]
+    assert titles == ["Reads that took longer", "Latency of reads"]
+    flat = latency_charts(data(baseline={1000: 5}, candidate={1000: 5}), "p0")
+    assert [chart.title for chart in flat] == ["Latency of reads"]
+
+
+def test_both_arms_have_their_curve_with_its_table(tmp_path: Path) -> None:
+    """A plateau of 4000 IOPS, response times from 1 to 8 ms; points without a search have no such picture."""
+    path = make_run(tmp_path, adapters=("sym",))
+    lines = []
+    for text in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines():
+        sample = json.loads(text)
+        if sample["point"] == POINTS[1]:
+            steps = [(1, 1000, 1.0), (4, 4000, 1.0), (16, 4000, 4.0), (32, 4000, 8.0)]
+            sample["primitives"] |= {
+                "load_steps": [
+                    {"load": n, "ios": ios, "runtime_ns": 10**9, "lat_sum_ns": int(ios * ms * 1e6), "bins": {}}
+                    for n, ios, ms in steps
+                ],
+                "load_share_ppm": 0,
+                "load_cap_ns": 5_000_000,
+            }
+        lines.append(json.dumps(sample, separators=(",", ":")))
+    (path / "samples.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    judge_run(path)
+    material = read_material(path)
+    charts = {key[2]: load_charts(data, "x") for key, data in material.points.items()}
+    assert [chart.title for chart in charts[POINTS[1]]] == ["IOPS against load", "Response time against IOPS"]
+    table = charts[POINTS[1]][0].table
+    assert table.heads[0] == "Load"
+    assert [[str(cell) for cell in row] for row in table.rows] == [
+        ["1", "1,000", "1", "1,000", "1"],
+        ["4", "4,000", "1", "4,000", "1"],
+        ["16", "4,000", "4", "4,000", "4"],
+        ["32", "4,000", "8", "4,000", "8"],
+    ]
+    assert charts[POINTS[0]] == ()
+    page = render(dict(pages_of(material))["report.html"])
+    assert page.count("Response time against IOPS") >= 1
+
+
+def test_a_plateau_is_drawn_over_rates_from_zero(tmp_path: Path) -> None:
+    path = make_run(tmp_path, adapters=("sym",))
+    judge_run(path)
+    material = read_material(path)
+    steps = [LoadStep(1, 99.9, 10e6), *(LoadStep(load, 96.6, load * 10.3e6) for load in (10, 12, 14, 20))]
+    point = next(iter(material.points.values()))
+    point.loads["candidate"] = steps
+    load, response = (str(chart.picture) for chart in load_charts(point, "x"))
+    assert ">0</text>" in response
+    assert "96.6" not in response
+    assert ">10</text>" in load
+    assert ">12</text>" not in load
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    path = make_run(tmp_path, noise=0.003, points=POINTS, adapters=("sym",))
+    judge_run(path)
+    return path
+
+
+def knowing(run: Path, granted: dict[str, Any] | None = None, **adapter: Any) -> Material:
+    """The run with what its inventory grants each drive, and says of the adapter."""
+    document = json.loads((run / "run.json").read_text())
+    own = document["benches"]["vbench"]["adapters"]["sym"]
+    own.update(adapter)
+    drives = [{"wwn": drive["id"], **({"virtual": granted} if granted else {})} for drive in own["drives"]]
+    data = json.dumps({"vbench": {"adapters": {"sym": {"drives": drives}}}}).encode()
+    (run / "inputs" / "inventory.json").write_bytes(data)
+    entry = {"file": "inputs/inventory.json", "source": "x", "sha256": sha256_of(data)}
+    document["inputs"]["inventory"] = entry
+    (run / "run.json").write_text(json.dumps(document))
+    return read_material(run)
+
+
+def at(material: Material, point: str) -> PointLimit:
+    return limits_of_points(material)["vbench", "sym", point]
+
+
+def why(found: PointLimit) -> str:
+    return "".join(map(str, found.why)).replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def mean(material: Material, point: str, name: str) -> float:
+    launches = material.points["vbench", "sym", point].good("candidate")
+    return sum(launch.number(name) or 0 for launch in launches) / len(launches)
+
+
+def test_one_outstanding_io_is_limited_by_its_own_time(run: Path) -> None:
+    found = at(knowing(run), POINTS[0])
+    assert found.what == "latency"
+    assert why(found).startswith("one I/O is outstanding per drive")
+
+
+def test_drives_that_give_what_they_are_granted_are_the_limit(run: Path) -> None:
+    iops = mean(read_material(run), POINTS[1], "iops")
+    found = at(knowing(run, {"iops": round(iops / 4)}), POINTS[1])
+    assert (found.what, why(found)) == ("emulated drives", "100 % of the IOPS that the emulated drives are granted")
+
+
+def test_a_link_near_its_rate_is_the_limit(run: Path) -> None:
+    rate = mean(read_material(run), POINTS[2], "throughput_mb_s") * 1e6
+    found = at(knowing(run, {"iops": 10**9}, ceiling={"slot": 10 * rate, "link": rate / 0.97}), POINTS[2])
+    assert (found.what, why(found)) == ("link", "97 % of what the link carries")
+
+
+def test_where_nothing_is_reached_the_limit_is_not_known(run: Path) -> None:
+    iops = mean(read_material(run), POINTS[1], "iops")
+    found = at(knowing(run, {"iops": round(iops / 2)}), POINTS[1])
+    assert found.what == "not known"
+    assert "50 % of the IOPS that the emulated drives are granted" in why(found)
+    assert why(found).endswith("otherwise an emulated bench is limited by the emulator")
+    known = at(knowing(run), POINTS[1])
+    assert (known.what, "granted" in why(known)) == ("not known", False)
+
+
+def test_the_report_says_it_in_the_row_of_the_point(run: Path) -> None:
+    knowing(run)
+    page = build_report(run).read_text(encoding="utf-8")
+    assert "limited by: latency</span>" in page
+    assert "What limits this point: <b>not known</b> (" in page
+
+
+def repeated(repeat_run: Path, targets: dict[str, object], **launch: object) -> Repeat:
+    material = read_material(repeat_run)
+    key, point = next(iter(material.points.items()))
+    fio = {"rw": "randread", "bs": 4096, "iodepth": 8, "numjobs": 1, "ioengine": "libaio", "direct": 1}
+    entry = {
+        "adapter": key[1],
+        "point": key[2],
+        "n": 1,
+        "drives": list(point.planned.drives),
+        "fio": {**fio, "runtime_s": 2.0, "ramp_s": 0.5, "rwmixread": None, "zones": False, "options": {}},
+        **launch,
+    }
+    block = {"bench": key[0], "targets": targets, "turns": [launch_turn("s01-b01", {"index": 0, **entry})]}
+    for old in (repeat_run / "blocks").glob("*.json"):
+        old.unlink()
+    (repeat_run / "blocks").mkdir(exist_ok=True)
+    (repeat_run / "blocks" / "s01-b01.json").write_text(json.dumps(block))
+    return repeats_of(material)[key]
+
+
+@pytest.fixture
+def repeat_run(tmp_path: Path) -> Path:
+    return judged(tmp_path, points=QUICK[:2], adapters=("sym",))
+
+
+def read(job: str) -> ConfigParser:
+    parser = ConfigParser(interpolation=None)
+    parser.read_string(job)
+    return parser
+
+
+def test_the_job_has_engine_seed_options_and_targets_of_the_first_launch(repeat_run: Path) -> None:
+    job = read(repeated(repeat_run, {}).job)
+    options = job["global"]
+    assert [options[name] for name in ("rw", "bs", "iodepth", "ioengine", "direct")] == [
+        "randread",
+        "4096",
+        "8",
+        "libaio",
+        "1",
+    ]
+    assert options["randseed"] == str(launch_seed(repeat_run.name, QUICK[0], 1))
+    assert options["runtime"] == "2000ms"
+    assert job["d0"]["filename"].startswith("/dev/disk/by-id/wwn-0x")
+    assert "percentile_list" not in options
+
+
+def test_a_job_that_writes_says_so_first_and_one_that_reads_is_held_to_it(repeat_run: Path) -> None:
+    assert repeated(repeat_run, {}).job.startswith("# fio --readonly point.fio")
+    fio = {"rw": "write", "bs": 4096, "iodepth": 1, "numjobs": 1, "ioengine": "libaio", "direct": 1, "runtime_s": 1.0}
+    assert repeated(repeat_run, {}, fio=fio).job.startswith("# fio point.fio WRITES to its targets")
+
+
+def test_what_another_program_read_is_told_as_its_commands(repeat_run: Path) -> None:
+    fio = {"rw": "read", "bs": 2048, "ioengine": "sg_dd", "runtime_s": 2.0, "ramp_s": 0.5}
+    first, second = repeated(repeat_run, {}, fio=fio, drives=["0x5000c50015eb0000", "b"]).job.splitlines()
+    assert first.startswith(
+        "timeout -s INT 2.5 sg_dd if=/dev/disk/by-id/wwn-0x5000c50015eb0000 of=/dev/null bs=512 bpt=4"
+    )
+    assert first.endswith(" &")
+    assert " if=/dev/disk/by-id/b " in second
+
+
+def test_a_file_is_named_by_its_path_with_its_size(repeat_run: Path) -> None:
+    targets = {"t": {"claim": {"file": "/srv/targets/drive0", "size": 67108864}}}
+    job = read(repeated(repeat_run, targets, drives=["t"]).job)
+    assert job["d0"]["filename"] == "/srv/targets/drive0"
+    assert job["d0"]["size"] == "67108864"
+
+
+def test_the_command_names_the_point_and_its_adapter(repeat_run: Path) -> None:
+    words = shlex.split(repeated(repeat_run, {}).command)
+    assert words[:2] == ["storqual", "qualify"]
+    assert words[-4:] == ["--adapters", "sym", "--point", QUICK[0]]
+
+
+def test_a_launch_that_cannot_be_read_has_a_command_and_no_job(repeat_run: Path) -> None:
+    found = repeated(repeat_run, {}, fio={"rw": "nonsense"})
+    assert found.job == ""
+    assert found.command
