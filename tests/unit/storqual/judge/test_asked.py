@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storqual.judge import against_baseline, asked, interim
+from storqual.judge import against_baseline, interim
 from storqual.judge.decision import HISTORY_WEIGHT, History
 from storqual.judge.question import Unit
 
@@ -35,7 +35,7 @@ def test_the_gates_policy_decides_what_is_required_where_it_names_it(
 ) -> None:
     policy: Any = SimpleNamespace(required=required, informative=informative)
     rule: Any = Rule("p99_read", before)
-    assert asked._by_policy(rule, policy).required is after
+    assert question._by_policy(rule, policy).required is after
 
 
 def arms(*values: float, sources: tuple[str, str] = ("fio", "fio")) -> Any:
