@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storqual.judge import against_baseline, interim
+from storqual.judge import against_baseline, interim, question
 from storqual.judge.decision import HISTORY_WEIGHT, History
 from storqual.judge.question import Unit
 
