@@ -40,7 +40,7 @@ def imports(module: str) -> list[str]:
     [
         ("tests/virtual/test_raid.py", DIRECT),
         ("roles/provision/tasks/main.yml", DIRECT),
-        ("library/module_utils/storqual_core/provision/raid/volumes.py", DIRECT),
+        ("library/module_utils/storqual_core/provision/raid/volume_plan.py", DIRECT),
         ("library/module_utils/storqual_core/tools/mdadm.py", DIRECT),
         ("library/module_utils/storqual_core/kit/command.py", IMPORTED),
         ("library/module_utils/storqual_core/tools/mdadm_other.py", IN_TURN),

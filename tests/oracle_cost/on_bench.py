@@ -13,7 +13,7 @@ from pathlib import Path
 
 from storqual_core.kit.machine import Machine
 from storqual_core.turns.batch_file import read_batch_file
-from storqual_core.turns.integrity_load import READ, SECTOR, WRITE, WRITE_THROUGH, IntegrityLoad, Worker
+from storqual_core.turns.integrity_load import READ, SECTOR, WRITE, WRITE_THROUGH, LoadWorkers, Worker
 from storqual_core.turns.requests import TrialRequest
 from storqual_core.turns.spool import Spool, Stream
 from storqual_core.turns.subject import HeldDevice, TurnSubject
@@ -61,7 +61,7 @@ def main(words: list[str]) -> None:
     for number, turn in enumerate(turns):
         tag = number.to_bytes(8, "little")
         quiet = turn == "without"
-        load = IntegrityLoad(trial.load, tag, device, _nothing if quiet else stream.tell)
+        load = LoadWorkers(trial.load, tag, device, _nothing if quiet else stream.tell)
         if quiet:
             ask = trial.load
             load._workers = [PlainWorker(ask, one, tag, device, _nothing) for one in range(ask.workers)]

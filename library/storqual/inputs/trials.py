@@ -14,7 +14,7 @@ from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.data.faults import FAULTS
-from storqual_core.turns.program import PLACEHOLDERS
+from storqual_core.turns.foreign_program import PLACEHOLDERS
 
 SECTOR = 512
 EVERY = "all"

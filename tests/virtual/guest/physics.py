@@ -19,7 +19,7 @@ from pathlib import Path
 
 from storqual_core.turns.batch_file import Batch, LaunchTurn, parse_batch
 from storqual_core.turns.fio_job import FioTarget
-from storqual_core.turns.launches import LaunchRunner
+from storqual_core.turns.launch_runner import LaunchRunner
 from storqual_core.turns.spool import Spool
 from storqual_core.turns.targets import HeldTargets
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from storqual_core.kit.machine import selected_word
 from storqual_core.turns.batch_file import SCHEMA, LaunchTurn, parse_batch
-from storqual_core.turns.launches import LaunchRunner
+from storqual_core.turns.launch_runner import LaunchRunner
 
 
 class Looking(LaunchRunner):

@@ -193,7 +193,7 @@ class TurnRunner(BatchRunner):
 
             TrialRun(subject, request).run()
         elif isinstance(request, ProgramRequest):
-            from .program import ProgramRun  # noqa: PLC0415 - as above
+            from .foreign_program import ProgramRun  # noqa: PLC0415 - as above
 
             ProgramRun(subject, request).run()
 

@@ -325,7 +325,7 @@ class Worker:
         return problem
 
 
-class IntegrityLoad:
+class LoadWorkers:
     """All workers of a load, each in a thread of its own."""
 
     def __init__(self, ask: IntegrityRequest, tag: bytes, device: OpenDrive, tell: Tell) -> None:

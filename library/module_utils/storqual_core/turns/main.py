@@ -71,7 +71,7 @@ def _run(path: Path, ready: Path | None) -> int:
         _say_ready(ready, 0, "")
 
     if batch.attempt is None:
-        from .launches import LaunchRunner  # noqa: PLC0415 - see above
+        from .launch_runner import LaunchRunner  # noqa: PLC0415 - see above
 
         asked: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -15,7 +15,7 @@ from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from .bench_faults import ACTS, AFTER, missing
 from .drive_faults import Aim, layered
-from .integrity_load import MOST_SECTORS, SECTOR, IntegrityLoad, read_region
+from .integrity_load import MOST_SECTORS, SECTOR, LoadWorkers, read_region
 from .requests import TrialRequest
 from .subject import HeldDevice, TurnSubject
 
@@ -37,7 +37,7 @@ class TrialRun:
         self._stream, self._machine = subject.stream, subject.machine
         self._ended = threading.Event()
         self._spare = (0, 0)
-        self._loaded: IntegrityLoad | None = None
+        self._loaded: LoadWorkers | None = None
 
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
@@ -94,7 +94,7 @@ class TrialRun:
         """Fill, load and fault; whether there is anything to read back."""
         trial, stream = self._trial, self._stream
         self._subject.tell_state("before")
-        load = IntegrityLoad(trial.load, self._subject.tag, device, stream.tell)
+        load = LoadWorkers(trial.load, self._subject.tag, device, stream.tell)
         self._loaded = load
         problem = load.fill()
         stream.send()

@@ -18,7 +18,7 @@ from storqual.plan.sessions import combinations
 from storqual_core.kit.quantities import format_size
 from storqual_core.kit.settings import MEMBERS, RAID_LEVEL, SETTINGS, check_level
 from storqual_core.provision.raid.layout import count_objection, possible_tools, volume_objection
-from storqual_core.provision.raid.volumes import POLICIES
+from storqual_core.provision.raid.volume_plan import POLICIES
 from storqual_core.tools.capabilities import VolumeRequest
 
 _SECTION = "raid"

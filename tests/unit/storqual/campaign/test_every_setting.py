@@ -25,7 +25,7 @@ from storqual_core.provision.mode_pages import LinkRates
 from storqual_core.provision.nvram import SHOWN, THROTTLE
 from storqual_core.provision.options import provision_options
 from storqual_core.provision.os_tuning import judge_frequency, judge_interrupts
-from storqual_core.provision.raid.volumes import POLICIES, Wish
+from storqual_core.provision.raid.volume_plan import POLICIES, Wish
 from storqual_core.tools import TOOLS
 from tests.support.make_lab import lab_hosts
 

@@ -19,7 +19,7 @@ from storqual_core.kit.lock import LockedError, hold_lock, read_saved
 from storqual_core.kit.results import PartialError
 from storqual_core.turns.batch_run import BatchOutcome
 from storqual_core.turns.fio_job import FioTarget
-from storqual_core.turns.launches import LaunchRunner
+from storqual_core.turns.launch_runner import LaunchRunner
 from storqual_core.turns.spool import Spool
 from storqual_core.turns.targets import HeldTargets, Switcher
 from tests.support.fake_fio import (

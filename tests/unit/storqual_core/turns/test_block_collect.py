@@ -11,7 +11,7 @@ import pytest
 from storqual.run import read_samples
 from storqual.run.collect import collect
 from storqual_core.turns.batch_file import parse_batch
-from storqual_core.turns.launches import LaunchRunner
+from storqual_core.turns.launch_runner import LaunchRunner
 from tests.support.fake_fio import FileTargets, fake_fio, job, no_disks, result
 from tests.support.make_run import make_run
 

@@ -14,11 +14,11 @@ import pytest
 from storqual_core.guard import hold
 from storqual_core.guard.signatures import Ledger
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, MissingToolError, ToolError
-from storqual_core.turns import program, spool
+from storqual_core.turns import foreign_program, spool
 from storqual_core.turns.batch_file import parse_batch
 from storqual_core.turns.bench_faults import ACTS
+from storqual_core.turns.foreign_program import ProgramRun, filled, run_foreign
 from storqual_core.turns.main import main
-from storqual_core.turns.program import ProgramRun, filled, run_foreign
 from storqual_core.turns.requests import ProgramRequest
 from storqual_core.turns.spool import Spool, Stream
 from storqual_core.turns.subject import TurnSubject
@@ -36,7 +36,7 @@ DRIVE = claim().id
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchTree:
     """One adapter with the claimed empty drive sda; drives answer unless a test says otherwise."""
-    monkeypatch.setattr(program, "_answers", lambda _node: True)
+    monkeypatch.setattr(foreign_program, "_answers", lambda _node: True)
     return BenchTree(tmp_path / "bench").adapter().scsi("sda")
 
 
@@ -114,7 +114,7 @@ def test_a_drive_that_does_not_answer_is_removed_and_scanned_for(
     tree: BenchTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter([False, True])
-    monkeypatch.setattr(program, "_answers", lambda _node: next(answers))
+    monkeypatch.setattr(foreign_program, "_answers", lambda _node: next(answers))
     way(monkeypatch, lambda _aim, tell: tell("drive_back", "it is there"))
     lines = run(tree, words=["sleep", "600"], limit_s=0.3)
     assert lines["recovered"][0]["how"] == "scanned"
@@ -123,20 +123,20 @@ def test_a_drive_that_does_not_answer_is_removed_and_scanned_for(
 
 
 def way(monkeypatch: pytest.MonkeyPatch, bring: Callable[..., None]) -> None:
-    monkeypatch.setattr(program, "ACTS", {**ACTS, "sysfs_delete": bring})
+    monkeypatch.setattr(foreign_program, "ACTS", {**ACTS, "sysfs_delete": bring})
 
 
 def test_a_drive_that_never_answers_is_stuck_and_known_as_lent_after_a_reset(
     tree: BenchTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "_answers", lambda _node: False)
+    monkeypatch.setattr(foreign_program, "_answers", lambda _node: False)
     way(monkeypatch, lambda _aim, _tell: None)
     lines = run(tree, words=["sh", "-c", OVERWRITE])
     assert "the bench needs a reset" in lines["stuck"][0]["text"]
     tree.fill("sda", -(1 << 20), b"\xa5" * (1 << 20))
     # the data of a program that never ended is nobody's; a file system may be somebody's
     assert (refused(tree), lent(tree)) == ([], {DRIVE})
-    monkeypatch.setattr(program, "_answers", lambda _node: True)
+    monkeypatch.setattr(foreign_program, "_answers", lambda _node: True)
     assert "program" not in run(tree, part="reclaim")
     assert (refused(tree), lent(tree)) == ([], frozenset())
     assert (tree.root / "dev/sda").stat().st_size == SIZE
@@ -230,7 +230,7 @@ def test_bytes_that_are_no_text_and_characters_in_two_pieces_are_told() -> None:
 
 
 def test_output_beyond_the_most_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "MOST_OUTPUT", 10)
+    monkeypatch.setattr(foreign_program, "MOST_OUTPUT", 10)
     told: list[str] = []
     ended = run_foreign(["printf", "0123456789abc"], limit_s=20, tell=told.append)
     assert ("".join(told), ended.cut) == ("0123456789", 3)

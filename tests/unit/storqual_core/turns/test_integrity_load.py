@@ -18,8 +18,8 @@ from storqual_core.turns.integrity_load import (
     OTHER_DATA,
     SECTOR,
     Found,
-    IntegrityLoad,
     IntegrityRequest,
+    LoadWorkers,
     Worker,
     is_of_write,
     make_sectors,
@@ -152,7 +152,7 @@ def test_a_failed_write_is_told_with_its_errno_and_is_not_expected_back(device: 
 
 def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
     told: list[tuple[str, int, int, int, int, int, int]] = []
-    load = IntegrityLoad(ASK, TAG, device, lambda *io: told.append(io))
+    load = LoadWorkers(ASK, TAG, device, lambda *io: told.append(io))
     assert load.fill() == 0
     load.start()
     end = time.monotonic() + 10
@@ -164,7 +164,7 @@ def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
 
 def test_only_what_is_not_what_was_written_last_is_doubtful(device: FileDevice) -> None:
     told: list[tuple[str, int, int, int, int, int, int]] = []
-    load = IntegrityLoad(ASK, TAG, device, lambda *io: told.append(io))
+    load = LoadWorkers(ASK, TAG, device, lambda *io: told.append(io))
     assert load.fill() == 0
     last = last_writes(told)
     runs = list(read_region(device.descriptor, TAG, ASK.first, ASK.sectors))

@@ -18,7 +18,7 @@ from storqual.metrics import METRICS, Primitives, Unavailable, Value
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from storqual_core.turns.launch import MOST_STEPS, LoadStep, at_response, next_load, read_steps, response_ns
-from storqual_core.turns.launches import LaunchRunner
+from storqual_core.turns.launch_runner import LaunchRunner
 from tests.support.fake_fio import (
     FileTargets,
     block_text,

@@ -429,8 +429,8 @@ def test_only_flash_is_conditioned_where_the_suite_says_so_and_disks_are_named(
     queue = bench.folder / "device" / "queue"
     queue.mkdir(parents=True)
     (queue / "rotational").write_text(f"{rotational}\n", encoding="ascii")
-    monkeypatch.setattr("storqual_core.turns.launches.place_of", lambda _target: TargetDevice(queue.parent, ()))
-    monkeypatch.setattr("storqual_core.turns.launches.is_gone", lambda *_given: False)
+    monkeypatch.setattr("storqual_core.turns.launch_runner.place_of", lambda _target: TargetDevice(queue.parent, ()))
+    monkeypatch.setattr("storqual_core.turns.launch_runner.is_gone", lambda *_given: False)
     monkeypatch.setattr("storqual_core.turns.targets.is_gone", lambda *_given: False)
     block = bench.block(launch(0), precondition={"purge": "discard", "media": "flash"})
     assert bench.run(block).outcome == "done"

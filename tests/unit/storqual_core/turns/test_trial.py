@@ -180,7 +180,7 @@ def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_th
 ) -> None:
     clock, stream = Clock(), FakeStream()
     monkeypatch.setattr(trial, "time", clock)
-    monkeypatch.setattr(trial, "IntegrityLoad", FakeLoad)
+    monkeypatch.setattr(trial, "LoadWorkers", FakeLoad)
     monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)
@@ -279,7 +279,7 @@ def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_tim
 
     clock, stream = Late(), FakeStream()
     monkeypatch.setattr(trial, "time", clock)
-    monkeypatch.setattr(trial, "IntegrityLoad", FakeLoad)
+    monkeypatch.setattr(trial, "LoadWorkers", FakeLoad)
     monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)

@@ -35,7 +35,7 @@ from ...tools import TOOLS
 from ...tools.capabilities import AdapterFacts, FirmwareImage, ToolFacts, VolumeFacts, offers
 from ..drives import DriveSettings, claim_record
 from ..engine import apply, plan
-from ..raid.volumes import same_drive, volume_uses
+from ..raid.volume_plan import same_drive, volume_uses
 
 _BUSY = re.compile(r"rebuild|rbld|copyback|cpybck|init|eras|sanit|expan|migrat|transform", re.IGNORECASE)
 _TASK = re.compile(r"patrol ?read|consistency check|learn", re.IGNORECASE)

@@ -22,7 +22,7 @@ from ...tools import TOOLS
 from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for
 from ..engine import SettingChange, StepOutcome, lock_for, refuse_problems
-from .volumes import ControllerVolumes, Existing, MdVolumes, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
+from .volume_plan import ControllerVolumes, Existing, MdVolumes, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
 
 MEMORY = "raid.volume"
 """The setting under which a volume that was not there before is remembered: `raid.volume@<UUID>`."""

@@ -15,7 +15,7 @@ from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.labelled_text import size_range
 from storqual_core.kit.results import PartialError
 from storqual_core.provision.raid.layout import Chooser, RaidRequest, provision_volumes, restore_volume, volumes_of
-from storqual_core.provision.raid.volumes import ControllerVolumes, Existing, read_wishes, same_drive
+from storqual_core.provision.raid.volume_plan import ControllerVolumes, Existing, read_wishes, same_drive
 from storqual_core.tools import storcli
 from storqual_core.tools.capabilities import AdapterFacts, DriveFacts, ToolFacts, VolumeFacts, VolumeRequest
 from tests.support.bench_tree import STATE, BenchTree
