@@ -26,7 +26,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "golden"), [("power_cut.fusion.2.1.candidate", "trials"), ("conformance.fusion.1.candidate", "external")]
+    ("name", "golden"),
+    [("power_cut.vbench.fusion.2.1.candidate", "trials"), ("conformance.vbench.fusion.1.candidate", "external")],
 )
 def test_a_record_is_what_former_versions_made_of_the_same_stream(run: Path, name: str, golden: str) -> None:
     """Whoever changes what is derived gives it another schema, or runs of today are told as changed."""

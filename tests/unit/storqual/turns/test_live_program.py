@@ -15,7 +15,7 @@ from storqual.campaign.pipeline import publish
 from storqual.kinds.kind import COUNTED
 from storqual.run import append_event, iter_events, read_run
 from storqual.run.turns import turns_of
-from storqual.turns import batch, live_program, packages
+from storqual.turns import batch, live_turn, packages
 from storqual.turns.packages import install_package
 from storqual.virtual_bench.packages import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
@@ -94,7 +94,7 @@ def session(
 ) -> tuple[bool, list[Any]]:
     """Run a session; whether it is done, and the resets."""
     resets: list[Any] = []
-    monkeypatch.setattr(live_program, "reset", resets.append)
+    monkeypatch.setattr(live_turn, "reset", resets.append)
     monkeypatch.setattr(batch, "settle", lambda *_, **__: None)
     monkeypatch.setattr(batch, "install_package", lambda *_, **__: "1.0")
     done, _ = run_session(path, name, link, virtual=virtual)
