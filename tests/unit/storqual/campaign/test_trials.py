@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from storqual.base.resources import project_root
 from storqual.campaign.pipeline import publish
 from storqual.cli.plan import plan_command
-from storqual.cli.qualify import qualify_command
 from storqual.kinds.trial_shown import repeat_command
 from storqual.report.documents import customer_summary, planned_tests, traceability, write_document
 from storqual.report.material import read_material
@@ -138,16 +137,6 @@ def test_a_trial_that_was_cut_short_is_told_in_the_report(tmp_path: Path) -> Non
     assert f"<li>{first}: no &lt;answer&gt;</li>" in page
 
 
-def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -> None:
-    wanted = turns_planned(plan_campaign(REQUEST, tmp_path))[3]
-    path = plan_campaign(replace(REQUEST, trial=wanted.id, repeat=4), tmp_path)
-    planned = turns_planned(path)
-    assert read_run(path).plan.fields["until_failure"]
-    assert [one.id for one in planned] == [f"{wanted.id}.r{number}" for number in range(1, 5)]
-    same = {(one.request["seed"], one.request["at_s"], one.drive) for one in planned}
-    assert same == {(wanted.request["seed"], wanted.request["at_s"], wanted.drive)}
-
-
 @pytest.mark.parametrize("profile", ["quick", "full", None, "no profiles"])
 def test_the_command_of_the_report_makes_that_very_trial_again(tmp_path: Path, profile: str | None) -> None:
     drop = tmp_path / "elsewhere" / "own.drop.yml"
@@ -199,34 +188,6 @@ def test_a_suite_that_names_adapters_which_the_bench_lacks_is_refused_with_all_o
         plan_campaign(replace(REQUEST, suite=str(suite), adapters=("sim",)), tmp_path / "runs")
     with pytest.raises(BadInputError, match=r"own.suite.yml:3: unknown adapter 'vscs' \(did you mean 'vscsi'"):
         plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path / "runs")
-
-
-def test_everything_that_is_wrong_with_a_suite_is_told_by_the_command_and_no_run_is_made(tmp_path: Path) -> None:
-    suite = tmp_path / "own.suite.yml"
-    suite.write_text(
-        "loads: {mine: {region: 2MiB, sizes: [700]}}\n"
-        "trials:\n"
-        "  - {fault: drive_removl, load: mine, expect: {recovery: soon}}\n"
-        "  - {fault: drive_removal, load: other, repeats: 0, awey: 2s}\n",
-        encoding="utf-8",
-    )
-    words = [
-        "-i",
-        str(INVENTORY),
-        "--candidate",
-        "no_such_drop",
-        "--suite",
-        str(suite),
-        "--runs",
-        str(tmp_path / "r"),
-    ]
-    ended = CliRunner().invoke(qualify_command, words)
-    assert isinstance(ended.exception, BadInputError)
-    assert ended.exception.exit_code == 3
-    told = str(ended.exception)
-    for wrong in ("no_such_drop", "700 bytes", "drive_removl", "soon", "'other'", "repeats", "awey"):
-        assert wrong in told
-    assert not (tmp_path / "r").exists()
 
 
 def test_the_suite_in_the_documents_has_a_fault_a_load_and_an_expectation_in_twelve_lines(tmp_path: Path) -> None:

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from storqual.base.resources import project_root
 from storqual.cli import main
-from tests.support.signing import REQUIRED, TRUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,51 +77,3 @@ def test_options_are_the_same_whatever_a_suite_holds(
     assert list(tmp_path.iterdir()) == []
     code, out, _ = plan("--runs", str(tmp_path), "--budget", "2h", "--consent", "0000", *THREE, "--json")
     assert (code, json.loads(out)["until"]) == (0, "planned")
-
-
-def test_a_plan_of_trials_without_a_candidate_says_so(plan: Callable[..., tuple[int, str, str]]) -> None:
-    code, _, err = plan(of=("plan", "-i", str(LAB), "--suite", "robustness"))
-    assert (code, "--candidate is needed" in err) == (3, True)
-
-
-def test_a_plan_of_trials_tells_that_nobody_could_sign_the_run(
-    plan: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = tmp_path / "mine.yml"
-    keys.write_text(TRUSTED + REQUIRED, encoding="utf-8")
-    monkeypatch.setenv("STORQUAL_KEYS", str(keys))
-    code, out, _ = plan(*THREE, "--dry-run", "--json")
-    assert code == 0
-    warning = f"nobody could sign this run: {keys} requires a signature as technician"
-    assert any(told.startswith(warning) for told in json.loads(out)["warnings"])
-
-
-def test_a_plan_of_trials_refuses_what_its_drops_name_and_no_bench_has(
-    plan: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
-    drop = tmp_path / "new.yml"
-    drop.write_text("driver: {dkms: {package: gone.deb, module: mptsas}}\n", encoding="utf-8")
-    code, _, err = plan("--candidate", str(drop), *THREE, "--dry-run")
-    assert (code, err) == (3, f"storqual: {drop}:1: DKMS package '{tmp_path}/gone.deb' does not exist\n")
-    code, _, err = plan("--adapters", "", "--dry-run")
-    assert (code, err) == (3, "storqual: --adapters names no adapter; leave the option out to test all of them\n")
-
-
-def test_trials_are_held_to_the_gate_beside_the_inventory(
-    plan: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("STORQUAL_KEYS", raising=False)
-    lab = tmp_path / "lab"
-    shutil.copytree(LAB, lab)
-    (lab / "gate.yml").write_text("signatures: [technician, release-manager]\n", encoding="utf-8")
-    (lab / "keys.yml").write_text(TRUSTED + REQUIRED, encoding="utf-8")
-    words = ("plan", "-i", str(lab), *WORDS[3:], *THREE, "--runs", str(tmp_path / "runs"))
-    code, _, err = plan(of=words)
-    assert (code, err) == (0, "")
-    (run,) = (tmp_path / "runs").iterdir()
-    assert (run / "inputs" / "gate.yml").read_text(encoding="utf-8").startswith("signatures: ")
-    (lab / "gate.yml").write_text("signaturs: [technician]\n", encoding="utf-8")
-    code, _, err = plan(of=words)
-    assert code == 3
-    assert "gate.yml:1: unknown key 'signaturs' (did you mean 'signatures'?)" in err
-    assert list((tmp_path / "runs").iterdir()) == [run]

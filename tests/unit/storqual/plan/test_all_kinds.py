@@ -11,7 +11,7 @@ import pytest
 
 from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.further import planned_pattern
-from storqual.campaign.next_step import next_command, next_step
+from storqual.campaign.next_step import next_step
 from storqual.inputs import load_suite
 from storqual.kinds.trial_shown import show_trials
 from storqual.plan import Campaign, make_plan
@@ -213,24 +213,3 @@ def test_requirements_of_trials_are_answered_by_their_checks(tmp_path: Path) -> 
     suite = tmp_path / "all.suite.yml"
     suite.write_text(SUITE, encoding="utf-8")
     assert load_suite(suite).requirements["REQ-1"].checks == ("trials.device_reset",)
-
-
-def test_the_next_batch_of_a_session_of_trials_is_lost_with_its_boot(tmp_path: Path) -> None:
-    path = plan_run(
-        make_lab(
-            tmp_path,
-            hosts=TWO,
-            suite=WITHOUT_WORKLOADS,
-        ),
-        tmp_path / "runs",
-    ).path
-    assert path is not None
-    step = next_command(path, "b2", boot_id="one")
-    assert isinstance(step, Provision)
-    append_event(path, "session_started", {"bench": "b2", "session": step.session.id, "boot_id": "one"})
-    again = next_command(path, "b2", boot_id="two")
-    assert isinstance(again, Provision)
-    assert again.session.id == f"{step.session.id}.2"
-    assert [batch["turns"][0]["id"] for batch in again.batches] == [
-        read_block(path, block)["turns"][0]["id"] for block in step.session.blocks
-    ]

@@ -68,35 +68,6 @@ def test_what_only_a_measured_campaign_does_to_a_virtual_bench_is_refused_for_tr
     assert told.value.problems == [f"{tmp_path}/candidate.yml:3: {sentence}"]
 
 
-@pytest.mark.parametrize(
-    ("volume", "words"),
-    [
-        (
-            "level: 0, strip: 65k",
-            "mdadm cannot make this volume: its strips are powers of two from 4k to 1g, and",
-        ),
-        ("level: 0, write_policy: wb", "mdadm cannot make this volume: md has no write_policy: md writes through"),
-        ("strip: 64k", "the volume has no `level`; give its RAID level"),
-    ],
-)
-def test_a_volume_that_its_tool_cannot_make_is_refused_for_trials_too(
-    tmp_path: Path, volume: str, words: str
-) -> None:
-    with pytest.raises(BadInputError) as told:
-        draft(tmp_path, candidate=f"raid: {{{volume}, on: {{adapter: fusion}}}}\n")
-    (problem,) = told.value.problems
-    assert problem.startswith(f"{tmp_path}/candidate.yml:2: {words}")
-
-
-def test_firmware_of_one_arm_alone_is_refused_for_trials_too(tmp_path: Path) -> None:
-    (tmp_path / "image").write_bytes(b"image")
-    digest = hashlib.sha256(b"image").hexdigest()
-    image = f"{{file: image, sha256: {digest}, version: '2', tool: storcli, activation: reset}}"
-    with pytest.raises(BadInputError) as told:
-        draft(tmp_path, baseline="", candidate=f"firmware: {image}\n")
-    assert any("; both drops must declare theirs, so that" in problem for problem in told.value.problems)
-
-
 @pytest.mark.parametrize(("text", "declares"), [("drive: {WCE: 0, on: {adapter: fusion}}\n", True), ("", False)])
 def test_a_run_of_trials_tells_the_check_of_settings_whether_its_drops_declare_any(
     tmp_path: Path, text: str, declares: bool
