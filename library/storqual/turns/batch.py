@@ -14,7 +14,7 @@ from typing import Any
 from storqual.bench.follow import ConnectionLostError
 from storqual.run import Run, append_event, read_block, read_run
 from storqual.run.collect import finish_streamed
-from storqual.run.layout import TURNS
+from storqual.run.layout import BLOCKS, TURNS
 from storqual.run.turns import keep_record
 from storqual.turns.live_trial import LiveTrial
 from storqual.turns.live_turn import BenchHere, LiveProgram, TurnLostError
@@ -36,11 +36,11 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
 
     A turn counts when its record is told in the events. One that was under way when its campaign was killed, the
     bench was reset or its connection lost is made again in another session, after the bench was set up again, and its
-    earlier stream is not counted. What is cut short too often is judged as it is. One process runs a batch of a run
-    at a time. Raises ConnectionLostError when the bench does not answer, ToolError when a package cannot be
+    earlier stream is not counted. What is cut short too often is judged as it is. One process runs batches of a
+    bench at a time. Raises ConnectionLostError when the bench does not answer, ToolError when a package cannot be
     installed.
     """
-    with _alone(path, say):
+    with _alone(path, bench.name, say):
         run = read_run(path)
         known = {event.kind for event in run.events if event.text("block") == batch}
         if "block_finished" in known:
@@ -118,16 +118,19 @@ def _program(
 
 
 @contextmanager
-def _alone(run: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Be the one process that runs turns of a run; waits for another one to end, such as one without its parent."""
-    folder = run / TURNS
-    folder.mkdir(exist_ok=True)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _alone(run: Path, bench: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Be the one process that runs turns of a bench; waits for another one to end, such as one without its parent.
+
+    The bench's first batch file is what is locked: benches of one run work at the same time.
+    """
+    (run / TURNS).mkdir(exist_ok=True)
+    first = next(name for one in read_run(run).plan.sessions if one.bench == bench for name in one.blocks)
+    opened = os.open(run / BLOCKS / f"{first}.json", os.O_RDONLY)
     try:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"{run.name}: another process runs turns of it; waiting for its end")
+            say(f"{run.name}: another process runs turns on {bench}; waiting for its end")
             fcntl.flock(opened, fcntl.LOCK_EX)
         yield
     finally:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -13,6 +14,7 @@ from storqual.campaign.next_step import next_command
 from storqual.run import append_event, iter_events, read_run
 from storqual.turns import batch
 from storqual.turns.live_turn import BenchHere, TurnLostError
+from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.trial_campaign import REQUEST, plan_campaign
 from tests.support.turn_records import Faked, drive, record_by_hand, turns_planned
 
@@ -159,3 +161,23 @@ def test_two_processes_do_not_run_one_batch(run: Path, monkeypatch: pytest.Monke
     here = BenchHere("vbench", cast("Any", FakeConnection()), "python3", "/s", "/s/core.pyz", None)
     assert batch.run_streamed(run, "s01-b001", here, say=print) == ("done", "")
     assert len([event for event in iter_events(run) if event.text("block") == "s01-b001"]) == 3
+
+
+def test_benches_of_one_run_work_at_the_same_time_and_two_processes_on_one_bench_do_not(tmp_path: Path) -> None:
+    hosts = {**lab_hosts({"sym": 1}, bench="b1"), **lab_hosts({"sym": 1}, bench="b2")}
+    suite = "loads: {mine: {region: 2MiB}}\ntrials: [{fault: device_reset, load: mine}]\n"
+    path = plan_campaign(make_lab(tmp_path, hosts=hosts, suite=suite), tmp_path / "runs")
+    said: list[str] = []
+    waiting = Thread(target=lambda: _hold(path, "b1", said), daemon=True)
+    with batch._alone(path, "b1", said.append), batch._alone(path, "b2", said.append):
+        assert said == []
+        waiting.start()
+        waiting.join(timeout=1)
+        assert said == [f"{path.name}: another process runs turns on b1; waiting for its end"]
+    waiting.join(timeout=10)
+    assert said[1:] == ["held"]
+
+
+def _hold(path: Path, bench: str, said: list[str]) -> None:
+    with batch._alone(path, bench, said.append):
+        said.append("held")

@@ -160,7 +160,7 @@ def test_two_commands_on_one_run_make_each_trial_once(run: Path, bench: TrialBen
     await_end(second, bench)
     held(run)
     assert event_kinds(run)["block_started"] == 6
-    assert "another process runs turns of it" in (bench.folder / "output.log").read_text(encoding="utf-8")
+    assert "another process runs turns on" in (bench.folder / "output.log").read_text(encoding="utf-8")
 
 
 def test_a_reset_that_was_not_the_fault_accuses_nobody_once(run: Path, bench: TrialBench) -> None:
