@@ -243,16 +243,6 @@ def test_a_job_that_writes_says_so_first_and_one_that_reads_is_held_to_it(repeat
     assert repeated(repeat_run, {}, fio=fio).job.startswith("# fio point.fio WRITES to its targets")
 
 
-def test_what_another_program_read_is_told_as_its_commands(repeat_run: Path) -> None:
-    fio = {"rw": "read", "bs": 2048, "ioengine": "sg_dd", "runtime_s": 2.0, "ramp_s": 0.5}
-    first, second = repeated(repeat_run, {}, fio=fio, drives=["0x5000c50015eb0000", "b"]).job.splitlines()
-    assert first.startswith(
-        "timeout -s INT 2.5 sg_dd if=/dev/disk/by-id/wwn-0x5000c50015eb0000 of=/dev/null bs=512 bpt=4"
-    )
-    assert first.endswith(" &")
-    assert " if=/dev/disk/by-id/b " in second
-
-
 def test_a_file_is_named_by_its_path_with_its_size(repeat_run: Path) -> None:
     targets = {"t": {"claim": {"file": "/srv/targets/drive0", "size": 67108864}}}
     job = read(repeated(repeat_run, targets, drives=["t"]).job)
