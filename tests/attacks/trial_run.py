@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from storqual.campaign.pipeline import publish
 from storqual.plan import PlanRequest
@@ -68,9 +66,3 @@ def make_turns(path: Path, *, damaged: bool = False) -> None:
             append_event(path, "session_started", told)
     for turn in turns:
         keep_turn(path, made_record(path, turn, lost=damaged and turn.arm == "candidate"))
-
-
-def record_of(path: Path) -> dict[str, Any]:
-    """A record of a run, parsed."""
-    body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return body

@@ -18,7 +18,7 @@ from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, Plann
 from storqual.run.collect import read_block
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_told, parse_line, read_bytes
-from storqual.run.layout import EVENTS, TURNS, dump_json, locked, sha256_of, write_bytes
+from storqual.run.layout import BLOCKS, EVENTS, TURNS, dump_json, locked, sha256_of, write_bytes
 from storqual.run.recompute import RawFiles, first_difference, short
 from storqual.run.records import Check, Event
 from storqual.run.run import Run
@@ -74,8 +74,14 @@ class Turns:
                     turns = [PlannedTurn.of(batch, turn) for turn in batch["turns"]]
                     self._batches[name] = {turn.id: turn for turn in turns if turn.kind in _kinds()}
             except DAMAGE as problem:
-                self.problems += damage_told(self._run.path, problem)
+                self.problems += self._damage(f"{BLOCKS}/{name}.json", problem)
         return self._batches[name]
+
+    def _damage(self, file: str, problem: BaseException) -> list[str]:
+        """What was raised while a file of the run was read, as sentences that begin with the file."""
+        if isinstance(problem, StorqualError | OSError):
+            return damage_told(self._run.path, problem)
+        return [f"{file}: cannot be read ({problem!r})"]
 
     def _read(self) -> Iterator[tuple[Event, PlannedTurn, Record]]:
         planned, counted = {turn.id for turn in self.planned}, set[str]()
@@ -90,7 +96,7 @@ class Turns:
             try:
                 record, wrong = self._record(file, turn, event)
             except DAMAGE as problem:
-                self.problems += damage_told(self._run.path, problem)
+                self.problems += self._damage(file, problem)
                 continue
             if name in counted:
                 wrong = [*wrong, "is counted a second time in the run's events"]
