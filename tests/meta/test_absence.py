@@ -17,7 +17,7 @@ from storqual.base.resources import suites_folder
 from storqual.checks.campaign_keywords import Percent
 from storqual.checks.pytest_run import run_checks
 from storqual.inputs.suite import Criterion
-from storqual.judge.entry import Entry
+from storqual.judge.entry import VerdictEntry
 from storqual.judge.outcome import run_outcome
 from storqual.judge.verdict import judge_run
 from storqual.metrics import METRICS
@@ -374,10 +374,10 @@ def test_no_verdict_passes_without_what_it_is_judged_by(spoil: Callable[[Path], 
     assert outcome not in ("PASS", "MARGINAL")
 
 
-def entry(outcome: str, against: str, *, required: bool = True) -> Entry:
+def entry(outcome: str, against: str, *, required: bool = True) -> VerdictEntry:
     """A criterion of a verdict."""
     place: dict[str, Any] = {"id": "x", "bench": "b", "adapter": "a", "point": None}
-    return Entry(**place, required=required, against=against, source="suite", outcome=outcome, reason="")
+    return VerdictEntry(**place, required=required, against=against, source="suite", outcome=outcome, reason="")
 
 
 @pytest.mark.parametrize("marginal_passes", [True, False])

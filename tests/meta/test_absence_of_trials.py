@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from storqual.judge.entry import Entry
+from storqual.judge.entry import VerdictEntry
 from storqual.judge.outcome import run_outcome
 from storqual.kinds.kind import COUNTED
 from storqual.kinds.program import program_checks
@@ -66,7 +66,7 @@ def test_no_program_of_others_passes_without_results(records: list[dict[str, Any
 @pytest.mark.parametrize("outcomes", [[], ["SKIPPED"], ["INCONCLUSIVE"], ["PASS", "INCONCLUSIVE"], ["PASS", "ERROR"]])
 def test_no_gate_of_trials_passes_on_nothing(outcomes: list[str]) -> None:
     place: dict[str, Any] = {"id": "trials.x", "bench": "b", "adapter": "a", "point": None, "against": "check"}
-    criteria = [Entry(**place, required=True, source=COUNTED, outcome=one, reason="") for one in outcomes]
-    informative = [Entry(**place, required=False, source=COUNTED, outcome="PASS", reason="")]
+    criteria = [VerdictEntry(**place, required=True, source=COUNTED, outcome=one, reason="") for one in outcomes]
+    informative = [VerdictEntry(**place, required=False, source=COUNTED, outcome="PASS", reason="")]
     for listed in (criteria, [*criteria, *informative]):
         assert run_outcome(listed, [], holes=0, marginal_passes=True)[0] in ("ERROR", "INCONCLUSIVE")

@@ -62,15 +62,16 @@ def test_growth_is_paid_for() -> None:
 def test_no_file_name_stands_three_times() -> None:
     """A name that stands often says nothing in a list of open files."""
     counted = Counter(path.name for path in modules(LIBRARY) if path.name != "__init__.py")
-    assert not {path.name for path in modules(CORE) if counted[path.name] > 2}
+    assert not {name for name, times in counted.items() if times > 2}
 
 
 def test_no_class_name_stands_for_two_things() -> None:
     counted = Counter(
         node.name
-        for path in modules(CORE)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for path in modules(LIBRARY)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        # Ansible finds each action plugin by this name
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name != "ActionModule"
     )
     assert not {name for name, times in counted.items() if times > 1}
 

@@ -15,7 +15,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from storqual.bench.follow import Collector, Progress, UnreachableError, describe, follow
+from storqual.bench.follow import BatchProgress, Collector, UnreachableError, describe, follow
 from storqual.bench.live_line import progress_line
 from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
@@ -82,7 +82,7 @@ class ActionModule(ActionBase):
         collector = Collector(run, bench, batch)
         line = progress_line(lambda text, end: display.display(text, newline=end == "\n"), bench, self._benches)
 
-        def show(progress: Progress | None, trouble: str) -> None:
+        def show(progress: BatchProgress | None, trouble: str) -> None:
             if trouble:
                 line.show(f"{bench}: {trouble}")
             elif progress is not None:

@@ -115,7 +115,7 @@ class BatchPaths:
 
 
 @dataclass(frozen=True)
-class Progress:
+class BatchProgress:
     """How far a batch is, as its bench last said."""
 
     batch: str
@@ -135,14 +135,14 @@ class BatchEnd:
     samples: int
 
 
-def _parse_progress(text: str) -> Progress | None:
+def _parse_progress(text: str) -> BatchProgress | None:
     """The bench's progress file; None while there is none or it is being replaced."""
     try:
         body: Mapping[str, object] = json.loads(text)
     except ValueError:
         return None
     iops, eta = body.get("iops_now"), body.get("eta_s")
-    return Progress(
+    return BatchProgress(
         batch=str(body.get("block", "")),
         index=int(str(body.get("index", 0))),
         of=int(str(body.get("of", 0))),
@@ -157,7 +157,7 @@ def follow(
     paths: BatchPaths,
     *,
     collect: Callable[[str], int],
-    show: Callable[[Progress | None, str], None],
+    show: Callable[[BatchProgress | None, str], None],
     poll_s: float = 2.0,
     patience_s: float = 900.0,
     tick: Callable[[], None] = lambda: None,
@@ -215,7 +215,7 @@ def follow(
             return BatchEnd("died", why, samples)
 
 
-def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) -> str:
+def describe(bench: str, arm: str, progress: BatchProgress, run_eta_s: float | None) -> str:
     """Which bench, arm, batch, point k of n, IOPS now, time left."""
     left = run_eta_s if run_eta_s is not None else progress.eta_s
     parts = [
@@ -266,12 +266,12 @@ class Collector:
         """Close the batch: its program ended without a last line, and why."""
         collect(self._run, self._batch, "".join(self._kept), lost=reason)
 
-    def arm_of(self, progress: Progress) -> str:
+    def arm_of(self, progress: BatchProgress) -> str:
         """The arm of the launch that runs now."""
         turns = self._planned["turns"]
         return str(turns[min(progress.index, len(turns) - 1)]["arm"])
 
-    def seconds_left(self, progress: Progress) -> float | None:
+    def seconds_left(self, progress: BatchProgress) -> float | None:
         """Until the bench is put back, with what is to come after this batch."""
         left = self._left.seconds(progress.eta_s or 0.0)
         return progress.eta_s if left is None else left

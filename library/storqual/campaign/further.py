@@ -23,7 +23,7 @@ _COMMON = ("schema", "run", "bench", "state_dir", "idle_s", "kernel_rules", "spo
 
 
 @dataclass(frozen=True)
-class Pattern:
+class SessionPattern:
     """What batches of a bench are made of.
 
     `targets` are what a point needs in an arm: its drives, or its volumes with the drives behind them. `sessions`
@@ -45,7 +45,7 @@ class Pattern:
         )
 
 
-def planned_pattern(run: Run, bench: str) -> Pattern:
+def planned_pattern(run: Run, bench: str) -> SessionPattern:
     common: dict[str, Any] = {}
     targets: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
     launches: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
@@ -64,7 +64,7 @@ def planned_pattern(run: Run, bench: str) -> Pattern:
         configuration: {drive: [_checked(step) for step in steps] for drive, steps in drives.items()}
         for configuration, drives in ((run.document.get("switches") or {}).get(bench) or {}).items()
     }
-    return Pattern(common, targets, launches, sessions, switches)
+    return SessionPattern(common, targets, launches, sessions, switches)
 
 
 def _targets(launch: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _targets(launch: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, A
 
 
 def further_batch(
-    pattern: Pattern,
+    pattern: SessionPattern,
     name: str,
     session: str,
     turns: Iterable[Turn],

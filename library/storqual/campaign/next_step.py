@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.campaign.further import rest_of
-from storqual.campaign.steps import Further, Progress, Provision, RunBatch, Step, Stop, read_progress
+from storqual.campaign.steps import CampaignProgress, Further, Provision, RunBatch, Step, Stop, read_progress
 from storqual.run import Run, append_event, read_block, read_launches, read_run, write_block
 from storqual.run.layout import BLOCKS
 from storqual.run.records import PlannedSession
@@ -59,7 +59,7 @@ class _Attempt:
     batches: tuple[Mapping[str, Any], ...] = ()
 
 
-def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int, of: int) -> Step | None:
+def _step_of(run: Run, progress: CampaignProgress, session: PlannedSession, number: int, of: int) -> Step | None:
     """What is left to do for a session; None when it is measured."""
     attempt = _Attempt(1, 0, session)
     while True:
@@ -89,7 +89,7 @@ def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int,
         attempt = following
 
 
-def _following(run: Run, progress: Progress, session: PlannedSession, attempt: _Attempt) -> _Attempt | None:
+def _following(run: Run, progress: CampaignProgress, session: PlannedSession, attempt: _Attempt) -> _Attempt | None:
     """The next try: every launch of the lost one that has no sample; None when there is none left."""
     number = attempt.number + 1
     name = f"{session.id}.{number}"

@@ -17,7 +17,7 @@ from storqual.run import read_block
 from storqual.run.layout import INPUTS, locked
 
 if TYPE_CHECKING:
-    from storqual.campaign.publication import Published
+    from storqual.campaign.publication import PublishedRun
     from storqual.plan.inputs import PlanRequest
     from storqual.plan.make import Planned
     from storqual.signoff.sign import Signed, SignRequest
@@ -47,7 +47,7 @@ def turns(run: Path, batch: str, durable: Callable[[], Any], streamed: Callable[
     return streamed() if read_block(run, batch)["spool"] == "streamed" else durable()
 
 
-def publish(run: Path, *, waivers: Path | None = None) -> Published:
+def publish(run: Path, *, waivers: Path | None = None) -> PublishedRun:
     """Close, judge, report. One process publishes a run at a time; a signed run stays as it is (BadInputError).
 
     Failures are accepted by `waivers_for(run, waivers)`. From the verdict to the end the run's own lock is held, so

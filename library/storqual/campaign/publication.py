@@ -32,7 +32,7 @@ from storqual_core.kit.errors import BadInputError
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRun:
     """What was written, and the verdict."""
 
     run: Path
@@ -89,7 +89,7 @@ def judge(run: Path, waivers: Path | None, measured: Measurements) -> dict[str, 
     return judge_run(run, waivers=waivers, measured=measured, publish=True)
 
 
-def report(run: Path, verdict: Mapping[str, Any], measured: Measurements) -> Published:
+def report(run: Path, verdict: Mapping[str, Any], measured: Measurements) -> PublishedRun:
     """Write log, report.html and ocp.jsonl, and record which they are."""
     log = publish_log(run)
     material = read_material(run, measured)
@@ -97,7 +97,7 @@ def report(run: Path, verdict: Mapping[str, Any], measured: Measurements) -> Pub
     ocp = write_ocp(run, material)
     record_published(run)
     _notify(run)
-    return Published(run=run, verdict=verdict, report=page, log=log, ocp=ocp)
+    return PublishedRun(run=run, verdict=verdict, report=page, log=log, ocp=ocp)
 
 
 def _notify(run: Path) -> None:

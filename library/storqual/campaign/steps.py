@@ -11,7 +11,7 @@ from storqual.run.records import Event, PlannedSession
 
 
 @dataclass
-class Progress:
+class CampaignProgress:
     """The state of a bench's part of a campaign. `halt` is why it does not go on, until somebody resumes."""
 
     boots: dict[str, str] = field(default_factory=dict)
@@ -33,15 +33,15 @@ class Progress:
     halt: str = ""
 
 
-def read_progress(events: Iterable[Event], bench: str) -> Progress:
-    progress = Progress()
+def read_progress(events: Iterable[Event], bench: str) -> CampaignProgress:
+    progress = CampaignProgress()
     for event in events:
         if event.bench in (bench, None):
             _follow(progress, event)
     return progress
 
 
-def _follow(progress: Progress, event: Event) -> None:
+def _follow(progress: CampaignProgress, event: Event) -> None:
     session, batch = event.text("session"), event.text("block")
     match event.kind:
         case "session_started":
@@ -68,7 +68,7 @@ def _follow(progress: Progress, event: Event) -> None:
             progress.halt = ""
 
 
-def _finish(progress: Progress, session: str, batch: str, event: Event) -> None:
+def _finish(progress: CampaignProgress, session: str, batch: str, event: Event) -> None:
     outcome = progress.ended[batch] = event.text("outcome")
     why = event.text("message") or f"batch {batch} ended {outcome}"
     if outcome != "done":

@@ -15,7 +15,7 @@ from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
 from storqual.base.text import plural
-from storqual.campaign.further import Pattern, PointKey, Turn, further_batch, planned_pattern
+from storqual.campaign.further import PointKey, SessionPattern, Turn, further_batch, planned_pattern
 from storqual.campaign.steps import Further, Stop, read_progress
 from storqual.judge.interim import Need, needs
 from storqual.judge.question import PURPOSE
@@ -184,7 +184,7 @@ class _Campaign:
             limit = f"the budget of {format_duration(self._effort.budget_s)} is used up"
         return f"{limit}; {count}, the nearest needs about {more} more ({seconds})"
 
-    def _batch(self, lane: _Lane, pattern: Pattern) -> Further | None:
+    def _batch(self, lane: _Lane, pattern: SessionPattern) -> Further | None:
         """Pairs for the points of a lane, in the session that is under way or in a new one."""
         effort = self._effort
         live = self._live(lane.purpose)
@@ -213,7 +213,7 @@ class _Campaign:
         names = tuple(str(batch["block"]) for batch in batches)
         return Further(reason, batches, (replace(session, boot="if_needed", blocks=names),), ramps=self._told(ramps))
 
-    def _sessions(self, lane: _Lane, pattern: Pattern) -> Further | None:
+    def _sessions(self, lane: _Lane, pattern: SessionPattern) -> Further | None:
         """One more session of each arm for the points of a lane that are measured under the same slow settings."""
         effort = self._effort
         chosen = funded(lane.wants, effort.unit_seconds(), max(self._left_s, 0.0))
@@ -309,7 +309,11 @@ def _lane(wanted: Sequence[Need], what: str, effort: Effort) -> _Lane:
 
 
 def _batches(
-    pattern: Pattern, session: str, parts: Sequence[Sequence[Turn]], longer: Mapping[Turn, float], stored: int = 0
+    pattern: SessionPattern,
+    session: str,
+    parts: Sequence[Sequence[Turn]],
+    longer: Mapping[Turn, float],
+    stored: int = 0,
 ) -> tuple[dict[str, Any], ...]:
     names = (f"{session}-b{number:02d}" for number in count(stored + 1))
     return tuple(

@@ -44,7 +44,7 @@ _METRICS = Path("library/storqual/metrics")
 
 
 @dataclass(frozen=True)
-class Line:
+class AddedLine:
     """What a file of the checkout must say of a new part: `text`, in the block that is the group of `block`.
 
     It goes to the end of the block, or, of a block whose lines are sorted, to where it belongs.
@@ -57,17 +57,17 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Part:
+class ProjectPart:
     """A part of the project: its templates by the folder that each goes to, and the lines that name it."""
 
     folders: Mapping[str, Path]
-    lines: tuple[Line, ...]
+    lines: tuple[AddedLine, ...]
     test: str
     section: str
 
 
 _PARTS = {
-    "tool": Part(
+    "tool": ProjectPart(
         {
             f"{_PLACEHOLDER}.py": _CORE / "tools",
             f"test_{_PLACEHOLDER}.py": _CORE_TESTS / "tools",
@@ -75,7 +75,7 @@ _PARTS = {
         },
         # the import by which Ansible ships the tools to a bench
         (
-            Line(
+            AddedLine(
                 _CORE / "tools/__init__.py",
                 r"    from \. import \(.*\n((?:        \w+,\n)+)",
                 "        newname,\n",
@@ -85,31 +85,31 @@ _PARTS = {
         f"python -m pytest {_CORE_TESTS}/tools -k '{_PLACEHOLDER} or shipped'",
         "Adding a vendor tool",
     ),
-    "metric": Part(
+    "metric": ProjectPart(
         {f"{_PLACEHOLDER}.py": _METRICS, f"test_{_PLACEHOLDER}.py": Path("tests/unit/storqual/metrics")},
         (
-            Line(
+            AddedLine(
                 _METRICS / "__init__.py",
                 r"((?:from storqual\.metrics\.\w+ import .*\n)+)",
                 "from storqual.metrics.newname import METRIC as NEWNAME\n",
                 is_sorted=True,
             ),
-            Line(_METRICS / "__init__.py", r"    for metric in \(\n((?:        \S+,\n)+)", "        NEWNAME,\n"),
+            AddedLine(_METRICS / "__init__.py", r"    for metric in \(\n((?:        \S+,\n)+)", "        NEWNAME,\n"),
         ),
         "python -m pytest tests/unit/storqual/metrics",
         "Adding a metric",
     ),
-    "fault": Part(
+    "fault": ProjectPart(
         {f"{_PLACEHOLDER}.py": _CORE / "turns", f"test_{_PLACEHOLDER}.py": _CORE_TESTS / "turns"},
         (
-            Line(_CORE / "data/faults.json", r"(\n.*\]\})\n\]\}\n$", _FAULT),
-            Line(
+            AddedLine(_CORE / "data/faults.json", r"(\n.*\]\})\n\]\}\n$", _FAULT),
+            AddedLine(
                 _CORE / "turns/bench_faults.py",
                 r"((?:from \.\w+ import .*\n)+)",
                 "from .newname import act_newname\n",
                 is_sorted=True,
             ),
-            Line(
+            AddedLine(
                 _CORE / "turns/bench_faults.py",
                 r'\nACTS: .*\n((?:    ".*\n)+)',
                 '    "newname_by_bench": act_newname,\n',

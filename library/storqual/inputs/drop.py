@@ -42,14 +42,14 @@ class On(Shape):
     drives: ManyOf[Text] | None = Field(default=None, description="drives by WWN or serial")
 
 
-class Section(Shape):
+class DropSection(Shape):
     """One section of settings in plain form: whole numbers, bytes, words."""
 
     on: On = On()
     settings: dict[str, Any] = Field(default={})
 
 
-class Signature(Shape):
+class DropSignature(Shape):
     """Who signed an image: a detached signature, and the public key (PEM) or keyring (OpenPGP) it must be by."""
 
     file: Text
@@ -62,7 +62,7 @@ class Rollback(Shape):
     file: Text
     sha256: Sha256
     version: Text
-    signature: Signature | None = None
+    signature: DropSignature | None = None
 
 
 class Firmware(Shape):
@@ -79,7 +79,7 @@ class Firmware(Shape):
         default=None, description="the part that it is for, if there are several, such as bios"
     )
     boards: ManyOf[Text] | None = Field(default=None, description="PCI subsystem ids it is for, 1000:3010")
-    signature: Signature | None = None
+    signature: DropSignature | None = None
     rollback: ManyOf[Rollback] | None = Field(default=None, description="images to go back to")
     from_versions: ManyOf[Text] | None = Field(default=None, alias="from", description="versions it may replace")
     activation: Literal["none", "reset", "reboot", "power cycle"] = "reset"
@@ -111,7 +111,7 @@ class Drop(Shape):
 
     name: str
     description: str = ""
-    sections: dict[str, tuple[Section, ...]]
+    sections: dict[str, tuple[DropSection, ...]]
     firmware: tuple[Firmware, ...] = ()
     folder: str = ""
 
@@ -151,15 +151,15 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
     """A drop and all problems with it. Raises BadInputError only when the file cannot be read as YAML."""
     document = read_yaml(path)
     manifest, problems = shaped(_Manifest, document)
-    sections: dict[str, tuple[Section, ...]] = {}
+    sections: dict[str, tuple[DropSection, ...]] = {}
     for name in SETTING_SECTIONS:
-        entries: list[Section] = []
+        entries: list[DropSection] = []
         for keys, values in _entries(document, name):
             settings, wrong = _checked(document, name, keys, values)
             problems += wrong
             number = len(entries)
             on = getattr(manifest, name)[number].on if manifest is not None else On()
-            entries.append(Section(on=on, settings=settings))
+            entries.append(DropSection(on=on, settings=settings))
         sections[name] = tuple(entries)
     problems += _name_problems(document)
     if manifest is not None and manifest.name is None and not is_name(path.stem):

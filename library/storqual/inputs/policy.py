@@ -230,7 +230,7 @@ class TrustedKey(Shape):
         return fingerprint(self.public)
 
 
-class Requirement(Shape):
+class PolicyRequirement(Shape):
     """Who must sign runs that fit. Scope fields are patterns; one left out means any. All that fit count together."""
 
     drop: Text = Field(default="*", description="the candidate's drop")
@@ -246,7 +246,7 @@ class Trust(Shape):
     """The verifier's file: `keys` that count, and under `require` who must sign which runs."""
 
     keys: tuple[TrustedKey, ...] = Field(strict=False, min_length=1)
-    require: tuple[Requirement, ...] = Field(default=(), strict=False)
+    require: tuple[PolicyRequirement, ...] = Field(default=(), strict=False)
 
 
 def load_trust(path: Path) -> Trust:

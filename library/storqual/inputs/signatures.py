@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from storqual.inputs.find import beside_inventory
-from storqual.inputs.policy import DEFAULT_ROLES, Requirement, Trust, load_gate
+from storqual.inputs.policy import DEFAULT_ROLES, PolicyRequirement, Trust, load_gate
 from storqual.inputs.shape import sound
 from storqual.inputs.yaml_file import read_yaml
 from storqual_core.kit.errors import BadInputError
@@ -36,7 +36,7 @@ def signature_warnings(
         yield f"nobody could sign this run: {told}; set `signatures: [{roles}]` in {where} before it is measured"
 
 
-def _required(keys: Path) -> tuple[Requirement, ...]:
+def _required(keys: Path) -> tuple[PolicyRequirement, ...]:
     """Who must sign by a file of trusted keys; nobody by one that cannot be read, which signing tells."""
     try:
         data = read_yaml(keys).data if keys.is_file() else None
@@ -46,6 +46,6 @@ def _required(keys: Path) -> tuple[Requirement, ...]:
     return trust.require if trust is not None else ()
 
 
-def _fits(one: Requirement, drop: str, suite: str, benches: Sequence[str]) -> bool:
+def _fits(one: PolicyRequirement, drop: str, suite: str, benches: Sequence[str]) -> bool:
     named = fnmatchcase(drop, one.drop) and fnmatchcase(suite, one.suite)
     return named and any(fnmatchcase(bench, one.bench) for bench in benches)

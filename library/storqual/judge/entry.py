@@ -18,7 +18,7 @@ _MOST_DOUBTS = 5
 
 
 @dataclass(kw_only=True, slots=True)
-class Entry:
+class VerdictEntry:
     """A criterion at one point as verdict.json has it, fields in that order; percentages, negative = worse."""
 
     id: str
@@ -66,13 +66,13 @@ class Entry:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> Entry:
+def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> VerdictEntry:
     """A criterion that was judged; `found` is the kernel log's evidence about its launches."""
     metric, rule = question.metric, question.criterion
     arms = {arm: question.launches.of(arm) for arm in _ARMS}
     every = {arm: question.launches.every(arm) for arm in _ARMS}
     doubts = sorted({doubt for launches in every.values() for launch in launches for doubt in launch.suspect})
-    return Entry(
+    return VerdictEntry(
         id=rule.id,
         bench=question.point.bench,
         adapter=question.point.adapter,
@@ -106,9 +106,9 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> En
     )
 
 
-def check_entry(check: Check, *, required: bool) -> Entry:
+def check_entry(check: Check, *, required: bool) -> VerdictEntry:
     """The outcome of a hand-written test as a criterion."""
-    return Entry(
+    return VerdictEntry(
         id=check.id,
         bench=check.bench,
         adapter=check.adapter,

@@ -15,7 +15,7 @@ from datetime import date
 from typing import Any, Literal
 
 from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
-from storqual.judge.entry import Entry
+from storqual.judge.entry import VerdictEntry
 from storqual.run import Run
 from storqual.run.turns import COUNTED
 from storqual_core.kit.quantities import is_whole
@@ -24,7 +24,7 @@ EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUS
 
 
 def run_outcome(
-    criteria: Sequence[Entry], rig: Sequence[str], *, holes: int, marginal_passes: bool
+    criteria: Sequence[VerdictEntry], rig: Sequence[str], *, holes: int, marginal_passes: bool
 ) -> tuple[str, str]:
     """The run's outcome and its sentence. A rig or guard that is not valid comes before everything."""
     if rig:
@@ -54,7 +54,7 @@ def run_outcome(
     return "PASS", f"{held}{accepted}"
 
 
-def _is_judged(entry: Entry) -> bool:
+def _is_judged(entry: VerdictEntry) -> bool:
     """Whether a criterion was asked of the campaign itself, at a point or of its turns, not of a written test."""
     return entry.against != "check" or entry.source == COUNTED
 
@@ -68,7 +68,7 @@ class WaiverProblem:
 
 
 def apply_waivers(
-    criteria: Sequence[Entry], waivers: Sequence[Waiver], *, drop: str, suite: str, today: date
+    criteria: Sequence[VerdictEntry], waivers: Sequence[Waiver], *, drop: str, suite: str, today: date
 ) -> list[WaiverProblem]:
     """Put its waiver into each accepted failure; returns what is wrong with the waivers.
 
@@ -104,12 +104,12 @@ def apply_waivers(
     return doubts
 
 
-def _is_within(entry: Entry, max_loss: float) -> bool:
+def _is_within(entry: VerdictEntry, max_loss: float) -> bool:
     """Whether a failure has a loss, and one that is no larger; to four decimals of a percent, as in verdict.json."""
     return entry.loss_percent is not None and entry.loss_percent <= round(100 * max_loss, 4)
 
 
-def _beyond(entry: Entry, max_loss: float) -> str:
+def _beyond(entry: VerdictEntry, max_loss: float) -> str:
     """Why a waiver with `max_loss` does not accept a failure."""
     place = "/".join(name for name in (entry.adapter, entry.point) if name) or str(entry.bench)
     accepted = f"accepts a loss of {100 * max_loss:g} %"
@@ -135,7 +135,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if is_whole(part) else (1, 0, part) for part in parts]
 
 
-def _covers(waiver: Waiver, entry: Entry) -> bool:
+def _covers(waiver: Waiver, entry: VerdictEntry) -> bool:
     pairs = (
         (waiver.criterion, entry.id),
         (waiver.adapter, entry.adapter),

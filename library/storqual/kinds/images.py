@@ -36,7 +36,7 @@ _FLAGS = FLUSH | FUA | DISCARD | MARK | METADATA
 
 
 @dataclass(frozen=True)
-class Entry:
+class LoggedWrite:
     """One entry: sector and length in sectors of the log, flags, where its data begin in the log file (bytes)."""
 
     number: int
@@ -52,9 +52,9 @@ class WriteLog:
 
     path: Path
     sector_bytes: int
-    entries: tuple[Entry, ...]
+    entries: tuple[LoggedWrite, ...]
 
-    def data(self, entry: Entry) -> bytes:
+    def data(self, entry: LoggedWrite) -> bytes:
         """What a write wrote; nothing for a flush or a discard."""
         if entry.flags & (DISCARD | MARK):
             return b""
@@ -86,7 +86,7 @@ def read_log(path: Path) -> WriteLog:
             if flags & ~_FLAGS:
                 raise ToolError(f"{path}: entry {number} has flags {flags:#x}, of which some are not known")
             offset += sector_bytes
-            entries.append(Entry(number, sector, sectors, flags, offset))
+            entries.append(LoggedWrite(number, sector, sectors, flags, offset))
             offset += -(-data_len // sector_bytes) * sector_bytes if flags & MARK else 0
             offset += 0 if flags & (DISCARD | MARK) else sectors * sector_bytes
             if offset > size:
@@ -122,7 +122,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedImages:
     """How many flush points and images were looked at, and what was missing in them."""
 
     points: int
@@ -173,7 +173,7 @@ def logged_writes(log: WriteLog, tag: bytes) -> tuple[Logged, ...]:
     return tuple(found)
 
 
-def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since: int = 0) -> Checked:
+def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since: int = 0) -> CheckedImages:
     """Build the images of every flush point and hold each against the writes that were flushed by then.
 
     `since` is when the log began (ns of the bench): what was begun before and is not in the log counts as lasting.
@@ -201,14 +201,14 @@ def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since:
             images += 1
             missing += promised.missing(lasted, kept, contents, entry.number if entry else len(log), lost)
             if len(missing) >= _ENOUGH:
-                return Checked(points, images, tuple(missing))
+                return CheckedImages(points, images, tuple(missing))
         for one in waiting:
             lasted.update(contents[one.number])
         waiting = []
         if entry is not None:
             lasted.update(contents[entry.number])
             promised.reach(sequence for _, sequence in contents[entry.number])
-    return Checked(points, images, tuple(missing))
+    return CheckedImages(points, images, tuple(missing))
 
 
 def _before(contents: Mapping[int, Sequence[tuple[int, int]]], oracle: Oracle, since: int) -> dict[int, int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from storqual.kinds.images import Checked
+from storqual.kinds.images import CheckedImages
 from storqual.kinds.oracle import Oracle, Violation
 from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, Fault, Way
 from storqual_core.host.kernel_log import find_all
@@ -31,7 +31,9 @@ class Verdict:
     violations: tuple[Violation, ...]
 
 
-def judge(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any], cuts: Checked | None = None) -> Verdict:
+def judge(
+    seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any], cuts: CheckedImages | None = None
+) -> Verdict:
     """What the trial shows; `cuts` is what images of simulated power cuts showed, where they are its fault.
 
     `expect` has seconds of `recovery` and `stall`, and `errors`: none, any, or None for what the fault permits.
@@ -157,7 +159,7 @@ def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -
             yield f"drive {name}: {new['in_flight']} commands are still under way"
 
 
-def values_of(seen: Observed, verdict: Verdict, way: Way, cuts: Checked | None) -> dict[str, Any]:
+def values_of(seen: Observed, verdict: Verdict, way: Way, cuts: CheckedImages | None) -> dict[str, Any]:
     """What a trial showed, with its timeline in seconds of the load."""
     began = seen.loading or 0
     recovery = _recovery_s(seen, way)

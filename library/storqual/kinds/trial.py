@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from storqual.kinds.images import Checked, Logged, check_power_cuts
+from storqual.kinds.images import CheckedImages, Logged, check_power_cuts
 from storqual.kinds.kind import Kind, PlannedTurn, Raw
 from storqual.kinds.record import Observed, judge, values_of
 from storqual.kinds.trial_checks import trial_checks
@@ -52,7 +52,7 @@ def derive_trial(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
     return {**asked, **head, **values_of(seen, verdict, way, cuts)}
 
 
-def power_cuts(seen: Observed, seed: int, log: Sequence[Logged]) -> Checked | None:
+def power_cuts(seen: Observed, seed: int, log: Sequence[Logged]) -> CheckedImages | None:
     """What images of power cuts show that are built from a log; None where it was never inserted."""
     inserted = next((at for at, name, _ in seen.seen if name == "inserted"), None)
     if inserted is None:

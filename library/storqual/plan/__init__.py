@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from storqual.plan.inputs import PlanRequest
-from storqual.plan.make import Campaign, make_plan
+from storqual.plan.make import PlannedCampaign, make_plan
 
-__all__ = ["Campaign", "PlanRequest", "make_plan"]
+__all__ = ["PlanRequest", "PlannedCampaign", "make_plan"]

@@ -26,7 +26,7 @@ from storqual.plan.points import points_of
 from storqual.plan.refusals.launches import launch_problems
 from storqual.plan.refusals.suites import criterion_problems
 from storqual.plan.refusals.together import cross_problems
-from storqual.plan.refusals.trials import nothing_planned
+from storqual.plan.refusals.trial_plans import nothing_planned
 from storqual.plan.refusals.undecidable import undecidable
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
@@ -38,7 +38,7 @@ _SEEDS = 1 << 31
 
 
 @dataclass(frozen=True)
-class Campaign:
+class PlannedCampaign:
     """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches.
 
     `unsigned` are the warnings that nobody could sign the run.
@@ -53,7 +53,7 @@ class Campaign:
     unsigned: tuple[str, ...] = ()
 
 
-def make_plan(request: PlanRequest) -> Campaign:
+def make_plan(request: PlanRequest) -> PlannedCampaign:
     """Plan a campaign. Raises BadInputError with the problems of all files; touches no bench, writes nothing."""
     read = read_all(request)
     raise_all(read.problems)
@@ -152,7 +152,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     warnings = (*_warnings(plans, profile), *_emulated_time(plans, suite), *fixed, *_alone(request), *unsigned)
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
-    return Campaign(
+    return PlannedCampaign(
         run=run,
         document=run_document(
             request, read, plans, inputs, named=named, seed=seed, warnings=warnings, not_varied=not_varied
@@ -238,7 +238,7 @@ def _emulated_time(plans: Sequence[BenchPlan], suite: Suite) -> Iterator[str]:
 class Planned:
     """A planned campaign. `path` is None when nothing was written (`--dry-run`)."""
 
-    campaign: Campaign
+    campaign: PlannedCampaign
     path: Path | None
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from storqual.inputs.drop import Drop, Firmware, On, Section
+from storqual.inputs.drop import Drop, DropSection, Firmware, On
 from storqual.inputs.fields import normal_wwn
 from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual_core.kit.errors import BadInputError
@@ -269,7 +269,7 @@ def _with_files(settings: Mapping[str, Any], folder: str) -> dict[str, Any]:
     return named
 
 
-def _with_members(entry: Section, bench: Bench, alias: str) -> dict[str, Any]:
+def _with_members(entry: DropSection, bench: Bench, alias: str) -> dict[str, Any]:
     """The settings of a volume with its members as drive ids: by default all claimed drives that are no spares."""
     named = dict(entry.settings)
     for name in ("members", "hot_spares"):

@@ -35,7 +35,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class FileLimit:
     """The most that files of one kind have: bytes, bytes of a line or once unpacked, values of JSON or XML.
 
     `all_values` are those of all lines where readers keep them all.
@@ -50,35 +50,35 @@ class Limit:
     all_values: int = 1 << 62
 
 
-_VERDICT = Limit(64 * MIB, "1,000 points have 2 MB in a verdict, of 80,000 values")
-_JUDGED_WITH = Limit(256 * KIB, "people write it by hand, and no more of it is read")
-_CHECKS = Limit(32 * MIB, "a check is one line of 300 bytes, and a bench has dozens", all_values=4_000_000)
-_STREAM = Limit(64 * MIB, "a minute at 10,000 I/Os a second packs to 5 MB", line=16 * MIB, unpacked=GIB // 2)
-_NOTE = Limit(64 * MIB, "a larger attachment is refused when the note is written")
-_PAGE = Limit(32 * MIB, "a page of 40 points has 2 MB, and more points go to pages of their own")
+_VERDICT = FileLimit(64 * MIB, "1,000 points have 2 MB in a verdict, of 80,000 values")
+_JUDGED_WITH = FileLimit(256 * KIB, "people write it by hand, and no more of it is read")
+_CHECKS = FileLimit(32 * MIB, "a check is one line of 300 bytes, and a bench has dozens", all_values=4_000_000)
+_STREAM = FileLimit(64 * MIB, "a minute at 10,000 I/Os a second packs to 5 MB", line=16 * MIB, unpacked=GIB // 2)
+_NOTE = FileLimit(64 * MIB, "a larger attachment is refused when the note is written")
+_PAGE = FileLimit(32 * MIB, "a page of 40 points has 2 MB, and more points go to pages of their own")
 
 LIMITS = {
-    "run.json": Limit(32 * MIB, "a plan of 1,000 points has 300 KB, of 10,000 values", values=500_000),
-    "samples.jsonl": Limit(16 * GIB, "a sample has 3 to 30 KB, 100,000 of them 3 GB at most", line=8 * MIB),
-    "events.jsonl": Limit(128 * MIB, "10,000 batches leave 100 MB of events", 16 * MIB, all_values=4_000_000),
+    "run.json": FileLimit(32 * MIB, "a plan of 1,000 points has 300 KB, of 10,000 values", values=500_000),
+    "samples.jsonl": FileLimit(16 * GIB, "a sample has 3 to 30 KB, 100,000 of them 3 GB at most", line=8 * MIB),
+    "events.jsonl": FileLimit(128 * MIB, "10,000 batches leave 100 MB of events", 16 * MIB, all_values=4_000_000),
     "checks.jsonl": _CHECKS,
     "verdict.json": _VERDICT,
     "waivers.yml": _JUDGED_WITH,
     "report.html": _PAGE,
-    "junit.xml": Limit(32 * MIB, "1,000 points have 2 MB in 20,000 elements"),
-    "ocp.jsonl": Limit(128 * MIB, "1,000 points have 7 MB"),
-    "signoff.manifest.json": Limit(256 * MIB, "200,000 raw files have 50 MB", values=4_000_000),
-    "signoff.": Limit(4 * MIB, "a statement names its run and its waivers: some KB"),
-    "inputs/.json": Limit(16 * MIB, "the inventory of a bench has 10 KB, the noise of 1,000 points 200 KB"),
+    "junit.xml": FileLimit(32 * MIB, "1,000 points have 2 MB in 20,000 elements"),
+    "ocp.jsonl": FileLimit(128 * MIB, "1,000 points have 7 MB"),
+    "signoff.manifest.json": FileLimit(256 * MIB, "200,000 raw files have 50 MB", values=4_000_000),
+    "signoff.": FileLimit(4 * MIB, "a statement names its run and its waivers: some KB"),
+    "inputs/.json": FileLimit(16 * MIB, "the inventory of a bench has 10 KB, the noise of 1,000 points 200 KB"),
     "inputs/.yml": _JUDGED_WITH,
-    "inputs/": Limit(4 * MIB, "a hand-written check has some KB, and is only copied"),
-    "blocks/": Limit(16 * MIB, "the 250 launches of a batch have 40 KB"),
-    "raw/": Limit(32 * MIB, "64 jobs with full histograms print 7 MB, which pack to 1 MB"),
+    "inputs/": FileLimit(4 * MIB, "a hand-written check has some KB, and is only copied"),
+    "blocks/": FileLimit(16 * MIB, "the 250 launches of a batch have 40 KB"),
+    "raw/": FileLimit(32 * MIB, "64 jobs with full histograms print 7 MB, which pack to 1 MB"),
     "raw/.stream.jsonl.gz": _STREAM,
     "raw/.writes.jsonl.gz": _STREAM,
-    "raw/.output.jsonl.gz": Limit(64 * MIB, "a program that prints 10 MB packs to 1 MB", 16 * MIB, 64 * MIB),
-    "turns/.json": Limit(16 * MIB, "the record of a trial has some KB, 10,000 tests of a program 2 MB"),
-    "turns/": Limit(GIB // 2, "a stream that is still told, and is packed at its end"),
+    "raw/.output.jsonl.gz": FileLimit(64 * MIB, "a program that prints 10 MB packs to 1 MB", 16 * MIB, 64 * MIB),
+    "turns/.json": FileLimit(16 * MIB, "the record of a trial has some KB, 10,000 tests of a program 2 MB"),
+    "turns/": FileLimit(GIB // 2, "a stream that is still told, and is packed at its end"),
     "judgements/verdict.json": _VERDICT,
     "judgements/checks.jsonl": _CHECKS,
     "judgements/": _JUDGED_WITH,
@@ -86,7 +86,7 @@ LIMITS = {
     "annex/verdict.json": _VERDICT,
     "annex/": _NOTE,
     "report/": _PAGE,
-    "": Limit(GIB, "nothing reads it but to compare its digest"),
+    "": FileLimit(GIB, "nothing reads it but to compare its digest"),
 }
 """By the name of a file, or by its folder with the name or the end of the name of what lies in it."""
 DAMAGE = (
@@ -103,7 +103,7 @@ _MOST_TOLD = 20
 _SMALL = min(limit.most for limit in LIMITS.values())
 
 
-def limit_of(name: str) -> Limit:
+def limit_of(name: str) -> FileLimit:
     """The limit of a file at `name` in a run directory."""
     folder, _, inner = name.partition("/")
     if not inner:
@@ -204,7 +204,7 @@ def file_digest(run: Path, name: str, most: int | None = None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """Something below a run directory: its path there, what the kernel says of it, and why it is no file of a run."""
 
     path: str
@@ -216,12 +216,12 @@ class Entry:
         return stat.S_ISDIR(self.status.st_mode)
 
 
-def walk(run: Path, top: str = "") -> Iterator[Entry]:
+def walk(run: Path, top: str = "") -> Iterator[FolderEntry]:
     """Everything below a run directory, or below the folder `top` of it; links are not followed.
 
     A folder that lies too deep is told and not gone into. Raises OSError, and OddFileError beyond a million entries.
     """
-    return (Entry(*one) for one in _below(run, top))
+    return (FolderEntry(*one) for one in _below(run, top))
 
 
 def _below(run: Path, top: str) -> Iterator[tuple[str, os.stat_result, str]]:

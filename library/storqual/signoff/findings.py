@@ -14,7 +14,7 @@ from storqual import __version__
 from storqual.base.files import OddFileError
 from storqual.inputs import WAIVERS, load_suite, load_waivers
 from storqual.inputs.policy import Gate
-from storqual.judge.entry import Entry
+from storqual.judge.entry import VerdictEntry
 from storqual.judge.outcome import apply_waivers
 from storqual.judge.question import asked_of, metrics_of
 from storqual.judge.verdict import verdict_of, write_verdict
@@ -260,7 +260,7 @@ def _refuse(run: Run, verdict: Mapping[str, Any], waivers: Path | None, now: dat
         problems.append(_why_not(run, verdict, verdict["exit_code"]))
         problems += [f"{run.name}: {warning}" for warning in verdict["warnings"] if warning.startswith("waiver ")]
     if waivers is not None:
-        bare = [Entry(**{**entry, "waiver": None}) for entry in verdict["criteria"]]
+        bare = [VerdictEntry(**{**entry, "waiver": None}) for entry in verdict["criteria"]]
         doubts = apply_waivers(
             bare,
             load_waivers(waivers),

@@ -31,7 +31,7 @@ _LINES = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """One file: path in the run directory, bytes, SHA-256; of the run's line files also a digest of their lines."""
 
     path: str
@@ -41,7 +41,7 @@ class Entry:
     executable: bool | None = None
 
     @classmethod
-    def of(cls, run: Path, path: str) -> Entry:
+    def of(cls, run: Path, path: str) -> ManifestEntry:
         """The entry of a file as it is now. Raises OSError, OddFileError."""
         # first what ends at a line that is too long: a file without lines may have any size
         lines = _lines_digest(run, path) if path in LIMITS and path.endswith(_LINES) else None
@@ -52,7 +52,7 @@ class Entry:
         return cls(path, status.st_size, digest, lines, executable)
 
     @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Entry:
+    def from_json(cls, entry: Mapping[str, Any]) -> ManifestEntry:
         """Read one entry. Raises KeyError or TypeError."""
         executable = True if entry.get("executable") else None
         return cls(str(entry["path"]), int(entry["size"]), str(entry["sha256"]), entry.get("lines"), executable)
@@ -71,7 +71,7 @@ def _lines_digest(run: Path, path: str) -> str:
 class Manifest:
     """What a signature is about: every file and folder."""
 
-    files: tuple[Entry, ...]
+    files: tuple[ManifestEntry, ...]
     folders: tuple[str, ...] = ()
 
 
@@ -86,9 +86,9 @@ class Listing:
     inode and the change time, which no user can set.
     """
 
-    files: dict[str, Entry] = field(default_factory=dict)
+    files: dict[str, ManifestEntry] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
-    annex: dict[str, Entry] = field(default_factory=dict)
+    annex: dict[str, ManifestEntry] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
     odd: dict[str, str] = field(default_factory=dict)
     stamps: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -124,9 +124,9 @@ def look(run: Path) -> Listing:
         try:
             if signed and _is_signed(path) and size != signed.get(path) and (path in signed or size not in sizes):
                 # it cannot be what was signed under this or another name: it need not be read
-                entry = Entry(path, size, "")
+                entry = ManifestEntry(path, size, "")
             else:
-                entry = Entry.of(run, path)
+                entry = ManifestEntry.of(run, path)
         except (OSError, OddFileError) as problem:
             listing.odd[path] = f"cannot be read ({getattr(problem, 'strerror', problem)})"
             continue
@@ -240,7 +240,7 @@ def parse_manifest(data: bytes) -> Manifest:
         if document["schema"] != SCHEMA:
             raise ValueError(f"found schema {document['schema']!r}, expected {SCHEMA!r}")
         manifest = Manifest(
-            tuple(Entry.from_json(entry) for entry in document["files"]),
+            tuple(ManifestEntry.from_json(entry) for entry in document["files"]),
             tuple(str(folder) for folder in document["folders"]),
         )
         same = dump_manifest(document["run"], manifest) == data

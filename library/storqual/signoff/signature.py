@@ -55,7 +55,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedSignature:
     """A signature, the waivers that its statement rests on and the judgement that it is about.
 
     They count as little as it does. The judgement is `(path, SHA-256, day of signing)`.
@@ -94,7 +94,7 @@ def signatures_told(path: Path) -> list[str]:
 
 def check_signature(
     path: Path, named: Named, keys: Mapping[str, TrustedKey], moment: datetime, *, digest: str, run: Run | None
-) -> Checked:
+) -> CheckedSignature:
     """Check one signature under the run directory `path`, whose manifest has the SHA-256 `digest`.
 
     `keys` are trusted, by fingerprint. `run` is None where the directory holds none that can be read.
@@ -120,7 +120,7 @@ def check_signature(
         judgement = (named_by["path"], named_by["sha256"], datetime.fromisoformat(signed_at).astimezone(UTC).date())
     except DAMAGE as broken:
         problem = str(broken)
-    return Checked(Signature(named.file, role, name, key, signed_at, outcome, problem), waivers, judgement)
+    return CheckedSignature(Signature(named.file, role, name, key, signed_at, outcome, problem), waivers, judgement)
 
 
 def _trusted(keys: Mapping[str, TrustedKey], name: str) -> TrustedKey:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs import load_gate
-from storqual.inputs.policy import Requirement, Trust, TrustedKey, load_trust
+from storqual.inputs.policy import PolicyRequirement, Trust, TrustedKey, load_trust
 from storqual.judge.outcome import required_roles, with_waivers
 from storqual.judge.question import optional_input
 from storqual.run import Run
@@ -22,8 +22,8 @@ from storqual.run.evidence import rules_of
 from storqual.run.layout import opened
 from storqual.signoff.annex import AnnexNote, annex_notes
 from storqual.signoff.findings import Examined, examine, release_findings
-from storqual.signoff.manifest import RULES, Entry, look
-from storqual.signoff.signature import Checked, Signature, check_signature
+from storqual.signoff.manifest import RULES, ManifestEntry, look
+from storqual.signoff.signature import CheckedSignature, Signature, check_signature
 from storqual.signoff.statement import kinds_of
 from storqual.witness import check_witness
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -100,7 +100,7 @@ def _own_policy(run: Run) -> str:
     return f"the lab has {found}, so one signature suffices; {more}"
 
 
-def _fits(one: Requirement, run: Run) -> bool:
+def _fits(one: PolicyRequirement, run: Run) -> bool:
     return (
         fnmatchcase(run.arms["candidate"].drop, one.drop)
         and fnmatchcase(run.suite.name, one.suite)
@@ -108,7 +108,7 @@ def _fits(one: Requirement, run: Run) -> bool:
     )
 
 
-def _hardware(run: Run, trusted: Path, fitting: Sequence[Requirement]) -> Iterator[str]:
+def _hardware(run: Run, trusted: Path, fitting: Sequence[PolicyRequirement]) -> Iterator[str]:
     """Whose policy takes no run that software measured."""
     if any(one.hardware for one in fitting):
         yield trusted.name
@@ -141,7 +141,7 @@ class Verification:
     waivers: tuple[str, ...]
     accepted: str
     files: int
-    annex: tuple[Entry, ...]
+    annex: tuple[ManifestEntry, ...]
     notes: tuple[AnnexNote, ...]
     co_signers: tuple[str, ...]
     damage: tuple[str, ...]
@@ -289,7 +289,7 @@ def _verified(
     )
 
 
-def check_signatures(examined: Examined, keys: Mapping[str, TrustedKey], moment: datetime) -> list[Checked]:
+def check_signatures(examined: Examined, keys: Mapping[str, TrustedKey], moment: datetime) -> list[CheckedSignature]:
     """Every signature of a run; `keys` are trusted, by fingerprint."""
     return [
         check_signature(examined.folder, one, keys, moment, digest=examined.digest, run=examined.run)
@@ -309,7 +309,7 @@ def _withheld(run: Run, trusted: Path, terms: Terms, *, allow_virtual: bool) -> 
     return tuple(found)
 
 
-def _waivers(valid: Sequence[Checked]) -> tuple[str, ...]:
+def _waivers(valid: Sequence[CheckedSignature]) -> tuple[str, ...]:
     """The failures that somebody accepted, by the statements that count."""
     listed = {
         f"{one['criterion']} on {one['bench']}: {one['reference']} by {one['owner']}, through {one['expiry']}": None

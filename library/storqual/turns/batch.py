@@ -18,7 +18,7 @@ from storqual.run.layout import BLOCKS, TURNS
 from storqual.run.turns import keep_record
 from storqual.turns.live_trial import LiveTrial
 from storqual.turns.live_turn import BenchHere, LiveProgram, TurnLostError
-from storqual.turns.packages import install_package
+from storqual.turns.needed_packages import install_package
 from storqual.turns.paths import make_maps, paths_of
 from storqual.turns.settle import settle
 from storqual.virtual_bench.power import reset

@@ -20,7 +20,7 @@ from storqual.run.collect import keep_raw
 from storqual.run.layout import TURNS, now
 from storqual.turns.acts import CONTROL_WAYS, Reach
 from storqual.turns.live_turn import BenchHere, LiveTurn, TurnLostError
-from storqual.turns.packages import install_package
+from storqual.turns.needed_packages import install_package
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.power import reset
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Way

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from storqual.bench.follow import Connection
-from storqual.turns.packages import install_package
+from storqual.turns.needed_packages import install_package
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools.dmsetup import parse_status
 

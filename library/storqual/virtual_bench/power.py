@@ -22,7 +22,7 @@ from storqual.virtual_bench.description import BenchDescription, from_plain
 from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
 from storqual.virtual_bench.image import BenchImage, ensure_image
 from storqual.virtual_bench.places import BenchPlaces, locked, make_private, socket_folder
-from storqual.virtual_bench.qemu import Machine, machine_argv
+from storqual.virtual_bench.qemu import EmulatedMachine, machine_argv
 from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
@@ -127,7 +127,7 @@ def _spawn(
     _write(host_name, f"{description.name}\n")
     if description.debug:
         _write(debug_host, f"{description.debug.parameters}\n")
-    machine = Machine(
+    machine = EmulatedMachine(
         image_root=image.root,
         boot_disc=image.disc,
         overlay=places.overlay,

@@ -26,7 +26,7 @@ class Acceleration:
 
 
 @dataclass(frozen=True)
-class Machine:
+class EmulatedMachine:
     """All files one running bench needs; `debug_host` holds parameters of scsi_debug, where it has that."""
 
     image_root: Path
@@ -99,7 +99,7 @@ def _file_node(name: str, file: Path, **fields: object) -> str:
     return _json(driver="raw", node_name=name, file={"driver": "file", "filename": str(file)}, **fields)
 
 
-def _drive_node(machine: Machine, drive: EmulatedDrive) -> str:
+def _drive_node(machine: EmulatedMachine, drive: EmulatedDrive) -> str:
     name = f"{drive.device}-file"
     if drive.service_time:
         # The one driver of QEMU that lets a flush take its time too; it keeps nothing and reads zeros. Writes through
@@ -109,7 +109,7 @@ def _drive_node(machine: Machine, drive: EmulatedDrive) -> str:
     return _file_node(name, machine.drives / f"{drive.device}.img", discard="unmap")
 
 
-def _root_nodes(machine: Machine) -> list[str]:
+def _root_nodes(machine: EmulatedMachine) -> list[str]:
     """The shared image is opened read-only and named here, so that the overlay may outlive a move of the cache."""
     base = _file_node("image", machine.image_root, read_only=True)
     overlay = _json(
@@ -136,7 +136,7 @@ def _base(description: BenchDescription, acceleration: Acceleration) -> list[str
     return [*argv, "-accel", f"tcg,thread=single,tb-size={_TRANSLATION_CACHE_MIB}", "-cpu", "Nehalem"]
 
 
-def machine_argv(description: BenchDescription, machine: Machine, acceleration: Acceleration) -> list[str]:
+def machine_argv(description: BenchDescription, machine: EmulatedMachine, acceleration: Acceleration) -> list[str]:
     """The whole command line of a bench. It starts stopped (`-S`): limits are set before the first instruction."""
     argv = _base(description, acceleration)
     argv += ["-S", "-daemonize", "-pidfile", str(machine.pidfile)]

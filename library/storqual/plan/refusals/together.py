@@ -9,7 +9,7 @@ from storqual.inputs.inventory import Bench
 from storqual.plan.inputs import PlanInputs
 from storqual.plan.refusals.drops import arm_problems, drop_problems, reference_problems, scheduler_problems
 from storqual.plan.refusals.suites import baseline_problems, level_problems, peer_problems, vary_problems
-from storqual.plan.refusals.trials import turn_problems
+from storqual.plan.refusals.trial_plans import turn_problems
 from storqual.plan.refusals.volumes import member_problems, tool_problems
 
 

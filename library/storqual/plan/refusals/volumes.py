@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual.inputs.drop import Drop, Section
+from storqual.inputs.drop import Drop, DropSection
 from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
@@ -112,7 +112,7 @@ def _shown(level: object) -> str:
     return format_size(level) if isinstance(level, int) and level >= _SECTOR else str(level)
 
 
-def _alone(drop: Drop, entry: Section) -> Drop:
+def _alone(drop: Drop, entry: DropSection) -> Drop:
     """A drop that declares one volume and nothing else."""
     return drop.model_copy(update={"sections": {**dict.fromkeys(drop.sections, ()), _SECTION: (entry,)}})
 

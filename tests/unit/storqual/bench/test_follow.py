@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.bench.follow import BatchPaths, Progress, UnreachableError, follow
+from storqual.bench.follow import BatchPaths, BatchProgress, UnreachableError, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,10 +52,10 @@ class FakeBench:
         return 0, f"{state}\n{progress}\n--storqual--\n{self.spool[offset:]}", ""
 
 
-def run(bench: FakeBench, **options: object) -> tuple[object, list[str], list[Progress | None]]:
+def run(bench: FakeBench, **options: object) -> tuple[object, list[str], list[BatchProgress | None]]:
     """Follow `bench` without waiting; returns the end, what was collected, what was shown."""
     got: list[str] = []
-    shown: list[Progress | None] = []
+    shown: list[BatchProgress | None] = []
 
     def collect(text: str) -> int:
         got.append(text)
@@ -79,7 +79,7 @@ def test_a_block_is_collected_to_its_end() -> None:
     end, got, shown = run(bench)
     assert "".join(got) == START + SAMPLE + SAMPLE + END
     assert (end.outcome, end.samples, bench.starts) == ("done", 2, 1)
-    assert shown[0] == Progress("b", 0, 2, "p", 300.0, 9.0)
+    assert shown[0] == BatchProgress("b", 0, 2, "p", 300.0, 9.0)
 
 
 def test_the_end_of_a_block_is_awaited_on_the_bench(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.inputs.policy import Waiver
-from storqual.judge.entry import Entry
+from storqual.judge.entry import VerdictEntry
 from storqual.judge.outcome import apply_waivers, run_outcome
 from storqual.kinds.kind import COUNTED
 
@@ -17,7 +17,7 @@ from storqual.kinds.kind import COUNTED
 def outcome(*sources: str) -> str:
     """Of a run that was judged by passed checks alone; a source of '' is a point that was skipped."""
     criteria = [
-        Entry(
+        VerdictEntry(
             id="x",
             bench="b",
             adapter="a",
@@ -42,10 +42,10 @@ def test_what_a_campaign_of_trials_tells_of_itself_is() -> None:
     assert outcome(COUNTED, "pytest") == "PASS"
 
 
-def entries(*outcomes: str) -> list[Entry]:
+def entries(*outcomes: str) -> list[VerdictEntry]:
     """Required criteria against the baseline, one a point."""
     return [
-        Entry(
+        VerdictEntry(
             id="iops",
             bench="b",
             adapter="a",
@@ -89,7 +89,7 @@ def test_a_waiver_counts_through_its_last_day(day: int, counts: bool) -> None:
 def accepts(max_loss: float | None, **fields: Any) -> bool:
     """Whether a waiver with `max_loss` accepts this failure; what it does not accept, it must say."""
     told: dict[str, Any] = {"against": "absolute", "source": "", "reason": "", **fields}
-    failed = Entry(id="x", bench="b", adapter="a", point="p", required=True, outcome="FAIL", **told)
+    failed = VerdictEntry(id="x", bench="b", adapter="a", point="p", required=True, outcome="FAIL", **told)
     most = None if max_loss is None else f"{100 * max_loss:.6f}%"
     waiver = Waiver(
         criterion="x", owner="qa", reason="known", reference="HBA-1", expiry=date(2026, 12, 30), max_loss=most

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storqual.kinds.images import Checked, Missing
+from storqual.kinds.images import CheckedImages, Missing
 from storqual.kinds.record import Observed, Verdict, judge, values_of
 from storqual_core.data import read_table
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
@@ -220,9 +220,9 @@ def test_data_that_was_read_stale_fails_a_trial() -> None:
         assert seen(listed).errors == []
 
 
-def cut(points: int, missing: int) -> Checked:
+def cut(points: int, missing: int) -> CheckedImages:
     one = Missing(cut=7, lost="all", sector=10, expected=2, found=1)
-    return Checked(points, 10 * points, (one,) * missing)
+    return CheckedImages(points, 10 * points, (one,) * missing)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def cut(points: int, missing: int) -> Checked:
         (None, "void", "no image of a power cut"),
     ],
 )
-def test_a_power_cut_is_judged_by_its_images(cuts: Checked | None, outcome: str, reason: str) -> None:
+def test_a_power_cut_is_judged_by_its_images(cuts: CheckedImages | None, outcome: str, reason: str) -> None:
     listed = [*lines(), *({"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in LOGGED)]
     fault = FAULTS["power_cut"]
     found = judge(seen(listed), fault, fault.ways[0], EXPECT, cuts)

@@ -14,7 +14,7 @@ from storqual.campaign.further import planned_pattern
 from storqual.campaign.next_step import next_step
 from storqual.inputs import load_suite
 from storqual.kinds.trial_shown import show_trials
-from storqual.plan import Campaign, make_plan
+from storqual.plan import PlannedCampaign, make_plan
 from storqual.plan.make import plan_run
 from storqual.run import append_event, read_block, read_run
 from storqual.run.turns import turns_of
@@ -45,7 +45,7 @@ WITHOUT_WORKLOADS = (
 TWO = {**lab_hosts({"sym": 2, "mpt": 2}, bench="b1"), **lab_hosts({"sym": 2}, bench="b2")}
 
 
-def plan(folder: Path, **changes: Any) -> Campaign:
+def plan(folder: Path, **changes: Any) -> PlannedCampaign:
     return make_plan(make_lab(folder, **{"hosts": TWO, "suite": SUITE, **changes}))
 
 

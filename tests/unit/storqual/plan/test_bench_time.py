@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storqual.bench.follow import Collector, Progress
+from storqual.bench.follow import BatchProgress, Collector
 from storqual.cli.plan import _time_lines
 from storqual.plan.make import make_plan, plan_run
 from storqual.run import append_event, read_block, read_run_json
@@ -110,7 +110,7 @@ def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> No
     assert len(truth) >= 4
     for session, block, own, seconds in reversed(truth):
         collector = Collector(made, "b1", block)
-        told = collector.seconds_left(Progress(block, 0, 1, "p", None, own))
+        told = collector.seconds_left(BatchProgress(block, 0, 1, "p", None, own))
         assert told is not None
         assert seconds / 2 <= told <= 2 * seconds
         append_event(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storqual.plan import Campaign, make_plan
+from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts, make_lab
 
@@ -17,7 +17,7 @@ HOSTS = lab_hosts({"sym": 2})
 DRIVE = HOSTS["b1"]["storqual_adapters"]["sym"]["drives"][1]["wwn"]
 
 
-def planned(folder: Path, parameters: str, **more: Any) -> Campaign:
+def planned(folder: Path, parameters: str, **more: Any) -> PlannedCampaign:
     """A campaign of reads with these parameters."""
     suite = f"""\
 workloads:

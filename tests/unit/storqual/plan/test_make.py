@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from storqual.campaign.declared import declared_document
-from storqual.plan import Campaign, make_plan
+from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
 
 
-def sessions(campaign: Campaign) -> list[tuple[str, str, str]]:
+def sessions(campaign: PlannedCampaign) -> list[tuple[str, str, str]]:
     """(arms, change, boot) of each session."""
     return [
         ("+".join(session["arms"]), session["change"], session["boot"])

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from storqual.base.resources import project_root
 from storqual.inputs import load_suite
-from storqual.plan import Campaign, PlanRequest, make_plan
+from storqual.plan import PlannedCampaign, PlanRequest, make_plan
 
 METHODS = (
     "qla1040-adapters",
@@ -31,7 +31,7 @@ DROPS = {
 ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"], "load-generators": ["fusion"]}
 
 
-def planned(suite: str, inventory: Path) -> Campaign:
+def planned(suite: str, inventory: Path) -> PlannedCampaign:
     """The suite's quick profile on the bench of the methods."""
     baseline, candidate = DROPS.get(suite, ("", "stable"))
     chosen = ADAPTERS.get(suite)
@@ -42,7 +42,7 @@ def planned(suite: str, inventory: Path) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Campaign]:
+def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlannedCampaign]:
     """Every method, planned once; the inventory as Ansible reads it, without the seconds that it takes."""
     folder = tmp_path_factory.mktemp("methods")
     own = project_root() / "inventories" / "virtual_methods"
@@ -59,21 +59,23 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Campaign]:
 
 
 @pytest.mark.parametrize("suite", METHODS)
-def test_a_method_takes_minutes(campaigns: dict[str, Campaign], suite: str) -> None:
+def test_a_method_takes_minutes(campaigns: dict[str, PlannedCampaign], suite: str) -> None:
     """Two kernels have two boots an arm, and need longer launches to be told apart on a busy host."""
     document = campaigns[suite].document
     assert document["plan"]["expected_seconds"] < (2400 if suite == "xeon-ultra320" else 1000)
     assert sum(not point["skipped"] for point in document["plan"]["points"]) >= 4
 
 
-def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str, Campaign]) -> None:
+def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str, PlannedCampaign]) -> None:
     """As in the QLA1040 report; two processor counts each."""
     points = campaigns["qla1040-adapters"].document["plan"]["points"]
     assert {point["adapter"] for point in points} == {"sym", "fusion", "mraid"}
     assert {point["varied"]["os.cpus"] for point in points} == {2, 4}
 
 
-def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(campaigns: dict[str, Campaign]) -> None:
+def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(
+    campaigns: dict[str, PlannedCampaign],
+) -> None:
     document = campaigns["command-limit"].document
     specs = document["provision"]["vmethods"]
     options = {name: spec["driver"]["options"] for name, spec in specs.items()}
@@ -86,7 +88,7 @@ def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(campaig
 
 
 def test_the_same_points_are_read_by_three_ways_to_a_drive(
-    campaigns: dict[str, Campaign],
+    campaigns: dict[str, PlannedCampaign],
 ) -> None:
     """Reads only: the suite compares engines, and nothing of that needs a write."""
     points = [point for point in campaigns["load-generators"].document["plan"]["points"] if not point["skipped"]]
@@ -100,7 +102,7 @@ def test_the_same_points_are_read_by_three_ways_to_a_drive(
     assert {launch["request"]["fio"]["rw"] for launch in launches} == {"read", "randread"}
 
 
-def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
+def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, PlannedCampaign]) -> None:
     """Reads and writes of each, with immediate reporting on."""
     points = {(p["adapter"], p["point"]): p for p in campaigns["a7173a-service-demand"].document["plan"]["points"]}
     assert {adapter for adapter, _ in points} == {"mraid", "mraidb"}
@@ -112,7 +114,7 @@ def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> Non
         assert (len(channels["drives"]), len(cards["drives"])) == (8, 16)
 
 
-def test_ports_scale_to_eight(campaigns: dict[str, Campaign]) -> None:
+def test_ports_scale_to_eight(campaigns: dict[str, PlannedCampaign]) -> None:
     points = [p for p in campaigns["a6826a-port-scaling"].document["plan"]["points"] if p["workload"] == "scaling"]
     assert max(len(point["drives"]) for point in points if not point["skipped"]) == 8
 
@@ -124,7 +126,7 @@ def test_the_rate_of_links_is_a_factor_of_every_point_of_its_profile() -> None:
     assert not suite.vary
 
 
-def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dict[str, Campaign]) -> None:
+def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dict[str, PlannedCampaign]) -> None:
     """RAID 0, 5 and 10 of 4, 3 and 4 drives by sessions; the strip arithmetic and the read-ahead inequality."""
     document = campaigns["perc3qc-raid"].document
     points = document["plan"]["points"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storqual.plan import Campaign, make_plan
+from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts, make_lab
 
@@ -29,7 +29,7 @@ FREE = {"WCE": (1, True), "NCS": (20, True), "RCD": (0, True)}
 
 def planned(
     folder: Path, *drives: dict[str, tuple[int, bool | None]], links: str | None = None, **request: Any
-) -> Campaign:
+) -> PlannedCampaign:
     """The plan for as many drives; of each field of a drive its value and whether it can be changed."""
     hosts = lab_hosts({"sym": len(drives)})
     ids = [drive["wwn"] for drive in hosts["b1"]["storqual_adapters"]["sym"]["drives"]]
@@ -48,7 +48,7 @@ def planned(
     return make_plan(replace(lab, baseline=""))
 
 
-def varied(campaign: Campaign) -> set[str]:
+def varied(campaign: PlannedCampaign) -> set[str]:
     """The settings that the points differ in."""
     return {name for point in campaign.document["plan"]["points"] for name in point["varied"]}
 

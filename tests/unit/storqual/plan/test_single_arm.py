@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storqual.plan import Campaign, make_plan
+from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts, make_lab
 
@@ -27,7 +27,7 @@ profiles:
 """
 
 
-def plan(folder: Path, *, vary: str = "", suite: str = SUITE, **request: Any) -> Campaign:
+def plan(folder: Path, *, vary: str = "", suite: str = SUITE, **request: Any) -> PlannedCampaign:
     """The plan of a lab with one adapter and no baseline; `vary` is what stands between the braces."""
     hosts = request.pop("hosts", None) or lab_hosts({"sym": 4})
     lab = make_lab(folder, hosts=hosts, suite=suite.replace("VARY", vary), run="r", **request)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from storqual.plan import make_plan
-from storqual.plan.make import Campaign
+from storqual.plan.make import PlannedCampaign
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
@@ -31,14 +31,14 @@ profiles:
 KERNELS: dict[str, Any] = {"baseline": KERNEL, "candidate": OTHER}
 
 
-def campaign(folder: Path, *, name_of_baseline: str = "baseline", **options: Any) -> Campaign:
+def campaign(folder: Path, *, name_of_baseline: str = "baseline", **options: Any) -> PlannedCampaign:
     """A planned campaign on one adapter."""
     hosts = lab_hosts({"sym": 2}, kind="hardware")
     request = make_lab(folder, **{"hosts": hosts, "suite": SUITE, **options})
     return make_plan(replace(request, baseline=name_of_baseline))
 
 
-def launches(found: Campaign) -> int:
+def launches(found: PlannedCampaign) -> int:
     """Launches in all planned blocks."""
     return sum(len(block["turns"]) for block in found.batches)
 

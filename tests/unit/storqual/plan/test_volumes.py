@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storqual.plan import Campaign, make_plan
+from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.guard.claims import read_claims, read_volumes
 from storqual_core.guard.signatures import volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError
@@ -36,7 +36,7 @@ def raid(**changes: Any) -> dict[str, Any]:
     return {"raid": {"level": 5, "strip": "64k", "members": DRIVES[:4], **changes}}
 
 
-def plan(folder: Path, baseline: dict[str, Any], candidate: dict[str, Any], suite: str = SUITE) -> Campaign:
+def plan(folder: Path, baseline: dict[str, Any], candidate: dict[str, Any], suite: str = SUITE) -> PlannedCampaign:
     """The plan of a campaign over the bench's one adapter."""
     return make_plan(make_lab(folder, hosts=HOSTS, baseline=baseline, candidate=candidate, suite=suite))
 

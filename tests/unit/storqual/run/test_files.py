@@ -14,7 +14,7 @@ from storqual.base.files import NoJsonError, OddFileError, digest_of, parse_json
 from storqual.run import read_run
 from storqual.run.files import (
     LIMITS,
-    Limit,
+    FileLimit,
     file_digest,
     limit_of,
     oddities,
@@ -147,7 +147,7 @@ def test_one_packed_file_is_unpacked_within_its_limit() -> None:
 
 @pytest.mark.parametrize("data", [b"{}\n" * 50, b"{}\n" * 3 + b"{", b"{}\n" + b" " * 100 + b"{}\n", b"x\n"])
 def test_packed_lines_are_read_within_their_limits(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LIMITS, "turns/", Limit(1000, "a test", line=50, unpacked=100))
+    monkeypatch.setitem(LIMITS, "turns/", FileLimit(1000, "a test", line=50, unpacked=100))
     assert list(read_packed_lines(gzip.compress(b"{}\n" * 30), "turns/a.gz")) == [{}] * 30
     with pytest.raises((OddFileError, NoJsonError)):
         list(read_packed_lines(gzip.compress(data), "turns/a.gz"))
@@ -160,7 +160,7 @@ def test_packed_lines_are_of_one_whole_file(packed: bytes) -> None:
 
 
 def test_lines_and_values_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LIMITS, "events.jsonl", Limit(1000, "a test", line=10, all_values=3))
+    monkeypatch.setitem(LIMITS, "events.jsonl", FileLimit(1000, "a test", line=10, all_values=3))
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"123456789\n[1,2]\ntorn")
     assert list(read_lines(tmp_path, path.name)) == [(1, b"123456789"), (2, b"[1,2]")]

@@ -15,8 +15,9 @@ from storqual.campaign.pipeline import publish
 from storqual.kinds.kind import COUNTED
 from storqual.run import append_event, iter_events, read_run
 from storqual.run.turns import turns_of
-from storqual.turns import batch, live_turn, packages
-from storqual.turns.packages import install_package
+from storqual.turns import batch, live_turn
+from storqual.turns import needed_packages as packages
+from storqual.turns.needed_packages import install_package
 from storqual.virtual_bench.packages import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from tests.support.trial_campaign import REQUEST, plan_campaign

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storqual.virtual_bench.description import BenchDescription, describe, from_plain
-from storqual.virtual_bench.qemu import Acceleration, Machine, machine_argv
+from storqual.virtual_bench.qemu import Acceleration, EmulatedMachine, machine_argv
 from storqual_core.kit.errors import BadInputError
 
 DRIVE: dict[str, Any] = {"wwn": "0x33333330000007d0", "serial": "2000", "size": "64MiB"}
@@ -32,7 +32,7 @@ def argv(description: BenchDescription) -> list[str]:
     names = (
         "image_root boot_disc overlay drives console monitor pidfile host_key authorized_keys host_name debug_host"
     )
-    machine = Machine(**{name: Path("/state") / name for name in names.split()})
+    machine = EmulatedMachine(**{name: Path("/state") / name for name in names.split()})
     return machine_argv(description, machine, Acceleration("tcg", ""))
 
 

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.virtual_bench.description import BenchDescription, describe
-from storqual.virtual_bench.qemu import Acceleration, Machine, device_arguments, machine_argv, option_value
+from storqual.virtual_bench.qemu import Acceleration, EmulatedMachine, device_arguments, machine_argv, option_value
 
 PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0x7E)
 TCG = Acceleration("tcg", "told so")
 
 
-def _machine(folder: str = "/state") -> Machine:
+def _machine(folder: str = "/state") -> EmulatedMachine:
     place = Path(folder)
-    return Machine(
+    return EmulatedMachine(
         image_root=place / "root.ext4",
         boot_disc=place / "boot.iso",
         overlay=place / "system.qcow2",
