@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _SUITE = {
+    "trials": "faults under load, each in both arms; what each must show",
+    "programs": "external test programs that run on the bench against a claimed drive",
     "name": "the name of the suite in plans, reports and verdicts; by default the name of its file",
     "description": "what the suite measures, in one sentence; the report shows it",
     "defaults": "parameters of all workloads, unless a workload sets its own",
@@ -85,7 +87,7 @@ KEY_MEANINGS: Mapping[str, Mapping[str, str]] = {
     "Profile": _PROFILE,
     "Firmware": _FIRMWARE,
     "Rollback": {**_IMAGE, "version": "the version that this image installs"},
-    "Signature": {
+    "DropSignature": {
         "file": "the detached signature of the image",
         "key": "the public key (PEM) or keyring (OpenPGP) that the signature must be by",
     },

@@ -19,7 +19,7 @@ from robot.libdoc import libdoc
 
 from storqual.checks import pytest_fixtures
 from storqual.cli import storqual
-from storqual.inputs.drop import Firmware, Rollback, Signature
+from storqual.inputs.drop import DropSignature, Firmware, Rollback
 from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload
 from storqual.metrics import METRICS
@@ -211,7 +211,7 @@ _KEYS: Mapping[str, type[BaseModel]] = {
     "Profile": Profile,
     "Firmware of a drop": Firmware,
     "Image to go back to (`rollback`)": Rollback,
-    "Signature of an image": Signature,
+    "Signature of an image": DropSignature,
 }
 
 

@@ -21,8 +21,8 @@ from tests.support.judged_reports import QUICK, judged
 from tests.support.synthetic_shape import SUITE
 from tests.support.trend_labs import make_year
 from tests.unit.storqual.report.conftest import runs  # noqa: F401 - the reports that both folders test
-from tests.unit.storqual.report.documents.test_documents import run_of as run_of_release
 from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of
+from tests.unit.storqual.report.test_documents import run_of as run_of_release
 
 AXE = Path(__file__).resolve().parents[2] / ".cache" / "axe-core" / "axe.min.js"
 

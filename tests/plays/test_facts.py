@@ -49,4 +49,4 @@ def test_the_sheet_of_this_machine_says_what_may_be_destroyed(tmp_path: Path) ->
     (declared,) = load_inventory([Path(LOCAL)]).benches.values()
     page = (tmp_path / path).read_text(encoding="utf-8")
     assert bench == declared.name
-    assert page.count(">DESTROY<") == 1 + sum(len(adapter.claimed) for adapter in declared.adapters.values())
+    assert page.count("DESTROY</span>") == 1 + sum(len(adapter.claimed) for adapter in declared.adapters.values())

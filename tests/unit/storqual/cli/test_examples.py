@@ -155,9 +155,15 @@ def copy_what_is_written_to(work: Path) -> None:
     for folder in ("inventories", "suites"):
         (work / folder).unlink()
     shutil.copytree(REPOSITORY / "inventories" / "local", work / "inventories" / "local")
-    tools = "library/module_utils/storqual_core/tools/__init__.py"
-    (work / tools).parent.mkdir(parents=True)
-    shutil.copy(REPOSITORY / tools, work / tools)
+    core = "library/module_utils/storqual_core"
+    for named in (
+        f"{core}/tools/__init__.py",
+        f"{core}/data/faults.json",
+        f"{core}/turns/bench_faults.py",
+        "library/storqual/metrics/__init__.py",
+    ):
+        (work / named).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / named, work / named)
 
 
 @pytest.mark.parametrize(

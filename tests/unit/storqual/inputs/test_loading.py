@@ -96,8 +96,8 @@ def test_the_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as told:
         audit([tmp_path / "one.yml", tmp_path / "two.txt", tmp_path])
     assert len(told.value.problems) == 3
-    for name, problem in zip(("one.yml", "two.txt", "verdict.json"), told.value.problems, strict=True):
-        assert str(tmp_path / name) in problem
+    for name, problem in zip(("one.yml", "two.txt", ""), told.value.problems, strict=True):
+        assert problem.startswith(f"{tmp_path / name}: ")
 
 
 def test_the_exit_code_is_that_of_a_check(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.audit import audit_report
+from storqual.audit import audit_document, audit_report
 from storqual.inputs.figures import load_published
 from storqual_core.kit.errors import BadInputError
 
@@ -82,4 +82,4 @@ def test_a_number_within_the_limits_is_audited(tmp_path: Path, written: dict[str
     path.write_text(PAPER.format(**{**USUAL, **written}), encoding="utf-8")
     claims = audit_report(load_published(path))
     assert [claim.id for claim in claims] == ["x.c", "x.d", "x.e"]
-    json.dumps([claim.to_json() for claim in claims], allow_nan=False)
+    json.dumps(audit_document(claims), allow_nan=False)
