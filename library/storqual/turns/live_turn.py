@@ -11,6 +11,7 @@ import secrets
 import shlex
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ class TurnLostError(StorqualError):
         super().__init__(message)
 
 
-class LiveTurn:
+class LiveTurn(ABC):
     """One turn of a streamed batch; `boot` is what the bench runs. `see` is told each line after it was kept.
 
     What an attempt left in the run that was cut short is removed.
@@ -92,12 +93,13 @@ class LiveTurn:
         self._kept.unlink()
         return derive_record(self._run, self._planned, raw)
 
+    @abstractmethod
     def _head(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """The first line of its stream: what it was asked for."""
 
+    @abstractmethod
     def _make(self) -> None:
         """What the bench and the control node do for it."""
-        raise NotImplementedError
 
     def _beside(self) -> list[dict[str, str]]:
         """The raw files that it leaves beside its stream."""

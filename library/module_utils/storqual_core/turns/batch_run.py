@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+from abc import ABC, abstractmethod
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -45,7 +46,7 @@ def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
-class BatchRunner:
+class BatchRunner(ABC):
     """One run of one batch; what its turns are is known by the classes that inherit from it.
 
     `ready` is called when the first line is in the spool, or when there is nothing to do. `ledger` counts what was
@@ -95,11 +96,11 @@ class BatchRunner:
                 end_now = BatchOutcome("stopped", str(problem))
             return self._end(spool, end_now, boot)
 
+    @abstractmethod
     def _turns(self, spool: Spool, boot: str, lock: BenchLock) -> BatchOutcome:
         """Run the turns with the lock held; a refusal and a failure may be raised."""
-        raise NotImplementedError
 
-    def _close(self) -> None:
+    def _close(self) -> None:  # noqa: B027 - most batches open nothing before
         """Let go of what was opened before the lock was taken."""
 
     def _begin(self, spool: Spool, boot: str, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON holds

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import shutil
@@ -21,6 +22,7 @@ from storqual.report.documents import customer_summary, planned_tests
 from storqual.report.material import read_material
 from storqual.run import append_check, append_event, read_run, sha256_of
 from storqual.run.evidence import evidence_findings
+from storqual.run.layout import dump_json
 from storqual.run.turns import Turns, turns_of
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -133,6 +135,22 @@ def test_a_record_or_raw_file_that_was_changed_or_taken_away_makes_the_run_an_er
         change(run / name)
         assert verdict_of(run)["outcome"] == "ERROR"
         assert any(name in one for one in evidence_findings(read_run(run)))
+
+
+def test_a_record_that_was_made_again_from_other_raw_files_is_found(mixed: Path, tmp_path: Path) -> None:
+    """It follows from what it names; only the event says that another one was made."""
+    for path in sorted((mixed / "turns").glob("*.json")):
+        run = copy_of(mixed, tmp_path)
+        record = json.loads(path.read_bytes())
+        for raw in record["raw"]:
+            packed = gzip.compress(gzip.decompress((run / raw["path"]).read_bytes()), compresslevel=1, mtime=1)
+            ending = raw["path"].partition(".")[2]
+            raw["sha256"] = sha256_of(packed)
+            raw["path"] = f"raw/{raw['sha256']}.{ending}"
+            (run / raw["path"]).write_bytes(packed)
+        (run / "turns" / path.name).write_bytes(dump_json(record))
+        told = Turns(read_run(run)).problems
+        assert told == [f"turns/{path.name}: is not the record that was made"]
 
 
 @pytest.fixture(scope="module")
