@@ -77,3 +77,10 @@ def test_an_empty_folder_is_empty_and_gone_afterwards() -> None:
         assert folder.is_absolute()
         assert not list(folder.iterdir())
     assert not folder.exists()
+
+
+def test_the_command_line_alone_protects_where_the_environment_was_cleared(hostile: Path) -> None:
+    """sudo and su keep no PYTHONSAFEPATH."""
+    cleared = ["env", "-u", "PYTHONSAFEPATH", *child.python("-c", "import random, json")]
+    assert child.run(cleared, timeout=60).returncode == 0
+    assert not list(hostile.iterdir())
