@@ -30,10 +30,11 @@ from storqual.run.records import (
     Sample,
     SuiteRef,
     planned_session,
+    read_launches,
+    read_samples,
 )
 from storqual.run.reopened import is_measured, recovered
 from storqual.run.run import Run, read_run
-from storqual.run.samples import read_launches, read_samples
 
 __all__ = [
     "EVENT_KINDS",

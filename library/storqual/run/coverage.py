@@ -14,9 +14,8 @@ from storqual.run.event_kinds import FINISHED
 from storqual.run.events import of_campaign
 from storqual.run.layout import RUN_FILE, locked, now, write_json
 from storqual.run.measurements import Measurements, measurements
-from storqual.run.records import Event, PlannedPoint
+from storqual.run.records import Event, PlannedPoint, read_launches
 from storqual.run.run import Run, read_run
-from storqual.run.samples import read_launches
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,8 @@ from storqual.metrics import METRICS, Measured, Metric, Primitives, Unavailable,
 from storqual.metrics.latency import load_curve
 from storqual.run.layout import SAMPLES
 from storqual.run.recompute import SampleCheck
-from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool
+from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool, read_samples
 from storqual.run.run import Run
-from storqual.run.samples import read_samples
 from storqual.run.turns import turns_of
 from storqual_core.turns.launch import LoadStep
 

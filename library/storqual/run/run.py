@@ -23,11 +23,13 @@ from storqual.run.records import (
     Plan,
     PlannedPoint,
     PlannedSession,
+    PointIndex,
     Preconditioned,
     Sample,
     SuiteRef,
+    read_launches,
+    read_samples,
 )
-from storqual.run.samples import PointIndex, read_launches, read_samples
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from orjson import loads
 
-from storqual.run import Launch, read_launches, read_run, read_samples, samples
+from storqual.run import Launch, read_launches, read_run, read_samples, records
 from storqual.run.layout import dump_line
 from storqual_core.kit.errors import StorqualError
 from tests.support.make_run import make_run
@@ -41,7 +41,7 @@ def whole_lines_parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             seen.append(data)
         return loads(data)
 
-    monkeypatch.setattr(samples, "loads", parse)
+    monkeypatch.setattr(records, "loads", parse)
     return seen
 
 
