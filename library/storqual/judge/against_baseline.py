@@ -317,7 +317,10 @@ def _undecided(comparison: ArmComparison) -> str:
     more = f"{plural(comparison.wanted, f'more {unit}')}{each}"
     if comparison.missing:
         return f"{comparison.missing}; {more} needed"
+    # a loss of more than everything is none: so few values, or such noise, tell nothing
+    whole = not comparison.detectable < 1
+    missed = "no loss" if whole else f"no loss below {percent(comparison.detectable)}"
     return (
-        f"undecided after {plural(comparison.units, unit)}{each}: shift {percent(comparison.shift, signed=True)}; a "
-        f"loss below {percent(comparison.detectable)} would not have been detected; about {more} needed"
+        f"undecided after {plural(comparison.units, unit)}{each}: shift {percent(comparison.shift, signed=True)}; "
+        f"{missed} would have been detected; about {more} needed"
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
+from storqual.base.figures import percent_text
 from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
 from storqual.judge.entry import VerdictEntry
 from storqual.run import Run
@@ -114,7 +115,7 @@ def _beyond(entry: VerdictEntry, max_loss: float) -> str:
     place = "/".join(name for name in (entry.adapter, entry.point) if name) or str(entry.bench)
     accepted = f"accepts a loss of {100 * max_loss:g} %"
     if entry.loss_percent is not None:
-        return f"{accepted}, {place} lost {entry.loss_percent:.1f} %"
+        return f"{accepted}, {place} lost {percent_text(entry.loss_percent / 100)}"
     return (
         f"{accepted}, but {entry.id} of {place} has no loss in percent, so max_loss does not cover it; only a waiver "
         "without max_loss can accept it"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from storqual.base.figures import percent_text
 from storqual.base.text import plural
 from storqual.judge.question import ArmLaunches, Question
 from storqual.run import Run
@@ -62,8 +63,8 @@ def short_ramps(questions: Iterable[Question]) -> list[str]:
         if found is not None:
             cut, off = found
             text = (
-                f"launches take {cut} s longer than their ramp to settle, and deviate by {100 * off:+.1f} % "
-                "until then"
+                f"launches take {cut} s longer than their ramp to settle, and deviate by "
+                f"{percent_text(off, signed=True)} until then"
             )
             sentences.append(f"{bench}: {text}; a longer ramp would remove it")
     return sentences

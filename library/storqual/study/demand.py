@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
+from storqual.base.figures import percent_text
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
 from storqual.statistics.estimates import Estimate, log_levels, mean_reach
 from storqual.statistics.scaling import SCALED, Scaling, ScalingLevel, scaling, scaling_sentences
@@ -56,7 +57,7 @@ class Share:
     limited_by: PathPart | None
 
     def sentence(self) -> str:
-        shown = f"{self.percent.value:.1f} % of the ceiling ({self.lowest.name})"
+        shown = f"{percent_text(self.percent.value / 100)} of the ceiling ({self.lowest.name})"
         if self.limited_by is None:
             return f"{shown}."
         return f"{shown}; the limit here is {self.limited_by.name}, which is not what was tested."

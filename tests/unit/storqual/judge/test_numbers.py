@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from storqual.base.text import plural
+from storqual.judge import against_baseline
 from storqual.judge.numbers import amount, percent
 from storqual.metrics import METRICS
 
@@ -46,3 +49,20 @@ def test_several_are_spelt_as_several(number: int, word: str, shown: str) -> Non
 def test_a_rate_is_told_as_one(value: float, metric: str, shown: str) -> None:
     """`per TB`, not `1/TB`."""
     assert amount(value, METRICS[metric]) == shown
+
+
+@pytest.mark.parametrize(
+    ("detectable", "sentence"),
+    [
+        (0.142, "no loss below 14.2 % would have been detected"),
+        (1.0, "no loss would have been detected"),
+        (1e9, "no loss would have been detected"),
+        (float("inf"), "no loss would have been detected"),
+        (float("nan"), "no loss would have been detected"),
+    ],
+)
+def test_what_an_undecided_point_could_not_detect_is_a_loss_that_can_be(detectable: float, sentence: str) -> None:
+    comparison: Any = SimpleNamespace(
+        unit="session", units=2, wanted=3, missing="", shift=-0.01, detectable=detectable
+    )
+    assert f"; {sentence}; about 3 more sessions" in against_baseline._undecided(comparison)
