@@ -56,9 +56,13 @@ options:
     type: str
     default: preflight
 attributes:
-  check_mode: {support: full}
-  diff_mode: {support: none}
-author: [storqual]
+  check_mode:
+    description: In check mode everything is read and compared, and nothing is written.
+    support: full
+  diff_mode:
+    description: Nothing is changed, so there is nothing to show.
+    support: none
+author: [storqual contributors (!UNKNOWN)]
 """
 
 EXAMPLES = r"""

@@ -40,9 +40,14 @@ options:
     description: The state folder of a virtual bench on the control node.
     type: path
 attributes:
-  check_mode: {support: partial, details: Nothing is run in check mode.}
-  diff_mode: {support: none}
-author: [storqual]
+  check_mode:
+    description: A batch cannot be run without its effects.
+    support: partial
+    details: Nothing is run in check mode.
+  diff_mode:
+    description: Nothing is changed, so there is nothing to show.
+    support: none
+author: [storqual contributors (!UNKNOWN)]
 """
 
 EXAMPLES = r"""

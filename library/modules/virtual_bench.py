@@ -55,10 +55,12 @@ options:
     type: str
 attributes:
   check_mode:
+    description: In check mode everything is read and compared, and nothing is written.
     support: full
   diff_mode:
+    description: What would be powered, limited or plugged is shown before and after.
     support: full
-author: storqual contributors
+author: [storqual contributors (!UNKNOWN)]
 """
 
 EXAMPLES = r"""

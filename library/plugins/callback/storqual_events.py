@@ -3,17 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import time
-from pathlib import Path
-from typing import Any
-
-from ansible import context
-from ansible.plugins.callback import CallbackBase
-from ansible.utils.vars import load_extra_vars
-
 DOCUMENTATION = r"""
 name: storqual_events
 type: notification
@@ -29,6 +18,17 @@ requirements:
   - listed in C(callbacks_enabled)
 options: {}
 """
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible import context
+from ansible.plugins.callback import CallbackBase
+from ansible.utils.vars import load_extra_vars
 
 _FROM_TASK = "storqual_exit_code"
 _FROM_ROLE = "provision_exit_code"

@@ -18,9 +18,13 @@ options:
     type: str
     default: provision
 attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+  check_mode:
+    description: In check mode everything is read and compared, and nothing is written.
+    support: full
+  diff_mode:
+    description: Each difference is shown as the value before and after.
+    support: full
+author: [storqual contributors (!UNKNOWN)]
 """
 
     ADAPTERS = r"""

@@ -214,9 +214,9 @@ def _use(
 ) -> Iterator[Refusal]:
     name = _named(claim, drive)
     paths = [other.name for other in matching(claim, snapshot.drives)]
-    if any(path in snapshot.system for path in paths):
-        carried = next(snapshot.system[path] for path in paths if path in snapshot.system)
-        yield Refusal(name, f"it is a system disk: it {carried}", "take the claim out of the inventory")
+    carried = [snapshot.system[path] for path in paths if path in snapshot.system]
+    if carried:
+        yield Refusal(name, f"it is a system disk: it {carried[0]}", "take the claim out of the inventory")
         return
     well = drive.state in ("", "running", "live")
     if not well:

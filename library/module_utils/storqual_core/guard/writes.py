@@ -182,9 +182,8 @@ def end_line(before: DisksReading, after: DisksReading, claimed: Collection[str]
     """
     lines = {}
     for name in sorted({*before.disks, *after.disks}):
-        first, last = before.disks.get(name), after.disks.get(name)
-        disk = last or first
-        assert disk is not None  # noqa: S101 - the name comes from one of the two
+        first = before.disks.get(name)
+        disk = after.disks.get(name) or before.disks[name]
         same = first is not None and first.id == disk.id
         lines[name] = {
             "id": disk.id,

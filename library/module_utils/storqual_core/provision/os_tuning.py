@@ -223,12 +223,12 @@ class Interrupts(Separate):
             return None, "the kernel does not tell which CPU takes each interrupt"
         return all(shown), f"the kernel has {sum(shown)} of {len(shown)} interrupts on these CPUs"
 
-    def watch(self, place: AdapterFunction, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
+    def watch(self, target: AdapterFunction, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
         del name
-        cpus, vectors = value, self._vectors(place)
+        cpus, vectors = value, self._vectors(target)
         each = cpus if isinstance(cpus[0], list) else [cpus] * len(vectors)
         before = self._counted(vectors)
-        with self._reads(place) as drives:
+        with self._reads(target) as drives:
             time.sleep(seconds if drives else 0.0)
         after = self._counted(vectors)
         if not drives:

@@ -102,7 +102,7 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             continue
         lower = line.text.lower()
         if not line.labelled and lower.endswith(" information"):
-            section = lower.split(" ")[0]
+            section = lower.partition(" ")[0]
             sections.append(section)
         elif _begins(section, line):
             parts[section].append(Fields({"": line.text}) if not line.labelled else Fields({line.label: line.value}))

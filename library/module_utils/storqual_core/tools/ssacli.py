@@ -386,7 +386,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     extra = [f"ss={request.strip // 1024}"] if request.strip is not None else []
     extra += [f"spares={','.join(request.spares)}"] if request.spares else []
     known = _ask(runner, "help", "create").stdout if extra else ""
-    missing = [word.split("=")[0] for word in extra if word.split("=")[0] + "=" not in known]
+    missing = [name for name in (word.partition("=")[0] for word in extra) if f"{name}=" not in known]
     if missing:
         raise ToolError(f"`ssacli help create` does not know {', '.join(missing)}; leave it out of the drop")
     _do(runner, "ctrl", f"slot={index}", "create", "type=ld", *words, *extra, "forced")
