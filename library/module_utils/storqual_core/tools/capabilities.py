@@ -215,6 +215,15 @@ class AdapterEvent:
     text: str
 
 
+@dataclass(frozen=True)
+class BackgroundWork:
+    """What an adapter does beside the commands of the host, a sentence each; `pci` empty where it is not told."""
+
+    index: str
+    pci: str
+    work: tuple[str, ...] = ()
+
+
 class Facts(Protocol):
     """What is there."""
 
@@ -292,6 +301,13 @@ class Events(Protocol):
         """Oldest first."""
 
 
+class Background(Protocol):
+    """Work that takes time from the commands of the host, and that nobody asked for: it spoils a measurement."""
+
+    def read_background(self, runner: Runner) -> tuple[BackgroundWork, ...]:
+        """Every adapter with what is under way on it."""
+
+
 class Resolve(Protocol):
     """From a block device to what is behind it."""
 
@@ -318,6 +334,7 @@ CAPABILITIES: dict[str, Capability] = {
     "firmware": Capability(FirmwareTool, ("firmware_objections", "download", "activation", "activate")),
     "raid": Capability(Raid, ("FREE", "objections", "create", "delete", "set_policy", "initialise", "progress")),
     "events": Capability(Events),
+    "background": Capability(Background),
     "resolve": Capability(Resolve),
 }
 """Every capability by its name."""

@@ -391,3 +391,84 @@ def write_uncorrectable(runner: Runner, node: str, first: int, count: int) -> No
         ended = runner([*words, "--force"], timeout=_TIMEOUT)
     if ended.rc != 0:
         raise ended.failure(f"blocks of {node} cannot be marked as unreadable")
+
+
+_OCP_GUID = "0xafd514c97c6f4f9ca4f2bfea2810afc5"
+_OCP_MARK = "physical_media_units_written"
+_OCP_TEXT = re.compile(
+    r"^\s+(?P<label>\S.*?)(?:\s+-)?\s{2,}(?P<value>(?:0x[0-9a-f]{1,32}|[0-9]{1,40})(?: [0-9]{1,20})?)\s*$",
+    re.IGNORECASE,
+)
+_OCP_NAMES = {
+    # the names of the first form of the output, where they are not those of the second with blanks in them
+    "uncorrectable_read_error_count": "uncorrectable_read_errors",
+    "refresh_counts": "refresh_count",
+    "max_user_data_erase_counts": "max_user_data_erase_count",
+    "min_user_data_erase_counts": "min_user_data_erase_count",
+    "number_of_thermal_throttling_events": "thermal_throttling_events",
+    "pcie_correctable_error_count": "pcie_correctable_errors",
+    "unaligned_i_o": "unaligned_io",
+}
+_OCP_ABSENT = {"capacitor_health": 0xFFFF}
+"""Values that stand for none: a drive without a capacitor against the loss of power."""
+
+
+def parse_ocp_log(text: str) -> SmartLog:
+    """`nvme ocp smart-add-log` (log page C0h of the OCP specification), as JSON in both its forms or as text.
+
+    Counts have the names of the second form of the JSON (`bad_user_nand_blocks_raw`); numbers of 128 bits, which are
+    told in halves, are whole. Names are from nvme-cli's source, no drive with the page was at hand. Raises ToolError
+    when it is another page, or another command's answer.
+    """
+    printed = _ocp_text(text) if "SMART Cloud Attributes" in text else the_object(text, "nvme")
+    values: dict[str, int] = {}
+    others: dict[str, str] = {}
+    halves: dict[str, dict[str, int]] = {}
+    for name, value in _flat({_ocp_name(str(key)): inner for key, inner in printed.items()}):
+        number = as_int(value)
+        half = re.match(r"(.*)[._](hi|lo)\Z", name)
+        if number is None:
+            others[name] = as_text(value) or str(value)[:200]
+        elif half is not None:
+            halves.setdefault(half.group(1), {})[half.group(2)] = number
+        elif _OCP_ABSENT.get(name) != number:
+            values[name] = number
+    for name, parts in halves.items():
+        if set(parts) != {"hi", "lo"}:
+            raise ToolError(f"nvme tells one half of {name} only")
+        values[name] = (parts["hi"] << 64) + parts["lo"]
+    if _OCP_MARK not in values:
+        raise ToolError(f"nvme printed an object that is no OCP health log: {', '.join(list(printed)[:5])}"[:300])
+    guid = others.get("log_page_guid", "")
+    if guid and guid.lower() != _OCP_GUID:
+        raise ToolError(f"the drive's log page C0h is another vendor's, not that of OCP (GUID {guid[:40]})")
+    return SmartLog(values, others)
+
+
+def _ocp_name(printed: str) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", printed.lower()).strip("_")
+    return _OCP_NAMES.get(name, name)
+
+
+def _ocp_text(text: str) -> dict[str, Any]:
+    """The labels of the text form, each with one number, or two that are halves of one."""
+    found: dict[str, Any] = {}
+    for line in text.replace("\t", "  ").splitlines():
+        match = _OCP_TEXT.match(line)
+        if match is not None:
+            high, blank, low = match.group("value").partition(" ")
+            label = match.group("label")
+            if label.lower().endswith("guid"):
+                found[label] = high
+            else:
+                found[label] = {"hi": high, "lo": low} if blank else str(int(high, 16)) if "x" in high else high
+    return found
+
+
+def read_ocp_log(runner: Runner, device: str) -> SmartLog | None:
+    """The OCP health log of a controller; None where the drive, or this nvme-cli, does not have it.
+
+    Raises ToolError for an answer that cannot be read.
+    """
+    ended = runner(["nvme", "ocp", "smart-add-log", device, "--output-format=json"], timeout=_TIMEOUT)
+    return parse_ocp_log(ended.stdout) if ended.rc == 0 and ended.stdout.strip() else None

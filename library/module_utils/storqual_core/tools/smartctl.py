@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""smartctl (smartmontools): a drive's own account of its health, from JSON (7.0 and later).
+"""smartctl (smartmontools): a drive's own account of its health, from JSON (7.0 and later), else from text.
 
 The exit status is a mask of eight bits (smartctl(8)); bit 2 alone is common behind RAID and no fault of the drive.
 Keys moved between releases (`model_name`, then `scsi_model_name`), so each fact is looked for under all its names.
-Text output is localised and refused: only JSON is the same everywhere.
+Text is read of releases that know no JSON only, and only as the C locale prints it: with commas between thousands. A
+number of another form is no reading. Its layout is from the documentation and from public outputs of 5.43 to 7.3.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping
 
 from ..host.identity import printed_wwn
-from ..kit.command import Runner
+from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, the_object
 
@@ -230,12 +231,213 @@ def _numbers(values: Mapping[str, Any], prefix: str, depth: int = 3) -> Iterator
             yield path, count
 
 
+_NO_JSON = re.compile(r"(?:unrecognized|invalid|unknown) option\b", re.IGNORECASE)
+
+
+def _ask(runner: Runner, words: list[str]) -> tuple[Completed, bool]:
+    """What smartctl answered, and whether it is JSON; a release before 7.0 is asked again for text."""
+    ended = runner(["smartctl", "--json", *words], timeout=_TIMEOUT)
+    if "{" in ended.stdout or not _NO_JSON.search(ended.stdout + ended.stderr):
+        return ended, True
+    return runner(["smartctl", *words], timeout=_TIMEOUT), False
+
+
 def read_scan(runner: Runner) -> tuple[ScannedDevice, ...]:
     """What smartctl can look at, disks behind RAID controllers included. Raises ToolError."""
-    return parse_scan(runner(["smartctl", "--json", "--scan"], timeout=_TIMEOUT).stdout)
+    ended, is_json = _ask(runner, ["--scan"])
+    return parse_scan(ended.stdout) if is_json else parse_scan_text(ended.stdout)
 
 
 def read_health(runner: Runner, node: str, kind: str = "") -> Health:
     """One drive; `kind` is smartctl's `-d` for a disk behind a controller. Raises ToolError."""
-    argv = ["smartctl", "--json", "-a", *(["-d", kind] if kind else []), node]
-    return parse_health(runner(argv, timeout=_TIMEOUT).stdout)
+    ended, is_json = _ask(runner, ["-a", *(["-d", kind] if kind else []), node])
+    return parse_health(ended.stdout) if is_json else parse_health_text(ended.stdout, ended.rc)
+
+
+_HEADER = re.compile(r"^smartctl (?:version )?\d+\.\d+", re.MULTILINE)
+_SCANNED = re.compile(r"^(?P<name>/dev/\S+) -d (?P<kind>\S+)\s*(?:#.*?,\s*(?P<protocol>\w+) device)?")
+_LINE = re.compile(r"^ {0,2}(?P<label>[A-Z][^:\n]*?)\s*:\s*(?P<value>.*?)\s*$")
+_GROUPED = re.compile(
+    r"(0x[0-9a-f]{1,8}|[0-9]{1,3}(?:,[0-9]{3}){1,12}|[0-9]{1,19})(?:%|\Z|(?= +[^\s0-9]))", re.IGNORECASE
+)
+_FIRST_NUMBER = re.compile(r"-?[0-9]{1,19}(?![0-9]*[.,][0-9])")
+_UPTIME = re.compile(
+    r"^\s*(?:Accumulated power on time, hours:minutes|number of hours powered up =)\s*([0-9]{1,9})[.:]", re.IGNORECASE
+)
+_ERRORS = re.compile(
+    r"^(?P<kind>read|write|verify):\s+"
+    + r"\s+".join(rf"(?P<n{n}>[0-9]{{1,19}})" for n in range(5))
+    + r"\s+(?P<amount>\S+)\s+(?P<n5>[0-9]{1,19})\s*$"
+)
+_ERROR_COLUMNS = (
+    "errors_corrected_by_eccfast",
+    "errors_corrected_by_eccdelayed",
+    "errors_corrected_by_rereads_rewrites",
+    "total_errors_corrected",
+    "correction_algorithm_invocations",
+    "total_uncorrected_errors",
+)
+# number, name, flags, three values that are 001 or ---, and the rest with the raw value as the last of it
+_ATTRIBUTE = re.compile(
+    r"^\s*(?P<id>[0-9]{1,3}) (?P<name>[A-Za-z_][\w/%.()+-]*)\s+(?P<flags>0x[0-9a-f]{4}|[POSRCK-]{6})\s+"
+    r"(?:[0-9]{3}|---)\s+(?:[0-9]{3}|---)\s+(?:[0-9]{3}|---)\s+"
+    r"(?:(?:Pre-fail|Old_age)\s+(?:Always|Offline)\s+)?(?:-|FAILING_NOW|In_the_past|NOW|Past)\s+(?P<raw>\S.*?)\s*$"
+)
+_EUI = re.compile(r"([0-9a-f]{6}) ([0-9a-f]{10})\Z", re.IGNORECASE)
+_TEXT_COUNTERS = {
+    "elements in grown defect list": "grown_defects",
+    "pending defect count": "pending_defects",
+    "non-medium error count": "non_medium.non_medium_error_count",
+    "ata error count": "logged_errors",
+    "device error count": "logged_errors",
+    "percentage used endurance indicator": "endurance_used.current_percent",
+    "accumulated start-stop cycles": "cycles.accumulated_start_stop_cycles",
+    "accumulated load-unload cycles": "cycles.accumulated_load_unload_cycles",
+    "specified cycle count over device lifetime": "cycles.specified_cycle_count_over_device_lifetime",
+    "specified load-unload count over device lifetime": "cycles.specified_load_unload_count_over_device_lifetime",
+    "critical warning": "nvme.critical_warning",
+    "available spare": "nvme.available_spare",
+    "available spare threshold": "nvme.available_spare_threshold",
+    "percentage used": "nvme.percentage_used",
+    "data units read": "nvme.data_units_read",
+    "data units written": "nvme.data_units_written",
+    "host read commands": "nvme.host_reads",
+    "host write commands": "nvme.host_writes",
+    "controller busy time": "nvme.controller_busy_time",
+    "power cycles": "nvme.power_cycles",
+    "power on hours": "nvme.power_on_hours",
+    "unsafe shutdowns": "nvme.unsafe_shutdowns",
+    "media and data integrity errors": "nvme.media_errors",
+    "error information log entries": "nvme.num_err_log_entries",
+    "warning comp. temperature time": "nvme.warning_temp_time",
+    "critical comp. temperature time": "nvme.critical_comp_time",
+}
+"""Labels of counts in small letters, each with its name in the JSON of 7.0 and later."""
+
+_HOURS, _CYCLES, _TEMPERATURES = "9", "12", ("194", "190")
+
+
+def parse_scan_text(text: str) -> tuple[ScannedDevice, ...]:
+    """The devices of `smartctl --scan` before 7.0; none for an empty text. Raises ToolError for another line."""
+    found = []
+    for line in text.splitlines():
+        match = _SCANNED.match(line)
+        if match is not None:
+            found.append(ScannedDevice(match.group("name"), match.group("kind"), match.group("protocol") or ""))
+        elif line.strip() and not line.lstrip().startswith("#"):
+            raise ToolError(f"smartctl printed {line.strip()[:100]!r} where a list of devices was expected")
+    return tuple(found)
+
+
+def parse_health_text(text: str, status: int = 0) -> Health:
+    """The text of `smartctl -a`, with its exit status. Raises ToolError when it is none, or when it says nothing."""
+    if not _HEADER.search(text):
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise ToolError(f"smartctl did not print its name first, but: {first[:200]}")
+    said: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is not None:
+            said.setdefault(" ".join(match.group("label").lower().split()), match.group("value"))
+    counters, raw = _text_counters(text, said)
+    verdict = said.get("smart overall-health self-assessment test result") or said.get("smart health status", "")
+    # `PASSED`, `OK`; before 6.0 a verdict in words was printed for what is failing
+    passed = verdict.split()[0].rstrip("!,").upper() in ("PASSED", "OK") if verdict else None
+    temperature = _degrees(said.get("current drive temperature") or said.get("temperature", ""))
+    trip = _degrees(said.get("drive trip temperature", "")) or None
+    if temperature == 0 and trip is None:
+        # SCSI drives without the page print 0 for both
+        temperature = None
+    uptime = next((int(match.group(1)) for match in map(_UPTIME.match, text.splitlines()) if match), None)
+    hours = [count for count in (uptime, counters.get("nvme.power_on_hours"), raw.get(_HOURS)) if count is not None]
+    found = Health(
+        vendor=said.get("vendor", ""),
+        # releases before 5.40 have a SCSI drive's whole name in one line
+        model=_first(said, "device model", "model number", "product")
+        or said.get("device", "").partition(" Version")[0],
+        serial=said.get("serial number", ""),
+        firmware=_first(said, "firmware version", "revision"),
+        wwn=_text_wwn(said),
+        protocol=_protocol(said),
+        size=_grouped(_first(said, "user capacity", "total nvm capacity", "namespace 1 size/capacity")),
+        passed=passed,
+        temperature=next((raw[name] for name in _TEMPERATURES if name in raw), None)
+        if temperature is None
+        else temperature,
+        trip=trip,
+        hours=hours[0] if hours else None,
+        counters=counters,
+        complaints=status_sentences(status & ~_CANNOT),
+    )
+    if (status & _CANNOT and found.passed is None and not counters) or not (found.serial or found.model):
+        lines = [line.strip() for line in text.splitlines()[2:] if line.strip() and not line.startswith("=== ")]
+        raise ToolError(f"smartctl tells nothing of the drive (status {status}): {'; '.join(lines[:3])[:200]}")
+    return found
+
+
+def _first(said: Mapping[str, str], *labels: str) -> str:
+    return next((said[label] for label in labels if said.get(label)), "")
+
+
+def _grouped(text: str) -> int | None:
+    """The number that a value begins with: `600,127,266,816 bytes [600 GB]`, `0x04`, `12%`; None for another form."""
+    match = _GROUPED.match(text)
+    if match is None:
+        return None
+    return int(match.group(1), 16) if text[:2].lower() == "0x" else int(match.group(1).replace(",", ""))
+
+
+def _degrees(text: str) -> int | None:
+    """`28 C`, `34 Celsius`; None for `<not available>`."""
+    match = re.match(r"(-?[0-9]{1,3}) (?:C|Celsius)\b", text)
+    return int(match.group(1)) if match else None
+
+
+def _text_wwn(said: Mapping[str, str]) -> str:
+    """`0x5000c500…` of SCSI, `5 000c50 0deadbeef` of ATA, `000cca 00602ba300` of the only NVMe namespace."""
+    name = _first(said, "logical unit id", "lu wwn device id")
+    only = _EUI.match(said.get("namespace 1 ieee eui-64", ""))
+    if not name and only and said.get("number of namespaces") == "1":
+        return printed_wwn(f"eui.{only.group(1)}{only.group(2)}".lower())
+    return printed_wwn(name.replace(" ", "").lower())
+
+
+def _protocol(said: Mapping[str, str]) -> str:
+    if "smart health status" in said or "transport protocol" in said or "logical unit id" in said:
+        return "SCSI"
+    return "NVMe" if "model number" in said else "ATA" if "device model" in said else ""
+
+
+def _text_counters(text: str, said: Mapping[str, str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Counts by the names of the JSON, and the first number of the raw value of each ATA attribute by its number."""
+    found: dict[str, int] = {}
+    raw: dict[str, int] = {}
+    for line in text.splitlines():
+        errors, attribute = _ERRORS.match(line), _ATTRIBUTE.match(line)
+        if errors is not None:
+            kind = errors.group("kind")
+            found.update({f"{kind}.{name}": int(errors.group(f"n{n}")) for n, name in enumerate(_ERROR_COLUMNS)})
+            amount = _GIGABYTES.match(errors.group("amount"))
+            if amount:
+                found[f"{kind}.megabytes_processed"] = int(amount.group(1) + amount.group(2))
+        elif attribute is not None:
+            value = _FIRST_NUMBER.match(attribute.group("raw"))
+            number = str(int(attribute.group("id")))
+            if value is not None:
+                raw[number] = int(value.group(0))
+            if value is not None and value.group(0) == attribute.group("raw"):
+                found[f"attribute.{number}"] = int(value.group(0))
+    for label, name in _TEXT_COUNTERS.items():
+        value_told = _grouped(said.get(label, ""))
+        if value_told is not None:
+            found[name] = value_told
+    if _CYCLES in raw:
+        found.setdefault("power_cycles", raw[_CYCLES])
+    if "logged_errors" not in found and re.search(r"^No Errors Logged\s*$", text, re.MULTILINE):
+        found["logged_errors"] = 0
+    sensors = sorted(label for label in said if re.match(r"temperature sensor [0-9]{1,2}\Z", label))
+    for label in sensors:
+        degrees = _degrees(said[label])
+        if degrees is not None:
+            found[f"nvme.temperature_sensors.{label.split()[-1]}"] = degrees
+    return found, raw

@@ -42,7 +42,9 @@ from ..kit.labelled_text import (
     the_object,
 )
 from .capabilities import (
+    AdapterEvent,
     AdapterFacts,
+    BackgroundWork,
     DriveFacts,
     EnclosureFacts,
     FirmwareImage,
@@ -1147,3 +1149,126 @@ def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
 def resolve(runner: Runner, node: str) -> tuple[str, ...]:
     """The drives behind a volume's block device, by WWN or serial; empty when no controller has such a volume."""
     return drives_behind(_whole(runner), node)
+
+
+# the controller's own log, which is text although JSON is asked for, and what it does beside the commands of the host
+_EVENT = re.compile(r"^\s*seqNum\s*:\s*0x([0-9a-f]{1,16})\s*$", re.IGNORECASE | re.MULTILINE)
+_EVENT_FIELD = re.compile(
+    r"^\s*(Time|Seconds since last reboot|Code|Class|Locale|Event Description|Event Data)\s*:\s*(.*?)\s*$",
+    re.IGNORECASE,
+)
+_EVENTS_TOLD = re.compile(r"\b(?:Total|Number of) events\s*[:=]\s*([0-9]{1,9})\b", re.IGNORECASE)
+_NO_EVENT = re.compile(r"\bno events?\b|\bevents? (?:are|is|were|was) not found\b", re.IGNORECASE)
+_CLASSES = {-2: "debug", -1: "progress", 0: "information", 1: "warning", 2: "critical", 3: "fatal", 4: "dead"}
+"""Classes of the firmware (MFI) by number, in the words of the driver megaraid_sas."""
+
+_LATEST = 1000
+_STATE = re.compile(r"^(?:PR|CC) Current State\Z", re.IGNORECASE)
+_ACTIVE = re.compile(r"^(?:active|running|in progress|started|aborting)\b\s*([0-9]{1,6})?", re.IGNORECASE)
+_AT_REST = re.compile(r"^(?:stopped|ready|not (?:active|running)|inactive|disabled|-)?\Z", re.IGNORECASE)
+_UNSUPPORTED = re.compile(r"un-?supported|not supported|not available", re.IGNORECASE)
+_PROPERTIES = "Controller Properties"
+
+
+def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
+    """The events of `/cN show events`, oldest first; none where it says that there is none.
+
+    Their description may be continued in further lines. Raises ToolError for another answer, and when it tells
+    another number of events than it lists. The layout is from public outputs; it was not recorded.
+    """
+    heads = list(_EVENT.finditer(text))
+    if not heads:
+        answers = answers_of(text, tool)
+        said = "; ".join(_said(answer) for answer in answers)
+        if not _NO_EVENT.search(said) and not all(answer.success and not answer.data for answer in answers):
+            raise ToolError(f"{tool} printed no event: {said[:200]}")
+        return ()
+    told = _EVENTS_TOLD.search(text)
+    if told and int(told.group(1)) != len(heads):
+        raise ToolError(f"{tool} reports {told.group(1)} events and lists {len(heads)}: the answer is not whole")
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    events = [_event(int(head.group(1), 16), text[head.end() : end]) for head, end in zip(heads, ends)]
+    return tuple(sorted(events, key=lambda event: event.sequence or 0))
+
+
+def _event(sequence: int, body: str) -> AdapterEvent:
+    fields: dict[str, list[str]] = {}
+    last: list[str] = []
+    for line in body.splitlines():
+        match = _EVENT_FIELD.match(line)
+        if match is not None and match.group(1).lower() not in fields:
+            last = fields.setdefault(match.group(1).lower(), [match.group(2)])
+        elif line.strip(" =\t"):
+            last.append(line.strip())
+    said = {name: " ".join(part for part in parts if part) for name, parts in fields.items()}
+    since = said.get("seconds since last reboot", "")
+    number = as_int(said.get("class", ""))
+    return AdapterEvent(
+        sequence,
+        said.get("time", "") or (f"{since} s after a reboot" if since else ""),
+        _CLASSES.get(number, str(number)) if number is not None else "",
+        said.get("event description", "") or " ".join(body.split())[:400],
+    )
+
+
+def read_events(runner: Runner, index: str) -> tuple[AdapterEvent, ...]:
+    """The latest events of a controller, oldest first. Raises ToolError."""
+    words = [f"/c{index}", "show", "events", f"type=latest={_LATEST}", "nolog"]
+    return parse_events(run_first(runner, PROGRAMS, words, timeout=_TIMEOUT).stdout)
+
+
+def parse_properties(text: str, tool: str = _TOOL) -> Mapping[str, Mapping[str, str]]:
+    """What `/call show patrolread` or `/call show cc` tells, by controller; nothing of one that does not support it.
+
+    Raises ToolError for a controller that answers with something else, and for a property that comes twice.
+    """
+    found: dict[str, Mapping[str, str]] = {}
+    for answer in answers_of(text, tool):
+        rows = [as_mapping(row) for row in as_list(answer.data.get(_PROPERTIES))]
+        said = {as_text(row.get("Ctrl_Prop")).strip(): as_text(row.get("Value")).strip() for row in rows}
+        if rows and (len(said) != len(rows) or "" in said):
+            raise ToolError(f"{tool} tells a property of controller {answer.controller} twice, or without its name")
+        if not rows and not answer.nothing and not _UNSUPPORTED.search(_said(answer)):
+            raise ToolError(f"{tool} tells no property of controller {answer.controller}: {_said(answer)[:200]}")
+        if rows:
+            found[answer.controller] = said
+    return found
+
+
+def parse_patrol_read(text: str, tool: str = _TOOL) -> Mapping[str, str]:
+    """The patrol read that is under way, as words, by controller; empty for one at rest. Raises ToolError.
+
+    `Active 3`: the number is that of the drives that are done. A state that is not known counts as under way.
+    """
+    found = {}
+    for controller, said in parse_properties(text, tool).items():
+        states = [value for name, value in said.items() if _STATE.match(name)]
+        if not states:
+            raise ToolError(f"{tool} does not tell whether a patrol read runs on controller {controller}")
+        active = _ACTIVE.match(states[0])
+        done = f" ({active.group(1)} drives done)" if active and active.group(1) else ""
+        unknown = f" ({states[0]})" if not active else ""
+        found[controller] = "" if _AT_REST.match(states[0]) else f"a patrol read is under way{done or unknown}"
+    return found
+
+
+def read_background(runner: Runner) -> tuple[BackgroundWork, ...]:
+    """What the controllers do beside the commands of the host: patrol read, rebuild, check, initialisation.
+
+    Raises ToolError.
+    """
+    adapters = parse_adapters(_ask(runner, "/call show").stdout)
+    patrol = parse_patrol_read(_ask(runner, "/call show patrolread").stdout) if adapters else {}
+    found = []
+    for adapter in adapters:
+        volumes = parse_volumes(_ask(runner, f"/c{adapter.index}/vall show all").stdout)
+        said = [
+            f"volume {volume.name or volume.id}: {task} is under way" + (f" ({percent:g} %)" if percent else "")
+            for volume in volumes
+            for task, percent in volume.progress.items()
+        ]
+        # a drive that belongs to no volume can be erased, or be the source of a copyback
+        said += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if _task(drive.state)]
+        said += [patrol[adapter.index]] if patrol.get(adapter.index) else []
+        found.append(BackgroundWork(adapter.index, adapter.pci, tuple(said)))
+    return tuple(found)
