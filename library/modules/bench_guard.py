@@ -92,6 +92,13 @@ stamped:
   type: list
   elements: str
   sample: ["0x5000c50015ea0000"]
+conditions:
+  description: What is not well around the claimed drives (shelf, paths) or under way on their adapters (patrol read,
+    rebuild, check), one sentence each; with O(logs). None of it is a refusal.
+  returned: success
+  type: list
+  elements: str
+  sample: ["adapter 0000:3b:00.0 (storcli): a patrol read is under way (3 drives done)"]
 environment:
   description: The bench's fingerprint under the inventory's names, for comparison before and after a run.
   returned: success
@@ -133,6 +140,7 @@ def result_of(found: Result) -> dict[str, Any]:
     if found.exit_code:
         # a person reads this on a terminal; pages of facts would bury the sentence
         return result
+    result["conditions"] = found.conditions
     result["environment"] = found.environment
     result["logs"] = found.logs
     result["smart"] = errors_on_record(found.logs)
@@ -168,6 +176,8 @@ def main() -> None:
         sentences = [*found.problems, *found.refusals]
         module.fail_json(msg="\n".join(sentences), storqual_exit_code=found.exit_code, **result)
         return
+    for sentence in [*found.conditions, *found.unread]:
+        module.warn(sentence)
     module.exit_json(**result)
 
 

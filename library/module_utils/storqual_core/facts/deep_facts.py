@@ -20,6 +20,7 @@ from ..kit.machine import Machine
 from ..kit.settings import section_of
 from ..tools import sg3
 from ..tools.sg3 import CHANGEABLE, changeable_bits, get_field, read_page
+from .conditions import Reading, path_conditions, read_paths, read_shelves, shelf_conditions
 from .tool_facts import add_vendor_facts, read_drive_log, told
 
 _Found = TypeVar("_Found")
@@ -56,6 +57,7 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
     _namespaces(facts, runner, read)
     _hidden_drives(facts, runner, read)
     _arrays(facts, machine, read)
+    _surroundings(facts, machine, runner)
     _nvram(facts, machine, runner, read)
     add_vendor_facts(facts, machine, runner)
     # what the guard can ask this kernel about programs that write
@@ -228,6 +230,16 @@ def _arrays(facts: dict[str, Any], machine: Machine, read: _Reader) -> None:
         array = told.get(volume.get("node", ""))
         if array is not None:
             volume["progress"], volume["healthy"] = dict(array.progress), array.healthy
+
+
+def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> None:
+    """Shelves with what is in their slots, paths of multipath, and sentences on what is not well among these."""
+    reading = Reading()
+    facts["shelves"] = read_shelves(facts, machine, runner, reading)
+    facts["multipath"] = read_paths(facts, machine, runner, reading)
+    told = [*shelf_conditions(facts["shelves"]), *path_conditions(facts["multipath"])]
+    facts["conditions"] = [*reading.conditions, *told]
+    facts["unread"] += reading.unread
 
 
 def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:

@@ -21,6 +21,7 @@ from ..kit.lock import hold_lock
 from ..kit.machine import Machine, visible
 from ..kit.quantities import parse_size
 from .bench_facts import environment_of, read_facts
+from .conditions import read_conditions
 from .tool_facts import read_drive_logs
 
 _Facts = Mapping[str, Any]
@@ -207,7 +208,8 @@ class Request:
 class Result:
     """Facts and fingerprint; problems of identity (exit code 3); refusals (4); what was stamped or made.
 
-    `logs` is what claimed drives have on record of themselves, see `tool_facts`.
+    `logs` is what claimed drives have on record of themselves, see `tool_facts`; `conditions` are sentences on what
+    is not well around the drives or under way on their adapters, `unread` on what tools could not tell of that.
     """
 
     facts: Mapping[str, Any]
@@ -216,6 +218,8 @@ class Result:
     refusals: list[str] = field(default_factory=list)
     stamped: list[str] = field(default_factory=list)
     logs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    conditions: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
@@ -260,12 +264,12 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     if request.stamp and request.purpose == "write" and not problems and not refusals:
         bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]
         stamped = made + _stamp(bare, request, machine, runner)
-    logs = (
-        read_drive_logs(claimed_drives(facts, request.adapters), runner=runner)
-        if request.logs and not problems
-        else {}
-    )
-    return Result(facts, environment, problems, refusals, stamped, logs)
+    if not request.logs or problems:
+        return Result(facts, environment, problems, refusals, stamped)
+    claimed = claimed_drives(facts, request.adapters)
+    logs = read_drive_logs(claimed, runner=runner)
+    around = read_conditions(facts, sorted({drive["adapter"] for drive in claimed}), machine, runner)
+    return Result(facts, environment, problems, refusals, stamped, logs, around.conditions, around.unread)
 
 
 def _make_files(claims: Sequence[Claim], request: Request) -> list[str]:

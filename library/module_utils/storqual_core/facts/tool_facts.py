@@ -12,6 +12,7 @@ its name, joined or not.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Mapping
@@ -93,11 +94,17 @@ def _nvme(node: str, runner: Runner) -> dict[str, Any]:
 
     values = dict(nvme.read_smart_log(runner, node).values)
     warning, kelvin = values.get("critical_warning"), values.get("temperature")
+    counters = {f"nvme.{name}": count for name, count in values.items()}
+    # few drives have the page of the Open Compute Project, and an older nvme-cli does not know it
+    with suppress(ToolError):
+        more = nvme.read_ocp_log(runner, node)
+        counters.update({f"ocp.{name}": count for name, count in (more.values if more else {}).items()})
     return {
         "passed": None if warning is None else warning == 0,
-        "temperature": None if kelvin is None else kelvin - 273,
+        # no kelvin at all is what a drive without a sensor reports
+        "temperature": kelvin - 273 if kelvin else None,
         "hours": values.get("power_on_hours"),
-        "counters": {f"nvme.{name}": count for name, count in values.items()},
+        "counters": counters,
     }
 
 
@@ -131,6 +138,7 @@ ON_RECORD = re.compile(
     r"(?:read|write|verify)\.total_uncorrected_errors|grown_defects|nvme\.(?:media_errors|critical_warning)"
     # reallocated, reported uncorrectable, pending and offline uncorrectable sectors, CRC errors (ATA attributes)
     r"|attribute\.(?:5|187|197|198|199)"
+    r"|ocp\.(?:uncorrectable_read_errors|end_to_end_detected_errors|media_dies_offline)"
 )
 """Counters that healthy use never raises: one that grows during a campaign is evidence against its points."""
 

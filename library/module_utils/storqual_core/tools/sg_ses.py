@@ -315,10 +315,9 @@ def _ask(runner: Runner, words: list[str]) -> str:
 
 
 def same_port(address: str, wwn: str) -> bool:
-    """Whether a drive of this WWN has the port of that address.
+    """Whether a drive of this WWN (`0x5000c500…`) has the port of that address.
 
-    A drive's names differ from each other in their last digit (SAS: the logical unit and its two ports). Two drives
-    whose names are so near each other would both match.
+    The makers of SAS drives give each drive four names in a row, for its ports, the logical unit and the device.
     """
-    name = wwn.lower().replace("0x", "")
-    return len(name) == len(address) == 16 and name[:-1] == address[:-1]
+    numbers = [int(name, 16) for name in (address, wwn[2:]) if re.match(r"[0-9a-f]{16}\Z", name)]
+    return len(numbers) == 2 and numbers[0] >> 2 == numbers[1] >> 2

@@ -1162,7 +1162,8 @@ _NO_EVENT = re.compile(r"\bno events?\b|\bevents? (?:are|is|were|was) not found\
 _CLASSES = {-2: "debug", -1: "progress", 0: "information", 1: "warning", 2: "critical", 3: "fatal", 4: "dead"}
 """Classes of the firmware (MFI) by number, in the words of the driver megaraid_sas."""
 
-_LATEST = 1000
+_LATEST = 300
+"""More than a batch brings about; the whole log has tens of thousands."""
 _STATE = re.compile(r"^(?:PR|CC) Current State\Z", re.IGNORECASE)
 _ACTIVE = re.compile(r"^(?:active|running|in progress|started|aborting)\b\s*([0-9]{1,6})?", re.IGNORECASE)
 _AT_REST = re.compile(r"^(?:stopped|ready|not (?:active|running)|inactive|disabled|-)?\Z", re.IGNORECASE)

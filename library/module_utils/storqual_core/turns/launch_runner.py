@@ -19,6 +19,8 @@ from ..kit import command
 from ..kit.command import Runner
 from ..kit.durable import replace_json
 from ..kit.lock import BenchLock
+from ..kit.machine import Machine
+from ..provision.background import AdapterWatch
 from .batch_file import Batch, LaunchTurn, SwitchStep
 from .batch_run import BatchOutcome, BatchRunner, StopRequestedError, now
 from .file_systems import FileSystems, file_systems_of
@@ -80,6 +82,7 @@ class LaunchRunner(BatchRunner):
         self._gone: dict[str, str] = {}
         self._variant: dict[tuple[Variant, ...], int] = {}
         self._idle: tuple[CounterSnapshot, CounterSnapshot] | None = None
+        self._beside: AdapterWatch | None = None
         self._proofs: list[str] = []
         self._accounted_ns = time.monotonic_ns()
         self._excluded_ns = 0
@@ -97,6 +100,7 @@ class LaunchRunner(BatchRunner):
             self._places.update({name: place_of(target) for name, target in targets.items()})
             version = self._runner([self._program, "--version"], timeout=60.0).expect().stdout.strip()
             addresses = sorted({address for place in self._places.values() for address in place.adapters})
+            self._beside = AdapterWatch(Machine(self._sysfs[: -len("/sys")]), addresses, self._runner)
             self._begin(
                 spool,
                 boot,
@@ -107,6 +111,7 @@ class LaunchRunner(BatchRunner):
                 ticks_are_measured=ticks_are_measured(platform.release()),
                 targets={name: target.node for name, target in targets.items()},
                 interrupts={address: list(adapter_vectors([address])) for address in addresses},
+                beside={"work": self._beside.work, "unread": self._beside.unread},
             )
             with scratch_folder() as folder:
                 if self._batch.precondition is not None:
@@ -142,7 +147,9 @@ class LaunchRunner(BatchRunner):
         }
 
     def _last_lines(self) -> Sequence[Mapping[str, Any]]:
-        return report_log(self._log, None, now(), self._batch.kernel_rules).lines
+        said = self._beside.findings(now()) if self._beside else []
+        of_adapters = [{"kind": "log", "launch": None, "kernel_log": [], "findings": said}] if said else []
+        return [*report_log(self._log, None, now(), self._batch.kernel_rules).lines, *of_adapters]
 
     def _tell(self, what: str) -> None:
         """Say what goes on before the first launch. Raises StopRequestedError when it is to go on no more."""
@@ -243,7 +250,7 @@ class LaunchRunner(BatchRunner):
             seed=seed,
             gone=is_lost,
             reason=reason,
-            suspect=[*said.doubts, *kept_back, *read_again(launch.fio, targets, launched.result)],
+            suspect=[*said.doubts, *self._doubts(), *kept_back, *read_again(launch.fio, targets, launched.result)],
             notes=[*self._proofs, *made, *notes],
             overhead_ns=overhead_ns,
             idle=self._idle,
@@ -251,6 +258,10 @@ class LaunchRunner(BatchRunner):
         )
         spool.append_all([*said.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
         return ""
+
+    def _doubts(self) -> list[str]:
+        """What was under way beside the batch when it began; nobody asks again while launches run."""
+        return [f"when the batch began, {said}" for said in (self._beside.work if self._beside else ())]
 
     def _fio(
         self, launch: LaunchTurn, ask: FioAsk, targets: list[FioTarget], seed: int, folder: Path, position: int

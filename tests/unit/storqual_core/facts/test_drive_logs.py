@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -76,6 +77,31 @@ def test_an_nvme_drive_has_the_health_log() -> None:
     assert log.answered == ("nvme",)
     assert log.counters["nvme.media_errors"] >= 0
     assert (log.temperature, log.trip) == (27, None)
+    assert not any(name.startswith("ocp.") for name in log.counters)
+
+
+def test_an_nvme_drive_with_the_ocp_page_has_its_counts_as_well() -> None:
+    line = "nvme ocp smart-add-log /dev/nvme0n1 --output-format=json"
+
+    def with_page(argv: list[str], **options: Any) -> Completed:
+        if shlex.join(argv) == line:
+            return Completed(tuple(argv), 0, fixture_text("nvme", "ocp_labels.json"), "", 0.1)
+        return answer(argv, **options)
+
+    log = read_drive_log(FACTS["drives"][3], with_page)
+    assert (log.answered, log.counters["ocp.uncorrectable_read_errors"]) == (("nvme",), 1)
+    assert errors_on_record({"n": log.record()})["n"]["ocp.uncorrectable_read_errors"] == 1
+
+
+def test_an_nvme_drive_without_a_sensor_is_not_frozen() -> None:
+    """It reports 0 kelvin."""
+    text = re.sub(r'("temperature"\s*:\s*)\d+', r"\g<1>0", fixture_text("nvme", "smart_log.json"))
+
+    def cold(argv: list[str], **options: Any) -> Completed:
+        ended = answer(argv, **options)
+        return Completed(ended.argv, 0, text, "", 0.1)
+
+    assert read_drive_log(FACTS["drives"][3], cold).temperature is None
 
 
 def test_the_limit_that_a_drive_names_is_kept_with_its_health() -> None:

@@ -139,9 +139,10 @@ def test_a_shelf_that_refuses_is_a_sentence_and_news_of_a_reset_is_asked_again()
     assert sg_ses.read_shelf(Replay(calls), "/dev/sg3").id == "5000ccab05001000"
 
 
-def test_a_port_is_a_drives_when_only_the_last_digit_differs() -> None:
+def test_a_port_is_a_drives_when_both_names_are_of_its_four() -> None:
     assert sg_ses.same_port("5000c50015ea0001", "0x5000c50015ea0000")
-    assert not sg_ses.same_port("5000c50015ea0011", "0x5000c50015ea0000")
+    assert sg_ses.same_port("5000c500a1b2c3d5", "0x5000c500a1b2c3d7")
+    assert not sg_ses.same_port("5000c50015ea0005", "0x5000c50015ea0000")
     assert not sg_ses.same_port("", "")
     assert not sg_ses.same_port("5000c50015ea0001", "naa.1")
 

@@ -20,7 +20,7 @@ STOPPED, ACTIVE = fixture_text("storcli", "patrol_stopped.txt"), fixture_text("s
 
 
 def test_events_are_read_with_continued_lines() -> None:
-    replay = Replay([Call("storcli64 /c0 show events type=latest=1000 nolog", EVENTS)])
+    replay = Replay([Call("storcli64 /c0 show events type=latest=300 nolog", EVENTS)])
     optimal, sense, removed = storcli.read_events(replay, "0")
     assert (optimal.sequence, optimal.time, optimal.severity) == (0x1284, "Sat Jan  4 18:22:56 2025", "information")
     assert optimal.text == "VD 00/0 is now OPTIMAL"

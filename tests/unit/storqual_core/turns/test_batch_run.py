@@ -378,3 +378,31 @@ def test_memory_stays_flat_and_the_overhead_is_small(bench: Bench, monkeypatch: 
     overheads = sorted(sample["primitives"]["overhead_ns"] for sample in spooled(block))
     assert overheads[len(overheads) // 2] < 0.15e9
     assert overheads[0] > 0
+
+
+def test_launches_of_a_batch_that_began_beside_other_work_are_suspect_and_the_adapters_log_is_a_finding(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Watch:
+        """A controller that reads its drives by itself, and complains later."""
+
+        work = ("adapter 0000:3b:00.0 (storcli): a patrol read is under way",)
+        unread = ("the log of adapter 0, storcli: odd",)
+
+        def __init__(self, _machine: Any, addresses: Sequence[str], _runner: Any) -> None:
+            assert list(addresses) == []
+
+        def findings(self, time: str) -> list[dict[str, Any]]:
+            """What came to its log."""
+            return [
+                {"kind": "adapter_fault", "severity": "error", "line": "Removed", "lines": ["Removed"], "time": time}
+            ]
+
+    monkeypatch.setattr("storqual_core.turns.launch_runner.AdapterWatch", Watch)
+    block = bench.block(launch(0))
+    assert bench.run(block).outcome == "done"
+    lines = [json.loads(line) for line in block.spool.read_text(encoding="utf-8").splitlines()]
+    said = "when the batch began, adapter 0000:3b:00.0 (storcli): a patrol read is under way"
+    assert said in spooled(block)[0]["suspect"]
+    assert lines[0]["beside"] == {"work": list(Watch.work), "unread": list(Watch.unread)}
+    assert [finding["line"] for line in lines if line["kind"] == "log" for finding in line["findings"]] == ["Removed"]

@@ -564,9 +564,12 @@ class ControllerVolumes:
                     f"{wish.owner}: {self.name} shows no drive with the WWN, serial and model of {visible(drive)}"
                 )
             elif place.drive.position not in taken and free and place.drive.state not in free:
+                remedy = "change its state, or name another drive"
+                if place.drive.state.endswith("foreign"):
+                    remedy = "it has a configuration of another controller: import or clear that first"
                 said.append(
                     f"{wish.owner}: drive {visible(drive)} is {visible(place.drive.state) or 'in no known state'} in "
-                    f"the words of {self.name}, expected {' or '.join(free)}; change its state, or name another drive"
+                    f"the words of {self.name}, expected {' or '.join(free)}; {remedy}"
                 )
         indexes = {places[drive].adapter for drive in wish.drives if drive in places}
         if len(indexes) > 1:

@@ -156,6 +156,7 @@ def test_check_mode_shows_the_drift(tool: FakeTool, tree: BenchTree) -> None:
         ({"size": 5}, "shows no drive with the WWN, serial and model"),
         ({"state": "JBOD"}, "is JBOD in the words of storcli, expected UGood"),
         ({"state": ""}, "is in no known state"),
+        ({"state": "UGood foreign"}, "it has a configuration of another controller: import or clear that first"),
     ],
 )
 def test_a_drive_that_is_not_the_claimed_one_or_not_free_is_refused(

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is around the drives: the shelf that they are in, the paths to them, and work that nobody asked for.
+
+None of it is a difference from the inventory, and none forbids a write; a person wants to know before hours are
+measured. What a tool that is installed cannot tell is a sentence as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeVar
+
+from ..kit.command import Runner
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.machine import Machine, visible
+from ..provision.background import AdapterWatch, work_of_adapters
+
+_Facts = Mapping[str, Any]
+_Found = TypeVar("_Found")
+_ENCLOSURE = "13"
+
+
+@dataclass
+class Reading:
+    """What tools answered: sentences on what is not well or under way, and on what could not be read."""
+
+    conditions: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    def ask(self, what: str, ask: Callable[[], _Found]) -> _Found | None:
+        """The answer; None from a tool that is not installed, and from one that fails, which leaves a sentence."""
+        try:
+            return ask()
+        except MissingToolError:
+            return None
+        except ToolError as problem:
+            self.unread.append(f"{what}: {problem}")
+            return None
+
+
+def read_shelves(facts: _Facts, machine: Machine, runner: Runner, reading: Reading) -> list[dict[str, Any]]:
+    """Each shelf with its elements, and in `drive` the id of the drive in a slot; a shelf with two ways to it once.
+
+    A drive is known by the address of its port, else by the link that the kernel keeps from the slot to it.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    # an enclosure that a vendor tool told has a number of slots, and no names of devices in them
+    by_slot = {
+        (str(shelf["id"]).replace("0x", "").lower(), slot): drive["id"]
+        for shelf in facts["enclosures"]
+        if isinstance(shelf["slots"], dict)
+        for slot, place in shelf["slots"].items()
+        for drive in facts["drives"]
+        if place and drive["hctl"] == place
+    }
+    for name in machine.names("/sys/class/scsi_generic"):
+        if machine.text(f"/sys/class/scsi_generic/{name}/device/type") != _ENCLOSURE:
+            continue
+        from ..tools import sg_ses  # noqa: PLC0415 - compiled only on a bench that has a shelf
+
+        node = f"/dev/{name}"
+        shelf = reading.ask(f"shelf {node}", lambda node=node: sg_ses.read_shelf(runner, node))
+        if shelf is None:
+            continue
+        reading.unread += [f"shelf {shelf.id or node}: {note}" for note in shelf.notes]
+        elements = []
+        for element in shelf.elements:
+            at_port = [
+                each["id"] for each in facts["drives"] if sg_ses.same_port(element.sas_address, each["wwn"] or "")
+            ]
+            at_slot = by_slot.get((shelf.id, str(element.slot)), "") if element.is_slot else ""
+            drive = at_port[0] if len(at_port) == 1 else at_slot
+            told = {"where": element.where, "complaints": list(element.complaints), "drive": drive}
+            elements.append({**asdict(element), **told})
+        named = {"node": node, "vendor": shelf.vendor, "model": shelf.model, "revision": shelf.revision}
+        found.setdefault(shelf.id or node, {"id": shelf.id, **named, "elements": elements})
+    return list(found.values())
+
+
+def shelf_conditions(shelves: Iterable[_Facts]) -> Iterator[str]:
+    """A sentence on each slot with a fault, and on each power supply, fan or sensor that is not well."""
+    for shelf in shelves:
+        name = f"shelf {visible(shelf['id'] or shelf['node'])}"
+        for element in shelf["elements"]:
+            if element["complaints"]:
+                drive = f" with drive {visible(element['drive'])}" if element["drive"] else ""
+                yield f"{name}, {visible(element['where'])}{drive}: {visible(', '.join(element['complaints']))}"
+
+
+def read_paths(facts: _Facts, machine: Machine, runner: Runner, reading: Reading) -> list[dict[str, Any]]:
+    """Each map of multipath with its paths, and in `drives` the ids of the drives that they lead to."""
+    if not any(volume["kind"] == "multipath" for volume in facts["volumes"]):
+        return []
+    from ..tools import multipath  # noqa: PLC0415 - as above
+
+    ids = {drive["name"]: drive["id"] for drive in facts["drives"]}
+    found = []
+    for each in reading.ask("multipath maps", lambda: multipath.read_maps(runner)) or ():
+        listed = sorted(path.device for path in each.paths)
+        kernel = machine.names(f"/sys/block/{each.node}/slaves") if each.node else []
+        if each.node and listed != kernel:
+            said = ", ".join(listed) or "no path"
+            reading.conditions.append(
+                f"multipath map {visible(each.name)}: multipath lists {visible(said)}, "
+                f"the kernel's {each.node} is made of {', '.join(kernel) or 'nothing'}"
+            )
+        drives = sorted({ids[name] for name in (*listed, *kernel) if name in ids})
+        if len(drives) > 1:
+            reading.conditions.append(
+                f"multipath map {visible(each.name)} leads to {len(drives)} drives: {visible(', '.join(drives))}"
+            )
+        paths = [{**asdict(path), "usable": path.usable} for path in each.paths]
+        found.append({**asdict(each), "paths": paths, "drives": drives})
+    return found
+
+
+def path_conditions(maps: Iterable[_Facts]) -> Iterator[str]:
+    """A sentence on each map of which not all paths work."""
+    for each in maps:
+        lost = [path for path in each["paths"] if not path["usable"]]
+        if lost:
+            said = "; ".join(
+                f"{path['device']} is "
+                + " ".join(path[word] for word in ("kernel", "checker", "online") if path[word])
+                for path in lost
+            )
+            whose = f"drive {', '.join(each['drives'])}" if each["drives"] else f"map {each['name']}"
+            told = f"{whose}: {len(lost)} of {len(each['paths'])} paths of {each['name']} do not work ({said})"
+            yield visible(told)
+
+
+def _tools_of(driver: str) -> list[str]:
+    """The vendors' tools that may know the adapters of a driver; of md the kernel has told."""
+    from ..provision.raid.layout import MD, possible_tools  # noqa: PLC0415 - as above
+
+    return [name for name in possible_tools("", driver) if name != MD]
+
+
+def read_conditions(facts: _Facts, addresses: Sequence[str], machine: Machine, runner: Runner) -> Reading:
+    """What stands against measuring now on drives of the adapters at these PCI functions. Raises nothing."""
+    reading = Reading()
+    reading.conditions += shelf_conditions(read_shelves(facts, machine, runner, reading))
+    reading.conditions += path_conditions(read_paths(facts, machine, runner, reading))
+    watch = AdapterWatch(machine, addresses, runner, log=False)
+    reading.conditions += watch.work
+    reading.unread += watch.unread
+    for told, known in work_of_adapters(machine, addresses, runner, _tools_of):
+        (reading.conditions if known else reading.unread).append(told)
+    return reading

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What arrays and adapters do beside the commands of the host, and what adapters' own logs say meanwhile.
+
+A rebuild, a check or a patrol read takes time of the drives from whoever measures, and nothing in its figures shows
+it. Adapters are asked by the tool of their driver, at the ends of a batch only: the question costs the adapter time
+as well. Work that begins and ends between two looks is in the adapter's log at best.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Callable, Collection, Iterator, Mapping
+
+from ..host.block_stack import physical
+from ..host.sysfs import pci_address
+from ..kit.command import Runner
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.machine import Machine
+from ..tools import TOOLS
+from ..tools.capabilities import AdapterEvent, BackgroundWork, offers
+
+_WATCHED: Mapping[str, str] = {"megaraid_sas": "storcli"}
+"""By driver the tool that tells of its adapters' work and log in few commands."""
+
+_TOLD = ("warning", "critical", "fatal", "dead")
+_MOST = 20
+_PROGRESS = "{}: {} is under way ({:g} %)"
+
+
+def drivers_of(machine: Machine, addresses: Collection[str]) -> dict[str, str]:
+    """The driver of each PCI function that has one."""
+    found = {address: machine.target(f"/sys/bus/pci/devices/{address}/driver") for address in addresses}
+    return {address: driver for address, driver in found.items() if driver}
+
+
+def work_of_arrays(machine: Machine, addresses: Collection[str]) -> Iterator[str]:
+    """A sentence on each md array with something under way that has a drive behind one of these PCI functions.
+
+    Raises ToolError.
+    """
+    text = machine.text("/proc/mdstat")
+    if not text:
+        return
+    from ..tools import mdadm  # noqa: PLC0415 - compiled only where the kernel has arrays
+
+    for array in mdadm.parse_arrays(text):
+        name = array.device.rpartition("/")[2]
+        places = {pci_address(machine.real(f"/sys/block/{disk}")) for disk in physical(machine, name)}
+        if places & set(addresses):
+            yield from (_PROGRESS.format(f"array {name}", *each) for each in array.progress.items())
+
+
+class AdapterWatch:
+    """The arrays and adapters at some PCI functions, from the moment it is made.
+
+    `work` is what was under way then, a sentence each, and `unread` what could not be told. Without `log` the
+    adapters' logs are not read.
+    """
+
+    def __init__(self, machine: Machine, addresses: Collection[str], runner: Runner, *, log: bool = True) -> None:
+        self._runner = runner
+        self.work: list[str] = []
+        self.unread: list[str] = []
+        self._last: dict[tuple[str, str], int] = {}
+        self._ask("the work of md arrays", lambda: self.work.extend(work_of_arrays(machine, addresses)))
+        drivers = drivers_of(machine, addresses)
+        self._tools: dict[str, ModuleType] = {
+            name: TOOLS[name]() for name in sorted({_WATCHED[each] for each in drivers.values() if each in _WATCHED})
+        }
+        for name, tool in self._tools.items():
+            for adapter in self._ask(f"the work of adapters, {name}", lambda t=tool: t.read_background(runner)) or ():
+                # one of which the tool tells no address may be any of them
+                if not adapter.pci or adapter.pci in addresses:
+                    self.work += [f"{_named(name, adapter)}: {said}" for said in adapter.work]
+                    events = self._events(name, adapter.index) if log and "events" in offers(tool) else None
+                    if events is not None:
+                        self._last[name, adapter.index] = max((event.sequence or 0 for event in events), default=0)
+
+    def _events(self, name: str, index: str) -> tuple[AdapterEvent, ...] | None:
+        what = f"the log of adapter {index}, {name}"
+        found: tuple[AdapterEvent, ...] | None = self._ask(
+            what, lambda: self._tools[name].read_events(self._runner, index)
+        )
+        return found
+
+    def _ask(self, what: str, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is asked for
+        try:
+            return ask()
+        except MissingToolError:
+            return None
+        except ToolError as problem:
+            self.unread.append(f"{what}: {problem}")
+            return None
+
+    def findings(self, time: str) -> list[dict[str, Any]]:
+        """What the adapters' logs have said since, from a warning on, as findings of a spool; `time` is now."""
+        found: list[dict[str, Any]] = []
+        for (name, index), last in self._last.items():
+            events = self._events(name, index) or ()
+            later = [event for event in events if (event.sequence or 0) > last and event.severity in _TOLD]
+            head = f"{name}, adapter {index}"
+            lines = [f"{head}, event {each.sequence} ({each.severity}, {each.time}): {each.text}" for each in later]
+            if events and (events[0].sequence or 0) > last + 1 > 1:
+                lines.append(f"{head}: the events before {events[0].sequence} were not read, there were too many")
+            serious = any(event.severity != "warning" for event in later)
+            if lines:
+                found.append(
+                    {
+                        "kind": "adapter_fault",
+                        "severity": "error" if serious else "warning",
+                        "line": lines[0],
+                        "lines": lines[:_MOST],
+                        "count": len(lines),
+                        "time": time,
+                    }
+                )
+        return found
+
+
+def _named(tool: str, adapter: BackgroundWork) -> str:
+    return f"adapter {adapter.pci or adapter.index} ({tool})"
+
+
+def work_of_adapters(
+    machine: Machine, addresses: Collection[str], runner: Runner, named: Callable[[str], Collection[str]]
+) -> Iterator[tuple[str, bool]]:
+    """What adapters that are not watched have under way, by their whole facts; with False what could not be told.
+
+    `named` gives the tools that may know the adapters of a driver.
+    """
+    unwatched = {each for each in drivers_of(machine, addresses).values() if each not in _WATCHED}
+    for name in sorted({tool for driver in unwatched for tool in named(driver)}):
+        tool = TOOLS[name]()
+        if "facts" not in offers(tool):
+            continue
+        try:
+            said = tool.read_facts(runner)
+        except MissingToolError:
+            continue
+        except ToolError as problem:
+            yield f"the work of adapters, {name}: {problem}", False
+            continue
+        for adapter in said.adapters:
+            if not adapter.pci or adapter.pci in addresses:
+                where = f"adapter {adapter.pci or adapter.index} ({name}), volume"
+                for volume in adapter.volumes:
+                    for each in volume.progress.items():
+                        yield _PROGRESS.format(f"{where} {volume.name or volume.id}", *each), True
