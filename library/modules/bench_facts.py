@@ -59,7 +59,9 @@ facts:
   description:
     - The fact set; sizes in bytes, times in seconds, counters since boot.
     - With O(deep) also C(slots), C(pci), C(devices) (SCSI devices that are no disks), C(hidden_drives) (disks behind
-      RAID controllers), C(tool_facts) (what each vendor tool said, whole) and C(unread) (what could not be read);
+      RAID controllers), C(tool_facts) (what each vendor tool said, whole), C(shelves) (elements of shelves, with
+      the drive in each slot), C(multipath) (maps with their paths), C(conditions) (what is not well among these, a
+      sentence each) and C(unread) (what could not be read);
       C(adapters) get C(vpd), C(pci_errors), C(versions), C(health), C(nvram) and C(tools); C(drives) get
       C(mode_pages), C(health), C(namespace) and C(position); C(volumes) and C(enclosures) those of controllers.
   returned: always

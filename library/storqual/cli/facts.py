@@ -61,6 +61,8 @@ def facts_command(
     else:
         for name, facts in found.items():
             (_show_tables if on_terminal() else _show)(name, facts)
+            for sentence in facts.get("conditions", ()):
+                click.echo(terminal_text(f"  look at: {sentence}"))
             for sentence in facts.get("unread", ()):
                 click.echo(terminal_text(f"  not read: {sentence}"), err=True)
     for name, why in answers.silent.items():

@@ -237,6 +237,15 @@ def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> No
     reading = Reading()
     facts["shelves"] = read_shelves(facts, machine, runner, reading)
     facts["multipath"] = read_paths(facts, machine, runner, reading)
+    slots = {
+        element["drive"]: f"slot {element['slot']} of shelf {shelf['id']}"
+        for shelf in facts["shelves"]
+        for element in shelf["elements"]
+        if element["drive"] and element["slot"] is not None
+    }
+    for drive in facts["drives"]:
+        if drive["id"] in slots:
+            drive.setdefault("position", slots[drive["id"]])
     told = [*shelf_conditions(facts["shelves"]), *path_conditions(facts["multipath"])]
     facts["conditions"] = [*reading.conditions, *told]
     facts["unread"] += reading.unread

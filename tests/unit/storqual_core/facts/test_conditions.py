@@ -129,6 +129,11 @@ def test_deep_facts_have_shelves_and_paths(tree: BenchTree) -> None:
         65,
     ]
     assert facts["multipath"][0]["drives"] == ["0x5000c50015ea0000"]
+    assert {drive["name"]: drive.get("position") for drive in facts["drives"] if drive["transport"] == "scsi"} == {
+        "sda": "slot 0 of shelf 5000ccab05001000",
+        "sdb": None,
+        "sdd": "slot 2 of shelf 5000ccab05001000",
+    }
     assert len(facts["conditions"]) == 4
 
 
