@@ -8,6 +8,7 @@ measured. What a tool that is installed cannot tell is a sentence as well.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeVar
 
 from ..kit.command import Runner
@@ -59,7 +60,7 @@ def read_shelves(facts: _Facts, machine: Machine, runner: Runner, reading: Readi
         from ..tools import sg_ses  # noqa: PLC0415 - compiled only on a bench that has a shelf
 
         node = f"/dev/{name}"
-        shelf = reading.ask(f"shelf {node}", lambda node=node: sg_ses.read_shelf(runner, node))
+        shelf = reading.ask(f"shelf {node}", partial(sg_ses.read_shelf, runner, node))
         if shelf is None:
             continue
         reading.unread += [f"shelf {shelf.id or node}: {note}" for note in shelf.notes]

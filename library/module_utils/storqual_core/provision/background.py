@@ -8,6 +8,7 @@ as well. Work that begins and ends between two looks is in the adapter's log at 
 
 from __future__ import annotations
 
+from functools import partial
 from types import ModuleType
 from typing import Any, Callable, Collection, Iterator, Mapping
 
@@ -22,7 +23,7 @@ from ..tools.capabilities import AdapterEvent, BackgroundWork, offers
 _WATCHED: Mapping[str, str] = {"megaraid_sas": "storcli"}
 """By driver the tool that tells of its adapters' work and log in few commands."""
 
-_TOLD = ("warning", "critical", "fatal", "dead")
+_QUIET = ("debug", "progress", "information")
 _MOST = 20
 _PROGRESS = "{}: {} is under way ({:g} %)"
 
@@ -68,7 +69,7 @@ class AdapterWatch:
             name: TOOLS[name]() for name in sorted({_WATCHED[each] for each in drivers.values() if each in _WATCHED})
         }
         for name, tool in self._tools.items():
-            for adapter in self._ask(f"the work of adapters, {name}", lambda t=tool: t.read_background(runner)) or ():
+            for adapter in self._ask(f"the work of adapters, {name}", partial(tool.read_background, runner)) or ():
                 # one of which the tool tells no address may be any of them
                 if not adapter.pci or adapter.pci in addresses:
                     self.work += [f"{_named(name, adapter)}: {said}" for said in adapter.work]
@@ -97,7 +98,7 @@ class AdapterWatch:
         found: list[dict[str, Any]] = []
         for (name, index), last in self._last.items():
             events = self._events(name, index) or ()
-            later = [event for event in events if (event.sequence or 0) > last and event.severity in _TOLD]
+            later = [event for event in events if (event.sequence or 0) > last and event.severity not in _QUIET]
             head = f"{name}, adapter {index}"
             lines = [f"{head}, event {each.sequence} ({each.severity}, {each.time}): {each.text}" for each in later]
             if events and (events[0].sequence or 0) > last + 1 > 1:

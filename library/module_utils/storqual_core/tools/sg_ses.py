@@ -64,6 +64,7 @@ _FLAG = re.compile(
 )
 _TEMPERATURE = re.compile(r"\bTemperature\s*[=:]\s*(-?\d{1,3})\s+C\b", re.IGNORECASE)
 _SPEED = re.compile(r"\bActual\s+speed\s*[=:]\s*(\d{1,6})\s+rpm\b", re.IGNORECASE)
+_SLOT_NUMBER = re.compile(r"\b(?:device\s+slot|bay)\s+number\s*[:=]\s*(\d{1,5})\b", re.IGNORECASE)
 _SLOT = re.compile(r"\b(?:device\s+slot\s+number|bay\s+number|slot\s+address)\s*[:=]\s*(\d{1,5})\b", re.IGNORECASE)
 _PHYS = re.compile(r"\bnumber\s+of\s+phys\s*[:=]\s*(\d{1,3})\b", re.IGNORECASE)
 _PHY = re.compile(r"^\s*phy\s+index\s*[:=]\s*\d+", re.IGNORECASE | re.MULTILINE)
@@ -170,6 +171,9 @@ def parse_elements(text: str) -> Shelf:
     found: dict[tuple[int, int], ShelfElement] = {}
     notes: list[str] = []
     for head, body in _blocks(text):
+        for mark in (_STATUS, _SLOT_NUMBER, _PHYS):
+            if len(mark.findall(_SECTION.sub("", body))) > 1:
+                raise ToolError(f"sg_ses tells of two elements below one heading: {head.kind} {head.index}")
         if head.index < 0:
             continue
         place = (head.type_index, head.index)
@@ -193,7 +197,7 @@ def _blocks(text: str) -> Iterator[tuple[_Head, str]]:
         following: _Head | None = None
         joined = _JOINED.match(line) or _JOINED_UNNAMED.match(line)
         of_type = None if joined else _TYPE.match(line)
-        below = _DESCRIPTOR.match(line) if kind and not joined and not of_type else None
+        below = None if joined or of_type else _DESCRIPTOR.match(line)
         if joined is not None:
             said = joined.groupdict()
             same = head is not None and head.kind == said["kind"].strip()
@@ -210,6 +214,8 @@ def _blocks(text: str) -> Iterator[tuple[_Head, str]]:
             kind, types = of_type.group("kind").strip(), types + 1
             type_index = int(of_type.group("type") or types - 1)
         elif below is not None:
+            if not kind:
+                raise ToolError(f"sg_ses lists an element without its type: {line.strip()[:100]}")
             index = below.group("index") or below.group("ei")
             following = _Head(kind, type_index, int(index) if index else -1, below.group("name").strip())
         if (following is not None or of_type is not None) and head is not None:
@@ -219,6 +225,8 @@ def _blocks(text: str) -> Iterator[tuple[_Head, str]]:
             head, lines = following, []
         elif head is not None:
             lines.append(line)
+        elif _SLOT_NUMBER.search(line) or _STATUS.search(_SECTION.sub("", line)):
+            raise ToolError(f"sg_ses tells of an element without its heading: {line.strip()[:100]}")
     if head is not None:
         yield head, "\n".join(lines)
 
@@ -285,8 +293,8 @@ def parse_configuration(text: str) -> tuple[Shelf, tuple[tuple[str, int], ...]]:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ToolError(f"sg_ses printed no whole configuration of a shelf: {first[:200]}")
     named, product = _ENCLOSURE.search(text), _PRODUCT.search(text)
-    said = {name: value.strip() for name, value in product.groupdict().items()} if product else {}
-    return Shelf(id=named.group("id").lower() if named else "", **said), told
+    vendor, model, revision = product.groups() if product else ("", "", "")
+    return Shelf(named.group("id").lower() if named else "", vendor, model, revision), told
 
 
 def read_shelf(runner: Runner, device: str) -> Shelf:

@@ -1184,6 +1184,8 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
         if not _NO_EVENT.search(said) and not all(answer.success and not answer.data for answer in answers):
             raise ToolError(f"{tool} printed no event: {said[:200]}")
         return ()
+    if any(map(_EVENT_FIELD.match, text[: heads[0].start()].splitlines())):
+        raise ToolError(f"{tool} tells an event without its number before event 0x{heads[0].group(1)}")
     told = _EVENTS_TOLD.search(text)
     if told and int(told.group(1)) != len(heads):
         raise ToolError(f"{tool} reports {told.group(1)} events and lists {len(heads)}: the answer is not whole")
@@ -1193,22 +1195,28 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
 
 
 def _event(sequence: int, body: str) -> AdapterEvent:
+    """One event; lines that are not understood stand in brackets behind its text. Raises ToolError for two in one."""
     fields: dict[str, list[str]] = {}
-    last: list[str] = []
+    others: list[str] = []
+    last = others
     for line in body.splitlines():
         match = _EVENT_FIELD.match(line)
-        if match is not None and match.group(1).lower() not in fields:
-            last = fields.setdefault(match.group(1).lower(), [match.group(2)])
+        if match is not None:
+            name = match.group(1).lower()
+            if name in fields:
+                raise ToolError(f"event {sequence} is told with {match.group(1)!r} twice: two events in one")
+            last = fields.setdefault(name, [match.group(2)])
         elif line.strip(" =\t"):
-            last.append(line.strip())
+            # descriptions are continued in further lines, and nothing else is
+            (last if "event description" in fields else others).append(line.strip())
     said = {name: " ".join(part for part in parts if part) for name, parts in fields.items()}
-    since = said.get("seconds since last reboot", "")
-    number = as_int(said.get("class", ""))
+    since, number = said.get("seconds since last reboot", ""), as_int(said.get("class", ""))
+    text = [said.get("event description", ""), *([f"[{'; '.join(others)}]"] if others else [])]
     return AdapterEvent(
         sequence,
         said.get("time", "") or (f"{since} s after a reboot" if since else ""),
         _CLASSES.get(number, str(number)) if number is not None else "",
-        said.get("event description", "") or " ".join(body.split())[:400],
+        " ".join(part for part in text if part) or f"[{said.get('event data', '') or 'without a description'}]",
     )
 
 

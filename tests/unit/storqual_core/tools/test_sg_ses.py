@@ -126,6 +126,29 @@ def test_two_elements_in_one_place_are_refused() -> None:
         sg_ses.parse_elements(JOIN.replace("PSU A [1,0]", "PSU A [1,1]"))
 
 
+STATUS, ADDITIONAL = fixture_text("sg_ses", "page_es.txt"), fixture_text("sg_ses", "page_aes.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            JOIN.replace("PSU B [1,1]  Element type: Power supply\n", ""),
+            "two elements below one heading: Power supply 0",
+        ),
+        (STATUS.replace("Element 0 descriptor:\n", "", 1), "two elements below one heading: Array device slot -1"),
+        (ADDITIONAL.replace("Element index: 0", "Component: 0"), "an element without its heading: number of phys: 1"),
+        (
+            STATUS.replace("    Element type: Array device slot, sub", "    Array device slot, sub"),
+            "without its type",
+        ),
+    ],
+)
+def test_lines_of_an_element_are_never_given_to_another(text: str, said: str) -> None:
+    with pytest.raises(ToolError, match=said):
+        sg_ses.parse_elements(text)
+
+
 def test_a_configuration_without_its_counts_is_refused() -> None:
     with pytest.raises(ToolError, match="no whole configuration"):
         sg_ses.parse_configuration(CONFIGURATION.replace("number of possible elements: 4", ""))

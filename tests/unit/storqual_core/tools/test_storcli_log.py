@@ -40,6 +40,18 @@ def test_another_number_of_events_than_told_is_refused() -> None:
         storcli.parse_events(f"Total events = 4\n{EVENTS}")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (EVENTS.replace("seqNum: 0x00001285", "Number: 4741"), "event 4740 is told with 'Code' twice"),
+        (EVENTS.replace("seqNum: 0x00001284", "Number: 4740"), "an event without its number before event 0x00001285"),
+    ],
+)
+def test_two_events_are_never_made_one(text: str, said: str) -> None:
+    with pytest.raises(ToolError, match=said):
+        storcli.parse_events(text)
+
+
 def test_an_event_without_a_description_keeps_its_text() -> None:
     odd = EVENTS.replace("Event Description: VD 00/0 is now OPTIMAL\n", "")
     first, *others = storcli.parse_events(odd)
