@@ -22,7 +22,7 @@ _ENCLOSURE = "13"
 
 
 @dataclass
-class Reading:
+class Conditions:
     """What tools answered: sentences on what is not well or under way, and on what could not be read."""
 
     conditions: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Reading:
             return None
 
 
-def read_shelves(facts: _Facts, machine: Machine, runner: Runner, reading: Reading) -> list[dict[str, Any]]:
+def read_shelves(facts: _Facts, machine: Machine, runner: Runner, answers: Conditions) -> list[dict[str, Any]]:
     """Each shelf with its elements, and in `drive` the id of the drive in a slot; a shelf with two ways to it once.
 
     A drive is known by the address of its port, else by the link that the kernel keeps from the slot to it.
@@ -60,10 +60,10 @@ def read_shelves(facts: _Facts, machine: Machine, runner: Runner, reading: Readi
         from ..tools import sg_ses  # noqa: PLC0415 - compiled only on a bench that has a shelf
 
         node = f"/dev/{name}"
-        shelf = reading.ask(f"shelf {node}", partial(sg_ses.read_shelf, runner, node))
+        shelf = answers.ask(f"shelf {node}", partial(sg_ses.read_shelf, runner, node))
         if shelf is None:
             continue
-        reading.unread += [f"shelf {shelf.id or node}: {note}" for note in shelf.notes]
+        answers.unread += [f"shelf {shelf.id or node}: {note}" for note in shelf.notes]
         elements = []
         for element in shelf.elements:
             at_port = [
@@ -71,8 +71,8 @@ def read_shelves(facts: _Facts, machine: Machine, runner: Runner, reading: Readi
             ]
             at_slot = by_slot.get((shelf.id, str(element.slot)), "") if element.is_slot else ""
             drive = at_port[0] if len(at_port) == 1 else at_slot
-            told = {"where": element.where, "complaints": list(element.complaints), "drive": drive}
-            elements.append({**asdict(element), **told})
+            sentence = {"where": element.where, "complaints": list(element.complaints), "drive": drive}
+            elements.append({**asdict(element), **sentence})
         named = {"node": node, "vendor": shelf.vendor, "model": shelf.model, "revision": shelf.revision}
         found.setdefault(shelf.id or node, {"id": shelf.id, **named, "elements": elements})
     return list(found.values())
@@ -88,7 +88,7 @@ def shelf_conditions(shelves: Iterable[_Facts]) -> Iterator[str]:
                 yield f"{name}, {visible(element['where'])}{drive}: {visible(', '.join(element['complaints']))}"
 
 
-def read_paths(facts: _Facts, machine: Machine, runner: Runner, reading: Reading) -> list[dict[str, Any]]:
+def read_paths(facts: _Facts, machine: Machine, runner: Runner, answers: Conditions) -> list[dict[str, Any]]:
     """Each map of multipath with its paths, and in `drives` the ids of the drives that they lead to."""
     if not any(volume["kind"] == "multipath" for volume in facts["volumes"]):
         return []
@@ -96,20 +96,21 @@ def read_paths(facts: _Facts, machine: Machine, runner: Runner, reading: Reading
 
     ids = {drive["name"]: drive["id"] for drive in facts["drives"]}
     found = []
-    for each in reading.ask("multipath maps", lambda: multipath.read_maps(runner)) or ():
+    for each in answers.ask("multipath maps", lambda: multipath.read_maps(runner)) or ():
         listed = sorted(path.device for path in each.paths)
         kernel = machine.names(f"/sys/block/{each.node}/slaves") if each.node else []
         if each.node and listed != kernel:
-            said = ", ".join(listed) or "no path"
-            reading.conditions.append(
-                f"multipath map {visible(each.name)}: multipath lists {visible(said)}, "
+            listed_words = ", ".join(listed) or "no path"
+            answers.conditions.append(
+                f"multipath map {visible(each.name)}: multipath lists {visible(listed_words)}, "
                 f"the kernel's {each.node} is made of {', '.join(kernel) or 'nothing'}"
             )
         drives = sorted({ids[name] for name in (*listed, *kernel) if name in ids})
         if len(drives) > 1:
-            reading.conditions.append(
+            answers.conditions.append(
                 f"multipath map {visible(each.name)} leads to {len(drives)} drives: {visible(', '.join(drives))}"
             )
+        answers.unread += [f"multipath map {each.name}: not understood: {visible(note)}" for note in each.notes]
         paths = [{**asdict(path), "usable": path.usable} for path in each.paths]
         found.append({**asdict(each), "paths": paths, "drives": drives})
     return found
@@ -120,14 +121,14 @@ def path_conditions(maps: Iterable[_Facts]) -> Iterator[str]:
     for each in maps:
         lost = [path for path in each["paths"] if not path["usable"]]
         if lost:
-            said = "; ".join(
+            states = "; ".join(
                 f"{path['device']} is "
                 + " ".join(path[word] for word in ("kernel", "checker", "online") if path[word])
                 for path in lost
             )
             whose = f"drive {', '.join(each['drives'])}" if each["drives"] else f"map {each['name']}"
-            told = f"{whose}: {len(lost)} of {len(each['paths'])} paths of {each['name']} do not work ({said})"
-            yield visible(told)
+            sentence = f"{whose}: {len(lost)} of {len(each['paths'])} paths of {each['name']} do not work ({states})"
+            yield visible(sentence)
 
 
 def _tools_of(driver: str) -> list[str]:
@@ -137,14 +138,14 @@ def _tools_of(driver: str) -> list[str]:
     return [name for name in possible_tools("", driver) if name != MD]
 
 
-def read_conditions(facts: _Facts, addresses: Sequence[str], machine: Machine, runner: Runner) -> Reading:
+def read_conditions(facts: _Facts, addresses: Sequence[str], machine: Machine, runner: Runner) -> Conditions:
     """What stands against measuring now on drives of the adapters at these PCI functions. Raises nothing."""
-    reading = Reading()
-    reading.conditions += shelf_conditions(read_shelves(facts, machine, runner, reading))
-    reading.conditions += path_conditions(read_paths(facts, machine, runner, reading))
+    answers = Conditions()
+    answers.conditions += shelf_conditions(read_shelves(facts, machine, runner, answers))
+    answers.conditions += path_conditions(read_paths(facts, machine, runner, answers))
     watch = AdapterWatch(machine, addresses, runner, log=False)
-    reading.conditions += watch.work
-    reading.unread += watch.unread
-    for told, known in work_of_adapters(machine, addresses, runner, _tools_of):
-        (reading.conditions if known else reading.unread).append(told)
-    return reading
+    answers.conditions += watch.work
+    answers.unread += watch.unread
+    for sentence, known in work_of_adapters(machine, addresses, runner, _tools_of):
+        (answers.conditions if known else answers.unread).append(sentence)
+    return answers

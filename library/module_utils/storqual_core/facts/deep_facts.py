@@ -20,7 +20,7 @@ from ..kit.machine import Machine
 from ..kit.settings import section_of
 from ..tools import sg3
 from ..tools.sg3 import CHANGEABLE, changeable_bits, get_field, read_page
-from .conditions import Reading, path_conditions, read_paths, read_shelves, shelf_conditions
+from .conditions import Conditions, path_conditions, read_paths, read_shelves, shelf_conditions
 from .tool_facts import add_vendor_facts, read_drive_log, told
 
 _Found = TypeVar("_Found")
@@ -234,9 +234,9 @@ def _arrays(facts: dict[str, Any], machine: Machine, read: _Reader) -> None:
 
 def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> None:
     """Shelves with what is in their slots, paths of multipath, and sentences on what is not well among these."""
-    reading = Reading()
-    facts["shelves"] = read_shelves(facts, machine, runner, reading)
-    facts["multipath"] = read_paths(facts, machine, runner, reading)
+    answers = Conditions()
+    facts["shelves"] = read_shelves(facts, machine, runner, answers)
+    facts["multipath"] = read_paths(facts, machine, runner, answers)
     slots = {
         element["drive"]: f"slot {element['slot']} of shelf {shelf['id']}"
         for shelf in facts["shelves"]
@@ -247,8 +247,8 @@ def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> No
         if drive["id"] in slots:
             drive.setdefault("position", slots[drive["id"]])
     told = [*shelf_conditions(facts["shelves"]), *path_conditions(facts["multipath"])]
-    facts["conditions"] = [*reading.conditions, *told]
-    facts["unread"] += reading.unread
+    facts["conditions"] = [*answers.conditions, *told]
+    facts["unread"] += answers.unread
 
 
 def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:

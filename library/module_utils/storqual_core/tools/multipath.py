@@ -63,7 +63,7 @@ class MultipathPath:
 class MultipathMap:
     """One map: its name (the WWID where it has no alias), its dm device, policy of its active group, and its paths.
 
-    `size_range` is what the rounded size can mean, in bytes.
+    `size_range` is what the rounded size can mean, in bytes; `notes` are lines of it that were not understood.
     """
 
     name: str
@@ -75,67 +75,72 @@ class MultipathMap:
     handler: str = ""
     policy: str = ""
     paths: tuple[MultipathPath, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def parse_maps(text: str) -> tuple[MultipathMap, ...]:
     """The maps of `multipath -ll` and `-l`, none for an empty text.
 
-    Raises ToolError for a line that is neither map, group, path nor log, and for a map that comes twice.
+    Raises ToolError for a text that does not begin with a map, and for a map that comes twice.
     """
-    found: list[MultipathMap] = []
+    maps: list[MultipathMap] = []
     group: tuple[str, int | None, str] = ("", None, "")
     for line in text.splitlines():
         if not line.strip() or _LOGGED.match(line):
             continue
         path, of_group, mapped = _PATH.match(line), _GROUP.match(line), _MAP.match(line)
         if mapped is not None and path is None:
-            found.append(_map(mapped))
+            maps.append(_map(mapped))
             group = ("", None, "")
-        elif not found:
+        elif not maps:
             raise ToolError(f"multipath printed no map first, but: {line.strip()[:200]}")
         elif of_group is not None:
-            said = of_group.groupdict()
-            prio = said["prio"] or said["old_prio"] or ""
-            status = said["status"] or said["old_status"] or ""
-            group = (said["policy"] or said["old_policy"] or "", None if prio in ("", "undef") else int(prio), status)
-            if status == "active" or not found[-1].policy:
-                found[-1] = replace(found[-1], policy=group[0])
+            words = of_group.groupdict()
+            prio = words["prio"] or words["old_prio"] or ""
+            status = words["status"] or words["old_status"] or ""
+            group = (
+                words["policy"] or words["old_policy"] or "",
+                None if prio in ("", "undef") else int(prio),
+                status,
+            )
+            if status == "active" or not maps[-1].policy:
+                maps[-1] = replace(maps[-1], policy=group[0])
         elif path is not None:
-            found[-1] = replace(found[-1], paths=(*found[-1].paths, _path(path, group)))
+            maps[-1] = replace(maps[-1], paths=(*maps[-1].paths, _path(path, group)))
         elif _VALUE.search(line):
-            found[-1] = _with_values(found[-1], line)
+            maps[-1] = _with_values(maps[-1], line)
         else:
-            raise ToolError(f"multipath printed a line that is not understood: {line.strip()[:200]}")
-    names = [each.wwid for each in found]
+            maps[-1] = replace(maps[-1], notes=(*maps[-1].notes, line.strip()))
+    names = [each.wwid for each in maps]
     twice = next((name for name in names if names.count(name) > 1), "")
     if twice:
         raise ToolError(f"multipath lists the map {twice} twice")
-    return tuple(found)
+    return tuple(maps)
 
 
 def _map(match: re.Match[str]) -> MultipathMap:
-    said = match.groupdict()
-    node = said["node"]
-    vendor, comma, model = said["product"].partition(",")
-    product = f"{vendor.strip()} {model.strip()}".strip() if comma else said["product"].strip()
-    made = MultipathMap(said["name"], said["wwid"] or said["name"], "" if node == "undef" else node, product)
-    return _with_values(made, said["rest"]) if said["rest"] else made
+    words = match.groupdict()
+    node = words["node"]
+    vendor, comma, model = words["product"].partition(",")
+    product = f"{vendor.strip()} {model.strip()}".strip() if comma else words["product"].strip()
+    made = MultipathMap(words["name"], words["wwid"] or words["name"], "" if node == "undef" else node, product)
+    return _with_values(made, words["rest"]) if words["rest"] else made
 
 
 def _with_values(made: MultipathMap, line: str) -> MultipathMap:
-    said = {match.group("name"): match.group("value").strip("'") for match in _VALUE.finditer(line)}
+    words = {match.group("name"): match.group("value").strip("'") for match in _VALUE.finditer(line)}
     return replace(
         made,
-        size_range=size_range(said.get("size", ""), base=1024) or made.size_range,
-        features=said.get("features", made.features),
-        handler=said.get("hwhandler", made.handler),
+        size_range=size_range(words.get("size", ""), base=1024) or made.size_range,
+        features=words.get("features", made.features),
+        handler=words.get("hwhandler", made.handler),
     )
 
 
 def _path(match: re.Match[str], group: tuple[str, int | None, str]) -> MultipathPath:
-    said = match.groupdict()
-    bracketed = re.findall(r"\[([^\]]*)\]", said["states"])
-    states = [word.strip() for word in bracketed] if bracketed else said["states"].split()
+    words = match.groupdict()
+    bracketed = re.findall(r"\[([^\]]*)\]", words["states"])
+    states = [word.strip() for word in bracketed] if bracketed else words["states"].split()
     if not bracketed and len(states) > 3:
         # the checker's word may be two (`i/o pending`)
         states = [states[0], " ".join(states[1:-1]), states[-1]]
@@ -145,9 +150,9 @@ def _path(match: re.Match[str], group: tuple[str, int | None, str]) -> Multipath
     kernel, checker, online = (*states, "", "", "")[:3]
     _, priority, status = group
     return MultipathPath(
-        said["place"],
-        said["device"],
-        "" if said["number"] in ("-", "-:-", "#:#") else said["number"],
+        words["place"],
+        words["device"],
+        "" if words["number"] in ("-", "-:-", "#:#") else words["number"],
         kernel,
         checker,
         online,

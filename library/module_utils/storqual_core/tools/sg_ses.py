@@ -168,7 +168,7 @@ class _Head:
 
 def parse_elements(text: str) -> Shelf:
     """The elements of `--join`, `--page=es` or `--page=aes`. Raises ToolError for none and for two in one place."""
-    found: dict[tuple[int, int], ShelfElement] = {}
+    elements: dict[tuple[int, int], ShelfElement] = {}
     notes: list[str] = []
     for head, body in _blocks(text):
         for mark in (_STATUS, _SLOT_NUMBER, _PHYS):
@@ -177,14 +177,14 @@ def parse_elements(text: str) -> Shelf:
         if head.index < 0:
             continue
         place = (head.type_index, head.index)
-        if place in found:
+        if place in elements:
             raise ToolError(f"sg_ses lists two elements in one place: {head.kind} {head.index}")
-        found[place] = _element(head, body, notes)
-    if not found:
+        elements[place] = _element(head, body, notes)
+    if not elements:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ToolError(f"sg_ses printed no element of a shelf: {first[:200]}")
     named = _ENCLOSURE.search(text)
-    return Shelf(id=named.group("id").lower() if named else "", elements=tuple(found.values()), notes=tuple(notes))
+    return Shelf(id=named.group("id").lower() if named else "", elements=tuple(elements.values()), notes=tuple(notes))
 
 
 def _blocks(text: str) -> Iterator[tuple[_Head, str]]:
@@ -268,9 +268,9 @@ def _address(head: _Head, body: str, notes: list[str]) -> str:
 
     With another number of phys than it says, it is not known which are missing, so no drive is named.
     """
-    told, listed = _PHYS.search(body), len(_PHY.findall(body))
-    if told and listed and int(told.group(1)) != listed:
-        notes.append(f"{head.kind} {head.index}: sg_ses reports {told.group(1)} phys and lists {listed}")
+    count, listed = _PHYS.search(body), len(_PHY.findall(body))
+    if count and listed and int(count.group(1)) != listed:
+        notes.append(f"{head.kind} {head.index}: sg_ses reports {count.group(1)} phys and lists {listed}")
         return ""
     addresses = (match.group(1).lower() for match in _ADDRESS.finditer(_ATTACHED.sub("attached to", body)))
     return next((address.zfill(16) for address in addresses if address.strip("0")), "")
@@ -288,13 +288,13 @@ def parse_configuration(text: str) -> tuple[Shelf, tuple[tuple[str, int], ...]]:
             types.append((heading.group("kind").strip(), None))
         if count is not None and types:
             types[-1] = (types[-1][0], int(count.group("count")))
-    told = tuple((kind, count) for kind, count in types if count is not None)
-    if not types or len(told) != len(types):
+    counts = tuple((kind, count) for kind, count in types if count is not None)
+    if not types or len(counts) != len(types):
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ToolError(f"sg_ses printed no whole configuration of a shelf: {first[:200]}")
     named, product = _ENCLOSURE.search(text), _PRODUCT.search(text)
     vendor, model, revision = product.groups() if product else ("", "", "")
-    return Shelf(named.group("id").lower() if named else "", vendor, model, revision), told
+    return Shelf(named.group("id").lower() if named else "", vendor, model, revision), counts
 
 
 def read_shelf(runner: Runner, device: str) -> Shelf:
@@ -303,13 +303,13 @@ def read_shelf(runner: Runner, device: str) -> Shelf:
     Raises ToolError.
     """
     about, types = parse_configuration(_ask(runner, ["--page=cf", device]))
-    found = parse_elements(_ask(runner, ["--join", device]))
-    notes = list(found.notes)
+    joined = parse_elements(_ask(runner, ["--join", device]))
+    notes = list(joined.notes)
     for place, (kind, count) in enumerate(types):
-        listed = sum(element.type_index == place for element in found.elements)
+        listed = sum(element.type_index == place for element in joined.elements)
         if listed != count:
             notes.append(f"sg_ses reports {count} elements of the type {kind} and lists {listed}")
-    return Shelf(about.id or found.id, about.vendor, about.model, about.revision, found.elements, tuple(notes))
+    return Shelf(about.id or joined.id, about.vendor, about.model, about.revision, joined.elements, tuple(notes))
 
 
 def _ask(runner: Runner, words: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.facts.bench_facts import read_facts
-from storqual_core.facts.conditions import Reading, read_conditions, read_paths, read_shelves
+from storqual_core.facts.conditions import Conditions, read_conditions, read_paths, read_shelves
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
@@ -82,7 +82,7 @@ def test_the_kernels_link_from_a_slot_names_a_drive_that_its_address_does_not(tr
     runner = Tools({**SHELF, "sg_ses --join /dev/sg30": text})
     facts = facts_of(tree, runner)
     assert facts["enclosures"][0]["slots"] == {"2": "2:0:1:0"}
-    (shelf,) = read_shelves(facts, tree.machine, runner, Reading())
+    (shelf,) = read_shelves(facts, tree.machine, runner, Conditions())
     slots = {element["slot"]: element["drive"] for element in shelf["elements"] if element["slot"] is not None}
     assert slots[2] == "0x5000c50099990000"
 
@@ -90,7 +90,7 @@ def test_the_kernels_link_from_a_slot_names_a_drive_that_its_address_does_not(tr
 def test_a_shelf_that_two_nodes_lead_to_is_told_once_and_one_that_fails_is_a_sentence(tree: BenchTree) -> None:
     tree.write("/sys/class/scsi_generic/sg31/device/type", "13\n")
     answers = {line.replace("sg30", node): text for node in ("sg30", "sg31") for line, text in SHELF.items()}
-    reading = Reading()
+    reading = Conditions()
     assert len(read_shelves(facts_of(tree, Tools({})), tree.machine, Tools(answers), reading)) == 1
     answers["sg_ses --join /dev/sg31"] = "nonsense"
     assert len(read_shelves(facts_of(tree, Tools({})), tree.machine, Tools(answers), reading)) == 1
@@ -110,13 +110,13 @@ def test_a_path_that_does_not_work_is_said_with_its_drive(tree: BenchTree) -> No
         f"drive {', '.join(both)}: 1 of 2 paths of data do not work (sdb is failed faulty offline)",
     ]
     runner = Tools({"multipath -ll": MAP.replace("sdb 8:32", "sdx 8:48")})
-    (each,) = read_paths(facts, tree.machine, runner, reading := Reading())
+    (each,) = read_paths(facts, tree.machine, runner, reading := Conditions())
     assert "multipath lists sda, sdx, the kernel's dm-1 is made of sda, sdb" in reading.conditions[0]
     assert [path["usable"] for path in each["paths"]] == [True, False]
 
 
 def test_multipath_is_not_asked_on_a_bench_without_maps(tree: BenchTree) -> None:
-    assert read_paths(facts_of(tree, Tools({})), tree.machine, Tools({"multipath -ll": "odd"}), Reading()) == []
+    assert read_paths(facts_of(tree, Tools({})), tree.machine, Tools({"multipath -ll": "odd"}), Conditions()) == []
 
 
 def test_deep_facts_have_shelves_and_paths(tree: BenchTree) -> None:

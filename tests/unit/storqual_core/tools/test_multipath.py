@@ -80,13 +80,19 @@ def test_nothing_printed_is_no_map_and_log_lines_are_none() -> None:
         ("| `- 6:0:0:0 sdb 8:16 active ready running\n", "printed no map first"),
         ("NAME MAJ:MIN RM SIZE RO TYPE\nsda 8:0 0 20G 0 disk\n", "printed no map first"),
         ("DM multipath kernel driver not loaded\n", "printed no map first"),
-        (TREE + "something new\n", "not understood: something new"),
         (TREE + TREE[TREE.index("data (") :], "lists the map 3600d0230000000000e13955cc3757800 twice"),
     ],
 )
 def test_another_text_is_refused(text: str, said: str) -> None:
     with pytest.raises(ToolError, match=said):
         multipath.parse_maps(text)
+
+
+def test_a_line_that_is_not_understood_is_kept_with_its_map_and_hides_no_other() -> None:
+    odd = TREE.replace("| `- 7:0:0:0", "| `- seven")
+    data, plain = multipath.parse_maps(odd)
+    assert data.notes == ("| `- seven sdaf 65:240 failed faulty offline",)
+    assert ([path.device for path in data.paths], len(plain.paths)) == (["sdb", "sdc"], 2)
 
 
 def test_a_tool_that_fails_is_a_sentence() -> None:
