@@ -23,7 +23,8 @@ _MAP = re.compile(
 )
 _VALUE = re.compile(r"(?P<name>size|features|hwhandler|wp)=(?P<value>'[^']*'|[^\s\]]+(?:(?<=\d) [^\]=]+(?=\]))?)")
 _GROUP = re.compile(
-    r"^[\s|`]*-\+-\s+policy='(?P<policy>[^']*)'\s+prio=(?P<prio>-?\d{1,9}|undef)(?:\s+status=(?P<status>\S+))?\s*$"
+    r"^[\s|`]*-\+-\s+(?:policy|selector)='(?P<policy>[^']*)'\s+\[?prio=(?P<prio>-?\d{1,9}|undef)\]?"
+    r"(?:\s*\[?status=(?P<status>[a-z]+)\]?)?\s*$"
     r"|^\s*\\_\s+(?P<old_policy>[a-z][a-z-]*(?: \d+)?)\s+(?:\[prio=(?P<old_prio>-?\d{1,9})\])?\s*"
     r"(?:\[(?P<old_status>\w+)\s*\])?\s*$"
 )
@@ -56,7 +57,7 @@ class MultipathPath:
     @property
     def usable(self) -> bool:
         """Whether I/O may go through it, as far as anybody says."""
-        return self.kernel != "failed" and self.online != "offline" and self.checker in ("", *_UP)
+        return self.kernel != "failed" and not self.online.endswith("offline") and self.checker in ("", *_UP)
 
 
 @dataclass(frozen=True)

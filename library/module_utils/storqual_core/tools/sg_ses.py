@@ -254,7 +254,8 @@ def _element(head: _Head, body: str, notes: list[str]) -> ShelfElement:
         speed=_number(_SPEED.search(body)) if there else None,
         flags=flags,
     )
-    if not named and not element.sas_address and element.slot is None:
+    # the page of additional status has none, and describes phys
+    if not named and not _PHYS.search(body):
         notes.append(f"{element.where}: sg_ses tells no status of it")
     return element
 

@@ -369,7 +369,8 @@ def parse_health_text(text: str, status: int = 0) -> Health:
         counters=counters,
         complaints=status_sentences(status & ~_CANNOT),
     )
-    if (status & _CANNOT and found.passed is None and not counters) or not (found.serial or found.model):
+    identified = bool(found.serial or found.model) and not status & _CANNOT
+    if not identified and found.passed is None and not counters and temperature is None:
         lines = [line.strip() for line in text.splitlines()[2:] if line.strip() and not line.startswith("=== ")]
         raise ToolError(f"smartctl tells nothing of the drive (status {status}): {'; '.join(lines[:3])[:200]}")
     return found

@@ -54,6 +54,14 @@ def test_the_former_layout_is_read() -> None:
     ]
 
 
+def test_a_group_in_brackets_within_the_tree_is_read() -> None:
+    text = TREE.replace(
+        "policy='service-time 0' prio=50 status=active", "selector='queue-length 0' [prio=3][status=active]"
+    )
+    data = multipath.parse_maps(text)[0]
+    assert (data.policy, data.paths[0].priority, data.paths[0].group) == ("queue-length 0", 3, "active")
+
+
 def test_what_is_not_known_yet_is_not_told() -> None:
     (found,) = maps("just_made.txt")
     assert (found.name, found.node) == ("mpatha", "")

@@ -159,6 +159,14 @@ def test_a_number_of_another_country_is_no_reading(number: str) -> None:
     assert smartctl.parse_health_text(text).size is None
 
 
+def test_readings_without_an_identity_are_readings() -> None:
+    """As `smartctl -A` prints them."""
+    text = fixture_text("smartctl", "ata_6.4.txt")
+    head, rest = text.partition("=== START OF INFO")[0], text[text.index("SMART Attributes Data") :]
+    found = smartctl.parse_health_text(head + rest)
+    assert (found.serial, found.passed, found.counters["attribute.5"]) == ("", None, 4095)
+
+
 def test_a_list_of_devices_is_one() -> None:
     assert smartctl.parse_scan_text("") == ()
     with pytest.raises(ToolError, match="where a list of devices was expected"):
