@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
-from ..kit.command import VENDOR_FOLDERS, Runner, run
+from ..kit.command import Runner, find_program, run
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
 from ..tools import TOOLS
@@ -173,7 +173,6 @@ _TOOLS = {
     "fwupdmgr": "fwupd",
 }
 _RPM = {"sg3-utils": "sg3_utils", "multipath-tools": "device-mapper-multipath"}
-_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", *VENDOR_FOLDERS)
 _STATUS = "/var/lib/dpkg/status"
 
 
@@ -186,11 +185,6 @@ def parse_status(text: str) -> dict[str, str]:
         if name and version and re.search(r"^Status: \S+ ok installed$", paragraph, re.MULTILINE):
             found[name.group(1)] = version.group(1)
     return found
-
-
-def find_program(machine: Machine, name: str) -> str:
-    """Where a program is installed, `` when it is not; vendors' own folders are looked into as well."""
-    return next((f"{folder}/{name}" for folder in _FOLDERS if machine.exists(f"{folder}/{name}")), "")
 
 
 def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Mapping, Sequence
 
 from .errors import MissingToolError, ToolError
-from .machine import visible
+from .machine import Machine, visible
 
 VENDOR_FOLDERS = (
     "/opt/MegaRAID/storcli",
@@ -115,6 +115,14 @@ def run(
         stderr=ended.stderr.decode("utf-8", "replace"),
         seconds=time.monotonic() - began,
     )
+
+
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", *VENDOR_FOLDERS)
+
+
+def find_program(machine: Machine, name: str) -> str:
+    """Where a program is installed, `` when it is not; vendors' own folders are looked into as well."""
+    return next((f"{folder}/{name}" for folder in _FOLDERS if machine.exists(f"{folder}/{name}")), "")
 
 
 def run_first(runner: Runner, programs: Sequence[str], words: Sequence[str], *, timeout: float = 60.0) -> Completed:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from functools import partial
 from types import ModuleType
-from typing import Any, Callable, Collection, Iterator, Mapping
+from typing import Any, Callable, Collection, Iterator, Mapping, Sequence
 
 from ..host.block_stack import physical
 from ..host.sysfs import pci_address
-from ..kit.command import Runner
+from ..kit.command import Runner, find_program
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
 from ..tools import TOOLS
@@ -22,6 +22,9 @@ from ..tools.capabilities import AdapterEvent, BackgroundWork, offers
 
 _WATCHED: Mapping[str, str] = {"megaraid_sas": "storcli"}
 """By driver the tool that tells of its adapters' work and log in few commands."""
+
+PROGRAMS: Mapping[str, Sequence[str]] = {"storcli": ("storcli64", "storcli", "perccli64", "perccli")}
+"""The programs of these tools: where none is installed, nothing of the tool is compiled before each batch."""
 
 _QUIET = ("debug", "progress", "information")
 _MOST = 20
@@ -65,9 +68,9 @@ class AdapterWatch:
         self._last: dict[tuple[str, str], int] = {}
         self._ask("the work of md arrays", lambda: self.work.extend(work_of_arrays(machine, addresses)))
         drivers = drivers_of(machine, addresses)
-        self._tools: dict[str, ModuleType] = {
-            name: TOOLS[name]() for name in sorted({_WATCHED[each] for each in drivers.values() if each in _WATCHED})
-        }
+        names = sorted({_WATCHED[each] for each in drivers.values() if each in _WATCHED})
+        installed = [name for name in names if any(find_program(machine, program) for program in PROGRAMS[name])]
+        self._tools: dict[str, ModuleType] = {name: TOOLS[name]() for name in installed}
         for name, tool in self._tools.items():
             for adapter in self._ask(f"the work of adapters, {name}", partial(tool.read_background, runner)) or ():
                 # one of which the tool tells no address may be any of them

@@ -78,6 +78,7 @@ _WRONG = (
     "disabled",
     "fail",
     "fault sensed",
+    "fault reqstd",
     "ot failure",
     "ot warning",
     "ut failure",
@@ -100,7 +101,10 @@ _WRONG = (
     "device off",
     "oc",
 )
-"""Bits of an element that say that something is wrong with it, as sg_ses names them, in small letters."""
+"""Bits of an element that say that something is wrong with it, as sg_ses names them, in small letters.
+
+`fault reqstd` is the fault light that somebody, or the adapter, has switched on.
+"""
 
 
 @dataclass(frozen=True)

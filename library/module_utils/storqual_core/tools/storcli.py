@@ -1157,6 +1157,7 @@ _EVENT_FIELD = re.compile(
     r"^\s*(Time|Seconds since last reboot|Code|Class|Locale|Event Description|Event Data)\s*:\s*(.*?)\s*$",
     re.IGNORECASE,
 )
+_OF_COMMAND = re.compile(r"^(?:CLI Version|Operating system|Events) = ", re.MULTILINE)
 _EVENTS_TOLD = re.compile(r"\b(?:Total|Number of) events\s*[:=]\s*([0-9]{1,9})\b", re.IGNORECASE)
 _NO_EVENT = re.compile(r"\bno events?\b|\bevents? (?:are|is|were|was) not found\b", re.IGNORECASE)
 _CLASSES = {-2: "debug", -1: "progress", 0: "information", 1: "warning", 2: "critical", 3: "fatal", 4: "dead"}
@@ -1181,7 +1182,8 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
     if not heads:
         answers = answers_of(text, tool)
         said = "; ".join(_said(answer) for answer in answers)
-        if not _NO_EVENT.search(said) and not all(answer.success and not answer.data for answer in answers):
+        empty = all(answer.success and set(answer.data) <= {"Events", _PROPERTIES} for answer in answers)
+        if not empty and not _NO_EVENT.search(said):
             raise ToolError(f"{tool} printed no event: {said[:200]}")
         return ()
     if any(map(_EVENT_FIELD.match, text[: heads[0].start()].splitlines())):
@@ -1189,7 +1191,9 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
     told = _EVENTS_TOLD.search(text)
     if told and int(told.group(1)) != len(heads):
         raise ToolError(f"{tool} reports {told.group(1)} events and lists {len(heads)}: the answer is not whole")
-    ends = [*(head.start() for head in heads[1:]), len(text)]
+    # what the tool says of its own command may stand behind the events as well
+    own = _OF_COMMAND.search(text, heads[-1].end())
+    ends = [*(head.start() for head in heads[1:]), own.start() if own else len(text)]
     events = [_event(int(head.group(1), 16), text[head.end() : end]) for head, end in zip(heads, ends)]
     return tuple(sorted(events, key=lambda event: event.sequence or 0))
 

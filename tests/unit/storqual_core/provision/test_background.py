@@ -10,7 +10,10 @@ import pytest
 
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
+from storqual_core.provision import background
 from storqual_core.provision.background import AdapterWatch, work_of_adapters, work_of_arrays
+from storqual_core.tools import TOOLS
+from storqual_core.tools.capabilities import offers
 from tests.support.bench_tree import BenchTree
 from tests.support.tool_fixtures import fixture_text
 
@@ -46,6 +49,7 @@ class Tools:
 def tree(tmp_path: Path) -> BenchTree:
     """A RAID controller whose tool tells its work, and an adapter with a drive."""
     tree = BenchTree(tmp_path).adapter(PCI, driver="megaraid_sas").scsi("sda", pci=PCI)
+    tree.write("/opt/MegaRAID/storcli/storcli64", "")
     return tree.adapter(OTHER).scsi("sdc", pci=OTHER, wwn="0x5000c50000000002", serial="SER2")
 
 
@@ -56,6 +60,19 @@ def test_a_patrol_read_is_told_of_the_adapters_own_controller_only(tree: BenchTr
     assert watch.work[-1] == f"adapter {PCI} (storcli): a patrol read is under way (3 drives done)"
     assert watch.unread == []
     assert AdapterWatch(tree.machine, [OTHER], runner).work == []
+
+
+def test_a_tool_that_is_not_installed_is_not_even_loaded(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree.root / "opt/MegaRAID/storcli/storcli64").unlink()
+    monkeypatch.setattr(background, "TOOLS", {"storcli": lambda: pytest.fail("it was loaded")})
+    assert AdapterWatch(tree.machine, [PCI], Tools(dict(ANSWERS))).work == []
+
+
+def test_the_programs_are_the_tools_own() -> None:
+    assert {name: tuple(programs) for name, programs in background.PROGRAMS.items()} == {
+        name: TOOLS[name]().PROGRAMS for name in background.PROGRAMS
+    }
+    assert all({"background", "events"} <= set(offers(TOOLS[name]())) for name in background.PROGRAMS)
 
 
 def test_what_the_controllers_log_says_later_is_a_finding(tree: BenchTree) -> None:

@@ -64,6 +64,27 @@ def answer(description: str, status: str = "Success", data: object = None, contr
     return json.dumps({"Controllers": [{**entry, **({} if data is None else {"Response Data": data})}]})
 
 
+OWN = """
+Events = GETEVENTS
+
+Controller Properties :
+=====================
+
+------------------------------------
+Ctrl Status  Method          Value
+------------------------------------
+   0 Success handleSuboption Events
+------------------------------------
+"""
+
+
+def test_what_the_tool_says_of_its_command_is_no_part_of_an_event() -> None:
+    bare = EVENTS.replace("Event Data:\n===========\nNone\n", "")
+    assert storcli.parse_events(bare + OWN)[-1].text == "Removed: PD 05(e0xfb/s4)"
+    head = EVENTS[: EVENTS.index("Events = ")]
+    assert storcli.parse_events(head + OWN) == ()
+
+
 def test_no_event_is_none_and_a_failure_is_a_sentence() -> None:
     assert storcli.parse_events(answer("No events found")) == ()
     assert storcli.parse_events(answer("None")) == ()
