@@ -7,6 +7,7 @@ with numbers and names of our own. A remark names the source of the kernel that 
 
 from __future__ import annotations
 
+import lzma
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "unit" / "storqual_core" / "host" / "log_lines"
@@ -22,3 +23,14 @@ def read_all() -> list[tuple[str, str]]:
             if tab and not line.startswith("# "):
                 found.append((kind, text))
     return found
+
+
+def read_faults() -> list[tuple[set[str], str, str]]:
+    """Acceptable kinds, half (`rules` or `held-out`) and text of each fault line that was collected from outside."""
+    rows = [line.split("\t") for line in (FOLDER.parent / "fault_lines.tsv").read_text("utf-8").splitlines()[1:]]
+    return [(set(kinds.split("|")), half, text) for kinds, _, half, text in rows]
+
+
+def read_ordinary() -> list[str]:
+    """Lines without trouble of whole boot logs, each once up to its numbers, serial numbers replaced."""
+    return lzma.decompress((FOLDER.parent / "ordinary_lines.txt.xz").read_bytes()).decode().splitlines()

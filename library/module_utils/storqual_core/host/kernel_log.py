@@ -3,7 +3,11 @@
 
 A line is of the first kind of which a rule fits, most telling first; a bench's own rules come before the shipped
 ones. What a network driver says, or USB, graphics and the like, is no trouble of an adapter here. Lines of no kind
-are kept as log, they are no finding. A stamp of dmesg or syslog in front of a line is no part of it.
+are kept as log, they are no finding. A stamp of dmesg or syslog in front of a line is no part of it, and a line that
+fits no rule as it is written is read again in one spelling (`timed-out` is `timed out`).
+
+The last kind, unclassified, is a net below the rules: a storage driver or layer uses a word of trouble. It is shown
+and is no reason to doubt a launch, unless the gate policy requires it.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import product
-from typing import Any, Iterable, Mapping, Pattern, Sequence
+from itertools import chain, product
+from typing import Any, Iterable, Mapping, Pattern, Sequence, Tuple
 
 from ..data import read_table
 
@@ -41,11 +45,18 @@ KINDS: Mapping[str, str] = {
     "link_event": "a link or a port went down or up",
     "adapter_fault": "an adapter reported a fault of its own",
     "io_error": "I/O failed",
+    "unclassified": "a storage driver or layer reported trouble that no rule knows",
 }
 """Kinds of findings with their meaning, the most serious first."""
 
 SEVERITIES = ("error", "warning", "none")
-"""error: a reason to doubt a launch; warning: shown only; none: an ordinary line, whatever other rules match."""
+"""error: a reason to doubt a launch; warning: shown only; none: an ordinary line, whatever other rules match.
+
+A rule of kind unclassified and severity none only says that the words of a line are no trouble (`timeout set to 30
+seconds`): it hides no line that another rule knows.
+"""
+
+UNCLASSIFIED = "unclassified"
 
 _MOST = 200
 _LONGEST = 400
@@ -76,18 +87,32 @@ class LinePatterns:
 
     Each is cut at every `.*` outside of brackets, and its parts are searched one behind the other. To search it as a
     whole would take the square of a line, because each place where it begins to fit is tried with the whole rest.
+    One is searched, and compiled, only where a line has a text that it needs: most lines need no search at all.
     Raises re.error.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        cut = [parts for pattern in patterns for parts in cut_pattern(pattern)]
-        self._sequences = [[re.compile(part, re.IGNORECASE) for part in parts] for parts in cut]
-        # most lines fit the beginning of none
-        self._beginnings: Pattern[str] = re.compile("|".join(f"(?:{parts[0]})" for parts in cut), re.IGNORECASE)
+        self._sequences = [parts for pattern in patterns for parts in cut_pattern(pattern)]
+        self._compiled: dict[int, list[Pattern[str]]] = {}
+        by_text: dict[str, list[int]] = {}
+        self._always: list[int] = []
+        for number, parts in enumerate(self._sequences):
+            needed = max((_needed(_parser.parse(part)) for part in parts), key=_telling)
+            for text in needed:
+                by_text.setdefault(text, []).append(number)
+            self._always += [] if needed else [number]
+        self._by_text = list(by_text.items())
 
     def fits(self, line: str) -> bool:
         """Whether one of them fits."""
-        return self._beginnings.search(line) is not None and any(_in_order(parts, line) for parts in self._sequences)
+        folded = line.casefold()
+        numbers = {*self._always}.union(*[found for text, found in self._by_text if text in folded])
+        return any(_in_order(self._parts(number), line) for number in numbers)
+
+    def _parts(self, number: int) -> list[Pattern[str]]:
+        if number not in self._compiled:
+            self._compiled[number] = [re.compile(part, re.IGNORECASE) for part in self._sequences[number]]
+        return self._compiled[number]
 
 
 def _in_order(parts: Sequence[Pattern[str]], line: str) -> bool:
@@ -98,6 +123,35 @@ def _in_order(parts: Sequence[Pattern[str]], line: str) -> bool:
             return False
         behind = match.end()
     return True
+
+
+def _needed(tree: Any) -> tuple[str, ...]:  # noqa: ANN401 - of a module without types
+    """Texts of which one is, but for its case, in every line that a parsed expression fits; empty for any line."""
+    found: list[tuple[str, ...]] = [()]
+    text = ""
+    for operation, argument in tree:
+        name = str(operation)
+        if name == "LITERAL":
+            text += chr(argument).casefold()
+            continue
+        if name in {"AT", "ASSERT", "ASSERT_NOT"}:
+            continue
+        found.append((text,))
+        text = ""
+        if name in {"SUBPATTERN", "ATOMIC_GROUP"}:
+            found.append(_needed(argument[-1] if name == "SUBPATTERN" else argument))
+        elif name.endswith("REPEAT") and argument[0]:
+            found.append(_needed(argument[2]))
+        elif name == "BRANCH":
+            branches = [_needed(branch) for branch in argument[1]]
+            found.append(tuple(chain.from_iterable(branches)) if all(branches) else ())
+    found.append((text,))
+    return max((texts for texts in found if all(texts)), key=_telling)
+
+
+def _telling(texts: tuple[str, ...]) -> tuple[int, int]:
+    """How few lines have one of these texts: the longer the shortest, the fewer."""
+    return min(map(len, texts), default=0), -len(texts)
 
 
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\.\*\??|.", re.DOTALL)
@@ -205,8 +259,8 @@ _OTHERS = re.compile(
     r"|^(?:usb|xhci_hcd|[eou]hci\S*|hub|i2c\S*|i915|amdgpu|radeon|nouveau|nvidia|\[drm\S*|snd_\w+|iwlwifi|Bluetooth"
     r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line|CIFS|(?:lib)?ceph"
     r"|ast|mgag200|i801_smbus|ucsi\w*|hid\S*|uvcvideo|ccp)[ :]"
-    # a program that writes to the log: `systemd[1]: `; the driver of MegaRAID counts its cards so
-    r"|^(?!mega)[a-z][\w.@-]*\[\d+\]: ",
+    # a program that writes to the log: `systemd[1]: `; the drivers of MegaRAID and bfa count their cards so
+    r"|^(?!mega|bfad)[a-z][\w.@-]*\[\d+\]: ",
     re.IGNORECASE,
 )
 # `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `[Oct16 01:13] `, `[  +0,000102] `,
@@ -271,17 +325,39 @@ def decode_log_info(line: str) -> str:
     )
 
 
+Found = Tuple[str, str]
+"""Kind and severity of a line."""
+_ORDINARY = ("", "none")
+
+
 class _Patterns:
     """Rules compiled: what is ordinary, and one expression for each kind and severity, the most serious first."""
 
     def __init__(self, rules: tuple[LogRule, ...]) -> None:
-        ordinary = [rule.pattern for rule in rules if rule.severity == "none"]
-        self.ordinary = LinePatterns(ordinary) if ordinary else None
-        self.findings: list[tuple[str, str, LinePatterns]] = []
-        for severity, kind in product(SEVERITIES[:-1], KINDS):
-            patterns = [rule.pattern for rule in rules if (rule.kind, rule.severity) == (kind, severity)]
-            if patterns:
-                self.findings.append((kind, severity, LinePatterns(patterns)))
+        def of(severity: str, kinds: Iterable[str]) -> LinePatterns | None:
+            patterns = [rule.pattern for rule in rules if rule.severity == severity and rule.kind in kinds]
+            return LinePatterns(patterns) if patterns else None
+
+        self.ordinary = of("none", KINDS.keys() - {UNCLASSIFIED})
+        self.harmless = of("none", {UNCLASSIFIED})
+        ranked = [(kind, severity, of(severity, {kind})) for severity, kind in product(SEVERITIES[:-1], KINDS)]
+        self.findings = [(kind, severity, patterns) for kind, severity, patterns in ranked if patterns is not None]
+
+    def find(self, stamped: str, spellings: Sequence[str], kinds: Iterable[str]) -> Found | None:
+        """What a line is by these rules, `_ORDINARY` for a line of no interest, None where they do not know it.
+
+        An ordinary line may be one by its stamp: what a drive tells while the bench is booted.
+        """
+        if self.ordinary is not None and any(self.ordinary.fits(text) for text in {stamped, *spellings}):
+            return _ORDINARY
+        found = None
+        for text in spellings:
+            for kind, severity, patterns in self.findings:
+                if kind in kinds and patterns.fits(text):
+                    if kind != UNCLASSIFIED:
+                        return kind, severity
+                    found = kind, severity
+        return found
 
 
 # compiled when the kernel first logs something
@@ -304,20 +380,42 @@ def classify(text: str, own: tuple[LogRule, ...] = ()) -> str | None:
     return found[0] if found else None
 
 
-def _kind_and_severity(text: str, own: tuple[LogRule, ...], shipped: tuple[LogRule, ...]) -> tuple[str, str] | None:
-    text = _ends(text)
-    text = _STAMP.sub("", text, count=1)
-    if text.startswith(MARKER):
+_SPELLINGS = (
+    (re.compile(r"\s+"), " "),
+    # `]FAILED`, `0:0:0:0:[sda]`
+    (re.compile(r"(?<=[\])}])(?=[A-Za-z\[({])|(?<=:)(?=\[)"), " "),
+    (re.compile(r"\btimed[-_]?out", re.IGNORECASE), "timed out"),
+    (re.compile(r"\btime[- _]out", re.IGNORECASE), "timeout"),
+    (re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])"), " "),
+)
+
+
+def _spelled(text: str) -> str:
+    """A line in the one spelling that rules are read with where they do not fit it as it is written."""
+    for variant, spelling in _SPELLINGS:
+        text = variant.sub(spelling, text)
+    return text
+
+
+def _kind_and_severity(text: str, own: tuple[LogRule, ...], shipped: tuple[LogRule, ...]) -> Found | None:
+    stamped = _ends(text)
+    plain = _STAMP.sub("", stamped, count=1)
+    if plain.startswith(MARKER):
         return None
-    for rules in (own, shipped) if own else (shipped,):
-        patterns = _compiled(rules)
-        if patterns.ordinary is not None and patterns.ordinary.fits(text):
+    spelled = _spelled(plain)
+    spellings = (plain,) if spelled == plain else (plain, spelled)
+    sets = [_compiled(rules) for rules in ((own, shipped) if own else (shipped,))]
+    found = None
+    for patterns in sets:
+        others = patterns is sets[-1] and _OTHERS.search(plain) is not None
+        found = patterns.find(stamped, spellings, _OF_ANY_DRIVER if others else KINDS)
+        if found is not None:
+            break
+    if found is not None and found[0] == UNCLASSIFIED:
+        harmless = [patterns.harmless for patterns in sets if patterns.harmless is not None]
+        if any(patterns.fits(text) for patterns in harmless for text in spellings):
             return None
-        others = rules is shipped and _OTHERS.search(text) is not None
-        for kind, severity, pattern in patterns.findings:
-            if (not others or kind in _OF_ANY_DRIVER) and pattern.fits(text):
-                return kind, severity
-    return None
+    return None if found == _ORDINARY else found
 
 
 def find_all(
