@@ -288,6 +288,7 @@ class RecordedBench:
             f"batch {event.text('block')}, {finding.get('kind')}: {(finding.get('lines') or ['no line was kept'])[0]}"
             for event in blocks
             for finding in event.fields.get("findings") or ()
+            if finding.get("severity") != "warning"
         ]
 
     def settings(self, arm: str = "") -> Iterator[tuple[str, Setting]]:

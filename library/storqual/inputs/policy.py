@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from storqual.inputs.fields import Day, Loss, ManyOf, Name, Role, Text
 from storqual.inputs.shape import Shape, raise_all, shaped, shown
 from storqual.inputs.yaml_file import Document, read_yaml
+from storqual_core.host.kernel_log import KINDS
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_percent
 
@@ -34,6 +35,13 @@ def _each_once(roles: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(roles)) < len(roles):
         raise ValueError("each role once")
     return roles
+
+
+def _log_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ValueError(f"kinds of log findings: {', '.join(KINDS)}")
+    return kinds
 
 
 def _expression(value: str) -> str:
@@ -69,6 +77,9 @@ class Gate(Shape):
     description: Text | None = None
     required: ManyOf[Text] = ()
     informative: ManyOf[Text] = ()
+    required_log_findings: Annotated[ManyOf[Text], AfterValidator(_log_kinds)] = Field(
+        default=(), description="kinds of log findings that count even where their rule only warns, as `unclassified`"
+    )
     marginal_passes: bool = True
     baseline_max_age_days: Days | None = Field(default=None, alias="baseline_max_age")
     signatures: Annotated[ManyOf[Role], AfterValidator(_each_once)] = ()

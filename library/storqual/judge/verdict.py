@@ -128,7 +128,7 @@ def _verdict(
     unsteady = unsteady_benches(run)
     judged = [with_steadiness(question, one, unsteady) for question, one in zip(questions, judged, strict=True)]
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
-    findings, counted, grown = log_findings(run), counted_errors(run), grown_errors(run)
+    findings, counted, grown = log_findings(run, policy.required_log_findings), counted_errors(run), grown_errors(run)
     sentences = [
         [*log_findings_about(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
         for question in questions

@@ -32,6 +32,7 @@ from storqual.report.parts.ledger import (
     coverage_of,
     error_counters_of,
     guard_of,
+    unclassified_of,
     waivers_of,
 )
 from storqual.report.parts.point import NOTHING, PointEvidence, limits_of_points, point_evidence, repeats_of
@@ -68,6 +69,7 @@ class Page:
     advice: tuple[tuple[str, str], ...] = ()
     timelines: tuple[Timeline, ...] = ()
     findings: tuple[TimelineEvent, ...] = ()
+    unclassified: Table | None = None
     settings: tuple[SettingRow, ...] = ()
     settings_shown: ShownSettings | None = None
     environment: Environment | None = None
@@ -208,6 +210,7 @@ class _Pages:
                 timeline_of(material, name, self._moments, f"b{at}") for at, name in enumerate(self._benches)
             ),
             findings=tuple(moment for moment in self._moments if moment.finding),
+            unclassified=unclassified_of(material),
             settings=settings_of(material),
             settings_shown=shown_settings_of(material),
             environment=environment_of(material),

@@ -18,6 +18,7 @@ from storqual.report.view import KeyValue
 from storqual.run import planned_session
 from storqual.statistics.counts import most_events
 from storqual_core.host.counters import ERROR_WORDS
+from storqual_core.host.kernel_log import UNCLASSIFIED
 
 
 @dataclass(frozen=True)
@@ -171,10 +172,7 @@ _BOTH = "both"
 
 def error_counters_of(material: Material) -> ErrorCounters:
     """A row for every counter that moved; sessions that measured both arms have a column of their own."""
-    arms = {
-        (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
-        for session in material.run.plan.sessions
-    }
+    arms = _session_arms(material)
     sums: dict[tuple[str, str, str, str], Counter[str]] = {}
     watched: set[tuple[str, str]] = set()
     used: set[str] = set()
@@ -211,6 +209,44 @@ def error_counters_of(material: Material) -> ErrorCounters:
         per_tb=_per_tb(material, arms),
         silent=tuple(_silent(material)),
     )
+
+
+def _session_arms(material: Material) -> dict[tuple[str, str], str]:
+    """The arm of each session by bench and id."""
+    return {
+        (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
+        for session in material.run.plan.sessions
+    }
+
+
+_NUMBERS = re.compile(r"\b(?:0x)?[0-9a-f]*[0-9][0-9a-f]*\b", re.IGNORECASE)
+
+
+def unclassified_of(material: Material) -> Table:
+    """Log lines of storage drivers that no rule knows, by arm: a row for those that differ only in their numbers."""
+    measured = {
+        launch.id: arm for data in material.points.values() for arm in data.launches for launch in data.launches[arm]
+    }
+    sessions = _session_arms(material)
+    lines: dict[str, str] = {}
+    sums: dict[str, Counter[str]] = {}
+    for event in material.events:
+        session = (str(event.bench or ""), planned_session(event.text("session")))
+        for finding in event.fields.get("findings") or () if event.kind == "block_finished" else ():
+            if isinstance(finding, dict) and finding.get("kind") == UNCLASSIFIED:
+                launch = f"{event.text('block')}/{finding.get('launch')}"
+                line = str(finding.get("line") or "")
+                same = _NUMBERS.sub("#", line)
+                lines.setdefault(same, line)
+                arm = measured.get(launch, sessions.get(session, _BOTH))
+                sums.setdefault(same, Counter())[arm] += int(finding.get("count") or 1)
+    columns = [arm for arm in (*ARMS, _BOTH) if arm in ARMS or any(found[arm] for found in sums.values())]
+    rows = tuple(
+        (line, *(count(sums[same][arm], f"count:log:{number}:{arm}") for arm in columns))
+        for number, (same, line) in enumerate(lines.items())
+    )
+    heads = ("First line", *(_heading(arm) for arm in columns))
+    return Table("Kernel log lines of storage drivers that no rule knows", heads, rows)
 
 
 def _heading(arm: str) -> str:

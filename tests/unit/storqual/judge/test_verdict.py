@@ -243,6 +243,23 @@ def test_a_finding_that_names_its_launch_spoils_that_point_only(tmp_path: Path) 
     assert verdict["exit_code"] == 2
 
 
+def test_a_warning_of_the_log_counts_only_where_the_gate_requires_its_kind(tmp_path: Path) -> None:
+    line = "mpi3mr0: unexpected reply of queue 7"
+    finding = {"kind": "unclassified", "severity": "warning", "line": line, "lines": [line], "count": 2}
+    path = make_run(tmp_path / "run", **QUIET, findings=[finding])
+    assert judge_run(path)["outcome"] == "PASS"
+    gate = tmp_path / "gate.yml"
+    gate.write_text("name: strict\nrequired_log_findings: [timeout]\n", encoding="utf-8")
+    assert judge_run(path, gate=gate)["outcome"] == "PASS"
+    gate.write_text("name: strict\nrequired_log_findings: unclassified\n", encoding="utf-8")
+    verdict = judge_run(path, gate=gate)
+    assert verdict["outcome"] == "ERROR"
+    assert line in verdict["reason"]
+    gate.write_text("name: strict\nrequired_log_findings: [unclasified]\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match="required_log_findings"):
+        judge_run(path, gate=gate)
+
+
 def test_an_unknown_metric_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
     path = make_run(tmp_path, **QUIET)
     suite = path / "inputs" / "suite.yml"

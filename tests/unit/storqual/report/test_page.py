@@ -227,6 +227,20 @@ def test_kernel_log_findings_are_on_the_time_axis_and_in_words(pages: dict[str, 
     assert "sym0: SCSI BUS reset detected" in section.text()
 
 
+def test_lines_of_no_known_kind_are_counted_by_arm(tmp_path: Path) -> None:
+    lines = [f"mpi3mr0: unexpected reply of queue {number}" for number in (7, 12)]
+    found = [
+        {"kind": "unclassified", "severity": "warning", "line": line, "lines": [line], "count": 40 + at}
+        for at, line in enumerate(lines)
+    ]
+    section = read_page(build_report(judged(tmp_path / "run", points=QUICK[:1], findings=found))).section("time")
+    (table,) = [one for one in section.all("table") if "that no rule knows" in one.text()]
+    (row,) = table.all("tbody")[0].all("tr")
+    assert [cell.text() for cell in row.all("td")] == ["0", "81"]
+    assert row.all("th")[0].text() == lines[0]
+    assert not section.all("li", "o-error")
+
+
 def test_a_skipped_point_is_in_the_ledger_with_its_reason(pages: dict[str, Page]) -> None:
     assert f"mpt {QUICK[5]} the drive is reserved until Monday" in pages["fail"].section("coverage").text()
 
