@@ -220,7 +220,19 @@ def _fewer(read: Any, right: Any, variant: Variant) -> bool:
     return bool(variant.lost) and all(texts) and set(read) < set(right)
 
 
+def _readable(right: Any, read: Any) -> tuple[Any, Any]:
+    """Objects of a list without those that are told to be unreadable; and those that they must be."""
+    if not (isinstance(read, list) and any(isinstance(each, dict) and each.get("unread") for each in read)):
+        return right, read
+    known = [each for each in read if not each.get("unread")]
+    names = [_name_of(each) for each in known]
+    return [each for each in right if _name_of(each) in names], known
+
+
 def _differences(right: Any, read: Any, variant: Variant, place: str) -> Iterator[str]:
+    if isinstance(read, dict) and read.get("unread"):
+        return
+    right, read = _readable(right, read)
     if isinstance(right, dict) and isinstance(read, dict):
         if read.get("size_range") and right.get("size") and _overlap(_sizes(right), read["size_range"]):
             right, read = (

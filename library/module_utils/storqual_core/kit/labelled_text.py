@@ -15,13 +15,17 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Dict, Iterable, Iterator, Mapping, Match, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Match, Sequence
 
 from .errors import ToolError
 
 _OPENING = re.compile(r"^\{", re.MULTILINE)
 _TRIES = 64
 _MOST = 10**40
+# what printf makes of numbers that are none
+_NO_NUMBER = re.compile(r":\s*(-?(?:nan|inf(?:inity)?))\b", re.IGNORECASE)
+_COMPLAINTS = ("error", "errors", "message", "errmsg")
+BYTE_ORDER_MARK = "\ufeff"
 _WHOLE = re.compile(r"\s*[-+]?[0-9]{1,40}(?:\.0*)?\s*\Z")
 
 
@@ -64,14 +68,35 @@ def find_objects(text: str) -> tuple[list[dict[str, Any]], str]:
 
 def the_object(text: str, tool: str, key: str = "") -> dict[str, Any]:
     """The first object in `text` (with `key` the first that has it). Raises ToolError with what was said instead."""
-    found, rest = find_objects(text)
+    found, rest = find_objects(text.lstrip(BYTE_ORDER_MARK))
     for body in found:
         if not key or key in body:
             return body
     if found:
-        raise ToolError(f"{tool} printed no JSON object with {key!r}, but one with {', '.join(found[0])[:200]}")
-    said = next((line.strip() for line in rest.splitlines() if line.strip()), "nothing")
-    raise ToolError(f"{tool} printed no JSON object: {said[:200]}")
+        told = next((as_text(found[0][name]) for name in found[0] if plain_label(name) in _COMPLAINTS), "")
+        said = told or f"but one with {', '.join(found[0]) or 'nothing in it'}"
+        raise ToolError(f"{tool} printed no JSON object with {key!r}, {said}"[:300])
+    raise ToolError(f"{tool} printed no JSON object: {why_unread(rest)}")
+
+
+def why_unread(text: str) -> str:
+    """Why the JSON of a text cannot be read: where it stops being JSON, and what stands there; or what was said."""
+    start = _OPENING.search(text)
+    if start is None:
+        return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "nothing")
+    try:
+        _DECODER.raw_decode(text, start.start())
+    except json.JSONDecodeError as problem:
+        if not text[problem.pos :].strip() or "Unterminated" in problem.msg:
+            last = text.rstrip().rpartition("\n")[2].strip()
+            return f"it ends before it is whole, after {last[-120:]!r}"
+        line = text.splitlines()[problem.lineno - 1].strip() if problem.lineno <= len(text.splitlines()) else ""
+        word = _NO_NUMBER.search(line)
+        what = f"{word.group(1)} is no number" if word else "no JSON"
+        return f"line {problem.lineno} is not JSON ({what}): {line[:200]}"
+    except (ValueError, RecursionError):
+        return "it has numbers that are too long, or is nested too deeply"
+    return "nothing"
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
@@ -126,6 +151,55 @@ class PrintedLine:
     @property
     def labelled(self) -> bool:
         return bool(self.label)
+
+
+_NOT_TOLD = frozenset(
+    ("", "-", "--", "---", "?", "n/a", "na", "none", "unknown", "not available", "not applicable", "not reported")
+)
+
+
+def told(text: str) -> str:
+    """A value, or nothing for the words with which tools say that there is none."""
+    return "" if text.strip().lower() in _NOT_TOLD else text.strip()
+
+
+def goes_on(before: PrintedLine | None, line: PrintedLine) -> bool:
+    """Whether a line is the rest of the value of the labelled line right before it.
+
+    Values are wrapped with the rest further in than the label and without one, or behind a colon alone; what has an
+    open bracket or a comma at its end is not ended, whatever the rest looks like.
+    """
+    if before is None or not (before.value or line.text.startswith(":")):
+        return False
+    if line.text.startswith(":"):
+        return True
+    unended = before.value.endswith(",") or before.value.count("(") > before.value.count(")")
+    deeper = line.indent > before.indent
+    return (deeper and (unended or not line.labelled)) or (unended and not line.labelled)
+
+
+def joined(before: PrintedLine, line: PrintedLine) -> PrintedLine:
+    """A labelled line with the rest of its value."""
+    rest = line.text.lstrip(": ")
+    value = f"{before.value} {rest}".strip()
+    return PrintedLine(before.indent, f"{before.text} {rest}", before.label or before.text, value)
+
+
+def read_lines(text: str, ended: Callable[[PrintedLine], bool] | None = None) -> Iterator[PrintedLine]:
+    """The lines of a text that are not empty, values that are wrapped as one line each.
+
+    `ended`: whether a line begins something of its own, or ends what is before it, however it is indented.
+    """
+    before: PrintedLine | None = None
+    for line in map(read_line, text.lstrip(BYTE_ORDER_MARK).splitlines()):
+        if line is not None and before is not None and not (ended and ended(line)) and goes_on(before, line):
+            before = joined(before, line)
+            continue
+        if before is not None:
+            yield before
+        before = line
+    if before is not None:
+        yield before
 
 
 def read_line(line: str) -> PrintedLine | None:

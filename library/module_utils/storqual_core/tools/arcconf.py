@@ -21,7 +21,17 @@ from typing import Iterator, Mapping, Sequence
 from ..host.identity import printed_wwn, same_maker
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.labelled_text import Fields, PrintedLine, plain_label, printed_size, read_line, size_range
+from ..kit.labelled_text import (
+    Fields,
+    PrintedLine,
+    plain_label,
+    printed_size,
+    read_line,
+    read_lines,
+    size_range,
+    told,
+    whole_number,
+)
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -32,6 +42,7 @@ from .capabilities import (
     Value,
     VolumeFacts,
     VolumeRequest,
+    all_but_odd,
 )
 
 STATUS = "Controller Status"
@@ -91,6 +102,8 @@ _OBJECTS = (
     # it holds devices, and ends the one before it
     ("channel", re.compile(r"^Channel #(?P<name>\d+):?$", re.IGNORECASE)),
     ("array", re.compile(r"^Array Number (?P<name>\d+)$", re.IGNORECASE)),
+    # a cache of drives, which has the labels of a volume
+    ("cache", re.compile(r"^maxCache (?:device|pool) (?:number |#)(?P<name>\d+)$", re.IGNORECASE)),
 )
 _PARTS = re.compile(r"^(?:Phy|Connector|Sensor|Port) #?\d+:?$", re.IGNORECASE)
 _TITLES = {
@@ -102,7 +115,9 @@ _TITLES = {
     "maxcache information": "other",
 }
 _CONNECTORS = "connector information"
-_MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
+_MEMBER = re.compile(r"^(?:(?:Group (?P<group>\d+), )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
+_SEGMENTS = ("Number of segments", "Segments", "Number of members", "Number of drives")
+_LISTED_MEMBERS = ("Drive(s) (Channel,Device)", "Stripe order (Channel,Device)")
 _MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
 _PLACE = re.compile(
     r"(?:Enclosure|Backplane|(?P<cable>Connector))[: ](?P<holder>\d+)\s*,\s*(?:Slot|Device)[: ](?P<slot>\d+)",
@@ -121,19 +136,21 @@ _OPTIMAL = ("optimal", "okay")
 _DRIVE_LABELS = ("Serial number", "World-wide name", "Vendor", "Model", "Firmware", "State", "Device", "SSD")
 _VOLUME_LABELS = ("Logical device name", "Logical drive name", "RAID level", "Size", "Volume Unique Identifier")
 # labels that only a volume or a drive has: elsewhere its heading was not understood
-_OWNED = {plain_label(label) for label in (*_VOLUME_LABELS[:3], "Reported Channel,Device", "Total Size")}
+_OF_DRIVES = {plain_label(label) for label in ("Reported Channel,Device", "Total Size")}
+_OWNED = {plain_label(label) for label in _VOLUME_LABELS[:3]} | _OF_DRIVES
 _MEMBERS = (
     "logical device segment information",
     "logical drive segment information",
     "array physical device information",
 )
-_ROOMS = ("volume", "device", "array", "other")
+_ROOMS = ("volume", "device", "array", "cache", "other")
 
 
 @dataclass
 class _Part:
     """One object or section: its own labels, and the labels of the parts below it by `title: label`.
 
+    `wrong` is why it cannot be read whole, `strange` the titles below it that may begin a drive (or a volume) and why.
     `listed` is how far a title without rules is indented, and what title it is in: it ends where a label stands no
     further in.
     """
@@ -145,6 +162,9 @@ class _Part:
     title: str = ""
     listed: tuple[int, str] | None = None
     members: list[tuple[str, str, str, str]] = field(default_factory=list)
+    segments: list[tuple[str, int]] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    strange: dict[str, tuple[bool, str]] = field(default_factory=dict)
 
     def kept(self, *read: str) -> dict[str, str]:
         return {**self.fields.without(*read), **self.below.printed()}
@@ -154,12 +174,17 @@ def check_completed(text: str, what: str, command: str = "") -> None:
     """Raise ToolError unless the last line says that the command was completed."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _RULE.match(line.strip())]
     if not lines or lines[-1].lower() != _DONE:
-        said = " ".join(line for line in lines if not line.lower().startswith(COUNT))[:300] or "nothing"
-        raise ToolError(f"{what}: arcconf said {said}" + (f"; command: {command}" if command else ""))
+        words = [line for line in lines if not line.lower().startswith(COUNT)]
+        said = "arcconf said " + (" ".join(words)[:300] or "nothing")
+        if any(line.lower() in _TITLES for line in words):
+            # an answer that was begun, and of which the end may be missing
+            last = words[-1][:200]
+            said = f"its closing line `Command completed successfully.` is missing, the last one is {last!r}"
+        raise ToolError(f"{what}: {said}" + (f"; command: {command}" if command else ""))
 
 
-def parse_config(text: str, index: str = "1") -> ToolFacts:
-    """What `GETCONFIG N AL` (or AD, LD, PD) prints of controller `index`.
+def parse_config(text: str, index: str = "1", part: str = "") -> ToolFacts:
+    """What `GETCONFIG N AL` (or AD, LD, PD: `part`) prints of controller `index`.
 
     Raises ToolError when it was not completed, is the answer to another command, or lists another number of volumes
     than it says.
@@ -177,8 +202,12 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     enclosures = [part for part in devices if "enclosure" in part.fields.get("Device").lower()]
     volumes = [part for part in parts if part.kind == "volume"]
     counted = re.match(r"([0-9]{1,9})\s*/", own.fields.get(*COUNTED))
-    if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
+    # a build counts the cache of drives among them
+    listed = {len(volumes), len(volumes) + sum(each.kind == "cache" for each in parts)}
+    if counted and part != "AD" and int(counted.group(1)) not in listed:
         raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
+    if part == "AL" and not counted and not {"volumes", "devices"} <= kinds:
+        raise ToolError(f"controller {index}: this is no answer to GETCONFIG AL: it lists no volumes or no devices")
     below = own.below.printed().items()
     version = Fields({label.partition(": ")[2]: value for label, value in below if "version" in label.lower()})
     names = [name for name in map(printed_wwn, _addresses(own, parts)) if name]
@@ -186,7 +215,7 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     adapter = AdapterFacts(
         index=index,
         model=own.fields.get("Controller Model"),
-        serial=_told(own.fields.get("Controller Serial Number")),
+        serial=told(own.fields.get("Controller Serial Number")),
         pci=_pci(own.fields.get("PCI Address")),
         driver=own.fields.get("Driver Name"),
         driver_version=version.get("Driver"),
@@ -197,8 +226,18 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
         },
         health=controller_health(own.fields, own.below),
         settings=_settings(parts, own, drives),
-        drives=tuple(_drive(part, index, names, expanders) for part in drives),
-        volumes=tuple(_volume(part, drives, own) for part in volumes),
+        drives=all_but_odd(
+            [
+                *(_drive(part, index, names, expanders) for part in drives),
+                *(DriveFacts(name, unread=why) for name, why in _strange(parts, of_drives=True)),
+            ]
+        ),
+        volumes=all_but_odd(
+            [
+                *(_volume(part, drives, own) for part in volumes),
+                *(VolumeFacts(name, unread=why) for name, why in _strange(parts, of_drives=False)),
+            ]
+        ),
         ports=tuple(PortFacts("host", wwn=name) for name in names[:1]),
         enclosures=tuple(
             EnclosureFacts(
@@ -215,9 +254,8 @@ def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
     parts: list[_Part] = []
     notes: list[str] = []
     ruled = False
-    for raw in text.splitlines():
-        line = read_line(raw)
-        if line is None or line.text.lower() == _DONE or line.label.lower() == COUNT:
+    for line in read_lines(text, _begins):
+        if line.text.lower() == _DONE or line.label.lower() == COUNT:
             continue
         if _RULE.match(line.text):
             ruled = True
@@ -225,6 +263,17 @@ def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
         _take(parts, line, notes, ruled=ruled)
         ruled = False
     return parts, notes
+
+
+def _begins(line: PrintedLine) -> bool:
+    """Whether a line begins an object, a part or a section, or is a rule."""
+    known = (_RULE, _PARTS, _MEMBER, *(pattern for _, pattern in _OBJECTS))
+    return (
+        any(pattern.match(text) for pattern in known for text in (line.text, line.label))
+        or line.text.lower() in (*_TITLES, _DONE)
+        or line.text.lower().startswith(("device is a", "no "))
+        or line.text.lower().endswith(" information")
+    )
 
 
 def _take(parts: list[_Part], line: PrintedLine, notes: list[str], *, ruled: bool) -> None:
@@ -272,6 +321,8 @@ def _keep(part: _Part, line: PrintedLine) -> None:
         state, place, serial = (value.group(name) or "" for name in ("state", "place", "serial"))
         number = member.group("number") if line.label.lower().startswith("device") else ""
         part.members.append((state, place, serial, number))
+        if not number:
+            part.segments.append((member.group("group") or "", int(member.group("number"))))
         if not (place or serial or number):
             part.below.add(f"{part.title}: {line.label}", line.value)
         return
@@ -279,15 +330,22 @@ def _keep(part: _Part, line: PrintedLine) -> None:
         part.kind == "volume" and part.title.lower() in _MEMBERS and not line.value.startswith("Availability")
     )
     if member is not None or lists_members:
-        raise ToolError(f"arcconf printed {line.text[:100]!r} where a member of a volume was expected")
+        part.wrong.append(f"arcconf printed {line.text[:100]!r} where a member of a volume was expected")
+        return
     plain = plain_label(line.label)
     if plain in _OWNED and (part.kind not in _ROOMS or part.title):
         where = part.title or part.name or "nothing"
-        raise ToolError(f"arcconf printed {line.label!r} under {where[:60]!r}, where no volume and no drive begins")
+        why = f"arcconf printed {line.label!r} under {where[:60]!r}, where no volume and no drive begins"
+        part.strange.setdefault(where[:60], (plain in _OF_DRIVES, why))
     if part.title:
         part.below.add(f"{part.title}: {line.label}", line.value)
     else:
         part.fields.add(line.label, line.value)
+
+
+def _strange(parts: Sequence[_Part], *, of_drives: bool) -> list[tuple[str, str]]:
+    """What may be a drive (or a volume) by its labels, and stands under a heading that is not known; and why."""
+    return [(name, why) for part in parts for name, (drive, why) in part.strange.items() if drive == of_drives]
 
 
 def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> dict[str, str]:
@@ -297,7 +355,7 @@ def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> di
         if part is not own and part.kind != "volume" and part not in drives:
             name = (
                 f"{part.kind} {_position(part) or part.name}"
-                if part.kind in ("array", "device", "channel")
+                if part.kind in ("array", "cache", "device", "channel")
                 else part.name
             )
             for label, value in part.kept().items():
@@ -313,11 +371,14 @@ def _addresses(own: _Part, parts: Sequence[_Part]) -> list[str]:
 
 
 def _is_drive(part: _Part) -> bool:
-    """Whether a device is a drive. Raises ToolError where it may be one: its kind is not told, or it has a size."""
+    """Whether a device is a drive, or may be one: its kind is not told, or it has a size; that is told as wrong."""
     kind = part.fields.get("Device")
     drive = bool(re.search("hard drive|ssd|solid state", kind, re.IGNORECASE))
     if not drive and (not kind or part.fields.get("Total Size", "Size")):
-        raise ToolError(f"arcconf lists device #{part.name} and no kind that is understood: {kind[:80] or 'nothing'}")
+        part.wrong.insert(
+            0, f"arcconf lists device #{part.name} and no kind that is understood: {kind[:80] or 'nothing'}"
+        )
+        return True
     return drive
 
 
@@ -342,31 +403,27 @@ def _channel(match: re.Match[str] | None) -> str:
 def _drive(part: _Part, index: str, names: Sequence[str], expanders: Sequence[str]) -> DriveFacts:
     fields, position = part.fields, _position(part)
     if not position:
-        raise ToolError(f"controller {index}: device #{part.name} is listed without its channel and device")
+        part.wrong.append(f"controller {index}: device #{part.name} is listed without its channel and device")
     wwn, size = printed_wwn(fields.get("World-wide name", "WWN")), fields.get("Total Size", "Size")
     attached = [printed_wwn(name) for label, name in part.below.printed().items() if _ATTACHED.search(label)]
     lenders = [*names, *attached, *(expanders if fields.get(*_SPEEDS).upper().startswith("SATA") else ())]
     lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in lenders)
     return DriveFacts(
-        position=position,
+        position=position or f"device {part.name}",
         # a SATA drive is called by a name that the controller lends it, or the expander that it is behind
         wwn="" if lent else wwn,
-        serial=_told(fields.get("Serial number")),
-        vendor=_told(fields.get("Vendor")),
-        model=_told(fields.get("Model")),
-        revision=_told(fields.get("Firmware", "Firmware level", "Firmware version")),
+        serial=told(fields.get("Serial number")),
+        vendor=told(fields.get("Vendor")),
+        model=told(fields.get("Model")),
+        revision=told(fields.get("Firmware", "Firmware level", "Firmware version")),
         # of a drive that does not answer 0 MB are told
         size=printed_size(size, base=1024) or None,
         size_range=size_range(size, base=1024) if printed_size(size, base=1024) else None,
         state=fields.get("State"),
         media=_media(fields),
         settings=part.kept(*_DRIVE_LABELS),
+        unread="; ".join(part.wrong),
     )
-
-
-def _told(text: str) -> str:
-    """Nothing for a value that says that there is none."""
-    return "" if text.lower() in ("n/a", "na", "not applicable", "not available", "unknown") else text
 
 
 def _media(fields: Fields) -> str:
@@ -383,7 +440,7 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
     state = fields.get("Status of logical device", "Status of logical drive")
     segments = [(_member(each, drives), each[0].lower()) for each in part.members]
     # ServeRAID lists them in one line, as channel and device
-    listed = fields.get("Drive(s) (Channel,Device)", "Stripe order (Channel,Device)")
+    listed = fields.get(*_LISTED_MEMBERS)
     segments += [(_channel(pair), "present") for pair in _PAIRS.finditer(listed)]
     dedicated = [
         _channel(pair)
@@ -392,6 +449,7 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
         for pair in _PAIRS.finditer(value)
     ]
     members = [(name, held) for name, held in segments if name]
+    wrong = [*part.wrong, *_miscounted(part, len(segments), [name for name, _ in members])]
     level, size = _LEVEL.match(fields.get("RAID level")), fields.get("Size")
     rebuilding = "rebuilding" in state.lower() or any(held == "rebuilding" for _, held in segments)
     percent = _PERCENT.search(state.partition(":")[2]) if rebuilding else None
@@ -412,9 +470,40 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
         # how far it is stands in GETSTATUS, and in the state of some builds
         progress={"rebuild": float(percent.group("percent")) if percent else 0.0} if rebuilding else {},
         device=disk if disk.startswith("/") else "",
-        healthy=(state.lower() in _OPTIMAL and all(held == "present" for _, held in segments)) if state else None,
+        healthy=None
+        if wrong or not told(state)
+        else state.lower() in _OPTIMAL and all(held == "present" for _, held in segments),
         settings=part.kept(*_VOLUME_LABELS),
+        unread="; ".join(f"logical device {part.name}: {why}" for why in wrong),
     )
+
+
+def _miscounted(part: _Part, listed: int, names: Sequence[str]) -> Iterator[str]:
+    """Where what is listed of a volume's members is not all of it: by the count beside it, and by their numbers."""
+    count = part.fields.get(*_SEGMENTS) or next(
+        (
+            value
+            for label, value in part.below.printed().items()
+            if plain_label(label.rpartition(": ")[2]) in map(plain_label, _SEGMENTS)
+        ),
+        "",
+    )
+    said = whole_number(count)
+    if said is not None and said != listed:
+        yield f"arcconf reports {said} segments and lists {listed}"
+    groups: dict[str, list[int]] = {}
+    for group, number in part.segments:
+        groups.setdefault(group, []).append(number)
+    for group, numbers in groups.items():
+        if sorted(numbers) != list(range(len(numbers))) and sorted(numbers) != list(range(1, len(numbers) + 1)):
+            yield f"segments{f' of group {group}' if group else ''} are missing: it lists {sorted(numbers)}"
+    if len({len(numbers) for numbers in groups.values()}) > 1:
+        yield f"its groups are of different sizes: {[len(numbers) for numbers in groups.values()]}"
+    if len(set(names)) != len(names):
+        yield f"a drive is listed twice among its members: {', '.join(names)[:200]}"
+    rest = [re.sub(_PAIRS, "", part.fields.get(label)).strip(" ,;()") for label in _LISTED_MEMBERS]
+    if any(rest):
+        yield f"members are listed that are not understood: {''.join(rest)[:100]}"
 
 
 def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
@@ -476,7 +565,7 @@ def _do(runner: Runner, what: str, *words: str, timeout: float = _CHANGE_TIMEOUT
 
 def _facts_of(runner: Runner, index: str) -> ToolFacts:
     """One controller, with the percentages of what is under way."""
-    facts = parse_config(_ask(runner, "GETCONFIG", index, "AL").stdout, index)
+    facts = parse_config(_ask(runner, "GETCONFIG", index, "AL").stdout, index, "AL")
     adapter = facts.adapters[0]
     if not adapter.volumes:
         return facts
@@ -509,17 +598,26 @@ def parse_list(text: str) -> tuple[str, ...]:
 
 def read_facts(runner: Runner) -> ToolFacts:
     """All controllers with their drives and volumes. Raises ToolError."""
-    found = [_facts_of(runner, index) for index in parse_list(_ask(runner, "LIST").stdout)]
+    found = [_facts_or_why(runner, index) for index in parse_list(_ask(runner, "LIST").stdout)]
+    all_but_odd([adapter for facts in found for adapter in facts.adapters])
     return ToolFacts(
         tuple(adapter for facts in found for adapter in facts.adapters),
         tuple(note for facts in found for note in facts.notes),
     )
 
 
+def _facts_or_why(runner: Runner, index: str) -> ToolFacts:
+    """One controller, or why it cannot be read: that says nothing against the others."""
+    try:
+        return _facts_of(runner, index)
+    except ToolError as problem:
+        return ToolFacts((AdapterFacts(index, unread=str(problem)),))
+
+
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """Firmware, BIOS and boot flash. Raises ToolError."""
     ended = _ask(runner, "GETCONFIG", index, "AD")
-    return parse_config(ended.stdout, index).adapters[0].firmware
+    return parse_config(ended.stdout, index, "AD").adapters[0].firmware
 
 
 def download(runner: Runner, index: str, image: FirmwareImage) -> None:

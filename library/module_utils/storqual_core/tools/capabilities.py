@@ -16,9 +16,10 @@ Sizes are bytes; what a tool does not say is None or empty, never guessed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Protocol, Sequence, Union
+from typing import Mapping, Protocol, Sequence, TypeVar, Union
 
 from ..kit.command import Runner
+from ..kit.errors import ToolError
 from ..kit.quantities import format_size
 
 Value = Union[int, str]
@@ -59,6 +60,7 @@ class DriveFacts:
 
     A figure that was rounded when it was printed (`960 GB`) is no size: `size_range` is then the least and the
     greatest that it can mean, and `size` is the figure itself. `settings` is what else the tool printed of the drive.
+    `unread` is why it could not be read whole (empty: it was): what needs such a drive is refused.
     """
 
     position: str
@@ -73,6 +75,7 @@ class DriveFacts:
     counters: Mapping[str, int] = field(default_factory=dict)
     size_range: tuple[int, int] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class VolumeFacts:
     `policies` has canonical names of the section `raid` where the tool's word is known; `progress` is percent by
     task (`initialise`, `rebuild`, `reshape`, `check`), empty when nothing is under way; `device` the block device,
     `uuid` for volumes that have one in place of a WWN. `settings` is what else the tool printed of it, `size_range`
-    what a rounded size can mean, as for a drive.
+    what a rounded size can mean, and `unread` why it could not be read whole, as for a drive.
     """
 
     id: str
@@ -102,11 +105,15 @@ class VolumeFacts:
     healthy: bool | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     size_range: tuple[int, int] | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True)
 class AdapterFacts:
-    """One adapter; `pci` as `0000:3b:00.0`, `firmware` version by component, `settings` as the tool prints them."""
+    """One adapter; `pci` as `0000:3b:00.0`, `firmware` version by component, `settings` as the tool prints them.
+
+    `unread` is why it, its drives or its volumes could not be read (empty: they were).
+    """
 
     index: str
     model: str = ""
@@ -122,6 +129,13 @@ class AdapterFacts:
     volumes: tuple[VolumeFacts, ...] = ()
     ports: tuple[PortFacts, ...] = ()
     enclosures: tuple[EnclosureFacts, ...] = ()
+    unread: str = ""
+
+    def unreadable(self) -> list[str]:
+        """What of it could not be read, a sentence each."""
+        parts = [(f"volume {volume.id}", volume.unread) for volume in self.volumes]
+        parts += [(f"drive {drive.position}", drive.unread) for drive in self.drives]
+        return [*([self.unread] if self.unread else ()), *(f"{name}: {why}" for name, why in parts if why)]
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,16 @@ class ToolFacts:
 
     adapters: tuple[AdapterFacts, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+Object = TypeVar("Object", DriveFacts, VolumeFacts, AdapterFacts)
+
+
+def all_but_odd(found: Sequence[Object]) -> tuple[Object, ...]:
+    """The objects of an answer. Raises ToolError, with the first one's reason, when none of them could be read."""
+    if found and all(each.unread for each in found):
+        raise ToolError(found[0].unread)
+    return tuple(found)
 
 
 @dataclass(frozen=True)

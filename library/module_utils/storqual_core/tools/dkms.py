@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..kit.command import Runner
@@ -13,7 +13,11 @@ from .dpkg import named
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
 _LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+)(?:, ([^,:]+))?)?: ([a-z]+(?:-[a-z]+)?)(.*)$")
+UNREAD = "unread"
 _BUILDS = "/var/lib/dkms"
+# the driver that a line about a broken tree names: by its folder, or in front of a colon
+_TREE = re.compile(r"/(?:var/lib/dkms|usr/src)/([\w.+-]+?)(?:/|-)(\d[\w.+~-]*)")
+_NAMED = re.compile(r"(?:^|\s)([\w.+-]+)/(\d[\w.+~-]*)\s*(?:[:,]|$)")
 _CONF = re.compile(r"^/usr/src/[^/]+/dkms\.conf$")
 _VALUE = re.compile(r"""^\s*(PACKAGE_NAME|PACKAGE_VERSION)=["']?([\w.+~-]+)["']?\s*(?:#.*)?$""", re.MULTILINE)
 _LAST_LINES = 5
@@ -25,7 +29,8 @@ _BUILD_LIMIT_S = 3600.0
 class State:
     """One line of `dkms status`: `state` `added`, `built`, `installed` or `installed-weak` (another kernel's build).
 
-    `kernel` is empty where it is only added.
+    `kernel` is empty where it is only added. Of a tree that cannot be read the state is `unread` and the remark what
+    was printed; `module` is empty where that does not name it.
     """
 
     module: str
@@ -47,22 +52,45 @@ class DkmsSource:
 
 
 def parse_status(text: str) -> list[State]:
-    """`dkms status`. Raises ToolError for a line that is not understood: it may be about the driver that is meant."""
-    found = []
+    """`dkms status`; a line that is not understood is `unread`. Raises ToolError when none is understood."""
+    found: list[State] = []
+    unread: list[State] = []
     for line in text.splitlines():
         if not line.strip() or line.startswith(("Deprecated feature:", "Warning:")):
             continue
         match = _LINE.match(line.strip())
-        if match is None:
-            raise ToolError(f"dkms status printed {line[:120]!r}, which is not understood")
-        module, version, kernel, _, state, remark = match.groups()
-        found.append(State(module, version.strip(), (kernel or "").strip(), state, remark.strip()))
-    return found
+        if match is not None:
+            module, version, kernel, _, state, remark = match.groups()
+            found.append(State(module, version.strip(), (kernel or "").strip(), state, remark.strip()))
+            continue
+        named = _TREE.search(line) or _NAMED.search(line)
+        module, version = named.groups() if named else ("", "")
+        if not named and unread and not unread[-1].module:
+            # an error may be of several lines
+            unread[-1] = replace(unread[-1], remark=f"{unread[-1].remark} {line.strip()[:120]}"[:400])
+        elif named and unread and not unread[-1].module:
+            unread[-1] = State(module, version, "", UNREAD, f"{unread[-1].remark} {line.strip()[:120]}"[:400])
+        elif not unread or named or unread[-1].remark.endswith("."):
+            unread.append(State(module, version, "", UNREAD, line.strip()[:120]))
+    if unread and not found:
+        raise ToolError(f"dkms status printed {unread[0].remark[:300]!r}, which is not understood")
+    return found + unread
 
 
 def status(runner: Runner) -> list[State]:
-    """What DKMS has. Raises ToolError; MissingToolError when it is not installed."""
-    return parse_status(runner(["dkms", "status"], timeout=60.0).expect().stdout)
+    """What DKMS has, trees that are broken among it. Raises ToolError; MissingToolError when it is not installed."""
+    ended = runner(["dkms", "status"], timeout=60.0)
+    if ended.rc != 0 and not any(map(_LINE.match, ended.stdout.splitlines())):
+        ended.expect()
+    # a release ends with a status for a broken tree, and tells of it beside the others
+    return parse_status(ended.stdout + (f"\n{ended.stderr}" if ended.rc != 0 else ""))
+
+
+def refuse_unread(states: list[State], module: str = "") -> None:
+    """Raise ToolError for a tree that cannot be read and is, or may be, the driver that is meant."""
+    for each in states:
+        if each.state == UNREAD and each.module in ("", module or each.module):
+            raise ToolError(f"dkms status does not tell all that is needed: {each.remark!r}; mend that tree first")
 
 
 def built_for(states: list[State], version: str, kernel: str) -> list[State]:
@@ -117,7 +145,9 @@ def built(source: DkmsSource, module: str, kernel: str, root: str = "") -> Path 
 
 def uninstall(runner: Runner, source: DkmsSource, kernel: str) -> bool:
     """Take what was built off the kernel's folder, where it lies there; whether it did. Raises ToolError."""
-    known = [each for each in status(runner) if each.module == source.name]
+    states = status(runner)
+    refuse_unread(states, source.name)
+    known = [each for each in states if each.module == source.name]
     lies = bool(built_for(known, source.version, kernel))
     if lies:
         runner(source.words("uninstall", kernel), timeout=_BUILD_LIMIT_S).expect()

@@ -19,12 +19,13 @@ from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import Fields, size_range, whole_number
 from ..kit.quantities import parse_size
-from .capabilities import DELAYED_TASK, AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
+from .capabilities import DELAYED_TASK, AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest, all_but_odd
 
 _FILE = "/proc/mdstat"
 _FIRST = re.compile(r"^Personalities\s*:", re.MULTILINE)
 _LAST = re.compile(r"^unused devices\s*:", re.MULTILINE)
-_ARRAY = re.compile(r"^(?P<name>md\S*) : (?P<rest>(?:(?:in)?active|broken)\b.*)$")
+_ARRAY = re.compile(r"^(?P<name>md[\w./-]*)\b(?: : (?P<rest>\S.*)$)?")
+_RUN_STATES = ("active", "inactive", "broken")
 _MEMBER = re.compile(r"^(?P<name>[^\s\[\]]+)\[(?P<number>[0-9]{1,9})\](?P<flags>(?:\([A-Z]\))*)$")
 _REMARK = re.compile(r"^\([a-z-]+\)$")
 _BLOCKS = re.compile(r"^\s+(?P<kib>[0-9]{1,19}) blocks\b(?P<rest>.*)$")
@@ -34,6 +35,11 @@ _COUNTS = re.compile(r"\[(?P<wanted>[0-9]{1,9})/(?P<there>[0-9]{1,9})\]\s+\[(?P<
 _FLAGS = {"", "F", "S", "J", "W", "R"}
 # the array of metadata that hardware made: it holds arrays, and is never started itself
 _CONTAINER = re.compile(r"\bsuper external:(?![/-])")
+# the rest of a line that was wrapped: devices below the first line, counts below that of the size
+_DEVICES = re.compile(r"^(?:\s+[^\s\[\]]+\[[0-9]{1,9}\](?:\([A-Z]\))*)+\s*$")
+_BEGINS = re.compile(
+    r"^\s+(?:[0-9]{1,19} blocks\b|bitmap:|\[[=>.]*\]|[a-z]+\s*=|resync|recovery|reshape|check|repair)"
+)
 _TASK = re.compile(
     r"\b(?P<task>resync|recovery|reshape|check|repair)\s*=\s*(?:(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)%|(?P<word>[A-Z]+))"
 )
@@ -51,28 +57,49 @@ _KERNEL_TASKS = {
 def parse_arrays(text: str) -> tuple[VolumeFacts, ...]:
     """The arrays of /proc/mdstat, none where there is none.
 
-    Raises ToolError when it is no such text or not all of it, when a line is not understood, and when an array's
-    counts do not agree.
+    An array of which a line is not understood, or whose counts do not agree, is told as unread. Raises ToolError when
+    it is no such text or not all of it, for a line that belongs to no array, and when every array is unread.
     """
     if _FIRST.search(text) is None or _LAST.search(text) is None:
         raise ToolError(f"{_FILE} does not begin with personalities or does not end with unused devices")
-    found: list[VolumeFacts] = []
+    found: list[list[str]] = []
     for line in text.splitlines():
-        array = _ARRAY.match(line)
-        if array is not None:
-            found.append(_array(array.group("name"), array.group("rest").split()))
+        if _ARRAY.match(line):
+            found.append([line])
         elif line.startswith((" ", "\t")) and line.strip():
             if not found:
                 raise ToolError(f"{_FILE} has a line that belongs to no array: {line.strip()[:100]!r}")
-            found[-1] = _more(found[-1], line)
+            wrapped = _DEVICES.match(line) if len(found[-1]) == 1 else not _BEGINS.match(line)
+            if wrapped:
+                found[-1][-1] += f" {line.strip()}"
+            else:
+                found[-1].append(line)
         elif line.strip() and not _FIRST.match(line) and not _LAST.match(line):
             raise ToolError(f"{_FILE} has a line that is not understood: {line.strip()[:100]!r}")
-    return tuple(_checked(volume) for volume in found)
+    return all_but_odd([_read_array(lines) for lines in found])
+
+
+def _read_array(lines: Sequence[str]) -> VolumeFacts:
+    """An array of its lines, those that were wrapped as one."""
+    name, rest = re.split(r"\s", lines[0], maxsplit=1)[0], lines[0].partition(" : ")[2]
+    try:
+        if not rest.strip():
+            raise ToolError(f"{_FILE} has a line that is not understood: {lines[0].strip()[:100]!r}")
+        volume = _array(name, rest.split())
+        for line in lines[1:]:
+            volume = _more(volume, line)
+        return _checked(volume)
+    except ToolError as problem:
+        node = f"/dev/{name}"
+        return VolumeFacts(
+            node, state=rest.partition(" ")[0], device=node, settings={"line": lines[0][:300]}, unread=str(problem)
+        )
 
 
 def _array(name: str, words: Sequence[str]) -> VolumeFacts:
     """The first line of an array: state, remarks in brackets, level (none when it is not running), devices."""
     state, *rest = words
+    known = state in _RUN_STATES
     remarks = [word.strip("()") for word in rest if _REMARK.match(word)]
     rest = [word for word in rest if not _REMARK.match(word)]
     level = rest.pop(0) if rest and not _MEMBER.match(rest[0]) else ""
@@ -101,7 +128,8 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
         spares=spares,
         failed=failed,
         device=f"/dev/{name}",
-        healthy=state == "active" and not failed and not odd,
+        # of a state that nobody knew nothing is known
+        healthy=state == "active" and not failed and not odd if known else None,
         settings={**odd, **({"journal": " ".join(journals)} if journals else {})},
     )
 
@@ -138,7 +166,8 @@ def _checked(volume: VolumeFacts) -> VolumeFacts:
     states = [volume.state] if wanted == there else [volume.state, "degraded"]
     # a member that failed may have been replaced already
     sound = volume.state.startswith("active") and letters == "U" * wanted
-    return replace(volume, state=", ".join(states), healthy=sound)
+    known = volume.state.split(", ", maxsplit=1)[0] in _RUN_STATES
+    return replace(volume, state=", ".join(states), healthy=sound if known or wanted != there else None)
 
 
 PROGRAMS = ("mdadm",)
@@ -151,6 +180,7 @@ _KEY = re.compile(r"\A\s*([A-Za-z][A-Za-z /-]*?) +: ?(.*)\Z")
 _IN_BRACKETS = re.compile(r"\(([0-9.]+ [KMGTP]iB)\b")
 _ROW = re.compile(r"\A\s*([0-9]{1,9}|-)\s+([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9}|-)\s+(\S.*?)\s*\Z")
 _PERCENT = re.compile(r"(?<![0-9.])([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
+_NODE = re.compile(r"(?:\A|\s)/\S+\s*\Z")
 _HEADING = re.compile(r"\A\s*Number\s+Major\s+Minor\s+RaidDevice(?:\s+State)?\s*\Z")
 _SCAN = re.compile(r"\A(?:INACTIVE-)?ARRAY (\S+)(?: |\Z)")
 _TASKS = {"Resync": "initialise", "Rebuild": "rebuild", "Reshape": "reshape", "Check": "check"}
@@ -185,14 +215,28 @@ def parse_scan(text: str) -> tuple[str, ...]:
 
 
 def parse_details(text: str) -> tuple[VolumeFacts, ...]:
-    """All arrays of one `mdadm --detail`, each below the line of its node. Raises ToolError as for one."""
+    """All arrays of one `mdadm --detail`, each below the line of its node; one that is refused is told as unread.
+
+    Raises ToolError as for one when all are refused, and for what stands before the first.
+    """
     found = re.split(r"^(?=[ \t]*/dev/\S+:\s*$)", text, flags=re.MULTILINE)
     # what stands before the first node is no array, and is refused as one
-    volumes = tuple(parse_detail(part) for part in found if part.strip() or len(found) == 1)
+    volumes = all_but_odd([_detail_or_why(part) for part in found if part.strip() or len(found) == 1])
     again = [volume.id for volume in volumes if [each.id for each in volumes].count(volume.id) > 1]
     if again:
         raise ToolError(f"mdadm --detail shows {again[0]} twice")
     return volumes
+
+
+def _detail_or_why(text: str) -> VolumeFacts:
+    node = text.strip().partition("\n")[0].strip().rstrip(":")
+    try:
+        return parse_detail(text)
+    except ToolError as problem:
+        if not node.startswith("/dev/"):
+            raise
+        state = re.search(r"^\s*State : (.*?)\s*$", text, re.MULTILINE)
+        return VolumeFacts(node, state=state.group(1) if state else "", device=node, unread=str(problem))
 
 
 def parse_detail(text: str) -> VolumeFacts:
@@ -206,14 +250,25 @@ def parse_detail(text: str) -> VolumeFacts:
         raise ToolError(f"mdadm printed {node.strip()[:120]!r} where `/dev/...:` was expected")
     words = Fields()
     rows: list[tuple[str, str, str]] = []
-    last = value = ""
+    last = value = before = ""
+    place = 0
     for line in lines[lines.index(node) + 1 :]:
-        row, key = _ROW.match(line), _KEY.match(line)
+        rest = before and not _ROW.match(line) and _NODE.search(line)
+        before, wrapped = "", f"{before} {line.strip()}" if rest else ""
+        row, key = _ROW.match(wrapped or line), _KEY.match(line)
+        indent = len(line) - len(line.lstrip())
         if not line.strip() or _HEADING.match(line):
             words, last = _kept(words, last, value), ""
         elif row:
+            if wrapped:
+                rows.pop()
             rows.append((row.group(4), *_device(row)))
+            # a row without its node may go on in the next line
+            before = "" if _NODE.search(line) else line.rstrip()
+        elif last and value and not key and indent > place:
+            value = f"{value} {line.strip()}"
         elif key:
+            place = indent
             words = _kept(words, last, value)
             last, value = key.group(1).strip(), key.group(2).strip()
         elif last and line.lstrip().startswith("("):

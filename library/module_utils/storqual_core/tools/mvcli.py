@@ -15,8 +15,17 @@ from typing import Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import PrintedLine, plain_label, printed_size, read_line, size_range, whole_number
-from .capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
+from ..kit.labelled_text import plain_label, printed_size, read_lines, size_range, told, whole_number
+from .capabilities import (
+    AdapterFacts,
+    DriveFacts,
+    FirmwareImage,
+    PortFacts,
+    ToolFacts,
+    VolumeFacts,
+    VolumeRequest,
+    all_but_odd,
+)
 
 PROGRAMS = ("mvcli", "mnv_cli")
 
@@ -32,6 +41,18 @@ _RULE = re.compile(r"^-{4,}$")
 # a shell's, the driver's and the program's own lines, which have colons as well
 _NOISE = re.compile(r"^(?:ls|cli|sudo|bash|CLI Version|SG driver version|Usage|Error)\b", re.IGNORECASE)
 _TOTAL = re.compile(r"^Total # of ")
+_LISTS = ("pd raid setup", "pds", "block ids")
+_ITEMS = re.compile(r"[0-9]+(?:[\s,]+[0-9]+)*,?")
+_COUNTS = ("# of PDs", "PD Count", "Number of PDs")
+# what only the records of one command have
+_MARKS = {
+    "a drive": re.compile(r"^\s*(?:Physical Disk Information|(?:NVMe )?PD ID\b|PD valid size\s*:)", re.I | re.M),
+    "a volume": re.compile(r"^\s*(?:Virtual Disk Information|(?:NVMe )?VD ID\b|RAID mode\s*:)", re.I | re.M),
+    "a card": re.compile(
+        r"^\s*(?:(?:Adapter|Hardware) Information|(?:Adapter|(?:NVMe )?Controller) ID\b)", re.I | re.M
+    ),
+    "a block of a disk": re.compile(r"^\s*(?:Block Disk Information|Block id\s*:)", re.I | re.M),
+}
 _STARTS = ("id", "adapter id", "controller id", "nvme controller id", "vd id", "pd id", "nvme pd id", "nvme vd id")
 # the first line of a drive of mvcli, in front of its id
 _CARD_OF = "adapter"
@@ -70,30 +91,32 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
     notes: list[str] = []
     before: dict[str, str] = {}
     homeless: list[str] = []
-    for raw in text.splitlines():
-        line = read_line(raw)
-        if line is None or _RULE.match(line.text) or _TITLE.match(line.text):
+    last = ""
+    for line in read_lines(text):
+        if _RULE.match(line.text) or _TITLE.match(line.text):
             continue
         if _TOTAL.match(line.text):
-            told = whole_number(line.value)
-            if told is not None and told != len(records):
+            count = whole_number(line.value)
+            if count is not None and count != len(records):
                 raise ToolError(f"{line.text[:80]!r} is told, and {len(records)} are listed")
             continue
+        if records and last in _LISTS and (line.label.lower() == last or _ITEMS.fullmatch(line.text)):
+            records[-1][last] = f"{records[-1][last]} {line.value or line.text}"
+            continue
         first = _FIRST.match(line.text) or (_BARE.match(line.text) if records and not line.labelled else None)
-        if first is not None:
-            line = PrintedLine(line.indent, line.text, first.group("label"), first.group("value"))
-        label = line.label.lower()
+        name, value = (first.group("label"), first.group("value")) if first else (line.label, line.value)
+        label = last = name.lower()
         if label in _STARTS:
-            records.append({"id": line.value, **before})
+            records.append({"id": value, **before})
             before = {}
         elif label == _CARD_OF:
-            before = {label: line.value}
+            before = {label: value}
         elif label and records:
-            count = 2
+            number = 2
             name = label
             while name in records[-1]:
-                name, count = f"{label}.{count}", count + 1
-            records[-1][name] = line.value
+                name, number = f"{label}.{number}", number + 1
+            records[-1][name] = value
         else:
             notes.append(line.text)
             homeless += [line.label] if label and not _NOISE.match(line.text) else []
@@ -102,27 +125,34 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
     return tuple(records), tuple(notes)
 
 
+def _records_of(text: str, wanted: str) -> tuple[Record, ...]:
+    """The records of a text. Raises ToolError for those of another command."""
+    marks = [mark for mark, pattern in _MARKS.items() if pattern.search(text)]
+    if marks and wanted not in marks:
+        raise ToolError(f"this is the record of {' and of '.join(marks)} where that of {wanted} was expected")
+    return parse_records(text)[0]
+
+
 def parse_cards(text: str, index: str = "mvcli") -> tuple[AdapterFacts, ...]:
-    """The cards of `info -o hba`. Raises ToolError for a card whose links and their speeds are not as many."""
-    return tuple(_controller(record, index) for record in parse_records(text)[0])
+    """The cards of `info -o hba`. Raises ToolError for the answer to another command."""
+    return all_but_odd([_controller(record, index) for record in _records_of(text, "a card")])
 
 
 def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
-    """The volumes of `info -o vd`. Raises ToolError for a record that is none."""
-    records = parse_records(text)[0]
-    for record in records:
-        if not {"raid mode", "status", "vd status"} & set(record) or any(label.endswith(".2") for label in record):
-            raise ToolError(f"record {record['id']} is no volume, or of two volumes: {', '.join(record)[:120]}")
-    return tuple(_volume(record) for record in records)
+    """The volumes of `info -o vd`. Raises ToolError for the answer to another command."""
+    return all_but_odd([_volume(record) for record in _records_of(text, "a volume")])
 
 
 def parse_drives(text: str) -> tuple[DriveFacts, ...]:
-    """The drives of `info -o pd`. Raises ToolError for a record that is none, or of two."""
-    records = parse_records(text)[0]
-    for record in records:
-        if not _told(record, "Model", "Serial", "Serial number") or any(label.endswith(".2") for label in record):
-            raise ToolError(f"record {record['id']} is no drive, or of two drives: {', '.join(record)[:120]}")
-    return tuple(_drive(record) for record in records)
+    """The drives of `info -o pd`. Raises ToolError for the answer to another command."""
+    return all_but_odd([_drive(record) for record in _records_of(text, "a drive")])
+
+
+def _strange(record: Record, known: bool, kind: str) -> str:
+    """Why a record cannot be read: it is of something else, or of two; empty when it can."""
+    if known and not any(label.endswith(".2") for label in record):
+        return ""
+    return f"record {record['id']} is no {kind}, or of two {kind}s: {', '.join(record)[:120]}"
 
 
 def _told(record: Record, *labels: str) -> str:
@@ -136,8 +166,7 @@ def _controller(record: Record, index: str) -> AdapterFacts:
     place = re.match(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-9a-fA-F]{1,2})$", record.get("bus device fun", ""))
     ports = [label for label in record if label.startswith("link width")]
     speeds = sum(label.startswith("pcie speed") for label in record)
-    if speeds not in (0, len(ports)):
-        raise ToolError(f"card {record['id']} reports {len(ports)} links and {speeds} speeds of links")
+    odd = f"card {record['id']} reports {len(ports)} links and {speeds} speeds of links"
     return AdapterFacts(
         index=index,
         # the product of some cards is told as PCI ids
@@ -153,6 +182,7 @@ def _controller(record: Record, index: str) -> AdapterFacts:
             )
             for number, label in enumerate(ports)
         ),
+        unread="" if speeds in (0, len(ports)) else odd,
     )
 
 
@@ -170,6 +200,7 @@ def _drive(record: Record) -> DriveFacts:
         state=_told(record, "Status", "PD status"),
         media=_told(record, "SSD type"),
         settings={label: value for label, value in record.items() if label not in _DRIVE_LABELS},
+        unread=_strange(record, bool(_told(record, "Model", "Serial", "Serial number")), "drive"),
     )
 
 
@@ -177,18 +208,25 @@ def _sizes(text: str) -> tuple[int | None, tuple[int, int] | None]:
     """`228818 M`, `128KB` and `894 GB` count in powers of 1024 and are rounded: the figure, and what it can mean."""
     match = _SIZE.match(text)
     plain = f"{match.group('number')} {match.group('prefix')}B" if match else text
-    return printed_size(plain, base=1024), size_range(plain, base=1024)
+    size = printed_size(plain, base=1024)
+    # of what does not answer 0 is printed
+    return (size, size_range(plain, base=1024)) if size else (None, None)
 
 
 def _volume(record: Record) -> VolumeFacts:
     states = [record[label] for label in ("status", "vd status") if record.get(label)]
     # mvcli tells two: whether the card can use it, and how it is
-    state = next((told for told in states if told.lower() not in _GOOD), "".join(states[:1]))
+    state = next((each for each in states if each.lower() not in _GOOD), "".join(states[:1]))
     unread = [value.lower() for label, value in record.items() if label not in _VOLUME_LABELS]
     sound = not any(value.startswith(("running", "in progress", "rebuild", "init", "degraded")) for value in unread)
     strip = _told(record, "Stripe size", "Stripe block size")
     size, sizes = _sizes(record.get("size", ""))
     under_way = _progress(_told(record, "BGA status").lower(), _told(record, "BGA progress").lower())
+    listed, count = _told(record, "PD RAID setup", "PDs"), whole_number(_told(record, *_COUNTS))
+    members = tuple(listed.replace(",", " ").split())
+    unread = _strange(record, bool({"raid mode", "status", "vd status"} & set(record)), "volume")
+    if not unread and (len(set(members)) != len(members) or count not in (None, len(members))):
+        unread = f"volume {record['id']} is said to have {count} drives, and lists {', '.join(members) or 'none'}"
     return VolumeFacts(
         id=record["id"],
         name=record.get("name", ""),
@@ -198,10 +236,11 @@ def _volume(record: Record) -> VolumeFacts:
         size_range=sizes,
         # mvcli prints KiB without a unit
         strip=int(strip) * 1024 if re.fullmatch(r"[0-9]{1,6}", strip) else _sizes(strip)[0],
-        members=tuple(_told(record, "PD RAID setup", "PDs").split()),
+        members=members,
         progress=under_way,
-        healthy=(state.lower() in _GOOD and not under_way and sound) if state else None,
+        healthy=None if unread or not told(state) else state.lower() in _GOOD and not under_way and sound,
         settings={label: value for label, value in record.items() if label not in _VOLUME_LABELS},
+        unread=unread,
     )
 
 

@@ -27,7 +27,10 @@ _FEATURE = re.compile(
 
 @dataclass(frozen=True)
 class Namespace:
-    """One namespace: its node, the controller's name, PCI address and identity, and its sizes in bytes."""
+    """One namespace: its node, the controller's name, PCI address and identity, and its sizes in bytes.
+
+    `unread` is why its sizes are not known; empty when they could be read.
+    """
 
     node: str
     controller: str = ""
@@ -38,6 +41,7 @@ class Namespace:
     size: int | None = None
     used: int | None = None
     sector: int | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
         if node:
             # the flat shape names no controller: its namespaces are named after theirs
             named = re.sub(r"n\d+\Z", "", node[len("/dev/") :]) if "DevicePath" in entry else ""
-            size, used = _sizes(entry, node)
+            size, used, unread = _sizes(entry, node)
             yield Namespace(
                 node=node,
                 controller=as_text(known.get("Controller", named)),
@@ -109,6 +113,7 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
                 size=size,
                 used=used,
                 sector=as_int(entry.get("SectorSize")),
+                unread=unread,
             )
 
 
@@ -126,8 +131,8 @@ def _alike(controllers: object) -> dict[str, str]:
     return {name: values.pop() if len(values) == 1 else "" for name, values in said.items()}
 
 
-def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None]:
-    """Bytes of a namespace and of what is used of it. Raises ToolError when its blocks tell another size.
+def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None, str]:
+    """Bytes of a namespace and of what is used of it, and why they are not known: its blocks tell another size.
 
     Early releases 2.x printed all three with 32 bits: nothing is known then, for the blocks may be cut as well.
     """
@@ -135,10 +140,11 @@ def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None]
     blocks, sector = as_int(entry.get("MaximumLBA")), as_int(entry.get("SectorSize"))
     whole = blocks * sector if blocks and sector else None
     if size is not None and size < 0:
-        return None, None
+        return None, None, ""
     if size and whole and size != whole:
-        raise ToolError(f"nvme reports two sizes of {node}: {size} bytes, and {blocks} blocks of {sector}")
-    return size, used if used is None or used >= 0 else None
+        return None, None, f"nvme reports two sizes of {node}: {size} bytes, and {blocks} blocks of {sector}"
+    # of what does not answer 0 is told
+    return size or None, used if used is None or used >= 0 else None, ""
 
 
 def _node(entry: Mapping[str, Any]) -> str:
@@ -161,6 +167,8 @@ def parse_smart_log(text: str) -> SmartLog:
             others[name] = as_text(value) or str(value)[:200]
         else:
             values[name] = number
+    if not any(values.values()):
+        raise ToolError("nvme printed a SMART log of zeros: the drive did not answer")
     return SmartLog(values, others)
 
 
@@ -254,8 +262,8 @@ def parse_controller(text: str) -> NvmeController:
     """`nvme id-ctrl -o json`. Raises ToolError when it lacks what is needed."""
     body = the_object(text, "nvme", "fr")
     capabilities, slots = as_int(body.get("oacs")), as_int(body.get("frmw"))
-    if capabilities is None or slots is None:
-        raise ToolError("nvme printed no oacs and frmw of the controller")
+    if capabilities is None or slots is None or not as_text(body.get("fr")).strip():
+        raise ToolError("nvme printed no oacs, frmw and fr of the controller")
     return NvmeController(
         revision=as_text(body.get("fr")).strip(),
         downloads=bool(capabilities & _CAN_DOWNLOAD),
@@ -284,8 +292,8 @@ def parse_slots(text: str) -> Slots:
     outer = the_object(text, "nvme")
     inner: Mapping[str, Any] = next((body for body in map(as_mapping, outer.values()) if body), outer)
     place = as_int(inner.get("Active Firmware Slot (afi)"))
-    if place is None:
-        raise ToolError("nvme printed no active firmware slot")
+    if place is None or not place & 7:
+        raise ToolError(f"nvme printed no active firmware slot, but {', '.join(inner)[:200]}")
     revisions = {}
     for name, value in inner.items():
         slot = _SLOTS.match(name)

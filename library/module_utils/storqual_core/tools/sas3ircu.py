@@ -15,8 +15,16 @@ from typing import Mapping, Sequence
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import Fields, PrintedLine, pci_of, plain_label, read_line, size_range
-from .capabilities import AdapterFacts, DriveFacts, EnclosureFacts, ToolFacts, VolumeFacts, VolumeRequest
+from ..kit.labelled_text import Fields, PrintedLine, pci_of, plain_label, read_lines, size_range, told, whole_number
+from .capabilities import (
+    AdapterFacts,
+    DriveFacts,
+    EnclosureFacts,
+    ToolFacts,
+    VolumeFacts,
+    VolumeRequest,
+    all_but_odd,
+)
 
 PROGRAMS = ("sas3ircu", "sas2ircu")
 
@@ -33,7 +41,10 @@ _HEADS = re.compile(r"^\s*(?:Adapter\s+Vendor\b|Index\s+Type\b)", re.IGNORECASE)
 _RULE = re.compile(r"^-{8,}$")
 _BANNER = re.compile(r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU: |^Read configuration has been")
 _MEGABYTES = re.compile(r"^(?P<size>[0-9]{1,15})(?:\s*/\s*(?P<sectors>[0-9]{1,18}))?$")
-_MEMBER = re.compile(r"^PHY\[\d+\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
+_MEMBER = re.compile(r"^PHY\[(?P<number>\d+)\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
+_PLACE = re.compile(r"\d*:\d+\Z")
+_COUNTS = ("Number of physical disks", "Number of physical hard disks", "Number of drives", "Number of members")
+_UNREAD = "(unread)"
 _TABLE = re.compile(r"^\s*-{3,}(?:\s+-{3,}){3,}\s*$")
 _CODE = re.compile(r"\((?P<code>[A-Z]{2,4})\)")
 _DRIVE_LABELS = (
@@ -96,9 +107,8 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
     settings, strange = Fields(), Fields()
     parts: dict[str, list[Fields]] = {"ir": [], "physical": [], "enclosure": []}
     notes: list[str] = []
-    for raw in text.splitlines():
-        line = read_line(raw)
-        if line is None or _RULE.match(line.text) or _BANNER.match(line.text):
+    for line in read_lines(text, lambda line: bool(_RULE.match(line.text) or _BANNER.match(line.text))):
+        if _RULE.match(line.text) or _BANNER.match(line.text):
             continue
         lower = line.text.lower()
         if not line.labelled and lower.endswith(" information"):
@@ -110,7 +120,9 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             settings.add(line.label, line.value)
         elif line.labelled and section in parts and parts[section]:
             if line.label in parts[section][-1]:
-                raise ToolError(f"{index}: {line.label!r} comes twice where one {section} object was begun")
+                parts[section][-1].add(
+                    _UNREAD, f"{index}: {line.label!r} comes twice where one {section} object was begun"
+                )
             parts[section][-1].add(line.label, line.value)
         elif line.labelled and section:
             strange.add(f"{section}: {line.label}", line.value)
@@ -137,8 +149,8 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             if label in settings
         },
         settings={**settings.printed(), **_around(enclosures)},
-        drives=tuple(drives),
-        volumes=tuple(_volume(fields, drives) for fields in parts["ir"]),
+        drives=all_but_odd(drives),
+        volumes=all_but_odd([_volume(fields, drives) for fields in parts["ir"]]),
         enclosures=tuple(_enclosure(each, services) for each in parts["enclosure"]),
     )
     return ToolFacts((adapter,), tuple(notes))
@@ -160,10 +172,7 @@ def parse_status(text: str) -> dict[str, dict[str, float]]:
         return {}
     _check(text, "what is under way could not be read")
     volumes: list[Fields] = []
-    for raw in text.splitlines():
-        line = read_line(raw)
-        if line is None:
-            continue
+    for line in read_lines(text):
         if re.match(r"IR volume \w+$", line.text, re.IGNORECASE):
             volumes.append(Fields())
         elif line.labelled and volumes:
@@ -206,25 +215,29 @@ def _code(text: str) -> str:
 
 def _drive(fields: Fields, index: str) -> DriveFacts:
     place = fields.get("Enclosure #"), fields.get("Slot #")
+    unread = fields.get(_UNREAD)
     if not all(place):
-        raise ToolError(f"{index}: a drive is listed without its enclosure or slot")
+        unread = unread or f"{index}: a drive is listed without its enclosure or slot"
     size, sizes = _capacity(fields.get("Size (in MB)/(in sectors)"))
-    serials = [_told(fields.get(label)) for label in ("Unit Serial No(VPD)", "Serial No")]
-    others = fields.without("", *_DRIVE_LABELS).values()
+    serials = [told(fields.get(label)) for label in ("Unit Serial No(VPD)", "Serial No")]
+    others = fields.without("", _UNREAD, *_DRIVE_LABELS).values()
     if not serials[0] and serials[1] and any(value.startswith(serials[1]) for value in others):
-        raise ToolError(f"{index}: a drive reports two serial numbers, one of them under a label that is not known")
+        unread = unread or (
+            f"{index}: a drive reports two serial numbers, one of them under a label that is not known"
+        )
     return DriveFacts(
         position=":".join(place),
         wwn=printed_wwn(fields.get("GUID")),
         serial=next((serial for serial in serials if serial), ""),
-        vendor=_told(fields.get("Manufacturer")),
-        model=_told(fields.get("Model Number")),
-        revision=_told(fields.get("Firmware Revision")),
+        vendor=told(fields.get("Manufacturer")),
+        model=told(fields.get("Model Number")),
+        revision=told(fields.get("Firmware Revision")),
         size=size,
         size_range=sizes,
         state=_code(fields.get("State")),
-        media=_told(fields.get("Drive Type")),
-        settings=fields.without("", *_DRIVE_LABELS),
+        media=told(fields.get("Drive Type")),
+        settings=fields.without("", _UNREAD, *_DRIVE_LABELS),
+        unread=unread,
     )
 
 
@@ -232,7 +245,7 @@ def _around(enclosures: Sequence[Fields]) -> dict[str, str]:
     """What is told of enclosures and of their services devices and has no field of its own."""
     found = Fields()
     for fields in enclosures:
-        for label, value in fields.without("", "Enclosure#", "Numslots").items():
+        for label, value in fields.without("", _UNREAD, "Enclosure#", "Numslots").items():
             found.add(f"enclosure {fields.get('Enclosure#')}: {label}", value)
     return found.printed()
 
@@ -242,16 +255,11 @@ def _enclosure(fields: Fields, services: Sequence[Fields]) -> EnclosureFacts:
     device = next((each for each in services if each.get("Enclosure #") == number), Fields())
     return EnclosureFacts(
         position=number,
-        vendor=_told(device.get("Manufacturer")),
-        model=_told(device.get("Model Number")),
+        vendor=told(device.get("Manufacturer")),
+        model=told(device.get("Model Number")),
         slots=_number(fields.get("Numslots")),
         state=_code(device.get("State")),
     )
-
-
-def _told(text: str) -> str:
-    """Nothing for `N/A`."""
-    return "" if text.upper() in ("N/A", "NA") else text
 
 
 def _capacity(text: str) -> tuple[int | None, tuple[int, int] | None]:
@@ -270,16 +278,17 @@ def _capacity(text: str) -> tuple[int | None, tuple[int, int] | None]:
 
 
 def _volume(fields: Fields, drives: Sequence[DriveFacts]) -> VolumeFacts:
-    told = fields.get("Status of volume")
+    printed = fields.get("Status of volume")
     # `Inactive, Okay (OKY)`: whole, and not shown to the host
-    state = f"inactive, {_code(told)}" if told.lower().startswith("inactive,") else _code(told)
+    state = f"inactive, {_code(printed)}" if printed.lower().startswith("inactive,") else _code(printed)
     size = _MEGABYTES.match(fields.get("Size (in MB)"))
     members = [fields.printed()[label].replace(" ", "") for label in fields if _MEMBER.match(label)]
     lost = {drive.position for drive in drives if drive.state in ("MIS", "FLD")}
+    unread = fields.get(_UNREAD) or _miscounted(fields, members)
     if not fields.get("Volume ID"):
-        raise ToolError(f"a volume ({fields.get('')}) is listed without its id")
+        unread = unread or f"a volume ({fields.get('')}) is listed without its id"
     return VolumeFacts(
-        id=fields.get("Volume ID"),
+        id=fields.get("Volume ID") or fields.get(""),
         name=fields.get("Volume Name"),
         wwn=_volume_wwn(fields.get("Volume wwid")),
         level=re.sub("raid", "", fields.get("RAID level"), flags=re.IGNORECASE).strip(),
@@ -289,11 +298,25 @@ def _volume(fields: Fields, drives: Sequence[DriveFacts]) -> VolumeFacts:
         strip=None,
         members=tuple(members),
         failed=tuple(member for member in members if member in lost),
-        healthy=state == "OKY" if state else None,
+        healthy=None if unread or not told(state) else state == "OKY",
         settings={
-            name: value for name, value in fields.without("", *_VOLUME_LABELS).items() if not _MEMBER.match(name)
+            name: value
+            for name, value in fields.without("", _UNREAD, *_VOLUME_LABELS).items()
+            if not _MEMBER.match(name)
         },
+        unread=unread,
     )
+
+
+def _miscounted(fields: Fields, members: Sequence[str]) -> str:
+    """Why the members that are listed are not all, by their numbers or a count beside them; empty when they are."""
+    numbers = [int(match.group("number")) for match in map(_MEMBER.match, fields) if match]
+    count = whole_number(fields.get(*_COUNTS))
+    if numbers != list(range(len(numbers))) or count not in (None, len(members)):
+        return f"{fields.get('')} lists the members {numbers} of {len(numbers) if count is None else count}"
+    if len(set(members)) != len(members) or not all(map(_PLACE.match, members)):
+        return f"{fields.get('')} lists members that are not understood: {', '.join(members)[:120]}"
+    return ""
 
 
 def _volume_wwn(printed: str) -> str:
@@ -323,11 +346,22 @@ def _facts_of(runner: Runner, index: str) -> ToolFacts:
 
 def read_facts(runner: Runner) -> ToolFacts:
     """All controllers of both programs, where they are installed; `index` is `sas3ircu 0`. Raises ToolError."""
-    found = [_facts_of(runner, f"{program} {number}") for program, numbers in _listed(runner) for number in numbers]
+    found = [
+        _facts_or_why(runner, f"{program} {number}") for program, numbers in _listed(runner) for number in numbers
+    ]
+    all_but_odd([adapter for facts in found for adapter in facts.adapters])
     return ToolFacts(
         tuple(adapter for facts in found for adapter in facts.adapters),
         tuple(note for facts in found for note in facts.notes),
     )
+
+
+def _facts_or_why(runner: Runner, index: str) -> ToolFacts:
+    """One controller, or why it cannot be read: that says nothing against the others."""
+    try:
+        return _facts_of(runner, index)
+    except ToolError as problem:
+        return ToolFacts((AdapterFacts(index, unread=str(problem)),))
 
 
 def _listed(runner: Runner) -> list[tuple[str, dict[str, str]]]:

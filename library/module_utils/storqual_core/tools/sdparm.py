@@ -13,6 +13,7 @@ from typing import Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from ..kit.labelled_text import BYTE_ORDER_MARK
 from .sg3 import printed_number, status_sentence
 
 _TIMEOUT = 120.0
@@ -25,8 +26,9 @@ _FIELD = re.compile(
     # a drive need not tell all three: `[cha: y]`, `[ sav:  1]`
     + rf"(?:\s+\[ ?(?:cha: ([yn])(?:, |\]))?(?:def:\s*{_NUMBER}(?:, |\]))?(?:sav:\s*{_NUMBER}\])?)?(?:\s|$)"
 )
-# the drive answered with another page, or with less of it: what follows are other bytes than the fields' own
 _MALFORMED = re.compile(r"^>>> warning: mode page seems malformed", re.IGNORECASE)
+# the drive answered with another page: what follows are other bytes than the fields' own
+_OTHER_PAGE = re.compile(r"page number field should be (0x[0-9a-f]+|\d+), but is (?!\1\b)", re.IGNORECASE)
 _UNIT_ATTENTION = 6
 
 
@@ -57,21 +59,22 @@ class SdparmPages:
 def parse_fields(text: str) -> SdparmPages:
     """`sdparm --all --long`. Raises ToolError when there is no field in the text, or a field before any page.
 
-    The fields of a page that sdparm calls malformed are notes.
+    The fields of a page in whose place another one came are notes; what sdparm calls malformed without that is read,
+    and the warning kept as a note.
     """
     device = identity = page = ""
     malformed: set[str] = set()
     pages: dict[str, dict[str, Field]] = {}
     notes: list[str] = []
-    for line in text.splitlines():
+    for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
         head, title, found = _HEAD.match(line), _PAGE.match(line), _FIELD.match(line)
         if head and not device:
             device, identity = head.group(1), head.group(2).rstrip()
         elif title:
             page = title.group(1)
             pages.setdefault(page, {})
-        elif page and _MALFORMED.match(line.strip()):
-            malformed.add(page)
+        elif page and (_MALFORMED.match(line.strip()) or _OTHER_PAGE.search(line)):
+            malformed |= {page} if _OTHER_PAGE.search(line) else set()
             notes.append(f"{page}: {line.strip()}")
         elif found and page in malformed:
             notes.append(f"{page}: {line.strip()}")

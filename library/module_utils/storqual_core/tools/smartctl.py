@@ -37,6 +37,11 @@ _BITS = (
 _BEHIND = re.compile(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid|jmb39x(?:-q2?)?|jms56x),")
 
 
+_SAYS_HEALTH = 0b11111000
+_NO_SENSOR = (0, 255, -273)
+"""What is printed of a temperature, or of a limit of it, that a drive does not have: 0 as a number, 0 K, 255."""
+
+
 _GIGABYTES = re.compile(r"([0-9]{1,17})\.([0-9]{3})\Z")
 
 
@@ -107,6 +112,8 @@ def parse_scan(text: str) -> tuple[ScannedDevice, ...]:
     body = _document(text)
     if "device" in body:
         raise ToolError("smartctl printed an answer about one drive where a list of devices was expected")
+    if not isinstance(body.get("devices"), list) and as_list(as_mapping(body["smartctl"]).get("argv"))[1:]:
+        raise ToolError(f"smartctl printed no list of devices, only {', '.join(body)[:200]}")
     entries = (as_mapping(entry) for entry in as_list(body.get("devices")))
     return tuple(
         ScannedDevice(as_text(entry.get("name")), as_text(entry.get("type")), as_text(entry.get("protocol")))
@@ -126,7 +133,7 @@ def parse_health(text: str) -> Health:
 
     passed = as_mapping(body.get("smart_status")).get("passed")
     status = as_int(as_mapping(body["smartctl"]).get("exit_status")) or 0
-    return Health(
+    found = Health(
         vendor=first("scsi_vendor", "vendor"),
         model=first("scsi_model_name", "model_name", "scsi_product", "product"),
         serial=first("serial_number"),
@@ -136,11 +143,16 @@ def parse_health(text: str) -> Health:
         size=_size(body),
         passed=passed if isinstance(passed, bool) else None,
         temperature=_temperature(body),
-        trip=_trip(body) or None,
+        trip=_trip(body),
         hours=as_int(as_mapping(body.get("power_on_time")).get("hours")),
         counters=dict(_counters(body)),
         complaints=status_sentences(status),
     )
+    of_health = (found.passed, found.temperature, found.trip, found.hours)
+    if of_health == (None,) * 4 and not found.counters and not status & _SAYS_HEALTH:
+        asked = " ".join(as_text(each) for each in as_list(as_mapping(body["smartctl"]).get("argv"))) or "smartctl"
+        raise ToolError(f"there is no health in the answer of `{asked[:120]}`, only {', '.join(body)[:200]}")
+    return found
 
 
 def _size(body: Mapping[str, Any]) -> int | None:
@@ -153,16 +165,17 @@ def _size(body: Mapping[str, Any]) -> int | None:
 def _trip(body: Mapping[str, Any]) -> int | None:
     """The temperature that the drive names as its limit; 7.3 and later know two places for it."""
     told = (as_int(as_mapping(body.get(name)).get("drive_trip")) for name in ("temperature", "scsi_temperature"))
-    return next((trip for trip in told if trip is not None), None)
+    return next((trip for trip in told if trip not in (None, *_NO_SENSOR)), None)
 
 
 def _temperature(body: Mapping[str, Any]) -> int | None:
-    """Degrees Celsius; SCSI drives without the page print 0 and a trip of 0, some of them another page's reading."""
-    current = as_int(as_mapping(body.get("temperature")).get("current"))
-    if current == 0 and _trip(body) == 0:
-        reports = as_mapping(body.get("scsi_environmental_reports"))
-        current = as_int(as_mapping(reports.get("temperature_1")).get("current"))
-    return current
+    """Degrees Celsius; SCSI drives without the page print 0, some of them another page's reading."""
+    reports = as_mapping(body.get("scsi_environmental_reports"))
+    places = (body.get("temperature"), reports.get("temperature_1"))
+    told = (as_int(as_mapping(place).get("current")) for place in places)
+    # what has a limit has a sensor as well, which may be cold
+    none = _NO_SENSOR[1:] if _trip(body) else _NO_SENSOR
+    return next((current for current in told if current not in (None, *none)), None)
 
 
 def _wwn(body: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import signal
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
-from ..kit.labelled_text import Repeated, find_spans
+from ..kit.labelled_text import BYTE_ORDER_MARK, Repeated, find_spans, why_unread
 
 _NUMBERS = frozenset((int, float))
 _MOVED = ("io_bytes", "total_ios", "iops", "runtime")
@@ -22,6 +22,10 @@ _ENDED = ("error", "total_err", "job_runtime", "usr_cpu", "sys_cpu", "ctx")
 _LONGEST_EDGE = 18
 _TOO_MANY = 1 << 63
 _VERSION = re.compile(r"fio-(\d+)\.")
+_SUSPECT = re.compile(f"\\A{BYTE_ORDER_MARK}|:\\s*-?(?:nan|inf)", re.IGNORECASE)
+_NO_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf(?:inity)?))(?=\s*[,}\]])", re.IGNORECASE)
+# what fio prints of itself, which may stand in the middle of its result
+_OWN_WORDS = re.compile(r"^fio: .*$|^.*\b(?:error|failed|cannot|unable)\b.*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
     """
     found = None
     notes, end = [], 0
+    # printf's word for a mean of nothing; what is no measure may have it, and a measure that has it is unreadable
+    output = _NO_NUMBER.sub(r'\1"\2"', output.lstrip(BYTE_ORDER_MARK)) if _SUSPECT.search(output) else output
     for body, start, after in find_spans(output):
         document = document_of(body)
         if document is not None:
@@ -123,7 +129,7 @@ def read_result(
     notes = _lines(said) + _lines(errors)
     signalled = _signal(exit_status)
     if document is None:
-        why = notes[-1] if notes else "it printed nothing"
+        why = _why(said, notes)
         if signalled:
             return FioResult("killed", f"fio was ended by {signalled}; it left no result", notes=notes)
         if exit_status == 0:
@@ -136,11 +142,23 @@ def read_result(
     if reader.unreadable:
         suspect.append("fio's result has fields that cannot be read: " + ", ".join(sorted(reader.unreadable)[:8]))
     status, reason = _judge(jobs, primitives, exit_status, signalled, asked_s)
-    if reader.unreadable and status == "ok":
+    # what cannot be read is not what was not done
+    if reader.unreadable and status in ("ok", "refused", "short"):
         status, reason = "lost", suspect[-1]
     return FioResult(
         status, reason, primitives, notes, tuple(suspect), document.version, tuple(job.ios for job in jobs)
     )
+
+
+def _why(said: str, notes: Sequence[str]) -> str:
+    """Why there is no result: fio's own words, wherever they stand; else where its JSON is none, or what it said."""
+    begun = re.search(r"^\{", said, re.MULTILINE)
+    if begun is None:
+        return notes[-1] if notes else "it printed nothing"
+    own = [line.strip() for line in said.splitlines() if not line.lstrip().startswith('"')]
+    told = next((line for line in own if _OWN_WORDS.match(line)), "")
+    why = why_unread(said)
+    return f"{told[:200]} ({why})" if told else why if why != "nothing" else "its JSON has no job"
 
 
 def _judge(
@@ -273,7 +291,7 @@ class _Reader:
         value = entry.get(key, 0)
         if type(value) in _NUMBERS and 0 <= value < _TOO_MANY:
             return value  # type: ignore[no-any-return]
-        self.unreadable.add(where + key)
+        self.unreadable.add(where + key + (f" ({value[:20]})" if isinstance(value, str) else ""))
         return 0
 
     def numbers(self, entry: Mapping[str, Any], keys: Sequence[str], where: str = "") -> list[float]:

@@ -174,9 +174,13 @@ def test_another_number_of_volumes_than_it_says_is_refused() -> None:
         arcconf.parse_config(SMARTRAID.replace("Logical Device number 1", "Volume 1").replace("1/0/0", "x"))
 
 
-def test_a_drive_under_another_heading_is_refused() -> None:
-    with pytest.raises(ToolError, match="'Reported Channel,Device' under"):
-        arcconf.parse_config(SMARTRAID.replace("      Device #4", "      Disk 4"))
+def test_a_drive_under_another_heading_is_told() -> None:
+    text = CONFIG.replace("      Device #1", "      Disk 1")
+    (adapter,) = arcconf.parse_config(text).adapters
+    assert [drive.serial for drive in adapter.drives if not drive.unread] == ["DSN0001"]
+    # what may be a drive is told, and the volume does not lose the member of that serial number
+    assert any("'Reported Channel,Device(T:L)' under 'Disk 1'" in why for why in adapter.unreadable())
+    assert adapter.volumes[0].members == ("0 0", "DSN0002")
 
 
 @pytest.mark.parametrize("text", [LIST, TASK + DONE], ids=["LIST", "GETSTATUS"])
@@ -481,10 +485,11 @@ def test_connectors_within_the_controller_do_not_end_it() -> None:
 @pytest.mark.parametrize(
     ("kind", "size"), [("State of the bay : Online", "Total Capacity"), ("Device is a Storage Class Memory", "Size")]
 )
-def test_a_device_that_may_be_a_drive_and_does_not_say_so_is_refused(kind: str, size: str) -> None:
+def test_a_device_that_may_be_a_drive_and_does_not_say_so_is_told(kind: str, size: str) -> None:
     text = CONFIG.replace("Device is a Hard drive", kind, 1).replace("  Total Size  ", f"  {size}  ")
-    with pytest.raises(ToolError, match=r"lists device #0 and no kind that is understood: (nothing|Device is)"):
-        arcconf.parse_config(text)
+    odd, sound = arcconf.parse_config(text).adapters[0].drives
+    assert "lists device #0 and no kind that is understood: " in odd.unread
+    assert (sound.serial, sound.unread) == ("DSN0002", "")
 
 
 TEXT = """\

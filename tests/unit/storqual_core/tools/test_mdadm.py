@@ -383,18 +383,41 @@ def test_no_array_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("unused devices: <none>\n", ""),
+        ("Personalities :", ""),
+        ("md2 : active", "  md2 : active"),
+        ("md2 : active", "array 2 : active"),
+    ],
+)
+def test_what_is_not_whole_or_of_no_array_is_refused(old: str, new: str) -> None:
+    text = (
+        TEXT.replace(old, new) if "md2" not in old else f"Personalities :\n{new} raid0 sdg[0]\nunused devices: <none>"
+    )
+    with pytest.raises(ToolError, match="/proc/mdstat"):
+        mdadm.parse_arrays(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         ("[2/2] [UU]", "[2/2] [U_]"),
         ("[2/2] [UU]", "[3/2] [UU]"),
         (" sda1[0]\n", "\n"),
         (" sda1[0]\n", " sda1\n"),
-        ("unused devices: <none>\n", ""),
-        ("Personalities :", ""),
-        ("md2 : active", "md2 is active"),
+        ("md0 : active", "md0 is active"),
     ],
 )
-def test_what_does_not_agree_or_is_not_whole_is_refused(old: str, new: str) -> None:
-    with pytest.raises(ToolError, match="/proc/mdstat"):
-        mdadm.parse_arrays(TEXT.replace(old, new))
+def test_an_array_that_does_not_agree_does_not_hide_the_others(old: str, new: str) -> None:
+    odd, *others = mdadm.parse_arrays(TEXT.replace(old, new))
+    assert (odd.id, odd.healthy, odd.members) == ("/dev/md0", None, ())
+    assert "/proc/mdstat" in odd.unread
+    assert tuple(others) == mdadm.parse_arrays(TEXT)[1:]
+
+
+def test_an_array_in_a_state_that_nobody_knows_is_told_with_it() -> None:
+    odd, *others = mdadm.parse_arrays(TEXT.replace("md0 : active", "md0 : frozen"))
+    assert (odd.state, odd.healthy, odd.members) == ("frozen", None, ("/dev/sda1", "/dev/sdb1"))
+    assert tuple(others) == mdadm.parse_arrays(TEXT)[1:]
 
 
 @pytest.mark.parametrize(("word", "task"), [("resync=PENDING", "initialise"), ("check =  1.5%", "check")])
@@ -436,7 +459,6 @@ def test_an_array_whose_drive_is_in_error_is_not_well() -> None:
     mirror = mdadm.parse_arrays(text)[0]
     assert (mirror.members, mirror.healthy) == (("/dev/sda1", "/dev/sdb1"), False)
     assert mirror.settings["Device /dev/sda1"] == "(E)"
-    with pytest.raises(ToolError, match="/proc/mdstat"):
-        mdadm.parse_arrays(text.replace("[EU]", "[E_]"))
+    assert "/proc/mdstat" in mdadm.parse_arrays(text.replace("[EU]", "[E_]"))[0].unread
     alone = TEXT.replace("sda1[0]", "sda1[0](E)").replace(" [2/2] [UU]", "")
     assert mdadm.parse_arrays(alone)[0].healthy is False

@@ -91,7 +91,7 @@ def test_volumes_that_would_be_lost_are_refused() -> None:
     text = fixture_text("mvcli", "vd.txt")
     with pytest.raises(ToolError, match="is told, and 2 are listed"):
         mvcli.parse_volumes(text.replace("# of VD:       2", "# of VD:       3"))
-    with pytest.raises(ToolError, match="is no volume, or of two volumes"):
+    with pytest.raises(ToolError, match="the record of a card where that of a volume"):
         mvcli.parse_volumes(fixture_text("mvcli", "nvme_hba.txt"))
 
 
@@ -127,7 +127,7 @@ def test_drives_have_their_names_and_a_size_that_holds_the_true_one() -> None:
     assert (sata.wwn, sata.serial, sata.media, sata.state) == ("0x5000000000000001", "DSN0001", "SSD", "online")
     assert (sata.size_range, sata.settings["type"]) == ((457 << 30, 459 << 30), "SATA PD")
     assert (nvme.size, nvme.size_range, nvme.state) == (1875385008 * 512, None, "Idle")
-    with pytest.raises(ToolError, match="record 0 is no drive"):
+    with pytest.raises(ToolError, match="the record of a volume where that of a drive"):
         mvcli.parse_drives(fixture_text("mvcli", "nvme_vd.txt"))
     with pytest.raises(ToolError, match="of two drives"):
         mvcli.parse_drives(

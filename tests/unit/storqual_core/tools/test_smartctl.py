@@ -66,9 +66,12 @@ def test_text_is_refused() -> None:
         smartctl.parse_health("smartctl 7.3 2022-02-28\nTotal NVM Capacity: 1 000 204 886 016\n")
 
 
+HOURS = {"power_on_time": {"hours": 7}}
+
+
 def nvme(**more: Any) -> str:
     """An answer about an NVMe drive."""
-    body = {"smartctl": {"exit_status": 0}, "device": {"name": "/dev/nvme0", "protocol": "NVMe"}, **more}
+    body = {"smartctl": {"exit_status": 0}, "device": {"name": "/dev/nvme0", "protocol": "NVMe"}, **HOURS, **more}
     return json.dumps(body)
 
 
@@ -87,7 +90,8 @@ def test_the_size_of_an_nvme_drive_is_not_that_of_one_namespace(more: dict[str, 
 
 def answer(**body: Any) -> str:
     """An answer of smartctl 7.4 about a drive, with these names in it."""
-    return json.dumps({"smartctl": {"version": [7, 4], "exit_status": 0}, "device": {"name": "/dev/x"}, **body})
+    about = {"smartctl": {"version": [7, 4], "exit_status": 0}, "device": {"name": "/dev/x"}}
+    return json.dumps({**about, **HOURS, **body})
 
 
 def test_the_only_namespace_of_an_nvme_drive_gives_it_its_name() -> None:
