@@ -150,7 +150,7 @@ _ROOMS = ("volume", "device", "array", "cache", "other")
 class _Part:
     """One object or section: its own labels, and the labels of the parts below it by `title: label`.
 
-    `wrong` is why it cannot be read whole, `strange` the titles below it that may begin a drive (or a volume) and why.
+    `wrong` is why it cannot be read whole, `strange` the titles below it that may begin a drive (or a volume).
     `listed` is how far a title without rules is indented, and what title it is in: it ends where a label stands no
     further in.
     """

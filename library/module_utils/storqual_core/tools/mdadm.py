@@ -83,8 +83,6 @@ def _read_array(lines: Sequence[str]) -> VolumeFacts:
     """An array of its lines, those that were wrapped as one."""
     name, rest = re.split(r"\s", lines[0], maxsplit=1)[0], lines[0].partition(" : ")[2]
     try:
-        if not rest.strip():
-            raise ToolError(f"{_FILE} has a line that is not understood: {lines[0].strip()[:100]!r}")
         volume = _array(name, rest.split())
         for line in lines[1:]:
             volume = _more(volume, line)
@@ -98,6 +96,8 @@ def _read_array(lines: Sequence[str]) -> VolumeFacts:
 
 def _array(name: str, words: Sequence[str]) -> VolumeFacts:
     """The first line of an array: state, remarks in brackets, level (none when it is not running), devices."""
+    if not words:
+        raise ToolError(f"{_FILE} has a line of {name} that is not understood")
     state, *rest = words
     known = state in _RUN_STATES
     remarks = [word.strip("()") for word in rest if _REMARK.match(word)]

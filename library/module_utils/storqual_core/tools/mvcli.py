@@ -111,6 +111,8 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
             before = {}
         elif label == _CARD_OF:
             before = {label: value}
+        elif label and before:
+            before[label] = value
         elif label and records:
             number = 2
             name = label

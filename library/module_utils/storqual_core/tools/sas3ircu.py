@@ -39,7 +39,7 @@ _LISTED = re.compile(
 # each controller of a list has a table of its own
 _HEADS = re.compile(r"^\s*(?:Adapter\s+Vendor\b|Index\s+Type\b)", re.IGNORECASE)
 _RULE = re.compile(r"^-{8,}$")
-_BANNER = re.compile(r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU: |^Read configuration has been")
+_BANNER = re.compile(r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU: |^Read configuration has been", re.I)
 _MEGABYTES = re.compile(r"^(?P<size>[0-9]{1,15})(?:\s*/\s*(?P<sectors>[0-9]{1,18}))?$")
 _MEMBER = re.compile(r"^PHY\[(?P<number>\d+)\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
 _PLACE = re.compile(r"\d*:\d+\Z")
@@ -119,7 +119,10 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
         elif section == "controller" and line.labelled:
             settings.add(line.label, line.value)
         elif line.labelled and section in parts and parts[section]:
-            if line.label in parts[section][-1]:
+            if line.label in parts[section][-1] and section == "enclosure":
+                # the next one, whose number stands under another label
+                parts[section].append(Fields())
+            elif line.label in parts[section][-1]:
                 parts[section][-1].add(
                     _UNREAD, f"{index}: {line.label!r} comes twice where one {section} object was begun"
                 )

@@ -19,7 +19,17 @@ from typing import Iterator, Mapping
 from ..host.identity import printed_wwn, same_maker
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.labelled_text import Fields, PrintedLine, plain_label, printed_size, read_line, size_range
+from ..kit.labelled_text import (
+    BYTE_ORDER_MARK,
+    Fields,
+    PrintedLine,
+    plain_label,
+    printed_size,
+    read_line,
+    size_range,
+    told,
+    whole_number,
+)
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -30,6 +40,7 @@ from .capabilities import (
     Value,
     VolumeFacts,
     VolumeRequest,
+    all_but_odd,
 )
 
 _PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
@@ -51,12 +62,21 @@ _UNSOUND = re.compile(
 )
 _MODE = re.compile(r"^(?P<name>\S+) \((?P<mode>[^()]*)\)$")
 _BAYS = re.compile("[0-9]{1,9}")
+_COUNTS = {
+    "array": ("Number of Arrays", "Arrays"),
+    "volume": ("Number of Logical Drives", "Logical Drives"),
+    "drive": ("Number of Physical Drives", "Physical Drives"),
+    "port": ("Number of Ports", "Ports"),
+}
 _OF_HPE = re.compile(r"(?:HPE?|Dynamic|Smart|MSA|RAID|RA|P|E)\b|MSA|RA\d", re.IGNORECASE)
 
 
 @dataclass
 class TreePart:
-    """One object of the tree; `short` is what its line in short said, `outer` what a part that is not known is in."""
+    """One object of the tree; `short` is what its line in short said, `outer` what a part that is not known is in.
+
+    `wrong` is why it cannot be read whole.
+    """
 
     kind: str
     name: str
@@ -66,6 +86,7 @@ class TreePart:
     members: list[str] = field(default_factory=list)
     array: str = ""
     outer: TreePart | None = None
+    wrong: str = ""
 
     def get(self, *labels: str) -> str:
         return self.fields.get(*labels) or self.short.get(*labels)
@@ -82,6 +103,11 @@ class SmartArray:
     parts: list[TreePart] = field(default_factory=list)
     array: str = ""
     array_indent: int = 0
+    odd: dict[str, tuple[bool, str]] = field(default_factory=dict)
+
+    def lose(self, name: str, why: str, *, drive: bool = False) -> None:
+        """Keep what may be a volume (or a drive) and was not understood as one."""
+        self.odd.setdefault(name[:80], (drive, why))
 
     def of(self, kind: str) -> Iterator[TreePart]:
         return (part for part in self.parts if part.kind == kind)
@@ -131,11 +157,33 @@ def adapter_of(controller: SmartArray) -> AdapterFacts:
         firmware={"firmware": version} if version else {},
         health="; ".join(wrong) or settings.get("Controller Status"),
         settings={**settings.printed(), **_around(controller)},
-        drives=tuple(_drive(part, [port.wwn for port in ports], expanders) for part in controller.of("drive")),
-        volumes=(*(_volume(part, controller) for part in controller.of("volume")), *_without_volume(controller)),
+        drives=all_but_odd(
+            [
+                *(_drive(part, [port.wwn for port in ports], expanders) for part in controller.of("drive")),
+                *(DriveFacts(name, unread=why) for name, (drive, why) in controller.odd.items() if drive),
+            ]
+        ),
+        volumes=all_but_odd(
+            [
+                *(_volume(part, controller) for part in controller.of("volume")),
+                *(VolumeFacts(name, unread=why) for name, (drive, why) in controller.odd.items() if not drive),
+                *_without_volume(controller),
+            ]
+        ),
         ports=ports,
         enclosures=tuple(dict.fromkeys(_enclosure(part) for part in controller.of("enclosure"))),
+        unread=_miscounted(controller),
     )
+
+
+def _miscounted(controller: SmartArray) -> str:
+    """Why what is listed of a controller is not all, by the counts that it tells; empty when it is."""
+    for kind in ("array", "volume", "drive", "port"):
+        told_of, listed = _COUNTS[kind], len({part.name for part in controller.of(kind)})
+        count = whole_number(controller.settings.get(*told_of))
+        if count not in (None, listed) and (listed or kind != "port"):
+            return f"the controller in slot {controller.slot} reports {count} ({told_of[0]}) and lists {listed}"
+    return ""
 
 
 def _around(controller: SmartArray) -> dict[str, str]:
@@ -185,6 +233,7 @@ def _drive(part: TreePart, ports: list[str], expanders: list[str]) -> DriveFacts
             **part.short.without("Size", "Status", "Interface Type"),
             **part.fields.without("Serial Number", "Model", "Status", "Interface Type"),
         },
+        unread=part.wrong,
     )
 
 
@@ -198,6 +247,9 @@ def _volume(part: TreePart, controller: SmartArray) -> VolumeFacts:
     members = tuple(part.members) or tuple(drive.name for drive in own if drive.name not in spares)
     states = {drive.name: drive.get("Status").lower() for drive in controller.of("drive")}
     failed = tuple(name for name in members if states.get(name, "").startswith("failed"))
+    unread = part.wrong
+    if len(set(members)) != len(members):
+        unread = unread or f"logical drive {part.name} lists a drive twice: {', '.join(members)[:200]}"
     return VolumeFacts(
         id=part.name,
         name=part.get("Logical Drive Label"),
@@ -215,9 +267,10 @@ def _volume(part: TreePart, controller: SmartArray) -> VolumeFacts:
         # older releases print the mount points in the same line
         device=device[0] if device and device[0].startswith("/") else "",
         # a spare that stands in for a member that failed makes the state OK
-        healthy=(state == "OK" and not under_way and not failed and sound) if state else None,
+        healthy=None if unread or not told(state) else state == "OK" and not under_way and not failed and sound,
         # a size that is no size stays as it was printed
         settings=part.fields.without(*_VOLUME_LABELS, *(("Size",) if printed_size(size, base=1024) else ())),
+        unread=unread,
     )
 
 
@@ -282,18 +335,21 @@ def _enclosure(part: TreePart) -> EnclosureFacts:
     alone = (
         part.fields.get("Port").lower() == "unknown" or {plain_label(label) for label in part.fields} <= _CARD_LABELS
     )
-    if not alone and bool(part.fields.get("Port")) != bool(part.fields.get("Box")) and place is None:
-        raise ToolError(f"ssacli gives only part of where {part.name[:80]!r} is")
+    half = not alone and bool(part.fields.get("Port")) != bool(part.fields.get("Box")) and place is None
     make = _MAKE.search(part.name)
     # `… Box 1 (Index 0), OK`
-    told = part.name[place.end() if place else 0 :].rpartition(", ")
+    said = part.name[place.end() if place else 0 :].rpartition(", ")
     port, box, bays = (part.fields.get(name) for name in ("Port", "Box", "Drive Bays"))
     return EnclosureFacts(
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,
         vendor=part.fields.get("Vendor ID") or (make.group("vendor") if make else ""),
         model=part.fields.get("Model") or (make.group("model") if make else part.name),
         slots=int(bays) if _BAYS.fullmatch(bays) else None,
-        state=told[2] if told[1] and not set(told[2]) & set("()") else "",
+        state=f"ssacli gives only part of where {part.name[:80]!r} is"
+        if half
+        else said[2]
+        if said[1] and not set(said[2]) & set("()")
+        else "",
     )
 
 
@@ -430,6 +486,9 @@ _SHORT_ENCLOSURE = re.compile(
 # a drive that does not answer has a size of dashes
 _SIZE = re.compile(r"^(?:\d+(?:\.\d+)?|[-?]+)\s*[KMGTP]i?B$", re.IGNORECASE)
 _LISTED = re.compile(r"(?:physical|logical)drive\b|\S.*\((?:[^()]*, )?RAID [^()]*\)", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"(?:physicaldrive|logicaldrive|array) ", re.IGNORECASE)
+# values that go on further in, where other labels have objects below them
+_LONG = re.compile(r"(?:Mount Points|Disk Name|Unique Identifier|Model|Supported)\b", re.IGNORECASE)
 _BEGINS = {"logicaldrive": "volume", "portname": "port", "sensorid": "sensor", "array": "array"}
 _STATUSES = ("controllerstatus", "cachestatus", "batterycapacitorstatus", "batterystatus", "capacitorstatus")
 _PLAIN = ("unassigned", "unassigned drives", "physical drives", "none attached", "hba drives")
@@ -451,6 +510,8 @@ _OWNED = (
 )
 # of these, what an array, a port, a sensor and an enclosure have none of
 _INNER = _OWNED[_OWNED.index("rotationalspeed") :]
+_OF_PORTS = _OWNED[: _OWNED.index("rotationalspeed")]
+_OF_DRIVES = _OWNED[: _OWNED.index("faulttolerance")]
 # labels that one object has once, so that a second one belongs to an object whose heading was not understood
 _ONCE = ("portid", "sasaddress", "serialnumber", "wwid", "uniqueidentifier", "faulttolerance")
 
@@ -489,16 +550,35 @@ def parse_controllers(text: str) -> ToolFacts:
     if headless or not (controllers or errors):
         said = headless or " ".join(notes) or "nothing"
         raise ToolError(f"ssacli names no controller{' before it lists' if headless else ', but says'}: {said[:200]}")
-    for each in (part for controller in controllers for part in controller.of("unknown")):
-        owned = [label for label in each.fields if plain_label(label) in _OWNED]
-        if _LISTED.match(each.name):
-            raise ToolError(f"ssacli listed {each.name[:100]!r}, which is not understood")
-        if owned:
-            raise ToolError(
-                f"ssacli printed {owned[0]!r} under {each.name[:80]!r}, which is not a known drive or volume"
-            )
-        notes += [each.name, *(f"{each.name}: {label}: {value}" for label, value in each.fields.printed().items())]
-    return ToolFacts(tuple(adapter_of(controller) for controller in controllers), tuple(notes))
+    for controller in controllers:
+        for each in [*controller.of("unknown")]:
+            told_of = each.fields.printed().items()
+            notes += [each.name, *(f"{each.name}: {label}: {value}" for label, value in told_of)]
+            _look_into(controller, each)
+    return ToolFacts(all_but_odd([_adapter_or_why(controller) for controller in controllers]), tuple(notes))
+
+
+def _look_into(controller: SmartArray, part: TreePart) -> None:
+    """Whether what stands under a heading that is not known may be a port, a drive or a volume."""
+    owned = [label for label in part.fields if plain_label(label) in _OWNED]
+    plain = {*map(plain_label, owned)}
+    drive = part.name.lower().startswith("physicaldrive") or bool(plain & {*_OF_DRIVES})
+    if _LISTED.match(part.name):
+        name = part.name.split("(")[0].partition(" ")[2].strip() or part.name
+        controller.lose(name, f"ssacli listed {part.name[:100]!r}, which is not understood", drive=drive)
+    elif plain and plain <= {*_OF_PORTS}:
+        part.kind, part.name = "port", ""
+    elif owned:
+        why = f"ssacli printed {owned[0]!r} under {part.name[:80]!r}, which is not a known drive or volume"
+        controller.lose(part.name, why, drive=drive)
+
+
+def _adapter_or_why(controller: SmartArray) -> AdapterFacts:
+    """The facts of a controller, or why it cannot be read: that says nothing against the others."""
+    try:
+        return adapter_of(controller)
+    except ToolError as problem:
+        return AdapterFacts(controller.slot, controller.model, serial=controller.serial, unread=str(problem))
 
 
 def _without_notices(text: str) -> tuple[list[PrintedLine], list[str]]:
@@ -507,7 +587,11 @@ def _without_notices(text: str) -> tuple[list[PrintedLine], list[str]]:
     notices: list[str] = []
     notice: PrintedLine | None = None
     before: PrintedLine | None = None
-    for line in map(read_line, text.splitlines()):
+    for line in map(read_line, text.lstrip(BYTE_ORDER_MARK).splitlines()):
+        if line is not None and lines and notice is None and _unended(lines[-1]) and before is not None:
+            # what stands in brackets behind a drive, a volume or an array was wrapped
+            lines[-1] = replace(lines[-1], text=f"{lines[-1].text} {line.text}", label="", value="")
+            continue
         if line is not None and notice is None and _goes_on(before, line):
             lines[-1] = replace(lines[-1], value=f"{lines[-1].value} {line.text}")
             continue
@@ -525,10 +609,18 @@ def _without_notices(text: str) -> tuple[list[PrintedLine], list[str]]:
     return lines, notices
 
 
+def _unended(line: PrintedLine) -> bool:
+    return line.text.count("(") > line.text.count(")") and bool(_IN_BRACKETS.match(line.text))
+
+
 def _goes_on(before: PrintedLine | None, line: PrintedLine) -> bool:
     """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
     if before is None or not before.value:
         return False
+    if before.value.endswith(",") and line.indent >= before.indent and not _LISTED.match(line.text):
+        return True
+    if line.indent > before.indent and not line.labelled and _LONG.match(before.label):
+        return True
     if PROBLEM.search(before.label):
         return not line.labelled and line.indent > before.indent
     if before.indent == 0 or line.indent > 0:
@@ -567,7 +659,7 @@ def _take(
     begun = _begin(controller, part, line)
     if begun is not None:
         if part is not None and part.kind == "unknown" and begun.kind == "volume" and line.indent > part.indent:
-            raise ToolError(f"ssacli lists {line.text[:80]!r} under {part.name[:80]!r}, which is not understood")
+            begun.wrong = f"ssacli lists {line.text[:80]!r} under {part.name[:80]!r}, which is not understood"
         return begun
     if line.text.lower() in _PLAIN:
         controller.array = ""
@@ -579,15 +671,17 @@ def _take(
         part = part.outer
     if part is not None and line.indent > part.indent:
         if part.kind in ("array", "port", "sensor", "enclosure") and plain_label(line.label) in _INNER:
-            raise ToolError(
-                f"ssacli tells {line.label!r} of {part.kind} {part.name[:60]!r}: a heading was not understood"
-            )
+            why = f"ssacli tells {line.label!r} of {part.kind} {part.name[:60]!r}: a heading was not understood"
+            controller.lose(f"in {part.kind} {part.name}", why, drive=plain_label(line.label) in _OF_DRIVES)
         if line.label in part.fields and plain_label(line.label) in _ONCE:
-            raise ToolError(f"ssacli tells {line.label!r} of {part.name[:60]!r} twice: a heading was not understood")
+            why = f"ssacli tells {line.label!r} of {part.name[:60]!r} twice: a heading was not understood"
+            part.wrong = part.wrong or why
+            controller.lose(f"after {part.name}", why, drive=part.kind == "drive")
         part.fields.add(line.label, line.value)
         return part
     if plain_label(line.label) in _OWNED:
-        raise ToolError(f"ssacli printed {line.text[:80]!r}, which belongs to no drive and no volume")
+        why = f"ssacli printed {line.text[:80]!r}, which belongs to no drive and no volume"
+        controller.lose(line.text, why, drive=plain_label(line.label) in _OF_DRIVES)
     controller.settings.add(line.label, line.value)
     return None
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
 from ..host.identity import printed_wwn
@@ -54,6 +54,7 @@ from .capabilities import (
     Value,
     VolumeFacts,
     VolumeRequest,
+    all_but_odd,
 )
 
 _HEAD = re.compile(
@@ -294,6 +295,8 @@ _SIZE = re.compile(r"\A([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([KMGTP]?)(?:i?B|bytes)?\
 _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(?![0-9.]) ?%?")
 _TABLES = ("VD LIST", "PD LIST", "JBOD LIST", "LU/NS LIST", "TOPOLOGY", "Physical Device Information")
 _ENCLOSURES = ("Enclosure LIST", "Enclosure Information")
+# what only a controller tells, of itself
+_OF_CONTROLLER = {"basics", "productname", "adaptertype"}
 _SUCCESS = ("success", "succeeded", "-", "")
 
 
@@ -336,6 +339,8 @@ def answers_of(text: str, tool: str) -> list[ControllerAnswer]:
         entries = controllers_of(text)
         if not entries:
             raise
+    if not entries:
+        raise ToolError(f"{tool} lists no controller, and does not say that there is none")
     answers = []
     for entry in as_list(same_names(entries)):
         status = as_mapping(as_mapping(entry).get("Command Status"))
@@ -363,15 +368,61 @@ def data_of(text: str, tool: str) -> list[ControllerAnswer]:
 
     Raises ToolError when a controller failed and gave no data.
     """
-    found = []
+    found = [answer for answer in answers_of(text, tool) if not answer.nothing]
+    for answer in found:
+        check_answer(answer, tool)
+    return found
+
+
+def check_answer(answer: ControllerAnswer, tool: str) -> None:
+    """Raise ToolError when a controller failed and gave no data, or lists another number of things than it says."""
+    if not answer.data and answer.complaints:
+        raise ToolError(f"{tool} could not read: {'; '.join(answer.complaints)}")
+    check_counts(answer.data, tool)
+
+
+def adapters_of(
+    text: str, tool: str, read: Callable[[ControllerAnswer], Sequence[AdapterFacts]]
+) -> tuple[AdapterFacts, ...]:
+    """The controllers of an answer by `read`; one that cannot be read is told as unread.
+
+    Raises ToolError when none can be.
+    """
+    found: list[AdapterFacts] = []
     for answer in answers_of(text, tool):
         if answer.nothing:
             continue
-        if not answer.data and answer.complaints:
-            raise ToolError(f"{tool} could not read: {'; '.join(answer.complaints)}")
-        check_counts(answer.data, tool)
-        found.append(answer)
-    return found
+        try:
+            check_answer(answer, tool)
+            found += read(answer)
+        except ToolError as problem:
+            found.append(AdapterFacts(answer.controller, unread=str(problem)))
+    return all_but_odd(found)
+
+
+def volume_or_why(row: Mapping[str, Any], read: Callable[[], VolumeFacts]) -> VolumeFacts:
+    """The volume of a row of a list, or, with its number and state, why it cannot be read."""
+    try:
+        return read()
+    except ToolError as problem:
+        number = as_text(row.get("DG/VD", row.get("VD"))).rpartition("/")[2].strip()
+        state = as_text(row.get("State")).strip()
+        return VolumeFacts(number or "?", state=state, unread=f"volume {number or '?'}: {problem}")
+
+
+def miscounted(words: Mapping[str, str], volume: VolumeFacts) -> str:
+    """Why the drives of a volume that are listed are not all, by its spans; empty when they are.
+
+    A volume that is degraded may list those alone that are there.
+    """
+    listed, spans = len(volume.members), as_int(first(words, "Span Depth"))
+    each, all_of_it = as_int(first(words, "Number of Drives Per Span")), as_int(first(words, "Number of Drives"))
+    counts = {each * spans} if each and spans else {all_of_it, all_of_it * (spans or 1)} if all_of_it else {listed}
+    if len(set(volume.members)) != listed:
+        return f"volume {volume.id} lists a drive twice: {', '.join(volume.members)[:200]}"
+    if listed in counts or (volume.healthy is False and listed < max(counts)):
+        return ""
+    return f"volume {volume.id} is said to have {max(counts)} drives, and lists {listed}"
 
 
 def carried_out(ended: Completed, tool: str, what: str, remedy: str = "") -> None:
@@ -449,7 +500,7 @@ def _pci(text: str) -> str:
 def adapter_of(answer: ControllerAnswer, firmware: Mapping[str, Sequence[str]]) -> AdapterFacts:
     """The adapter itself; `firmware` gives the names of each component's version, the preferred one first."""
     settings = flat(answer.data)
-    if not {"basics", "productname", "adaptertype"} & {plain_label(key) for key in answer.data}:
+    if not _OF_CONTROLLER & {plain_label(key) for key in answer.data}:
         raise ToolError(
             f"the answer of controller {answer.controller or '?'} says nothing about the controller itself"
         )
@@ -490,7 +541,9 @@ def overview_of(answer: ControllerAnswer) -> list[AdapterFacts]:
         words = {str(key): as_text(value).strip() for key, value in as_mapping(row).items()}
         index = first(words, "Ctl", "Ctrl")
         if not index:
-            raise ToolError("the overview lists a controller without its number")
+            odd = "the overview lists a controller without its number"
+            found.append(AdapterFacts("?", settings=words, unread=odd))
+            continue
         wwn = printed_wwn(first(words, "SASAddress", "SAS Address").lower())
         for unwell in map(as_mapping, as_list(answer.data.get(f"Controller {index}"))):
             place = as_text(unwell.get("EID:Slt") or unwell.get("DG/VD")).strip()
@@ -513,28 +566,38 @@ def drives_of(answer: ControllerAnswer, state: Callable[[Mapping[str, Any]], str
     """Every drive of an answer, from the list and from the details, whichever are there; `state` reads a row's."""
     rows: dict[str, Mapping[str, Any]] = {}
     details: dict[str, Mapping[str, Any]] = {}
+    odd: dict[str, str] = {}
     for name in ("PD LIST", "JBOD LIST", "Drive Information"):
-        listed = [as_mapping(row) for row in as_list(answer.data.get(name))]
-        if len({_position(row) for row in listed}) != len(listed):
-            raise ToolError(f"the answer of controller {answer.controller} lists two drives in one place ({name})")
-        for row in listed:
-            rows.setdefault(_position(row), row)
+        seen: set[str] = set()
+        for row in map(as_mapping, as_list(answer.data.get(name))):
+            place = _position(row)
+            if place in seen:
+                odd[place] = f"the answer of controller {answer.controller} lists two drives in one place ({name})"
+            seen.add(place)
+            rows.setdefault(place, row)
     for entry in map(as_mapping, as_list(answer.data.get("Drives List"))):
         # 96xx and PERC 12: one object a drive
         row = as_mapping(entry.get("Drive Information"))
         rows[_position(row)], details[_position(row)] = row, as_mapping(entry.get("Drive Detailed Information"))
     for key, value in _deep(answer.data):
-        place = _DRIVE.match(_DETAILED.sub("", key))
-        if place is None:
+        match = _DRIVE.match(_DETAILED.sub("", key))
+        if match is None:
             continue
-        position = f"{place.group(1) or ''}:{place.group(2)}"
+        position = f"{match.group(1) or ''}:{match.group(2)}"
         if isinstance(value, list) and value:
             rows.setdefault(position, as_mapping(value[0]))
         elif isinstance(value, dict):
             details[position] = value
     if "" in rows:
-        raise ToolError(f"the answer of controller {answer.controller} lists a drive without its place")
-    return tuple(_drive(position, row, details.get(position, {}), state) for position, row in rows.items())
+        odd[""] = f"the answer of controller {answer.controller} lists a drive without its place"
+    found = []
+    for position, row in rows.items():
+        try:
+            drive = _drive(position, row, details.get(position, {}), state)
+        except ToolError as problem:
+            drive = DriveFacts(position, state=as_text(row.get("State")).strip(), unread=str(problem))
+        found.append(replace(drive, unread=odd.get(position, drive.unread)))
+    return all_but_odd(found)
 
 
 def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
@@ -544,11 +607,21 @@ def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str])
     """
     found: list[DriveFacts] = []
     for answer in data_of(text, tool):
+        refuse_controller(answer, tool, "drives")
         drives = drives_of(answer, state)
         if not drives:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about drives")
         found += drives
     return tuple(found)
+
+
+def refuse_controller(answer: ControllerAnswer, tool: str, wanted: str) -> None:
+    """Raise ToolError for what a controller, or the overview, tells of itself where a list was asked for.
+
+    What it lists of its drives and volumes beside that is less, and may be nothing.
+    """
+    if is_overview(answer) or _OF_CONTROLLER & {plain_label(key) for key in answer.data}:
+        raise ToolError(f"{tool} printed what it shows of the controller itself where its {wanted} were asked for")
 
 
 def drives_behind(facts: ToolFacts, node: str) -> tuple[str, ...]:
@@ -683,6 +756,7 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
     """
     found: list[Mapping[str, str]] = []
     for answer in answers_of(text, tool):
+        check_counts(answer.data, tool)
         rows = [as_mapping(row) for row in as_list(answer.data.get("FOREIGN CONFIGURATION"))]
         incomplete = bool(_INCOMPLETE.search(_said(answer)))
         counted = [as_int(value) for name, value in answer.data.items() if plain_label(name) in _FOREIGN_DRIVES]
@@ -811,12 +885,17 @@ def tasks_of(ask: Callable[[str], str], index: str, volume: VolumeFacts) -> dict
     `ask` runs one command of the tool and returns what it printed. Raises ToolError.
     """
     found: dict[str, float] = {}
+    told = False
     for words in ("init", "bgi", "cc", "migrate"):
         for answer in answers_of(ask(f"/c{index}/v{volume.id} show {words}"), "storcli"):
-            for row in map(as_mapping, as_list(answer.data.get("VD Operation Status"))):
+            rows = as_list(answer.data.get("VD Operation Status"))
+            told = told or bool(rows)
+            for row in map(as_mapping, rows):
                 percent, task = percent_of(row.get("Progress%")), _task(as_text(row.get("Operation")))
                 if task and percent is not None:
                     found[task] = percent
+    if not told:
+        raise ToolError(f"storcli does not tell what is under way on volume {volume.id}")
     members = {f"/c{index}{path_of(member)}" for member in volume.members}
     for task in ("rebuild", "copyback"):
         for answer in answers_of(ask(f"/c{index}/eall/sall show {task}"), "storcli"):
@@ -888,7 +967,7 @@ def read_facts(runner: Runner) -> ToolFacts:
 def _whole(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes. Raises ToolError."""
     adapters = []
-    notes = []
+    notes: list[str] = []
     for adapter in parse_adapters(_ask(runner, "/call show all").stdout):
         known = {drive.position: drive for drive in adapter.drives}
         for words in (f"/c{adapter.index}/eall/sall show all", f"/c{adapter.index}/sall show all"):
@@ -899,9 +978,18 @@ def _whole(runner: Runner) -> ToolFacts:
                 notes.append(str(problem))
                 continue
             known.update({drive.position: drive for drive in told})
-        volumes = read_volumes(runner, adapter.index)
-        adapters.append(replace(adapter, drives=tuple(known.values()), volumes=volumes))
-    return ToolFacts(tuple(adapters), tuple(notes))
+        volumes, unread = _volumes_or_why(runner, adapter.index)
+        why = adapter.unread or unread
+        adapters.append(replace(adapter, drives=tuple(known.values()), volumes=volumes, unread=why))
+    return ToolFacts(all_but_odd(adapters), tuple(notes))
+
+
+def _volumes_or_why(runner: Runner, index: str) -> tuple[tuple[VolumeFacts, ...], str]:
+    """The volumes of a controller, or why they cannot be read: that says nothing against the others."""
+    try:
+        return read_volumes(runner, index), ""
+    except ToolError as problem:
+        return (), str(problem)
 
 
 def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
@@ -909,14 +997,15 @@ def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
 
     Of the overview of plain `show`: number, model and health of each. Raises ToolError.
     """
-    found: list[AdapterFacts] = []
-    for answer in data_of(text, _TOOL):
-        if is_overview(answer):
-            found += overview_of(answer)
-            continue
-        volumes = tuple(_listed(row, answer.data) for row in as_list(answer.data.get("VD LIST")))
-        found.append(replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes))
-    return tuple(found)
+    return adapters_of(text, _TOOL, _adapters)
+
+
+def _adapters(answer: ControllerAnswer) -> list[AdapterFacts]:
+    if is_overview(answer):
+        return overview_of(answer)
+    rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
+    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows])
+    return [replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes)]
 
 
 def parse_drives(text: str) -> tuple[DriveFacts, ...]:
@@ -925,8 +1014,10 @@ def parse_drives(text: str) -> tuple[DriveFacts, ...]:
 
 
 def _state(row: Mapping[str, Any]) -> str:
-    if "State" not in row:
-        raise ToolError(f"{_TOOL} lists a drive ({as_text(row.get('EID:Slt'))}) without its state")
+    if "State" not in row or "Status" in row:
+        # state and status apart are storcli2's, whose words are others
+        what = "without its state" if "State" not in row else "with a status beside its state, as storcli2 does"
+        raise ToolError(f"{_TOOL} lists a drive ({as_text(row.get('EID:Slt'))}) {what}")
     return with_foreign(as_text(row.get("State")).strip("- "), row)
 
 
@@ -963,7 +1054,7 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
         failed=failed,
         policies={name: value for name, value in policies.items() if value},
         progress=under_way("", placed),
-        healthy={"": None, "Optl": True}.get(state, False),
+        healthy=state == "Optl" if state.strip("-") else None,
         settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
     )
 
@@ -971,10 +1062,16 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
 def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     """The volumes of one controller, with strip, members and what is under way. Raises ToolError."""
     volumes = parse_volumes(_ask(runner, f"/c{index}/vall show all").stdout)
-    return tuple(
-        replace(volume, progress={} if _idle(volume) else {**volume.progress, **progress(runner, index, volume)})
-        for volume in volumes
-    )
+    return tuple(volume if volume.unread else _with_progress(runner, index, volume) for volume in volumes)
+
+
+def _with_progress(runner: Runner, index: str, volume: VolumeFacts) -> VolumeFacts:
+    if _idle(volume):
+        return replace(volume, progress={})
+    try:
+        return replace(volume, progress={**volume.progress, **progress(runner, index, volume)})
+    except ToolError as problem:
+        return replace(volume, healthy=None, unread=str(problem))
 
 
 def _idle(volume: VolumeFacts) -> bool:
@@ -988,15 +1085,19 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     """
     found: list[VolumeFacts] = []
     for answer in data_of(text, _TOOL):
+        refuse_controller(answer, _TOOL, "volumes")
         rows = [*as_list(answer.data.get("Virtual Drives")), *as_list(answer.data.get("VD LIST"))]
-        listed = [_listed(row, answer.data) for row in rows]
-        full = [_detailed(entry) for entry in volumes_apart(answer.data)]
+        listed = [volume_or_why(row, partial(_listed, row, answer.data)) for row in map(as_mapping, rows)]
+        full = [
+            volume_or_why(as_mapping(entry.get("VD Info")), partial(_detailed, entry))
+            for entry in volumes_apart(answer.data)
+        ]
         if not listed and not full:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about volumes")
         if not all(volume.id for volume in (*listed, *full)):
             raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
         found += full or listed
-    return tuple(found)
+    return all_but_odd(found)
 
 
 def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
@@ -1010,6 +1111,7 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     printed = volume.settings.get("Size", "")
     device = first(words, "OS Drive Name")
     disk_cache = _DISK_CACHE.get(first(words, "Disk Cache Policy", "Drive Write Cache Policy").lower(), "")
+    odd = miscounted(words, replace(volume, members=members))
     return replace(
         volume,
         wwn=printed_wwn(first(words, "SCSI NAA Id")),
@@ -1023,6 +1125,8 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
         progress=under_way(first(words, "Active Operations"), placed),
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},
+        healthy=None if odd else volume.healthy,
+        unread=odd,
     )
 
 

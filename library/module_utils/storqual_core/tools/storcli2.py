@@ -10,15 +10,18 @@ are refused.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Mapping, Sequence
 
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, printed_size, size_range
-from .capabilities import AdapterFacts, DriveFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
+from .capabilities import AdapterFacts, DriveFacts, ToolFacts, Value, VolumeFacts, VolumeRequest, all_but_odd
 from .storcli import (
+    ControllerAnswer,
     adapter_of,
+    adapters_of,
     blocks_size,
     carried_out,
     data_of,
@@ -28,10 +31,13 @@ from .storcli import (
     first,
     flat,
     is_overview,
+    miscounted,
     overview_of,
     places,
+    refuse_controller,
     size_of,
     under_way,
+    volume_or_why,
     volumes_apart,
     with_foreign,
 )
@@ -70,15 +76,22 @@ def _ask(runner: Runner, words: str) -> Completed:
 
 def read_facts(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
-    adapters = []
+    adapters: list[AdapterFacts] = []
     for answer in data_of(_ask(runner, "show").stdout, _TOOL):
-        for index in (each.index for each in overview_of(answer)):
-            adapter = _controller(runner, index)
-            known = {drive.position: drive for drive in adapter.drives}
-            told = parse_drives(_ask(runner, f"/c{index}/eall/sall show all").stdout)
-            known.update({drive.position: drive for drive in told})
-            adapters.append(replace(adapter, drives=tuple(known.values()), volumes=read_volumes(runner, index)))
-    return ToolFacts(tuple(adapters))
+        adapters += [_whole_or_why(runner, each.index) for each in overview_of(answer)]
+    return ToolFacts(all_but_odd(adapters))
+
+
+def _whole_or_why(runner: Runner, index: str) -> AdapterFacts:
+    """One controller with its drives and volumes, or why it cannot be read: that says nothing against the others."""
+    try:
+        adapter = _controller(runner, index)
+        known = {drive.position: drive for drive in adapter.drives}
+        told = parse_drives(_ask(runner, f"/c{index}/eall/sall show all").stdout)
+        known.update({drive.position: drive for drive in told})
+        return replace(adapter, drives=tuple(known.values()), volumes=read_volumes(runner, index))
+    except ToolError as problem:
+        return AdapterFacts(index, unread=str(problem))
 
 
 def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
@@ -86,14 +99,15 @@ def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
 
     Of the overview of plain `show`: number, model and health of each. Raises ToolError.
     """
-    found: list[AdapterFacts] = []
-    for answer in data_of(text, _TOOL):
-        if is_overview(answer):
-            found += overview_of(answer)
-            continue
-        volumes = tuple(_listed(as_mapping(row), answer.data) for row in as_list(answer.data.get("VD LIST")))
-        found.append(replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes))
-    return tuple(found)
+    return adapters_of(text, _TOOL, _adapters)
+
+
+def _adapters(answer: ControllerAnswer) -> list[AdapterFacts]:
+    if is_overview(answer):
+        return overview_of(answer)
+    rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
+    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows])
+    return [replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes)]
 
 
 def _controller(runner: Runner, index: str) -> AdapterFacts:
@@ -137,7 +151,7 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
         failed=failed,
         policies={name: value for name, value in policies.items() if value},
         progress=under_way("", placed),
-        healthy={"": None, "Optl": True}.get(state, False),
+        healthy=state == "Optl" if state.strip("-") else None,
         settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
     )
 
@@ -165,6 +179,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     """
     found: list[VolumeFacts] = []
     for answer in data_of(text, _TOOL):
+        refuse_controller(answer, _TOOL, "volumes")
         wrong = answer.complaints
         entries = [
             as_mapping(row) for name in ("Virtual Drives", "VD LIST") for row in as_list(answer.data.get(name))
@@ -173,17 +188,26 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
             raise ToolError(f"{_TOOL} could not read: {'; '.join(wrong)}")
         if not entries:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about volumes")
-        volumes = [_detailed(entry) if "VD Info" in entry else _listed(entry, answer.data) for entry in entries]
+        volumes = [
+            volume_or_why(_row(entry), partial(_detailed, entry))
+            if "VD Info" in entry
+            else volume_or_why(entry, partial(_listed, entry, answer.data))
+            for entry in entries
+        ]
         if not all(volume.id for volume in volumes):
             raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
         found += volumes
-    return tuple(found)
+    return all_but_odd(found)
+
+
+def _row(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    info = entry.get("VD Info")
+    return as_mapping(as_list(info)[0] if as_list(info) else info)
 
 
 def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     """One entry of `Virtual Drives`: its row, its drives, its properties."""
-    info = entry.get("VD Info")
-    volume = _listed(as_mapping(as_list(info)[0] if as_list(info) else info), {})
+    volume = _listed(_row(entry), {})
     words = flat(as_mapping(entry.get("VD Properties")), without=())
     if not words:
         raise ToolError(f"volume {volume.id or '?'} is listed without its properties")
@@ -194,6 +218,7 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     device = first(words, "OS Drive Name")
     told = first(words, "Drive Write Cache Policy", "Disk Cache Policy", "Current Disk Cache Policy")
     disk_cache = _DISK_CACHE.get(told.lower(), "")
+    odd = miscounted(words, replace(volume, members=members))
     return replace(
         volume,
         wwn=printed_wwn(first(words, "SCSI NAA Id")),
@@ -208,6 +233,8 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
         progress=under_way("Expansion" if first(words, "Morphing").lower() == "yes" else "", placed),
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},
+        healthy=None if odd else volume.healthy,
+        unread=odd,
     )
 
 

@@ -181,9 +181,8 @@ def test_a_section_of_another_release_changes_nothing_before_it() -> None:
         "",
         "   physicaldrive 1I:1:1 (port 1I:box 1:bay 1, 300 GB): OK\n",
         "ssacli 6.15\n",
-        SHORT + "\n   disk 1I:1:5\n      Rotational Speed: 10000\n",
     ],
-    ids=["nothing", "drives of nobody", "another command", "a drive under another heading"],
+    ids=["nothing", "drives of nobody", "another command"],
 )
 def test_what_would_be_lost_is_refused(text: str) -> None:
     with pytest.raises(ToolError):
@@ -247,9 +246,22 @@ def test_drives_of_padded_columns_are_drives_members_and_spares(indent: str) -> 
     assert (volume.members, volume.spares, volume.progress) == (("1:0", "2:1"), ("1:5",), {"rebuild": 26.0})
 
 
-def test_a_drive_in_a_line_that_is_not_understood_is_refused() -> None:
-    with pytest.raises(ToolError, match="listed 'physicaldrive 1I:1:9 / SAS"):
-        ssacli.parse_controllers(SHORT + "      physicaldrive 1I:1:9 / SAS, 300 GB\n")
+@pytest.mark.parametrize(
+    ("line", "name", "why"),
+    [
+        ("      physicaldrive 1I:1:9 / SAS, 300 GB\n", "1I:1:9 / SAS, 300 GB", "listed 'physicaldrive 1I:1:9 / SAS"),
+        (
+            "\n   disk 1I:1:5\n      Rotational Speed: 10000\n",
+            "disk 1I:1:5",
+            "'Rotational Speed' under 'disk 1I:1:5'",
+        ),
+    ],
+)
+def test_a_drive_that_is_not_understood_does_not_hide_the_others(line: str, name: str, why: str) -> None:
+    *others, odd = ssacli.parse_controllers(SHORT + line).adapters[0].drives
+    assert tuple(others) == ssacli.parse_controllers(SHORT).adapters[0].drives
+    assert odd.position == name
+    assert why in odd.unread
 
 
 def test_a_drive_below_a_heading_of_another_release_is_of_no_array() -> None:
@@ -376,9 +388,13 @@ def test_a_volume_under_a_heading_that_is_not_known_is_refused(label: str, headi
         ssacli.parse_controllers(VOLUME_OF_TOMORROW.format(label).replace("Volume: 1", heading))
 
 
-def test_a_volume_in_short_under_another_word_is_refused() -> None:
-    with pytest.raises(ToolError, match=r"'pooleddrive 1 .*', which is not understood"):
-        ssacli.parse_controllers(SHORT + "\n      pooleddrive 1 (50 GB, RAID 1, OK)\n")
+def test_a_volume_in_short_under_another_word_does_not_hide_the_others() -> None:
+    adapter = ssacli.parse_controllers(SHORT + "\n      pooleddrive 1 (50 GB, RAID 1, OK)\n").adapters[0]
+    *others, odd = adapter.volumes
+    assert tuple(others) == ssacli.parse_controllers(SHORT).adapters[0].volumes
+    assert (odd.id, odd.healthy) == ("1", None)
+    assert "'pooleddrive 1 (50 GB, RAID 1, OK)', which is not understood" in odd.unread
+    assert adapter.unreadable() == [f"volume 1: {odd.unread}"]
 
 
 def test_a_volume_below_an_array_that_is_called_otherwise_is_refused() -> None:
@@ -514,8 +530,9 @@ def test_an_expander_card_has_a_box_and_no_port() -> None:
         ("1I:4", "Internal Drive Cage at Port 1I, Box 4", ""),
         ("SEP (Vendor ID ACME, Model  CAGE 8 ) 249", "CAGE 8", ""),
     ]
-    with pytest.raises(ToolError, match="only part of where 'Expander 250' is"):
-        ssacli.parse_controllers(text.replace("      Box: 1\n", "      Box: 1\n      Way: 2C\n"))
+    (odd,) = ssacli.parse_controllers(text.replace("      Box: 1\n", "      Box: 1\n      Way: 2C\n")).adapters
+    assert "only part of where 'Expander 250' is" in odd.enclosures[0].state
+    assert odd.enclosures[1:] == adapter.enclosures[1:]
 
 
 def test_a_problem_above_the_labels_is_the_controller_s_health() -> None:

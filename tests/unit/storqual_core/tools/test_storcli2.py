@@ -97,7 +97,7 @@ def test_an_overview_and_a_short_list_of_volumes_are_read() -> None:
 
 @pytest.mark.parametrize("answer", ["done", "show", "drives_list"])
 def test_what_tells_nothing_of_volumes_is_refused(answer: str) -> None:
-    with pytest.raises(ToolError, match="says nothing about volumes"):
+    with pytest.raises(ToolError, match=r"says nothing about volumes|its volumes were asked for"):
         storcli2.parse_volumes(TEXTS[answer])
 
 

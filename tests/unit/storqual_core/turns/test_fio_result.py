@@ -77,7 +77,7 @@ def test_jobs_and_drives_are_added_bin_by_bin() -> None:
         ("", 0, "lost", "its result cannot be read: it printed nothing"),
         (result(job())[:-40], 0, "lost", "its result cannot be read"),
         ('{"jobs": []}', 0, "lost", "its result cannot be read"),
-        ('{"jobs": [{"read": {"total_ios": "many"}}]}', 0, "refused", "no I/O"),
+        ('{"jobs": [{"read": {"total_ios": "many"}}]}', 0, "lost", "total_ios (many)"),
     ],
 )
 def test_exit_status_result_and_time_decide_together(output: str, exit_status: int, status: str, said: str) -> None:
@@ -90,7 +90,7 @@ def test_exit_status_result_and_time_decide_together(output: str, exit_status: i
 def test_a_field_that_is_no_number_makes_the_sample_no_sample() -> None:
     text = result(job()).replace("250000.0", "NaN")
     found = read(text)
-    assert (found.status, found.reason) == ("lost", "fio's result has fields that cannot be read: read.mean")
+    assert (found.status, found.reason) == ("lost", "fio's result has fields that cannot be read: read.mean (NaN)")
 
 
 def test_notes_around_the_result_are_kept_and_the_dangerous_one_is_a_doubt() -> None:
