@@ -39,7 +39,9 @@ _LISTED = re.compile(
 # each controller of a list has a table of its own
 _HEADS = re.compile(r"^\s*(?:Adapter\s+Vendor\b|Index\s+Type\b)", re.IGNORECASE)
 _RULE = re.compile(r"^-{8,}$")
-_BANNER = re.compile(r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU: |^Read configuration has been", re.I)
+_BANNER = re.compile(
+    r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU\s*: |^Read configuration has been", re.I
+)
 _MEGABYTES = re.compile(r"^(?P<size>[0-9]{1,15})(?:\s*/\s*(?P<sectors>[0-9]{1,18}))?$")
 _MEMBER = re.compile(r"^PHY\[(?P<number>\d+)\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
 _PLACE = re.compile(r"\d*:\d+\Z")

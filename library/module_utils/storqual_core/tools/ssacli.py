@@ -682,6 +682,9 @@ def _take(
     if plain_label(line.label) in _OWNED:
         why = f"ssacli printed {line.text[:80]!r}, which belongs to no drive and no volume"
         controller.lose(line.text, why, drive=plain_label(line.label) in _OF_DRIVES)
+        for before in (*[*controller.of("volume")][-1:], *[*controller.of("drive")][-1:]):
+            # it may be of the one before, which a heading that was not understood has ended
+            before.wrong = before.wrong or why
     controller.settings.add(line.label, line.value)
     return None
 
