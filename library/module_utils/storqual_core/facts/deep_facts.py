@@ -108,6 +108,7 @@ def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
             "driver": each.driver,
         }
         for each in read("PCI records", lambda: lspci.read_records(runner)) or ()
+        if not each.unread
     ]
 
 
@@ -117,7 +118,9 @@ def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None
 
     facts["devices"] = []
     for device in read("SCSI devices", lambda: lsscsi.read_devices(runner)) or ():
-        if device.kind == _DISK:
+        if device.unread:
+            read.unread.append(f"SCSI devices: {device.unread}")
+        if device.kind == _DISK or device.unread:
             continue
         who = read(device.generic, partial(sg3.read_inquiry, runner, device.generic)) if device.generic else None
         facts["devices"].append(
@@ -218,6 +221,7 @@ def _namespaces(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
         if namespace.node in drives:
             about = {"controller": namespace.controller, "used": namespace.used, "sector": namespace.sector}
             drives[namespace.node]["namespace"] = about
+        read.unread += [namespace.unread] if namespace.unread else []
 
 
 def _arrays(facts: dict[str, Any], machine: Machine, read: _Reader) -> None:
@@ -226,6 +230,7 @@ def _arrays(facts: dict[str, Any], machine: Machine, read: _Reader) -> None:
 
     text = machine.text("/proc/mdstat")
     told = {each.device: each for each in (read("md arrays", lambda: mdadm.parse_arrays(text)) or ())} if text else {}
+    read.unread += [array.unread for array in told.values() if array.unread]
     for volume in facts["volumes"]:
         array = told.get(volume.get("node", ""))
         if array is not None:

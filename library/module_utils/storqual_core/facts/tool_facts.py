@@ -71,6 +71,7 @@ def read_drive_log(drive: Mapping[str, Any], runner: Runner) -> DriveLog:
         answered.append(tool)
         # the first tool that knows a counter has it
         counters = {**said.pop("counters"), **counters}
+        unread += said.pop("unread", ())
         found = {**said, **found}
         if tool == "nvme":
             break
@@ -125,7 +126,8 @@ def _log_pages(node: str, runner: Runner) -> dict[str, Any]:
 
     pages = sg3.read_log_pages(runner, node)
     counters = {**sg3.error_counters(pages), **sg3.link_counters(pages)}
-    return {"counters": {_name(name): count for name, count in counters.items()}}
+    unread = [page.unread for page in pages.values() if page.unread]
+    return {"counters": {_name(name): count for name, count in counters.items()}, "unread": unread}
 
 
 def _name(printed: str) -> str:
@@ -241,6 +243,7 @@ def add_vendor_facts(facts: dict[str, Any], machine: Machine, runner: Runner) ->
             continue
         facts["tool_facts"][name] = {"adapters": [asdict(each) for each in said.adapters], "notes": list(said.notes)}
         for adapter in said.adapters:
+            facts["unread"] += [f"{name}: {why}" for why in adapter.unreadable()]
             found = _adapter(facts, adapter)
             if found is not None:
                 _join(facts, found, name, adapter)

@@ -166,12 +166,12 @@ def told(text: str) -> str:
 def goes_on(before: PrintedLine | None, line: PrintedLine) -> bool:
     """Whether a line is the rest of the value of the labelled line right before it.
 
-    Values are wrapped with the rest further in than the label and without one, or behind a colon alone; what has an
-    open bracket or a comma at its end is not ended, whatever the rest looks like.
+    Values are wrapped with the rest further in than the label and without one, in brackets, or behind a colon alone;
+    what has an open bracket or a comma at its end is not ended, whatever the rest looks like.
     """
     if before is None or not (before.value or line.text.startswith(":")):
         return False
-    if line.text.startswith(":"):
+    if line.text.startswith(":") or (line.text.startswith("(") and line.indent > before.indent):
         return True
     unended = before.value.endswith(",") or before.value.count("(") > before.value.count(")")
     deeper = line.indent > before.indent
@@ -320,12 +320,11 @@ def labelled(lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     """
     found = Fields()
     notes = []
-    for text in lines:
-        line = read_line(text)
-        if line is not None and line.labelled:
+    for line in read_lines("\n".join(lines)):
+        if line.labelled:
             found.add(line.label, line.value)
-        elif text.strip("-=* \t\r"):
-            notes.append(text.rstrip())
+        elif line.text.strip("-=* \t\r"):
+            notes.append(line.text)
     return found.printed(), notes
 
 

@@ -16,11 +16,13 @@ from typing import Iterator, Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from ..kit.labelled_text import BYTE_ORDER_MARK
 
 _HANDLE = re.compile(r"^Handle (0x[0-9A-Fa-f]+), DMI type (\d{1,3}), (\d{1,6}) bytes\.?\s*$")
 _OLD_HANDLE = re.compile(r"^\s*(Handle 0x[0-9A-Fa-f]+)\s*$")
 _OLD_TYPE = re.compile(r"^(\s+)(DMI type \d{1,3}, \d{1,6} bytes\.?)\s*$")
 _PRESENT = re.compile(r"^SMBIOS [0-9.]+ present", re.MULTILINE)
+_COUNT = re.compile(r"^\s*(\d{1,6}) structures occupying ")
 _SLOT_TYPE = 9
 _NO_SLOT = ("ff:1f.7", "0000:00:00.0")
 _BUS_ADDRESS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
@@ -52,12 +54,17 @@ def parse_records(text: str) -> tuple[tuple[DmiRecord, ...], tuple[str, ...]]:
     """Every record, and the lines before the first one. Raises ToolError when there is no record at all."""
     notes: list[str] = []
     blocks: list[tuple[re.Match[str], list[str]]] = []
-    for line in _with_whole_handles(dedent(text).splitlines()):
+    for line in _with_whole_handles(dedent(text.lstrip(BYTE_ORDER_MARK)).splitlines()):
         handle = _HANDLE.match(line)
         if handle:
             blocks.append((handle, []))
         elif line.strip():
             (blocks[-1][1] if blocks else notes).append(line.rstrip())
+    counted = next((match for match in map(_COUNT.match, notes) if match), None)
+    if counted and int(counted.group(1)) != len(blocks):
+        raise ToolError(
+            f"dmidecode reports {counted.group(1)} structures and shows {len(blocks)}: the answer is not whole"
+        )
     if not blocks:
         said = notes[-1].strip()[:200] if notes else "nothing"
         raise ToolError(f"dmidecode shows no record of the machine's firmware: {said}")

@@ -15,9 +15,9 @@ from typing import Mapping
 from ..host.identity import normalise_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
-from ..kit.labelled_text import Fields, normal_label, pci_of, read_line
+from ..kit.labelled_text import Fields, normal_label, pci_of, read_lines
 from ..kit.machine import visible
-from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value, all_but_odd
 
 PROGRAMS = ("hbacmd", "/usr/sbin/ocmanager/hbacmd", "/usr/sbin/hbanyware/hbacmd")
 _TIMEOUT = 120.0
@@ -39,7 +39,6 @@ _VERSIONS = {
     "fc fcode version": "fcode",
 }
 _NO_VERSION = ("", "none", "n/a", "not present", "not available")
-_PORT_WWN = re.compile(r"^\s*Port WWN\s*:\s*([0-9A-Fa-f: -]{16,23})\s*$", re.MULTILINE)
 _HEADING = re.compile(r"^\s*HBA Attributes for (\S+)\s*$", re.MULTILINE)
 _FAILED = re.compile(r"^\s*(?:error|.*\bfailed\b|.*\bnot supported\b|.*\binvalid\b|.*\bnot found\b).*$", re.I | re.M)
 
@@ -54,9 +53,14 @@ def _wwn(text: str) -> str:
 
 def parse_list(text: str) -> list[str]:
     """`ListHBAs`: the WWNs of the ports, as hbacmd takes them. Raises ToolError for a text that is no such list."""
-    digits = [re.sub(r"[\s:-]", "", match).lower() for match in _PORT_WWN.findall(text)]
-    # half a WWN, of a line that was cut, names no port
-    found = [":".join(re.findall("..", name)) for name in digits if len(name) == 16]
+    if _HEADING.search(text):
+        raise ToolError("hbacmd shows the attributes of a port where the list of ports was expected")
+    digits = [re.sub(r"[\s:-]", "", match).lower() for match in re.findall(r"^\s*Port WWN\s*:(.*)$", text, re.M)]
+    odd = [name for name in digits if not re.fullmatch("[0-9a-f]{16}", name)]
+    if odd:
+        # half a WWN, of a line that was cut
+        raise ToolError(f"hbacmd lists a port without the whole of its WWN: {visible(odd[0])[:40] or 'nothing'}")
+    found = [":".join(re.findall("..", name)) for name in digits]
     if not found and not re.search(r"HBA List|no (?:\w+ )*(?:HBAs?|adapters?)", text, re.IGNORECASE):
         raise ToolError(f"hbacmd lists no ports: {visible(text.strip().partition(chr(10))[0])[:200] or 'nothing'}")
     return found
@@ -74,13 +78,8 @@ def parse_attributes(text: str) -> AdapterFacts:
         )
     heading = _HEADING.search(text)
     fields = Fields()
-    for line in map(read_line, text.splitlines()):
-        if (
-            line is not None
-            and line.labelled
-            and not line.text.startswith("hbacmd ")
-            and not _HEADING.match(line.text)
-        ):
+    for line in read_lines(text):
+        if line.labelled and not line.text.startswith("hbacmd ") and not _HEADING.match(line.text):
             fields.add(line.label, line.value)
     values = fields.printed()
     by_label = {normal_label(label): value for label, value in reversed(list(values.items()))}
@@ -131,7 +130,9 @@ def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
             # the name of a parameter may be of several words
             behind = len(columns) - place - 1
             if len(words) < len(columns) or not words[-behind:]:
-                raise ToolError(f"hbacmd lists a parameter that is not understood: {visible(line.strip())[:100]}")
+                # without a current value nobody takes it for a setting
+                found[words[place] if words[place:] else words[0]] = {"unread": visible(line.strip())[:100]}
+                continue
             name = " ".join(words[place : len(words) - behind])
             row = dict(zip([*columns[:place], *columns[place + 1 :]], [*words[:place], *words[-behind:]]))
             if name in found:
@@ -139,7 +140,7 @@ def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
                     f"hbacmd lists the parameter {visible(name)[:60]} twice: the text is of several ports"
                 )
             found[name] = row
-    if not columns:
+    if not columns or (found and not any("cur" in row for row in found.values())):
         said = _FAILED.search(text)
         raise ToolError(
             f"hbacmd shows no firmware parameters: {visible((said.group(0) if said else text).strip())[:200]}"
@@ -154,20 +155,40 @@ def _run(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
 def read_facts(runner: Runner) -> ToolFacts:
     """All ports with their attributes and the current values of their firmware parameters.
 
-    Raises ToolError when a port that is listed cannot be read; firmware parameters that it does not show are a note.
+    A port that cannot be read is told as unread; firmware parameters that it does not show are a note. Raises
+    ToolError when none can be read.
     """
     listed = _run(runner, "ListHBAs")
-    adapters, notes = [], []
+    adapters: list[AdapterFacts] = []
+    notes: list[str] = []
     for wwn in parse_list(listed.stdout):
-        adapter = _attributes(runner, wwn)
+        adapter = _attributes_or_why(runner, wwn)
+        adapters.append(adapter)
+        if adapter.unread:
+            continue
         try:
             parameters = parse_firmware_parameters(_run(runner, "GetFwParams", wwn).stdout)
         except ToolError as problem:
             notes.append(f"{wwn}: {problem}")
             parameters = {}
-        current = {f"{name} (firmware parameter)": columns["cur"] for name, columns in parameters.items()}
-        adapters.append(replace(adapter, settings={**adapter.settings, **current}))
-    return ToolFacts(tuple(adapters), tuple(notes))
+        current = {
+            f"{name} (firmware parameter)": columns["cur"] for name, columns in parameters.items() if "cur" in columns
+        }
+        notes += [
+            f"{wwn}: hbacmd lists a parameter that is not understood: {columns['unread']}"
+            for columns in parameters.values()
+            if "unread" in columns
+        ]
+        adapters[-1] = replace(adapter, settings={**adapter.settings, **current})
+    return ToolFacts(all_but_odd(adapters), tuple(notes))
+
+
+def _attributes_or_why(runner: Runner, wwn: str) -> AdapterFacts:
+    """One port, or why it cannot be read: that says nothing against the others."""
+    try:
+        return _attributes(runner, wwn)
+    except ToolError as problem:
+        return AdapterFacts(wwn, unread=str(problem))
 
 
 def _attributes(runner: Runner, wwn: str) -> AdapterFacts:

@@ -24,7 +24,7 @@ from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
 from ..kit.labelled_text import Fields, read_line
 from ..kit.machine import visible
-from .capabilities import AdapterFacts, DriveFacts, Spelling, ToolFacts, Value
+from .capabilities import AdapterFacts, DriveFacts, Spelling, ToolFacts, Value, all_but_odd
 
 _UNDERLINE = re.compile(r"^\s*-{5,}\s*$")
 _DEVICES = re.compile(r"^\s*B___T(?P<lun>___L)?\s+(?P<kind>Type|Device)\s+Vendor\s+Product\s+Rev\b", re.IGNORECASE)
@@ -76,19 +76,18 @@ def parse_display(text: str) -> Display:
             settings.add(line.label, line.value)
     if not shown:
         raise ToolError("lsiutil shows neither settings nor devices: this is not an answer to -i -s")
-    return Display(settings.printed(), tuple(mappings), tuple(drives))
+    return Display(settings.printed(), tuple(mappings), all_but_odd(drives))
 
 
 def _device(row: str, heading: str, *, hidden: bool) -> DriveFacts:
-    """A row of a table of devices, its columns by the heading. Raises ToolError when it has no place."""
+    """A row of a table of devices, its columns by the heading; one that has no place is told as unread."""
     place = _BUS_TARGET.match(row)
-    if place is None:
-        raise ToolError(f"lsiutil lists a device that is not understood: {row.strip()[:100]!r}")
     starts = [heading.lower().find(name.lower()) for name in _COLUMNS]
     # the name stands to the left of its heading
     tail = _TAIL.match(row[starts[2] :])
-    if tail is None:
-        raise ToolError(f"lsiutil lists a device that is not understood: {row.strip()[:100]!r}")
+    if place is None or tail is None:
+        odd = f"lsiutil lists a device that is not understood: {row.strip()[:100]!r}"
+        return DriveFacts(":".join(row.split()[:2])[:40], unread=odd)
     kind, vendor = row[place.end() - 1 : starts[0]].strip(), row[starts[0] : starts[1]].strip()
     told = {"SASAddress": tail.group("name"), "PhyNum": tail.group("phy")}
     return DriveFacts(
@@ -119,7 +118,8 @@ def parse_power(text: str) -> dict[str, str]:
     found = fields.printed()
     for name in ("IOC", "Board"):
         value, unit = fields.get(f"{name}Temperature"), fields.get(f"{name}TemperatureUnits")
-        if value and unit and int(unit.split()[0], 0) in _UNITS:
+        # a sensor that is not there reads 0
+        if value and unit and int(unit.split()[0], 0) in _UNITS and int(value.split()[0], 0):
             found[f"{name} temperature"] = f"{int(value.split()[0], 0)} {_UNITS[int(unit.split()[0], 0)]}"
     return found
 

@@ -15,6 +15,7 @@ from typing import Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from ..kit.labelled_text import BYTE_ORDER_MARK
 
 _TIMEOUT = 120.0
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
@@ -36,6 +37,7 @@ _MORE_FLAGS = re.compile(r"^[A-Za-z_0-9]+[+-](?: [A-Za-z_0-9]+[+-])*$")
 class PciFunction:
     """A PCI function. `address` with its domain; link speeds as printed (`8GT/s`, `unknown`); VPD by keyword (`SN`).
 
+    `unread` is why a record cannot be read, whose address is then empty.
     `errors`: flags that are set, as `UESta UnsupReq`. `lines`: everything that has no field here.
     """
 
@@ -55,6 +57,7 @@ class PciFunction:
     vpd: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    unread: str = ""
 
 
 def _full(address: str) -> str:
@@ -63,20 +66,42 @@ def _full(address: str) -> str:
 
 
 def parse_records(text: str) -> tuple[PciFunction, ...]:
-    """`lspci -vmmk[n]`. Raises ToolError for a line that is no `Tag: value`, or a record without its Slot."""
+    """`lspci -vmmk[n]`. A record with a line that is no `Tag: value`, or without its Slot, is told as unread.
+
+    Raises ToolError when none can be read.
+    """
     functions: list[PciFunction] = []
-    for paragraph in re.split(r"\n(?:[ \t]*\n)+", "\n".join(text.splitlines()).strip("\n")):
-        tags: dict[str, list[str]] = {}
-        for line in paragraph.split("\n"):
-            if not line.strip():
-                continue
-            match = _TAG.match(line.rstrip())
-            if match is None:
-                raise ToolError(f"lspci -vmm printed {line.strip()[:80]!r} where `Tag: value` was expected")
-            tags.setdefault(match.group(1), []).append((match.group(2) or "").strip())
-        if tags:
-            functions.append(_of_tags(tags))
+    lines = "\n".join(text.lstrip(BYTE_ORDER_MARK).splitlines()).strip("\n")
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", lines):
+        functions += _record_or_why(paragraph)
+    if functions and all(each.unread for each in functions):
+        raise ToolError(functions[0].unread)
     return tuple(functions)
+
+
+def _record_or_why(paragraph: str) -> list[PciFunction]:
+    """The function of a record, or why it cannot be read: that says nothing against the others."""
+    try:
+        tags = _tags(paragraph.split("\n"))
+        return [_of_tags(tags)] if tags else []
+    except ToolError as problem:
+        return [PciFunction("", lines=(paragraph[:300],), unread=str(problem))]
+
+
+def _tags(lines: list[str]) -> dict[str, list[str]]:
+    """The values of a record by tag, a value that is wrapped as one. Raises ToolError for a line that is none."""
+    tags: dict[str, list[str]] = {}
+    last: list[str] = []
+    for line in lines:
+        match = _TAG.match(line.rstrip())
+        if match is not None:
+            last = tags.setdefault(match.group(1), [])
+            last.append((match.group(2) or "").strip())
+        elif line.strip() and last and line[0] in " \t":
+            last[-1] = f"{last[-1]} {line.strip()}"
+        elif line.strip():
+            raise ToolError(f"lspci -vmm printed {line.strip()[:80]!r} where `Tag: value` was expected")
+    return tags
 
 
 def _of_tags(tags: Mapping[str, list[str]]) -> PciFunction:
@@ -107,18 +132,28 @@ def parse_verbose(text: str) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
     Raises ToolError when there is no function.
     """
     notes: list[str] = []
+    before = ""
     blocks: list[tuple[re.Match[str], list[str]]] = []
-    for line in dedent(text).splitlines():
+    for line in dedent(text.lstrip(BYTE_ORDER_MARK)).splitlines():
         head = _HEAD.match(line.rstrip())
         if blocks and not blocks[-1][1] and _WRAPPED.match(line.strip()):
             head = _HEAD.match(f"{blocks.pop()[0].string} {line.strip()}")
         if head:
             blocks.append((head, []))
+        elif line.strip() and blocks and blocks[-1][1] and _unended(blocks[-1][1][-1], before, line):
+            blocks[-1][1][-1] += f" {line.strip()}"
         elif line.strip():
             (blocks[-1][1] if blocks else notes).append(line.strip())
+            before = line
     if not blocks:
         raise ToolError(f"lspci shows no PCI function: {notes[0][:200] if notes else 'it printed nothing'}")
     return tuple(_of_block(head, lines) for head, lines in blocks), tuple(notes)
+
+
+def _unended(last: str, before: str, line: str) -> bool:
+    """Whether a line is the rest of the one before it: further in, behind a comma or within brackets."""
+    indents = [len(each) - len(each.lstrip()) for each in (before.expandtabs(), line.expandtabs())]
+    return indents[1] > indents[0] and (last.endswith(",") or last.count("(") > last.count(")"))
 
 
 def _of_block(head: re.Match[str], lines: list[str]) -> PciFunction:

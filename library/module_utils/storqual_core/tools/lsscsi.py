@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from ..kit.labelled_text import BYTE_ORDER_MARK
 
 _PLACE = r"^\[([0-9N]+:[0-9]+:[0-9]+:[0-9]+)\] *"
 _NODE = r"(-|/dev/\S+)"
@@ -19,12 +20,18 @@ _NODE = r"(-|/dev/\S+)"
 _NODES = _NODE + r"(?: +" + _NODE + r")?(?: +(?:-|[0-9.]+[kKMGTP]?i?B))?\s*$"
 # a kernel without the driver sd or sg has no node to print
 _SCSI = re.compile(_PLACE + r"(.{8})(.{8}) (.{16}) (.{4})(?: +" + _NODES + r"|\s*$)")
+_NODES_OF_ONE = 2
+# a prompt with the command
+_NOISE = re.compile(r"^\S.*[#$>]\s*(?:\S+/)?lsscsi\b|^\$? ?lsscsi\b")
 _NVME = re.compile(_PLACE + r"(.{8})(\S.*?) +" + _NODES)
 
 
 @dataclass(frozen=True)
 class ScsiDevice:
-    """One logical unit by its path `host:channel:target:lun`; nodes are empty where there is none."""
+    """One logical unit by its path `host:channel:target:lun`; nodes are empty where there is none.
+
+    `unread` is the line of a device that is not understood.
+    """
 
     path: str
     kind: str
@@ -33,18 +40,25 @@ class ScsiDevice:
     revision: str
     node: str
     generic: str
+    unread: str = ""
 
 
 def parse_devices(text: str) -> tuple[ScsiDevice, ...]:
-    """The lines of `lsscsi -g` (and without -g). Raises ToolError for a line that is none."""
-    devices = []
-    for line in text.splitlines():
-        if not line.strip():
-            continue
+    """The lines of `lsscsi -g` (and without -g); a device that is not understood is told as unread.
+
+    Raises ToolError for a text of lines that are none.
+    """
+    devices: list[ScsiDevice] = []
+    others: list[str] = []
+    for line in _whole_lines(text):
         scsi = None if line.startswith("[N:") else _SCSI.match(line)
         match = scsi or (_NVME.match(line) if line.startswith("[N:") else None)
         if match is None:
-            raise ToolError(f"lsscsi printed {line[:100]!r} where a device was expected")
+            others.append(line)
+            path = re.match(r"\[([0-9N:]+)\]", line)
+            if path or not _NOISE.match(line):
+                devices.append(ScsiDevice(path.group(1) if path else "", "", "", "", "", "", "", line[:200]))
+            continue
         place, kind, *fields, node, generic = match.groups()
         vendor, model, revision = fields if scsi else ("", *fields, "")
         devices.append(
@@ -58,7 +72,21 @@ def parse_devices(text: str) -> tuple[ScsiDevice, ...]:
                 generic=_node(generic),
             )
         )
+    if others and all(device.unread for device in devices):
+        raise ToolError(f"lsscsi printed {others[0][:100]!r} where a device was expected")
     return tuple(devices)
+
+
+def _whole_lines(text: str) -> list[str]:
+    """The lines that are not empty; one that was wrapped before its nodes is one."""
+    found: list[str] = []
+    for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
+        wrapped = re.match(r"\s+(?:-|/dev/\S+)(?:\s+\S+)*\s*$", line)
+        if found and wrapped and found[-1].startswith("[") and found[-1].count(" /dev/") < _NODES_OF_ONE:
+            found[-1] += f" {line.strip()}"
+        elif line.strip():
+            found.append(line.rstrip())
+    return found
 
 
 def _node(text: str | None) -> str:

@@ -533,4 +533,6 @@ def resume(runner: Runner, index: str, volume: VolumeFacts) -> None:
 def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:  # noqa: ARG001 - a capability
     """Percent done by task; empty when the array is idle. Raises ToolError."""
     (found,) = _read(runner, volume.id)
+    if found.unread:
+        raise ToolError(found.unread)
     return found.progress

@@ -18,7 +18,7 @@ from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.labelled_text import Fields, labelled, normal_label, pci_of, whole_number
 from ..kit.machine import visible
-from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value, all_but_odd
 
 PROGRAMS = ("qaucli", "/opt/QLogic_Corporation/QConvergeConsoleCLI/qaucli", "scli")
 _TIMEOUT = 120.0
@@ -68,6 +68,7 @@ _MODEL = re.compile(r"^HBA Model\s+(\S+)\s+\(SN\s+([^)]*?)\s*\)\s*:\s*$", re.IGN
 _TOTAL = re.compile(r"^\s*Total QLogic HBA(?:\(s\)|s)?\s*:\s*(\d+)\s*$", re.IGNORECASE)
 _NONE = re.compile(r"\bno\b.*\b(?:hba|adapter)", re.IGNORECASE)
 _PORT = re.compile(r"^\s*Port\s+(\d+)\s+WWPN\s+(\S+)\s+\(HBA instance\s+(\d+)\)\s*(.*?)\s*$")
+_ODD_PORT = re.compile(r"^\s*Port\s+\d+\b", re.IGNORECASE)
 _FAILED = re.compile(
     r"\b(?:error|unable|failed|not supported|unsupported|invalid|no (?:supported )?(?:hba|adapter)s?)\b", re.I
 )
@@ -100,6 +101,15 @@ def parse_listing(text: str) -> ToolFacts:
             notes.append(line.rstrip())
         elif port and not model:
             raise ToolError(f"qaucli lists a port that belongs to no adapter: {line.strip()[:100]!r}")
+        elif _ODD_PORT.match(line) and not port:
+            adapters.append(
+                AdapterFacts(
+                    "?",
+                    model=model,
+                    serial=serial,
+                    unread=f"qaucli lists a port in other words: {line.strip()[:100]}",
+                )
+            )
         elif port:
             number, wwpn, instance, link = port.groups()
             wwn = _wwn(wwpn)
@@ -107,9 +117,12 @@ def parse_listing(text: str) -> ToolFacts:
             adapters.append(AdapterFacts(index=instance, model=model, vendor="QLogic", serial=serial, ports=ports))
         elif line.strip("- \t"):
             notes.append(line.rstrip())
+    if not models and total is None and not _NONE.search(text):
+        said = next((note for note in notes if note.strip("- \t")), "nothing")
+        raise ToolError(f"qaucli lists no adapter, and does not say that there is none: {said[:200]}")
     if total is not None and total != models:
         raise ToolError(f"qaucli reports {total} adapters and lists {models}")
-    return ToolFacts(tuple(adapters), tuple(notes))
+    return ToolFacts(all_but_odd(adapters), tuple(notes))
 
 
 def _wwn(text: str) -> str:
@@ -138,11 +151,14 @@ def parse_instances(text: str) -> ToolFacts:
     notes = [line.strip() for line in host if line.strip("- \t") and not _HOST.match(line)]
     for record in records:
         values, others = labelled(record)
-        if "HBA Model" not in Fields(values):
-            raise ToolError("qaucli shows an instance of an adapter without its model")
-        adapters.append(_adapter(values))
+        adapter = _adapter(values)
+        odd = not adapter.index or "HBA Model" not in Fields(values)
+        why = (
+            f"qaucli shows the instance {adapter.index or '?'} of an adapter without its model, or without its number"
+        )
+        adapters.append(replace(adapter, unread=why) if odd else adapter)
         notes += others
-    return ToolFacts(tuple(adapters), tuple(notes))
+    return ToolFacts(all_but_odd(adapters), tuple(notes))
 
 
 def _adapter(values: Mapping[str, str]) -> AdapterFacts:
@@ -187,7 +203,10 @@ def read_facts(runner: Runner) -> ToolFacts:
         listed = parse_listing(_run(runner, "-g").expect().stdout)
     except ToolError as problem:
         return replace(found, notes=(*found.notes, f"instances not compared with the list of adapters: {problem}"))
-    instances, shown = ({adapter.index for adapter in facts.adapters} for facts in (found, listed))
+    known = [[adapter for adapter in facts.adapters if not adapter.unread] for facts in (found, listed)]
+    if [len(each) for each in known] != [len(facts.adapters) for facts in (found, listed)]:
+        return replace(found, notes=(*found.notes, "instances not compared: one of them cannot be read"))
+    instances, shown = ({adapter.index for adapter in adapters} for adapters in known)
     if instances != shown:
         raise ToolError(
             f"qaucli -i all shows the instances {', '.join(sorted(instances))}, -g lists {', '.join(sorted(shown))}"

@@ -116,19 +116,10 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
         if not line.labelled and lower.endswith(" information"):
             section = lower.partition(" ")[0]
             sections.append(section)
-        elif _begins(section, line):
-            parts[section].append(Fields({"": line.text}) if not line.labelled else Fields({line.label: line.value}))
         elif section == "controller" and line.labelled:
             settings.add(line.label, line.value)
-        elif line.labelled and section in parts and parts[section]:
-            if line.label in parts[section][-1] and section == "enclosure":
-                # the next one, whose number stands under another label
-                parts[section].append(Fields())
-            elif line.label in parts[section][-1]:
-                parts[section][-1].add(
-                    _UNREAD, f"{index}: {line.label!r} comes twice where one {section} object was begun"
-                )
-            parts[section][-1].add(line.label, line.value)
+        elif _begins(section, line) or (line.labelled and parts.get(section)):
+            _take(parts[section], section, line)
         elif line.labelled and section:
             strange.add(f"{section}: {line.label}", line.value)
         elif not lower.startswith("initiator at id"):
@@ -159,6 +150,19 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
         enclosures=tuple(_enclosure(each, services) for each in parts["enclosure"]),
     )
     return ToolFacts((adapter,), tuple(notes))
+
+
+def _take(objects: list[Fields], section: str, line: PrintedLine) -> None:
+    """A line of a section of volumes, devices or enclosures: it begins one, or tells of the last."""
+    enclosure = section == "enclosure"
+    # one whose number stands under another label begins where a label comes again, and has its number behind others
+    goes_on = enclosure and bool(objects) and "Enclosure#" not in objects[-1]
+    if (_begins(section, line) and not goes_on) or (enclosure and line.label in objects[-1]):
+        objects.append(Fields() if line.labelled else Fields({"": line.text}))
+    elif line.label in objects[-1]:
+        objects[-1].add(_UNREAD, f"{line.label!r} comes twice where one {section} object was begun")
+    if line.labelled:
+        objects[-1].add(line.label, line.value)
 
 
 def _begins(section: str, line: PrintedLine) -> bool:

@@ -15,7 +15,7 @@ from typing import Mapping, Sequence
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.labelled_text import Fields, read_line
-from .capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts, all_but_odd
 
 PROGRAMS = ("sas3flash", "sas2flash")
 
@@ -159,10 +159,18 @@ def read_facts(runner: Runner) -> ToolFacts:
         except MissingToolError as problem:
             missing.append(problem)
             continue
-        adapters += [_read(runner, f"{program} {each.number}") for each in listed]
+        adapters += [_read_or_why(runner, f"{program} {each.number}") for each in listed]
     if len(missing) == len(PROGRAMS):
         raise missing[0]
-    return ToolFacts(tuple(adapters))
+    return ToolFacts(all_but_odd(adapters))
+
+
+def _read_or_why(runner: Runner, index: str) -> AdapterFacts:
+    """One adapter, or why it cannot be read: that says nothing against the others."""
+    try:
+        return _read(runner, index)
+    except ToolError as problem:
+        return AdapterFacts(index, unread=str(problem))
 
 
 def _read(runner: Runner, index: str) -> AdapterFacts:

@@ -59,21 +59,23 @@ _LINK = re.compile(r"invalid dword|running disparity error|loss of dword sync|ph
 
 @dataclass(frozen=True)
 class LogPage:
-    """One page: title, values by name as printed, and its lines that have no value."""
+    """One page: title, values by name as printed, its lines without a value; `unread` is why it is not whole."""
 
     title: str
     values: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    unread: str = ""
 
 
 def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
     """The pages of `sg_logs -a`, or of one page, by number and subpage.
 
-    Raises ToolError when there is no page, or when another number of phys is told than listed.
+    A page that tells another number of phys than it lists is `unread`. Raises ToolError when there is no page.
     """
     found: dict[tuple[int, int], LogPage] = {}
     body: dict[tuple[int, int], tuple[str, Fields, list[str]]] = {}
     number: tuple[int, int] | None = None
+    counted: dict[tuple[int, int], list[int]] = {}
     # how far the descriptors of a phy's events are indented at least
     events: int | None = None
     for line in text.splitlines():
@@ -87,15 +89,17 @@ def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
             body[number] = line.strip(), Fields(), []
         elif line.strip() and number is not None:
             _, fields, notes = body[number]
+            phys = counted.setdefault(number, [0, 0])
+            phys[0] += sum(map(int, _PHYS.findall(line)))
+            phys[1] += len(_PHY.findall(line))
             events = (
                 indent + 1 if _EVENTS.match(line) else events if events is not None and indent >= events else None
             )
             _take(line.strip(), fields, notes, "Phy event: " if events is not None else "")
-    told = sum(int(count) for count in _PHYS.findall(text))
-    if told != len(_PHY.findall(text)) and told:
-        raise ToolError(f"sg_logs reports {told} phys and lists {len(_PHY.findall(text))}")
     for key, (heading, fields, notes) in body.items():
-        found[key] = LogPage(heading, fields.printed(), tuple(notes))
+        told, listed = counted.get(key, (0, 0))
+        odd = f"sg_logs reports {told} phys and lists {listed}" if told and told != listed else ""
+        found[key] = LogPage(heading, fields.printed(), tuple(notes), odd)
     if not found:
         said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ToolError(f"sg_logs printed no log page: {said[:200]}")
@@ -130,7 +134,8 @@ def error_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
 def link_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
     """What the drive counts of errors on its links, all of its phys together (`link.Invalid DWORD count`)."""
     found: dict[str, int] = {}
-    for name, value in (pages[_PORTS, 0].values if (_PORTS, 0) in pages else {}).items():
+    page = pages.get((_PORTS, 0))
+    for name, value in (page.values if page is not None and not page.unread else {}).items():
         label = re.sub(r" #\d+\Z", "", name)
         match = _COUNT.match(value)
         if match and _LINK.match(label):
@@ -325,6 +330,9 @@ def parse_capacity(text: str) -> Capacity:
         raise ToolError(f"sg_readcap tells no size: {said[:200]}")
     blocks, block = int(last.group(1)) + 1, int(length.group(1))
     hexadecimal, counted, told = last.group(2), _BLOCKS.search(text), _BYTES.search(text)
+    if not block or blocks in (1 << 32, 1 << 64):
+        # the answer of a command that is too short for the drive, and of one without a medium
+        raise ToolError(f"sg_readcap tells no size: {blocks} blocks of {block} bytes")
     if (
         (hexadecimal and int(hexadecimal, 16) + 1 != blocks)
         or (counted and int(counted.group(1)) != blocks)

@@ -135,13 +135,13 @@ def test_names_of_parameters_and_columns_are_kept() -> None:
     text = "DX string        Low  High  Def  Cur  Exp Dyn\n00: log verbose now  0  ffffffff  0  7  1  1\n"
     row = {"dx": "00:", "low": "0", "high": "ffffffff", "def": "0", "cur": "7", "exp": "1", "dyn": "1"}
     assert hbacmd.parse_firmware_parameters(text) == {"log verbose now": row}
-    with pytest.raises(ToolError, match="a parameter that is not understood"):
-        hbacmd.parse_firmware_parameters(text + "01: lun-queue-depth 1\n")
+    odd = hbacmd.parse_firmware_parameters(text + "01: lun-queue-depth 1\n")
+    assert odd == {"log verbose now": row, "lun-queue-depth": {"unread": "01: lun-queue-depth 1"}}
 
 
 @pytest.mark.parametrize("text", ["", "hbacmd: command not found\n", "Port WWN : 10:00\n"])
 def test_what_is_no_list_of_ports_is_refused(text: str) -> None:
-    with pytest.raises(ToolError, match="hbacmd lists no ports"):
+    with pytest.raises(ToolError, match=r"hbacmd lists no ports|without the whole of its WWN"):
         hbacmd.parse_list(text)
     assert hbacmd.parse_list("Manageable HBA List\n\n") == []
 

@@ -260,9 +260,14 @@ def test_error_counters_are_those_of_the_error_pages() -> None:
     }
 
 
-def test_another_number_of_phys_than_listed_is_refused() -> None:
-    with pytest.raises(ToolError, match="reports 2 phys and lists 1"):
-        sg3.parse_log_pages(ALL.replace("number of phys = 1", "number of phys = 2"))
+def test_a_page_that_lists_another_number_of_phys_than_it_says_does_not_hide_the_others() -> None:
+    whole, odd = (sg3.parse_log_pages(ALL.replace("phys = 1", f"phys = {count}")) for count in (1, 2))
+    assert odd[0x18, 0].unread == "sg_logs reports 2 phys and lists 1"
+    assert sg3.link_counters(odd) == {}
+    assert sg3.link_counters(whole)
+    assert {key: page for key, page in odd.items() if key != (0x18, 0)} == {
+        key: page for key, page in whole.items() if key != (0x18, 0)
+    }
 
 
 def test_no_page_is_told_with_the_tools_words() -> None:

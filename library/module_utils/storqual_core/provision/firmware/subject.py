@@ -45,7 +45,7 @@ _WELL = re.compile(r"^(?:ok|optimal|opt|normal|good|healthy|online)\b", re.IGNOR
 
 def obstacles(adapter: AdapterFacts) -> list[str]:
     """Every reason in the adapter's state against writing firmware into it, as words; none when it is well."""
-    found = [reason for volume in adapter.volumes for reason in _volume(volume)]
+    found = [*adapter.unreadable(), *(reason for volume in adapter.volumes for reason in _volume(volume))]
     if adapter.health and not _WELL.match(adapter.health):
         found.append(f"its state is {adapter.health}")
     found += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if _BUSY.search(drive.state)]
@@ -572,7 +572,8 @@ def _volumes(tool: ModuleType, runner: Runner, claims: Sequence[Claim]) -> dict[
     for adapter in tool.read_facts(runner).adapters:
         claimed = {drive.position for drive in adapter.drives if any(same_drive(claim, drive) for claim in claims)}
         for volume in adapter.volumes:
-            if volume.device and volume.members and claimed >= {*volume.members, *volume.spares}:
+            whole = volume.device and volume.members and not volume.unread
+            if whole and claimed >= {*volume.members, *volume.spares}:
                 found[volume.device] = volume
     return found
 

@@ -205,7 +205,9 @@ def _plan(wish: Wish, existing: Sequence[Existing], claimed: set[str]) -> Volume
         has = there.settings()
         policies = {name: value for name, value in wish.policies.items() if has.get(name) != value}
         return VolumePlan(wish, there, policies=policies, problems=tuple(_ill(wish, there)))
-    problems = []
+    # of what cannot be read whole nobody knows which drives are its own; adapters look at theirs themselves
+    odd = [volume for volume in existing if volume.facts.unread and (volume in touching or not volume.adapter)]
+    problems = [f"{wish.owner}: volume {each.facts.id} cannot be read: {each.facts.unread}" for each in odd]
     for volume in touching:
         others = sorted(volume.drives - claimed)
         if others:
@@ -353,6 +355,8 @@ class MdVolumes:
 
     def delete(self, volume: Existing) -> list[str]:
         """Stop an array, clear and stamp its drives. Raises GuardRefusalError before, PartialError after a write."""
+        if volume.facts.unread:
+            raise GuardRefusalError([f"array {volume.facts.id} cannot be read whole: {volume.facts.unread}"])
         claims, target = self._claims_of(volume.drives), _claim_of(volume)
         purpose = "write" if volume.this_run else "delete_volume"
         with self._hold(claims, purpose, [target]) as held:
@@ -572,6 +576,13 @@ class ControllerVolumes:
                     f"the words of {self.name}, expected {' or '.join(free)}; {remedy}"
                 )
         indexes = {places[drive].adapter for drive in wish.drives if drive in places}
+        # what is not known whole may be made of any of its drives
+        said += [
+            f"{wish.owner}: {self.name} shows what cannot be read of adapter {adapter.index}: {why}"
+            for adapter in facts.adapters
+            if adapter.index in indexes or not indexes
+            for why in adapter.unreadable()
+        ]
         if len(indexes) > 1:
             said.append(f"{wish.owner}: its drives are on {len(indexes)} adapters")
         return said
@@ -597,6 +608,8 @@ class ControllerVolumes:
     def delete(self, volume: Existing) -> list[str]:
         """Delete a volume. Raises GuardRefusalError without consent or when it is used, ToolError."""
         foreign = () if volume.this_run else volume.drives
+        if volume.facts.unread:
+            raise GuardRefusalError([f"volume {volume.facts.id} cannot be read whole: {volume.facts.unread}"])
         refusals = [*self._unconsented(foreign), *volume_uses(self.machine, volume.facts)]
         if refusals:
             raise GuardRefusalError([str(refusal) for refusal in refusals])
@@ -665,6 +678,8 @@ class ControllerVolumes:
             return found
         listed: Sequence[VolumeFacts] = self.tool.read_volumes(self.runner, volume.adapter)
         for each in listed:
+            if each.id == volume.facts.id and each.unread:
+                raise ToolError(each.unread)
             if each.id == volume.facts.id:
                 return each.progress
         raise ToolError(f"{self.name} shows no volume {volume.facts.id} of adapter {volume.adapter} any more")
