@@ -207,7 +207,8 @@ def read_line(line: str) -> PrintedLine | None:
     text = line.strip()
     if not text:
         return None
-    indent = len(line) - len(line.lstrip())
+    wide = line.expandtabs()
+    indent = len(wide) - len(wide.lstrip())
     match = _LABEL.match(text)
     if match is None:
         return PrintedLine(indent, text)

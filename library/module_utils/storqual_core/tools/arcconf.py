@@ -115,7 +115,7 @@ _TITLES = {
     "maxcache information": "other",
 }
 _CONNECTORS = "connector information"
-_MEMBER = re.compile(r"^(?:(?:Group (?P<group>\d+), )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
+_MEMBER = re.compile(r"^(?:(?:Group (?P<group>\d{1,9}), )?Segment|Device) (?P<number>\d{1,9})$", re.IGNORECASE)
 _SEGMENTS = ("Number of segments", "Segments", "Number of members", "Number of drives")
 _LISTED_MEMBERS = ("Drive(s) (Channel,Device)", "Stripe order (Channel,Device)")
 _MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")

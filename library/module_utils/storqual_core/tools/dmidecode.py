@@ -88,7 +88,7 @@ def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
     values: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     others: list[str] = []
-    title, opened = "", ""
+    title, opened, last = "", "", ""
     # a tab a level; where tabs were copied as blanks, the first key tells how deep a level is
     level = next((depth for line in lines if (depth := len(line) - len(line.lstrip()))), 1)
     for line in lines:
@@ -98,8 +98,11 @@ def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
             title = line.strip()
         elif depth >= 2 and opened:
             lists[opened].append(line.strip())
+        elif depth >= 2 and last and line.strip()[0] != "\0":
+            # a value that was wrapped
+            values[last] = f"{values[last]} {line.strip().lstrip(': ')}"
         elif depth >= 1 and colon and key not in values and key not in lists:
-            opened = "" if value else key
+            opened, last = ("", key) if value else (key, "")
             if value:
                 values[key] = value
             else:

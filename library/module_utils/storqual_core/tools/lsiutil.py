@@ -22,7 +22,7 @@ from typing import Mapping, Sequence
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
-from ..kit.labelled_text import Fields, read_line
+from ..kit.labelled_text import Fields, read_line, read_lines
 from ..kit.machine import visible
 from .capabilities import AdapterFacts, DriveFacts, Spelling, ToolFacts, Value, all_but_odd
 
@@ -55,6 +55,7 @@ def parse_display(text: str) -> Display:
     settings = Fields()
     mappings: list[str] = []
     drives: list[DriveFacts] = []
+    labelled: list[str] = []
     section = heading = ""
     shown = hidden = False
     for number, raw in enumerate(lines):
@@ -72,7 +73,10 @@ def parse_display(text: str) -> Display:
             drives.append(_device(raw, heading, hidden=hidden))
         elif section == "persistent mappings" and not _NO_MAPPINGS.match(raw):
             mappings.append(line.text)
-        elif section == "firmware settings" and line.labelled:
+        elif section == "firmware settings":
+            labelled.append(raw)
+    for line in read_lines("\n".join(labelled)):
+        if line.labelled:
             settings.add(line.label, line.value)
     if not shown:
         raise ToolError("lsiutil shows neither settings nor devices: this is not an answer to -i -s")

@@ -29,6 +29,10 @@ _LINK = re.compile(r"^Lnk(Cap|Sta)\s*:.*?\bSpeed ([0-9.]+ ?GT/s|unknown)(?: \([^
 _VPD = re.compile(r"^\[([A-Z0-9]{2})\] ([^:]+?)\s*:(?: (.*))?$")
 _STATUS = re.compile(r"^(UESta|CESta|DevSta)\s*:\s+(.*)$", re.IGNORECASE)
 _REGISTERS = {name.lower(): name for name in ("UESta", "CESta", "DevSta")}
+_LONG = re.compile(
+    r"(?:Subsystem|Kernel (?:driver in use|modules)|Physical Slot|Lnk(?:Cap|Sta)|(?:Dev|UE|CE)Sta|\[[A-Z0-9]{2}\] [^:]+):",
+    re.IGNORECASE,
+)
 # since pciutils 3.10 the flags go on in lines of their own
 _MORE_FLAGS = re.compile(r"^[A-Za-z_0-9]+[+-](?: [A-Za-z_0-9]+[+-])*$")
 
@@ -98,7 +102,7 @@ def _tags(lines: list[str]) -> dict[str, list[str]]:
             last = tags.setdefault(match.group(1), [])
             last.append((match.group(2) or "").strip())
         elif line.strip() and last and line[0] in " \t":
-            last[-1] = f"{last[-1]} {line.strip()}"
+            last[-1] = f"{last[-1]} {line.strip().lstrip(': ')}"
         elif line.strip():
             raise ToolError(f"lspci -vmm printed {line.strip()[:80]!r} where `Tag: value` was expected")
     return tags
@@ -141,7 +145,7 @@ def parse_verbose(text: str) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
         if head:
             blocks.append((head, []))
         elif line.strip() and blocks and blocks[-1][1] and _unended(blocks[-1][1][-1], before, line):
-            blocks[-1][1][-1] += f" {line.strip()}"
+            blocks[-1][1][-1] += f" {line.strip().lstrip(': ')}"
         elif line.strip():
             (blocks[-1][1] if blocks else notes).append(line.strip())
             before = line
@@ -153,7 +157,8 @@ def parse_verbose(text: str) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
 def _unended(last: str, before: str, line: str) -> bool:
     """Whether a line is the rest of the one before it: further in, behind a comma or within brackets."""
     indents = [len(each) - len(each.lstrip()) for each in (before.expandtabs(), line.expandtabs())]
-    return indents[1] > indents[0] and (last.endswith(",") or last.count("(") > last.count(")"))
+    unended = last.endswith(",") or last.count("(") > last.count(")")
+    return indents[1] > indents[0] and (unended or bool(_LONG.match(last)))
 
 
 def _of_block(head: re.Match[str], lines: list[str]) -> PciFunction:

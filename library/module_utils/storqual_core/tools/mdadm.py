@@ -23,6 +23,7 @@ from .capabilities import DELAYED_TASK, AdapterFacts, ToolFacts, Value, VolumeFa
 
 _FILE = "/proc/mdstat"
 _FIRST = re.compile(r"^Personalities\s*:", re.MULTILINE)
+_PERSONALITIES = re.compile(r"^(?:\s+\[[a-z0-9]+\])+\s*$")
 _LAST = re.compile(r"^unused devices\s*:", re.MULTILINE)
 _ARRAY = re.compile(r"^(?P<name>md[\w./-]*)\b(?: : (?P<rest>\S.*)$)?")
 _RUN_STATES = ("active", "inactive", "broken")
@@ -67,8 +68,10 @@ def parse_arrays(text: str) -> tuple[VolumeFacts, ...]:
         if _ARRAY.match(line):
             found.append([line])
         elif line.startswith((" ", "\t")) and line.strip():
-            if not found:
+            if not found and not _PERSONALITIES.match(line):
                 raise ToolError(f"{_FILE} has a line that belongs to no array: {line.strip()[:100]!r}")
+            if not found:
+                continue
             wrapped = _DEVICES.match(line) if len(found[-1]) == 1 else not _BEGINS.match(line)
             if wrapped:
                 found[-1][-1] += f" {line.strip()}"
@@ -117,6 +120,8 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
         members[kind].append((int(match.group("number")), path))
         if not set(re.split(r"[()]+", flags)) <= _FLAGS:
             odd[f"Device {path}"] = flags
+    if len({path for kind in members.values() for _, path in kind}) != sum(map(len, members.values())):
+        raise ToolError(f"{_FILE} lists a device of {name} twice: {' '.join(rest)[:200]}")
     placed, spares, failed, journals = (
         tuple(path for _, path in sorted(members[kind])) for kind in ("", "S", "F", "J")
     )
@@ -252,8 +257,8 @@ def parse_detail(text: str) -> VolumeFacts:
     rows: list[tuple[str, str, str]] = []
     last = value = before = ""
     place = 0
-    for line in lines[lines.index(node) + 1 :]:
-        rest = before and not _ROW.match(line) and _NODE.search(line)
+    for line in map(str.expandtabs, lines[lines.index(node) + 1 :]):
+        rest = before and line.strip() and not any(map(re.Pattern.match, (_ROW, _KEY, _HEADING), [line] * 3))
         before, wrapped = "", f"{before} {line.strip()}" if rest else ""
         row, key = _ROW.match(wrapped or line), _KEY.match(line)
         indent = len(line) - len(line.lstrip())
@@ -264,9 +269,9 @@ def parse_detail(text: str) -> VolumeFacts:
                 rows.pop()
             rows.append((row.group(4), *_device(row)))
             # a row without its node may go on in the next line
-            before = "" if _NODE.search(line) else line.rstrip()
+            before = "" if _NODE.search(line) else (wrapped or line).rstrip()
         elif last and value and not key and indent > place:
-            value = f"{value} {line.strip()}"
+            value = f"{value} {line.strip().lstrip(': ')}"
         elif key:
             place = indent
             words = _kept(words, last, value)

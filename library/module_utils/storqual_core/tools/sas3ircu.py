@@ -43,7 +43,7 @@ _BANNER = re.compile(
     r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU\s*: |^Read configuration has been", re.I
 )
 _MEGABYTES = re.compile(r"^(?P<size>[0-9]{1,15})(?:\s*/\s*(?P<sectors>[0-9]{1,18}))?$")
-_MEMBER = re.compile(r"^PHY\[(?P<number>\d+)\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
+_MEMBER = re.compile(r"^PHY\[(?P<number>\d{1,9})\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
 _PLACE = re.compile(r"\d*:\d+\Z")
 _COUNTS = ("Number of physical disks", "Number of physical hard disks", "Number of drives", "Number of members")
 _UNREAD = "(unread)"
@@ -177,7 +177,7 @@ def _begins(section: str, line: PrintedLine) -> bool:
 
 def parse_status(text: str) -> dict[str, dict[str, float]]:
     """Percent by task by volume id, of `N STATUS`; a controller without volumes has none. Raises ToolError."""
-    if _NO_VOLUMES in text.lower():
+    if _NO_VOLUMES in " ".join(text.lower().split()):
         return {}
     _check(text, "what is under way could not be read")
     volumes: list[Fields] = []
@@ -204,7 +204,7 @@ def parse_status(text: str) -> dict[str, dict[str, float]]:
 
 
 def _check(text: str, what: str, command: str = "") -> None:
-    if _DONE.lower() not in text.lower():
+    if _DONE.lower() not in " ".join(text.lower().split()):
         lines = [
             line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("LSI", "Version"))
         ]

@@ -14,7 +14,7 @@ from typing import Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
-from ..kit.labelled_text import Fields, read_line
+from ..kit.labelled_text import Fields, read_lines
 from .capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts, all_but_odd
 
 PROGRAMS = ("sas3flash", "sas2flash")
@@ -84,8 +84,8 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
 def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
     """What `-c N -list` prints of an adapter. Raises ToolError when it names no adapter."""
     fields = Fields()
-    for line in map(read_line, text.splitlines()):
-        if line is not None and line.labelled and not _LINK.match(line.text):
+    for line in read_lines(text):
+        if line.labelled and not _LINK.match(line.text):
             fields.add(line.label, line.value)
     printed = fields.printed()
     by_label = {" ".join(label.lower().split()): value for label, value in printed.items()}

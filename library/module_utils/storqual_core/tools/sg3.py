@@ -26,7 +26,7 @@ from typing import Mapping, Sequence
 
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
-from ..kit.labelled_text import Fields
+from ..kit.labelled_text import Fields, read_lines
 from ..kit.settings import ModeField
 
 _LOG_TIMEOUT = 120.0
@@ -240,7 +240,7 @@ def parse_inquiry(text: str) -> Inquiry:
     flags: dict[str, int] = {}
     kind = ""
     notes: list[str] = []
-    for line in text.splitlines():
+    for line in (each.text for each in read_lines(text)):
         key, colon, value = line.strip().partition(":")
         kind_match = _TYPE.search(line)
         if colon and key in _WORDS and _WORDS[key] not in words:

@@ -487,8 +487,6 @@ _SHORT_ENCLOSURE = re.compile(
 _SIZE = re.compile(r"^(?:\d+(?:\.\d+)?|[-?]+)\s*[KMGTP]i?B$", re.IGNORECASE)
 _LISTED = re.compile(r"(?:physical|logical)drive\b|\S.*\((?:[^()]*, )?RAID [^()]*\)", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"(?:physicaldrive|logicaldrive|array) ", re.IGNORECASE)
-# values that go on further in, where other labels have objects below them
-_LONG = re.compile(r"(?:Mount Points|Disk Name|Unique Identifier|Model|Supported)\b", re.IGNORECASE)
 _BEGINS = {"logicaldrive": "volume", "portname": "port", "sensorid": "sensor", "array": "array"}
 _STATUSES = ("controllerstatus", "cachestatus", "batterycapacitorstatus", "batterystatus", "capacitorstatus")
 _PLAIN = ("unassigned", "unassigned drives", "physical drives", "none attached", "hba drives")
@@ -593,7 +591,7 @@ def _without_notices(text: str) -> tuple[list[PrintedLine], list[str]]:
             lines[-1] = replace(lines[-1], text=f"{lines[-1].text} {line.text}", label="", value="")
             continue
         if line is not None and notice is None and _goes_on(before, line):
-            lines[-1] = replace(lines[-1], value=f"{lines[-1].value} {line.text}")
+            lines[-1] = before = replace(lines[-1], value=f"{lines[-1].value} {line.text.lstrip(': ')}")
             continue
         before = line
         if line is None or _header(line) is not None or _LISTED.match(line.text):
@@ -617,20 +615,23 @@ def _goes_on(before: PrintedLine | None, line: PrintedLine) -> bool:
     """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
     if before is None or not before.value:
         return False
-    if before.value.endswith(",") and line.indent >= before.indent and not _LISTED.match(line.text):
+    unended = before.value.endswith(",") and not _LISTED.match(line.text)
+    if unended and (line.indent > before.indent or (line.indent == before.indent and not line.labelled)):
         return True
-    if line.indent > before.indent and not line.labelled and _LONG.match(before.label):
+    if line.indent > before.indent and (not line.labelled or line.text[0] in ":(") and not _begins_object(line):
         return True
     if PROBLEM.search(before.label):
         return not line.labelled and line.indent > before.indent
-    if before.indent == 0 or line.indent > 0:
-        return False
+    return before.indent > 0 and line.indent == 0 and not _begins_object(line)
+
+
+def _begins_object(line: PrintedLine) -> bool:
     begins = (_NOTICE, _LISTED, _ARRAY, _ENCLOSURE)
     return (
-        _header(line) is None
-        and line.label.lower() != "error"
-        and line.text.lower() not in _PLAIN
-        and not any(pattern.match(line.text) for pattern in begins)
+        _header(line) is not None
+        or line.label.lower() == "error"
+        or line.text.lower() in _PLAIN
+        or any(pattern.match(line.text) for pattern in begins)
     )
 
 

@@ -97,6 +97,7 @@ def _body(lines: Sequence[str]) -> _Entry:
     """Sections and labelled lines; a line that is neither is kept in `Lines`. Raises ToolError."""
     data: _Entry = {}
     around = section = data
+    last = ""
     place = 0
     while place < len(lines):
         line, below = lines[place], "".join(lines[place + 1 : place + 2])
@@ -117,7 +118,11 @@ def _body(lines: Sequence[str]) -> _Entry:
         elif labelled and "|" not in line:
             # a table ends its section, also where the blank line behind it was left out
             section = around if "" in section else section
-            section[_fresh(section, labelled["label"])] = (labelled["value"] or "").strip()
+            last = _fresh(section, labelled["label"])
+            section[last] = (labelled["value"] or "").strip()
+        elif line[:1] in " \t" and "|" not in line and section.get(last):
+            # a value that was wrapped
+            section[last] = f"{section[last]} {line.strip()}"
         elif "|" not in line:
             data.setdefault("Lines", []).append(line)
         place += 1
