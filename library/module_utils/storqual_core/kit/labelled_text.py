@@ -60,6 +60,7 @@ def find_spans(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
 
 def find_objects(text: str) -> tuple[list[dict[str, Any]], str]:
     """Every complete JSON object that begins at the start of a line, and all the text that is no part of one."""
+    text = text.lstrip(BYTE_ORDER_MARK)
     spans = list(find_spans(text))
     ends = [0, *(end for _, _, end in spans)]
     starts = [*(start for _, start, _ in spans), len(text)]
@@ -68,7 +69,7 @@ def find_objects(text: str) -> tuple[list[dict[str, Any]], str]:
 
 def the_object(text: str, tool: str, key: str = "") -> dict[str, Any]:
     """The first object in `text` (with `key` the first that has it). Raises ToolError with what was said instead."""
-    found, rest = find_objects(text.lstrip(BYTE_ORDER_MARK))
+    found, rest = find_objects(text)
     for body in found:
         if not key or key in body:
             return body

@@ -230,13 +230,15 @@ def parse_config(text: str, index: str = "1", part: str = "") -> ToolFacts:
             [
                 *(_drive(part, index, names, expanders) for part in drives),
                 *(DriveFacts(name, unread=why) for name, why in _strange(parts, of_drives=True)),
-            ]
+            ],
+            volumes,
         ),
         volumes=all_but_odd(
             [
                 *(_volume(part, drives, own) for part in volumes),
                 *(VolumeFacts(name, unread=why) for name, why in _strange(parts, of_drives=False)),
-            ]
+            ],
+            drives,
         ),
         ports=tuple(PortFacts("host", wwn=name) for name in names[:1]),
         enclosures=tuple(

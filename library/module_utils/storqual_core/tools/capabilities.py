@@ -15,8 +15,8 @@ Sizes are bytes; what a tool does not say is None or empty, never guessed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Mapping, Protocol, Sequence, TypeVar, Union
+from dataclasses import dataclass, field, replace
+from typing import Mapping, Protocol, Sequence, Sized, TypeVar, Union
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
@@ -149,11 +149,19 @@ class ToolFacts:
 Object = TypeVar("Object", DriveFacts, VolumeFacts, AdapterFacts)
 
 
-def all_but_odd(found: Sequence[Object]) -> tuple[Object, ...]:
-    """The objects of an answer. Raises ToolError, with the first one's reason, when none of them could be read."""
-    if found and all(each.unread for each in found):
+def all_but_odd(found: Sequence[Object], beside: Sized = ()) -> tuple[Object, ...]:
+    """The objects of an answer; of a volume that is not known whole no members, for half a list is none.
+
+    Raises ToolError, with the first one's reason, when none of them could be read, and nothing `beside` them.
+    """
+    if found and not beside and all(each.unread for each in found):
         raise ToolError(found[0].unread)
-    return tuple(found)
+    return tuple(
+        replace(each, members=(), spares=(), failed=(), healthy=None)
+        if isinstance(each, VolumeFacts) and each.unread
+        else each
+        for each in found
+    )
 
 
 @dataclass(frozen=True)

@@ -214,10 +214,11 @@ def parse_notes(text: str) -> tuple[str, ...]:
 def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
     """`-b`: by kernel's name (`ioc0`) the PCI address, board name and tracer (serial number).
 
-    Columns are two blanks or more apart, because a board's name may hold single ones. Raises ToolError when it lists
-    none, or a row that is not understood.
+    Columns are two blanks or more apart, because a board's name may hold single ones. A row that is not understood is
+    left out. Raises ToolError when it lists none.
     """
     found: dict[str, tuple[str, str, str]] = {}
+    odd: list[str] = []
     heading = False
     port = ""
     for line in text.splitlines():
@@ -240,12 +241,14 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
         if not heading or not line.strip():
             continue
         if len(columns) < 4 or not all(map(_PLACE.fullmatch, columns[1:4])):
-            raise ToolError(f"lsiutil lists a board that is not understood: {line.strip()[:100]!r}")
+            odd.append(line.strip()[:100])
+            continue
         segment, bus, device = map(int, columns[1:4])
         tracer = columns[6] if len(columns) > 6 else ""
         found[columns[0]] = (f"{segment:04x}:{bus:02x}:{device:02x}.0", "".join(columns[4:5]), tracer)
     if not found:
-        raise ToolError(f"lsiutil lists no boards: {_told(text)}")
+        said = f"a board that is not understood: {odd[0]!r}" if odd else f"no boards: {_told(text)}"
+        raise ToolError(f"lsiutil lists {said}")
     return found
 
 
@@ -312,6 +315,9 @@ def read_facts(runner: Runner) -> ToolFacts:
         notes.append(str(problem))
     for port in parse_ports(table.stdout):
         pci, board, tracer = boards.get(port.name, ("", "", ""))
+        notes += (
+            [] if port.name in boards or not boards else [f"port {port.number}: -b lists no board of {port.name}"]
+        )
         display, power = _looked_at(runner, port.number, notes)
         adapters.append(
             AdapterFacts(

@@ -30,7 +30,7 @@ _VPD = re.compile(r"^\[([A-Z0-9]{2})\] ([^:]+?)\s*:(?: (.*))?$")
 _STATUS = re.compile(r"^(UESta|CESta|DevSta)\s*:\s+(.*)$", re.IGNORECASE)
 _REGISTERS = {name.lower(): name for name in ("UESta", "CESta", "DevSta")}
 _LONG = re.compile(
-    r"(?:Subsystem|Kernel (?:driver in use|modules)|Physical Slot|Lnk(?:Cap|Sta)|(?:Dev|UE|CE)Sta|\[[A-Z0-9]{2}\] [^:]+):",
+    r"(?:Subsystem|Kernel (?:driver in use|modules)|Physical Slot|Lnk(?:Cap|Sta)|(?:Dev|UE|CE)Sta|\[\w{2}\] [^:]+):",
     re.IGNORECASE,
 )
 # since pciutils 3.10 the flags go on in lines of their own

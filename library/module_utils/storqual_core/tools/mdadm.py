@@ -78,7 +78,8 @@ def parse_arrays(text: str) -> tuple[VolumeFacts, ...]:
             else:
                 found[-1].append(line)
         elif line.strip() and not _FIRST.match(line) and not _LAST.match(line):
-            raise ToolError(f"{_FILE} has a line that is not understood: {line.strip()[:100]!r}")
+            # it may be an array that is called otherwise
+            found.append([line])
     return all_but_odd([_read_array(lines) for lines in found])
 
 
@@ -86,7 +87,7 @@ def _read_array(lines: Sequence[str]) -> VolumeFacts:
     """An array of its lines, those that were wrapped as one."""
     name, rest = re.split(r"\s", lines[0], maxsplit=1)[0], lines[0].partition(" : ")[2]
     try:
-        volume = _array(name, rest.split())
+        volume = _array(name if rest else lines[0].strip(), rest.split() if _ARRAY.match(lines[0]) else ())
         for line in lines[1:]:
             volume = _more(volume, line)
         return _checked(volume)
@@ -100,7 +101,7 @@ def _read_array(lines: Sequence[str]) -> VolumeFacts:
 def _array(name: str, words: Sequence[str]) -> VolumeFacts:
     """The first line of an array: state, remarks in brackets, level (none when it is not running), devices."""
     if not words:
-        raise ToolError(f"{_FILE} has a line of {name} that is not understood")
+        raise ToolError(f"{_FILE} has a line that is not understood: {name[:100]!r}")
     state, *rest = words
     known = state in _RUN_STATES
     remarks = [word.strip("()") for word in rest if _REMARK.match(word)]

@@ -16,7 +16,7 @@ from typing import Mapping
 from ..host.identity import normalise_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import MissingToolError, ToolError
-from ..kit.labelled_text import Fields, labelled, normal_label, pci_of, whole_number
+from ..kit.labelled_text import BYTE_ORDER_MARK, Fields, labelled, normal_label, pci_of, whole_number
 from ..kit.machine import visible
 from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value, all_but_odd
 
@@ -91,7 +91,7 @@ def parse_listing(text: str) -> ToolFacts:
     models = 0
     total: int | None = None
     model = serial = ""
-    for line in text.splitlines():
+    for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
         head, port = _MODEL.match(line), _PORT.match(line)
         if head:
             model, serial = head.groups()
@@ -140,7 +140,7 @@ def parse_instances(text: str) -> ToolFacts:
     """
     records: list[list[str]] = []
     host: list[str] = []
-    for line in text.splitlines():
+    for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
         if re.match(r"^\s*HBA Instance\s*:", line, re.IGNORECASE):
             records.append([])
         (records[-1] if records else host).append(line)

@@ -120,6 +120,10 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             settings.add(line.label, line.value)
         elif _begins(section, line) or (line.labelled and parts.get(section)):
             _take(parts[section], section, line)
+        elif line.labelled and section in ("ir", "physical"):
+            # what stands in front of the first heading that is known
+            parts[section].append(Fields({_UNREAD: f"{index}: {line.label!r} stands under no {section} object"}))
+            _take(parts[section], section, line)
         elif line.labelled and section:
             strange.add(f"{section}: {line.label}", line.value)
         elif not lower.startswith("initiator at id"):
@@ -145,8 +149,8 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             if label in settings
         },
         settings={**settings.printed(), **_around(enclosures)},
-        drives=all_but_odd(drives),
-        volumes=all_but_odd([_volume(fields, drives) for fields in parts["ir"]]),
+        drives=all_but_odd(drives, parts["ir"]),
+        volumes=all_but_odd([_volume(fields, drives) for fields in parts["ir"]], drives),
         enclosures=tuple(_enclosure(each, services) for each in parts["enclosure"]),
     )
     return ToolFacts((adapter,), tuple(notes))

@@ -161,14 +161,16 @@ def adapter_of(controller: SmartArray) -> AdapterFacts:
             [
                 *(_drive(part, [port.wwn for port in ports], expanders) for part in controller.of("drive")),
                 *(DriveFacts(name, unread=why) for name, (drive, why) in controller.odd.items() if drive),
-            ]
+            ],
+            [*controller.of("volume")],
         ),
         volumes=all_but_odd(
             [
                 *(_volume(part, controller) for part in controller.of("volume")),
                 *(VolumeFacts(name, unread=why) for name, (drive, why) in controller.odd.items() if not drive),
                 *_without_volume(controller),
-            ]
+            ],
+            [*controller.of("drive")],
         ),
         ports=ports,
         enclosures=tuple(dict.fromkeys(_enclosure(part) for part in controller.of("enclosure"))),
@@ -458,6 +460,8 @@ def resolve(runner: Runner, node: str) -> tuple[str, ...]:
     for adapter in read_facts(runner).adapters:
         drives = {drive.position: drive.wwn or drive.serial for drive in adapter.drives}
         for volume in adapter.volumes:
+            if volume.device == node and volume.unread:
+                raise ToolError(volume.unread)
             if volume.device == node:
                 return tuple(drives.get(position, position) for position in (*volume.members, *volume.spares))
     return ()

@@ -602,7 +602,7 @@ def drives_of(answer: ControllerAnswer, state: Callable[[Mapping[str, Any]], str
         except ToolError as problem:
             drive = DriveFacts(position, state=as_text(row.get("State")).strip(), unread=str(problem))
         found.append(replace(drive, unread=odd.get(position, drive.unread)))
-    return all_but_odd(found)
+    return tuple(found)
 
 
 def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
@@ -617,7 +617,7 @@ def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str])
         if not drives:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about drives")
         found += drives
-    return tuple(found)
+    return all_but_odd(found)
 
 
 def refuse_controller(answer: ControllerAnswer, tool: str, wanted: str) -> None:
@@ -633,6 +633,8 @@ def drives_behind(facts: ToolFacts, node: str) -> tuple[str, ...]:
     """The members of the volume at a block device, by WWN, serial or place; empty when no adapter has it."""
     for adapter in facts.adapters:
         for volume in adapter.volumes:
+            if volume.device == node and volume.unread:
+                raise ToolError(volume.unread)
             if volume.device == node:
                 known = {drive.position: drive.wwn or drive.serial for drive in adapter.drives}
                 return tuple(known.get(position) or position for position in volume.members)
@@ -1009,7 +1011,7 @@ def _adapters(answer: ControllerAnswer) -> list[AdapterFacts]:
     if is_overview(answer):
         return overview_of(answer)
     rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
-    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows])
+    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows], answer.data)
     return [replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes)]
 
 

@@ -106,7 +106,7 @@ def _adapters(answer: ControllerAnswer) -> list[AdapterFacts]:
     if is_overview(answer):
         return overview_of(answer)
     rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
-    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows])
+    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows], answer.data)
     return [replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes)]
 
 

@@ -136,3 +136,25 @@ def test_a_log_is_plain_json() -> None:
     logs = read_drive_logs(FACTS["drives"], runner=answer)
     assert set(json.loads(json.dumps(logs))) == {drive["id"] for drive in FACTS["drives"]}
     assert logs["file"]["answered"] == ()
+
+
+def test_a_page_that_is_not_whole_is_told_beside_the_others() -> None:
+    text = fixture_text("sg3", "logs_all.txt").replace("number of phys = 1", "number of phys = 2")
+    assert text != fixture_text("sg3", "logs_all.txt")
+
+    def odd(argv: list[str], **_: Any) -> Completed:
+        return Completed(tuple(argv), 0, text, "", 0.1) if argv[0] == "sg_logs" else answer(argv)
+
+    log = read_drive_log(SCSI, odd)
+    assert log.unread == ("sg_logs reports 2 phys and lists 1",)
+    assert log.counters["non_medium.non_medium_error_count"] == 12
+    assert "link.invalid_dword_count" not in log.counters
+
+
+def test_a_sensor_that_is_not_there_is_no_temperature() -> None:
+    log = json.loads(fixture_text("nvme", "smart_log.json"))
+
+    def cold(argv: list[str], **_: Any) -> Completed:
+        return Completed(tuple(argv), 0, json.dumps({**log, "temperature": 0}), "", 0.1)
+
+    assert read_drive_log(FACTS["drives"][3], cold).temperature is None

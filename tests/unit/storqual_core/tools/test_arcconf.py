@@ -170,8 +170,12 @@ def test_another_number_of_volumes_than_it_says_is_refused() -> None:
     for other in ("2/0/0", "0/0/0"):
         with pytest.raises(ToolError, match="volumes and lists 1"):
             arcconf.parse_config(SMARTRAID.replace("1/0/0", other))
-    with pytest.raises(ToolError, match="under 'Volume 1'"):
-        arcconf.parse_config(SMARTRAID.replace("Logical Device number 1", "Volume 1").replace("1/0/0", "x"))
+    (adapter,) = arcconf.parse_config(
+        SMARTRAID.replace("Logical Device number 1", "Volume 1").replace("1/0/0", "x")
+    ).adapters
+    (odd,) = adapter.volumes
+    assert (odd.members, odd.healthy, len(adapter.drives)) == ((), None, 2)
+    assert "under 'Volume 1'" in odd.unread
 
 
 def test_a_drive_under_another_heading_is_told() -> None:

@@ -192,8 +192,10 @@ def test_a_board_without_a_name_is_not_lost() -> None:
         "",
         "",
     )
+    assert lsiutil.parse_boards(text_of("boards") + "half a row\n") == lsiutil.parse_boards(text_of("boards"))
+    heading = text_of("boards").splitlines()[0]
     with pytest.raises(ToolError, match="a board that is not understood"):
-        lsiutil.parse_boards(text_of("boards") + "half a row\n")
+        lsiutil.parse_boards(f"{heading}\nhalf a row\n")
 
 
 def test_a_port_whose_name_has_blanks_keeps_it() -> None:

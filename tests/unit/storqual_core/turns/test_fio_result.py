@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,40 @@ def test_latencies_that_were_not_measured_are_none_of_0() -> None:
     assert not [name for name in found.primitives if "lat" in name or "bins" in name]
     partly = read(result(unmeasured, job(ios=10)))
     assert "read_lat_sum_ns" not in partly.primitives
+
+
+def test_a_mean_of_nothing_is_no_reason_to_lose_a_result_and_a_count_of_nothing_is_none() -> None:
+    """fio prints what printf makes of 0/0, which no JSON has."""
+    text = result(job())
+    means = text.replace('"read": {', '"read": {"bw_dev": -nan, "bw_mean": inf, ')
+    assert means != text
+    assert read(means).primitives == read(text).primitives
+    counts = re.sub('"total_ios": [1-9][0-9]*', '"total_ios": nan', text)
+    assert counts != text
+    assert (read(counts).status, read(counts).reason) == (
+        "lost",
+        "fio's result has fields that cannot be read: read.total_ios (nan)",
+    )
+
+
+def test_a_byte_order_mark_is_no_reason_to_lose_a_result() -> None:
+    assert read("\ufeff" + result(job())).primitives == read(result(job())).primitives
+
+
+def test_text_inside_the_result_is_quoted() -> None:
+    line = "fio: io_u error on file /dev/sdz: Input/output error: read offset=4096, buflen=4096"
+    text = json.dumps(json.loads(result(job())), indent=1)
+    inside = text.replace('\n  "read"', f'\n{line}\n  "read"').replace('\n   "read"', f'\n{line}\n   "read"')
+    assert inside != text
+    for exit_status in (0, 1):
+        found = read(inside, exit_status=exit_status)
+        assert found.status in ("lost", "refused")
+        assert line in found.reason
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_a_result_that_was_cut_is_told_as_one(kept: float) -> None:
+    text = json.dumps(json.loads(result(job())), indent=1)
+    found = read(text[: int(len(text) * kept)])
+    assert found.status == "lost"
+    assert "it ends before it is whole, after" in found.reason

@@ -299,3 +299,22 @@ def test_every_tool_that_makes_and_deletes_volumes_can_be_named(tree: BenchTree)
     assert isinstance(made("storcli2", (), ()), ControllerVolumes)
     with pytest.raises(BadInputError, match=r"'sg3' makes no volumes; known: .*mdadm, .*storcli2"):
         made("sg3", (), ())
+
+
+@pytest.mark.parametrize("part", ["volume", "drive"])
+def test_no_volume_is_made_or_deleted_on_an_adapter_that_cannot_be_read_whole(
+    part: str, tool: FakeTool, tree: BenchTree
+) -> None:
+    """Whose drives an unread volume has is not known, and consent to those that were read is none to the others."""
+    odd = VolumeFacts("5", state="Optl", unread="volume 5 is said to have 8 drives, and lists 6")
+    if part == "volume":
+        tool.volumes = [odd]
+    else:
+        tool.drives.append(DriveFacts("252:9", unread="a drive without its state"))
+    with pytest.raises(ToolError, match=r"said to have 8 drives|without its state"):
+        provision(tool, tree, VOLUME)
+    assert tool.done == []
+    backend = ControllerVolumes("storcli", tool, [], STATE, CONSENT, (), tree.machine)
+    with pytest.raises(GuardRefusalError, match="volume 5 cannot be read whole"):
+        backend.delete(Existing(odd, (), (), own=False))
+    assert tool.done == []
