@@ -196,13 +196,13 @@ def _plain(found: Any) -> Any:
         return _plain(asdict(found))
     if isinstance(found, (list, tuple)):
         listed = [_plain(each) for each in found]
-        named = all(isinstance(each, dict) and {"position", "id", "index"} & set(each) for each in listed)
+        named = all(isinstance(each, dict) and {"position", "id", "index", "address"} & set(each) for each in listed)
         return sorted(listed, key=_name_of) if named else listed
     return {str(key): _plain(value) for key, value in found.items()} if isinstance(found, dict) else found
 
 
 def _name_of(facts: dict[str, Any]) -> str:
-    return str(facts.get("position") or facts.get("id") or facts.get("index"))
+    return str(facts.get("position") or facts.get("id") or facts.get("index") or facts.get("address"))
 
 
 def _missing(read: Any, variant: Variant, place: str) -> bool:

@@ -16,7 +16,7 @@ Sizes are bytes; what a tool does not say is None or empty, never guessed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Mapping, Protocol, Sequence, Sized, TypeVar, Union
+from typing import Any, Mapping, Protocol, Sequence, Sized, TypeVar, Union
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
@@ -156,12 +156,12 @@ def all_but_odd(found: Sequence[Object], beside: Sized = ()) -> tuple[Object, ..
     """
     if found and not beside and all(each.unread for each in found):
         raise ToolError(found[0].unread)
-    return tuple(
-        replace(each, members=(), spares=(), failed=(), healthy=None)
-        if isinstance(each, VolumeFacts) and each.unread
-        else each
-        for each in found
-    )
+    known: list[Any] = [_without_members(each) if isinstance(each, VolumeFacts) else each for each in found]
+    return tuple(known)
+
+
+def _without_members(volume: VolumeFacts) -> VolumeFacts:
+    return replace(volume, members=(), spares=(), failed=(), healthy=None) if volume.unread else volume
 
 
 @dataclass(frozen=True)

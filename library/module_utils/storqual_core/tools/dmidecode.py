@@ -30,7 +30,10 @@ _BUS_ADDRESS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7
 
 @dataclass(frozen=True)
 class DmiRecord:
-    """One structure: values by key, lists (characteristics, strings) by the key that opens them, and other lines."""
+    """One structure: values by key, lists (characteristics, strings) by the key that opens them, and other lines.
+
+    A list whose key tells how many it has is under both; `unread` is why it is not whole.
+    """
 
     handle: str
     kind: int
@@ -38,6 +41,7 @@ class DmiRecord:
     values: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,9 @@ def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
             title = line.strip()
         elif depth >= 2 and opened:
             lists[opened].append(line.strip())
-        elif depth >= 2 and last and line.strip()[0] != "\0":
+        elif depth >= 2 and last and values[last].isdecimal():
+            lists.setdefault(last, []).append(line.strip())
+        elif depth >= 2 and last:
             # a value that was wrapped
             values[last] = f"{values[last]} {line.strip().lstrip(': ')}"
         elif depth >= 1 and colon and key not in values and key not in lists:
@@ -109,8 +115,15 @@ def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
                 lists[key] = []
         else:
             others.append(line.strip())
+    short = [key for key, listed in lists.items() if len(listed) < int(values.get(key, "0")[:9])]
     return DmiRecord(
-        handle.group(1), int(handle.group(2)), title, values, {k: tuple(v) for k, v in lists.items()}, tuple(others)
+        handle.group(1),
+        int(handle.group(2)),
+        title,
+        values,
+        {k: tuple(v) for k, v in lists.items()},
+        tuple(others),
+        f"{title} lists fewer than it says: {', '.join(short)}" if short else "",
     )
 
 

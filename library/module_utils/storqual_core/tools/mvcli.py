@@ -226,9 +226,9 @@ def _volume(record: Record) -> VolumeFacts:
     under_way = _progress(_told(record, "BGA status").lower(), _told(record, "BGA progress").lower())
     listed, count = _told(record, "PD RAID setup", "PDs"), whole_number(_told(record, *_COUNTS))
     members = tuple(listed.replace(",", " ").split())
-    unread = _strange(record, bool({"raid mode", "status", "vd status"} & set(record)), "volume")
-    if not unread and (len(set(members)) != len(members) or count not in (None, len(members))):
-        unread = f"volume {record['id']} is said to have {count} drives, and lists {', '.join(members) or 'none'}"
+    odd = _strange(record, bool({"raid mode", "status", "vd status"} & set(record)), "volume")
+    if not odd and (len(set(members)) != len(members) or count not in (None, len(members))):
+        odd = f"volume {record['id']} is said to have {count} drives, and lists {', '.join(members) or 'none'}"
     return VolumeFacts(
         id=record["id"],
         name=record.get("name", ""),
@@ -240,9 +240,9 @@ def _volume(record: Record) -> VolumeFacts:
         strip=int(strip) * 1024 if re.fullmatch(r"[0-9]{1,6}", strip) else _sizes(strip)[0],
         members=members,
         progress=under_way,
-        healthy=None if unread or not told(state) else state.lower() in _GOOD and not under_way and sound,
+        healthy=None if odd or not told(state) else state.lower() in _GOOD and not under_way and sound,
         settings={label: value for label, value in record.items() if label not in _VOLUME_LABELS},
-        unread=unread,
+        unread=odd,
     )
 
 

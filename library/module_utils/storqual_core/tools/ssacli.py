@@ -249,9 +249,9 @@ def _volume(part: TreePart, controller: SmartArray) -> VolumeFacts:
     members = tuple(part.members) or tuple(drive.name for drive in own if drive.name not in spares)
     states = {drive.name: drive.get("Status").lower() for drive in controller.of("drive")}
     failed = tuple(name for name in members if states.get(name, "").startswith("failed"))
-    unread = part.wrong
+    odd = part.wrong
     if len(set(members)) != len(members):
-        unread = unread or f"logical drive {part.name} lists a drive twice: {', '.join(members)[:200]}"
+        odd = odd or f"logical drive {part.name} lists a drive twice: {', '.join(members)[:200]}"
     return VolumeFacts(
         id=part.name,
         name=part.get("Logical Drive Label"),
@@ -269,10 +269,10 @@ def _volume(part: TreePart, controller: SmartArray) -> VolumeFacts:
         # older releases print the mount points in the same line
         device=device[0] if device and device[0].startswith("/") else "",
         # a spare that stands in for a member that failed makes the state OK
-        healthy=None if unread or not told(state) else state == "OK" and not under_way and not failed and sound,
+        healthy=None if odd or not told(state) else state == "OK" and not under_way and not failed and sound,
         # a size that is no size stays as it was printed
         settings=part.fields.without(*_VOLUME_LABELS, *(("Size",) if printed_size(size, base=1024) else ())),
-        unread=unread,
+        unread=odd,
     )
 
 
