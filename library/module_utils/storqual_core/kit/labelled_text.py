@@ -154,14 +154,14 @@ class PrintedLine:
         return bool(self.label)
 
 
-_NOT_TOLD = frozenset(
+_NO_VALUE = frozenset(
     ("", "-", "--", "---", "?", "n/a", "na", "none", "unknown", "not available", "not applicable", "not reported")
 )
 
 
-def told(text: str) -> str:
+def printed_value(text: str) -> str:
     """A value, or nothing for the words with which tools say that there is none."""
-    return "" if text.strip().lower() in _NOT_TOLD else text.strip()
+    return "" if text.strip().lower() in _NO_VALUE else text.strip()
 
 
 def goes_on(before: PrintedLine | None, line: PrintedLine) -> bool:

@@ -26,10 +26,10 @@ from ..kit.labelled_text import (
     PrintedLine,
     plain_label,
     printed_size,
+    printed_value,
     read_line,
     read_lines,
     size_range,
-    told,
     whole_number,
 )
 from .capabilities import (
@@ -215,7 +215,7 @@ def parse_config(text: str, index: str = "1", part: str = "") -> ToolFacts:
     adapter = AdapterFacts(
         index=index,
         model=own.fields.get("Controller Model"),
-        serial=told(own.fields.get("Controller Serial Number")),
+        serial=printed_value(own.fields.get("Controller Serial Number")),
         pci=_pci(own.fields.get("PCI Address")),
         driver=own.fields.get("Driver Name"),
         driver_version=version.get("Driver"),
@@ -414,10 +414,10 @@ def _drive(part: _Part, index: str, names: Sequence[str], expanders: Sequence[st
         position=position or f"device {part.name}",
         # a SATA drive is called by a name that the controller lends it, or the expander that it is behind
         wwn="" if lent else wwn,
-        serial=told(fields.get("Serial number")),
-        vendor=told(fields.get("Vendor")),
-        model=told(fields.get("Model")),
-        revision=told(fields.get("Firmware", "Firmware level", "Firmware version")),
+        serial=printed_value(fields.get("Serial number")),
+        vendor=printed_value(fields.get("Vendor")),
+        model=printed_value(fields.get("Model")),
+        revision=printed_value(fields.get("Firmware", "Firmware level", "Firmware version")),
         # of a drive that does not answer 0 MB are told
         size=printed_size(size, base=1024) or None,
         size_range=size_range(size, base=1024) if printed_size(size, base=1024) else None,
@@ -473,7 +473,7 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
         progress={"rebuild": float(percent.group("percent")) if percent else 0.0} if rebuilding else {},
         device=disk if disk.startswith("/") else "",
         healthy=None
-        if wrong or not told(state)
+        if wrong or not printed_value(state)
         else state.lower() in _OPTIMAL and all(held == "present" for _, held in segments),
         settings=part.kept(*_VOLUME_LABELS),
         unread="; ".join(f"logical device {part.name}: {why}" for why in wrong),
@@ -571,7 +571,12 @@ def _facts_of(runner: Runner, index: str) -> ToolFacts:
     adapter = facts.adapters[0]
     if not adapter.volumes:
         return facts
-    tasks = parse_tasks(_ask(runner, "GETSTATUS", index).stdout)
+    try:
+        tasks = parse_tasks(_ask(runner, "GETSTATUS", index).stdout)
+    except ToolError as problem:
+        # what is under way is not known, and what is there is
+        volumes = tuple(replace(each, healthy=None, unread=each.unread or str(problem)) for each in adapter.volumes)
+        return ToolFacts((replace(adapter, volumes=volumes),), facts.notes)
     volumes = tuple(
         replace(volume, progress={**volume.progress, **tasks[volume.id]}, healthy=False)
         if tasks.get(volume.id)

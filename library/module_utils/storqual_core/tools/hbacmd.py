@@ -56,11 +56,11 @@ def parse_list(text: str) -> list[str]:
     if _HEADING.search(text):
         raise ToolError("hbacmd shows the attributes of a port where the list of ports was expected")
     digits = [re.sub(r"[\s:-]", "", match).lower() for match in re.findall(r"^\s*Port WWN\s*:(.*)$", text, re.M)]
+    # half a WWN, of a line that was cut, is kept: the port that it is of is told as unread when it is asked
     odd = [name for name in digits if not re.fullmatch("[0-9a-f]{16}", name)]
-    if odd:
-        # half a WWN, of a line that was cut
+    if odd and len(odd) == len(digits):
         raise ToolError(f"hbacmd lists a port without the whole of its WWN: {visible(odd[0])[:40] or 'nothing'}")
-    found = [":".join(re.findall("..", name)) for name in digits]
+    found = [":".join(re.findall("..", name)) if name not in odd else visible(name)[:40] for name in digits]
     if not found and not re.search(r"HBA List|no (?:\w+ )*(?:HBAs?|adapters?)", text, re.IGNORECASE):
         raise ToolError(f"hbacmd lists no ports: {visible(text.strip().partition(chr(10))[0])[:200] or 'nothing'}")
     return found

@@ -15,7 +15,7 @@ from typing import Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import plain_label, printed_size, read_lines, size_range, told, whole_number
+from ..kit.labelled_text import plain_label, printed_size, printed_value, read_lines, size_range, whole_number
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -240,7 +240,7 @@ def _volume(record: Record) -> VolumeFacts:
         strip=int(strip) * 1024 if re.fullmatch(r"[0-9]{1,6}", strip) else _sizes(strip)[0],
         members=members,
         progress=under_way,
-        healthy=None if odd or not told(state) else state.lower() in _GOOD and not under_way and sound,
+        healthy=None if odd or not printed_value(state) else state.lower() in _GOOD and not under_way and sound,
         settings={label: value for label, value in record.items() if label not in _VOLUME_LABELS},
         unread=odd,
     )

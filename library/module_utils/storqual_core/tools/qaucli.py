@@ -100,7 +100,8 @@ def parse_listing(text: str) -> ToolFacts:
             total = whole_number(line.rpartition(":")[2])
             notes.append(line.rstrip())
         elif port and not model:
-            raise ToolError(f"qaucli lists a port that belongs to no adapter: {line.strip()[:100]!r}")
+            why = f"qaucli lists a port that belongs to no adapter: {line.strip()[:100]!r}"
+            adapters.append(AdapterFacts(port.group(3), unread=why))
         elif _ODD_PORT.match(line) and not port:
             adapters.append(
                 AdapterFacts(

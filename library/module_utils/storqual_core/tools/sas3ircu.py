@@ -15,7 +15,16 @@ from typing import Mapping, Sequence
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import Fields, PrintedLine, pci_of, plain_label, read_lines, size_range, told, whole_number
+from ..kit.labelled_text import (
+    Fields,
+    PrintedLine,
+    pci_of,
+    plain_label,
+    printed_value,
+    read_lines,
+    size_range,
+    whole_number,
+)
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -44,6 +53,7 @@ _BANNER = re.compile(
 )
 _MEGABYTES = re.compile(r"^(?P<size>[0-9]{1,15})(?:\s*/\s*(?P<sectors>[0-9]{1,18}))?$")
 _MEMBER = re.compile(r"^PHY\[(?P<number>\d{1,9})\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
+_ROW = re.compile(r"\s*\d{1,4}\s+\S")
 _PLACE = re.compile(r"\d*:\d+\Z")
 _COUNTS = ("Number of physical disks", "Number of physical hard disks", "Number of drives", "Number of members")
 _UNREAD = "(unread)"
@@ -75,7 +85,10 @@ _VOLUME_NAA = "600508e000000000"
 
 
 def parse_list(text: str) -> dict[str, str]:
-    """PCI addresses by the controller's number; none when there is no controller. Raises ToolError."""
+    """PCI addresses by the controller's number, empty where it is not understood; none when there is no controller.
+
+    Raises ToolError.
+    """
     if any(words in text for words in _NONE):
         return {}
     _check(text, "the controllers could not be listed")
@@ -88,6 +101,9 @@ def parse_list(text: str) -> dict[str, str]:
                 int(match.group(part), 16) for part in ("domain", "bus", "device", "function")
             )
             found[match.group("index")] = f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+        elif begun and _ROW.match(line):
+            # its number is enough to ask it
+            found[line.split()[0]] = ""
         elif begun and line.strip() and _DONE.lower() not in line.lower() and not _of_table(line):
             raise ToolError(f"the list of controllers has a line that is not understood: {line.strip()[:120]!r}")
         begun = begun or bool(_TABLE.match(line))
@@ -232,7 +248,7 @@ def _drive(fields: Fields, index: str) -> DriveFacts:
     if not all(place):
         unread = unread or f"{index}: a drive is listed without its enclosure or slot"
     size, sizes = _capacity(fields.get("Size (in MB)/(in sectors)"))
-    serials = [told(fields.get(label)) for label in ("Unit Serial No(VPD)", "Serial No")]
+    serials = [printed_value(fields.get(label)) for label in ("Unit Serial No(VPD)", "Serial No")]
     others = fields.without("", _UNREAD, *_DRIVE_LABELS).values()
     if not serials[0] and serials[1] and any(value.startswith(serials[1]) for value in others):
         unread = unread or (
@@ -242,13 +258,13 @@ def _drive(fields: Fields, index: str) -> DriveFacts:
         position=":".join(place),
         wwn=printed_wwn(fields.get("GUID")),
         serial=next((serial for serial in serials if serial), ""),
-        vendor=told(fields.get("Manufacturer")),
-        model=told(fields.get("Model Number")),
-        revision=told(fields.get("Firmware Revision")),
+        vendor=printed_value(fields.get("Manufacturer")),
+        model=printed_value(fields.get("Model Number")),
+        revision=printed_value(fields.get("Firmware Revision")),
         size=size,
         size_range=sizes,
         state=_code(fields.get("State")),
-        media=told(fields.get("Drive Type")),
+        media=printed_value(fields.get("Drive Type")),
         settings=fields.without("", _UNREAD, *_DRIVE_LABELS),
         unread=unread,
     )
@@ -268,8 +284,8 @@ def _enclosure(fields: Fields, services: Sequence[Fields]) -> EnclosureFacts:
     device = next((each for each in services if each.get("Enclosure #") == number), Fields())
     return EnclosureFacts(
         position=number,
-        vendor=told(device.get("Manufacturer")),
-        model=told(device.get("Model Number")),
+        vendor=printed_value(device.get("Manufacturer")),
+        model=printed_value(device.get("Model Number")),
         slots=_number(fields.get("Numslots")),
         state=_code(device.get("State")),
     )
@@ -311,7 +327,7 @@ def _volume(fields: Fields, drives: Sequence[DriveFacts]) -> VolumeFacts:
         strip=None,
         members=tuple(members),
         failed=tuple(member for member in members if member in lost),
-        healthy=None if unread or not told(state) else state == "OKY",
+        healthy=None if unread or not printed_value(state) else state == "OKY",
         settings={
             name: value
             for name, value in fields.without("", _UNREAD, *_VOLUME_LABELS).items()
@@ -349,7 +365,12 @@ def _facts_of(runner: Runner, index: str) -> ToolFacts:
     adapter = facts.adapters[0]
     if not adapter.volumes:
         return facts
-    tasks = parse_status(_ask(runner, index, "STATUS").stdout)
+    try:
+        tasks = parse_status(_ask(runner, index, "STATUS").stdout)
+    except ToolError as problem:
+        # what is under way is not known, and what is there is
+        volumes = tuple(replace(each, healthy=None, unread=each.unread or str(problem)) for each in adapter.volumes)
+        return ToolFacts((replace(adapter, volumes=volumes),), facts.notes)
     volumes = tuple(
         replace(volume, progress=tasks[volume.id], healthy=False) if volume.id in tasks else volume
         for volume in adapter.volumes

@@ -56,7 +56,10 @@ class Listed:
 
 
 def parse_list_all(text: str) -> tuple[Listed, ...]:
-    """The adapters of `-listall`; none when there is none. Raises ToolError for a text that is no such list."""
+    """The adapters of `-listall`, of a row that is not understood the number; none when there is none.
+
+    Raises ToolError for a text that is no such list.
+    """
     found = [
         Listed(
             match.group("number"),
@@ -70,8 +73,10 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
         if match is not None
     ]
     rows = [line for line in text.splitlines() if _ROW.match(line)]
-    if len(rows) != len(found):
-        raise ToolError(f"the list of adapters has {len(rows)} rows, of which {len(found)} are understood")
+    if len(rows) != len(found) and not found:
+        raise ToolError(f"the list of adapters has {len(rows)} rows, none of which is understood")
+    # the number is enough to ask an adapter
+    found += [Listed(row.split()[0], "", "", "", "", "") for row in rows if not _LISTED.match(row)]
     if (
         not found
         and not _NONE.search(text)

@@ -25,9 +25,9 @@ from ..kit.labelled_text import (
     PrintedLine,
     plain_label,
     printed_size,
+    printed_value,
     read_line,
     size_range,
-    told,
     whole_number,
 )
 from .capabilities import (
@@ -269,7 +269,7 @@ def _volume(part: TreePart, controller: SmartArray) -> VolumeFacts:
         # older releases print the mount points in the same line
         device=device[0] if device and device[0].startswith("/") else "",
         # a spare that stands in for a member that failed makes the state OK
-        healthy=None if odd or not told(state) else state == "OK" and not under_way and not failed and sound,
+        healthy=None if odd or not printed_value(state) else state == "OK" and not under_way and not failed and sound,
         # a size that is no size stays as it was printed
         settings=part.fields.without(*_VOLUME_LABELS, *(("Size",) if printed_size(size, base=1024) else ())),
         unread=odd,

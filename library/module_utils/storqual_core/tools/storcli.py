@@ -977,15 +977,19 @@ def _whole(runner: Runner) -> ToolFacts:
     notes: list[str] = []
     for adapter in parse_adapters(_ask(runner, "/call show all").stdout):
         known = {drive.position: drive for drive in adapter.drives}
+        refused: list[str] = []
         for words in (f"/c{adapter.index}/eall/sall show all", f"/c{adapter.index}/sall show all"):
             try:
                 told = parse_drives(_ask(runner, words).stdout)
             except ToolError as problem:
                 # drives in enclosures and those without are asked for apart, and an adapter may know one way only
-                notes.append(str(problem))
+                refused.append(str(problem))
                 continue
             known.update({drive.position: drive for drive in told})
         volumes, unread = _volumes_or_why(runner, adapter.index)
+        notes += refused
+        # neither way told of drives, nor that there is none
+        unread = unread or (refused[0] if len(refused) == 2 and not known else "")
         why = adapter.unread or unread
         adapters.append(replace(adapter, drives=tuple(known.values()), volumes=volumes, unread=why))
     return ToolFacts(all_but_odd(adapters), tuple(notes))

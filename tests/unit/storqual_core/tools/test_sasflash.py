@@ -120,8 +120,11 @@ def test_a_row_without_an_image_is_listed() -> None:
     )
     bios = [each.bios for each in sasflash.parse_list_all(text)]
     assert bios == ["No Image", "07.39.02.00"]
-    with pytest.raises(ToolError, match="3 rows, of which 2 are understood"):
-        sasflash.parse_list_all(text + "2  SAS2008(B2)  20.00\n")
+    # the number of a row that is not understood is enough to ask the adapter
+    listed = sasflash.parse_list_all(text + "2  SAS2008(B2)  20.00\n")
+    assert [(each.number, each.pci) for each in listed] == [("0", "0000:01:00.0"), ("1", "0000:02:00.0"), ("2", "")]
+    with pytest.raises(ToolError, match="1 rows, none of which is understood"):
+        sasflash.parse_list_all("2  SAS2008(B2)  20.00\n")
 
 
 def test_several_adapters_in_one_text_and_another_commands_text_are_refused() -> None:

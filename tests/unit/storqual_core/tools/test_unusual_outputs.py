@@ -241,6 +241,22 @@ def test_an_instance_of_qlogic_without_its_model_does_not_hide_the_next() -> Non
     assert (one.index, one.unread, "in other words" in other.unread) == ("2", "", True)
 
 
+def test_a_volume_whose_task_is_not_told_does_not_hide_the_drives() -> None:
+    display = fixture_text("sas3ircu", "display.txt")
+    calls = [
+        Call("sas3ircu LIST", fixture_text("sas3ircu", "list.txt")),
+        Call("sas2ircu LIST", "MPTLib2 Error 1\n", rc=1),
+        Call("sas3ircu 0 DISPLAY", display),
+        Call("sas3ircu 0 STATUS", "SAS3IRCU: Error executing command STATUS.\n"),
+    ]
+    listed = sas3ircu.parse_list(fixture_text("sas3ircu", "list.txt"))
+    for number in [name for name in listed if name != "0"]:
+        calls += [Call(f"sas3ircu {number} DISPLAY", display), Call(f"sas3ircu {number} STATUS", "")]
+    adapter, *_ = sas3ircu.read_facts(Replay(calls)).adapters
+    assert [drive.unread for drive in adapter.drives] == [""]
+    assert [(bool(each.unread), each.healthy) for each in adapter.volumes] == [(True, None)]
+
+
 def test_a_port_of_emulex_that_does_not_answer_does_not_hide_the_next() -> None:
     name = "10:00:00:00:00:00:00:0{}"
     listed = f"Manageable HBA List\n\nPort WWN : {name.format(1)}\n\nPort WWN : {name.format(2)}\n"
