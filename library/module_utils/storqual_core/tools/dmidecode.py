@@ -102,7 +102,8 @@ def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
             title = line.strip()
         elif depth >= 2 and opened:
             lists[opened].append(line.strip())
-        elif depth >= 2 and last and values[last].isdecimal():
+        elif depth >= 2 and last.endswith("s") and values[last].isdecimal():
+            # a list of so many
             lists.setdefault(last, []).append(line.strip())
         elif depth >= 2 and last:
             # a value that was wrapped

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from ..kit.labelled_text import size_range
+from ..kit.labelled_text import BYTE_ORDER_MARK, size_range
 
 _TIMEOUT = 60.0
 # `create: ` or `reload: ` stands in front of what a command has just changed
@@ -86,7 +86,7 @@ def parse_maps(text: str) -> tuple[MultipathMap, ...]:
     """
     maps: list[MultipathMap] = []
     group: tuple[str, int | None, str] = ("", None, "")
-    for line in text.splitlines():
+    for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
         if not line.strip() or _LOGGED.match(line):
             continue
         path, of_group, mapped = _PATH.match(line), _GROUP.match(line), _MAP.match(line)

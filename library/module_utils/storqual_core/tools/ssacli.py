@@ -619,6 +619,8 @@ def _goes_on(before: PrintedLine | None, line: PrintedLine) -> bool:
     """Whether a line is the rest of the value before it: a sentence that was wrapped goes on at the margin."""
     if before is None or not before.value:
         return False
+    if before.value.count("(") > before.value.count(")") and line.indent > before.indent:
+        return True
     unended = before.value.endswith(",") and not _LISTED.match(line.text)
     if unended and (line.indent > before.indent or (line.indent == before.indent and not line.labelled)):
         return True
