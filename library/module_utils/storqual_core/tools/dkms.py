@@ -16,7 +16,7 @@ _LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+)(?:, ([^,:]+))?)?:
 UNREAD = "unread"
 _BUILDS = "/var/lib/dkms"
 # the driver that a line about a broken tree names: by its folder, or in front of a colon
-_TREE = re.compile(r"/(?:var/lib/dkms|usr/src)/([\w.+-]+?)(?:/|-)(\d[\w.+~-]*)")
+_TREE = re.compile(r"/(?:var/lib/dkms/([^/\s]+)/([^/\s]+)|usr/src/([\w.+-]+?)-(\d[\w.+~-]*))")
 _NAMED = re.compile(r"(?:^|\s)([\w.+-]+)/(\d[\w.+~-]*)\s*(?:[:,]|$)")
 _CONF = re.compile(r"^/usr/src/[^/]+/dkms\.conf$")
 _VALUE = re.compile(r"""^\s*(PACKAGE_NAME|PACKAGE_VERSION)=["']?([\w.+~-]+)["']?\s*(?:#.*)?$""", re.MULTILINE)
@@ -52,7 +52,10 @@ class DkmsSource:
 
 
 def parse_status(text: str) -> list[State]:
-    """`dkms status`; a line that is not understood is `unread`. Raises ToolError when none is understood."""
+    """`dkms status`; a line that is not understood is `unread`.
+
+    Raises ToolError when none is understood, and what it says names no driver.
+    """
     found: list[State] = []
     unread: list[State] = []
     for line in text.splitlines():
@@ -64,7 +67,7 @@ def parse_status(text: str) -> list[State]:
             found.append(State(module, version.strip(), (kernel or "").strip(), state, remark.strip()))
             continue
         named = _TREE.search(line) or _NAMED.search(line)
-        module, version = named.groups() if named else ("", "")
+        module, version = [part for part in named.groups() if part] if named else ("", "")
         if not named and unread and not unread[-1].module:
             # an error may be of several lines
             unread[-1] = replace(unread[-1], remark=f"{unread[-1].remark} {line.strip()[:120]}"[:400])
@@ -72,7 +75,7 @@ def parse_status(text: str) -> list[State]:
             unread[-1] = State(module, version, "", UNREAD, f"{unread[-1].remark} {line.strip()[:120]}"[:400])
         elif not unread or named or unread[-1].remark.endswith("."):
             unread.append(State(module, version, "", UNREAD, line.strip()[:120]))
-    if unread and not found:
+    if unread and not found and not all(each.module for each in unread):
         raise ToolError(f"dkms status printed {unread[0].remark[:300]!r}, which is not understood")
     return found + unread
 
@@ -80,10 +83,9 @@ def parse_status(text: str) -> list[State]:
 def status(runner: Runner) -> list[State]:
     """What DKMS has, trees that are broken among it. Raises ToolError; MissingToolError when it is not installed."""
     ended = runner(["dkms", "status"], timeout=60.0)
-    if ended.rc != 0 and not any(map(_LINE.match, ended.stdout.splitlines())):
-        ended.expect()
     # a release ends with a status for a broken tree, and tells of it beside the others
-    return parse_status(ended.stdout + (f"\n{ended.stderr}" if ended.rc != 0 else ""))
+    states = parse_status(f"{ended.stdout}\n{ended.stderr}" if ended.rc != 0 else ended.stdout)
+    return states or parse_status(ended.expect().stdout)
 
 
 def refuse_unread(states: list[State], module: str = "") -> None:

@@ -227,7 +227,9 @@ def _volume(record: Record) -> VolumeFacts:
     listed, count = _told(record, "PD RAID setup", "PDs"), whole_number(_told(record, *_COUNTS))
     members = tuple(listed.replace(",", " ").split())
     odd = _strange(record, bool({"raid mode", "status", "vd status"} & set(record)), "volume")
-    if not odd and (len(set(members)) != len(members) or count not in (None, len(members))):
+    # what is missing of a volume that is not well may have one number
+    twice = state.lower() in _GOOD and len(set(members)) != len(members)
+    if not odd and (twice or count not in (None, len(members))):
         odd = f"volume {record['id']} is said to have {count} drives, and lists {', '.join(members) or 'none'}"
     return VolumeFacts(
         id=record["id"],

@@ -56,6 +56,8 @@ _MEMBER = re.compile(r"^PHY\[(?P<number>\d{1,9})\] Enclosure ?#/ ?Slot ?#$", re.
 _ROW = re.compile(r"\s*\d{1,4}\s+\S")
 _PLACE = re.compile(r"\d*:\d+\Z")
 _COUNTS = ("Number of physical disks", "Number of physical hard disks", "Number of drives", "Number of members")
+_MISSING = "0:0"
+"""Where a member that is missing is said to be, and the next one as well."""
 _UNREAD = "(unread)"
 _TABLE = re.compile(r"^\s*-{3,}(?:\s+-{3,}){3,}\s*$")
 _CODE = re.compile(r"\((?P<code>[A-Z]{2,4})\)")
@@ -343,7 +345,8 @@ def _miscounted(fields: Fields, members: Sequence[str]) -> str:
     count = whole_number(fields.get(*_COUNTS))
     if numbers != list(range(len(numbers))) or count not in (None, len(members)):
         return f"{fields.get('')} lists the members {numbers} of {len(numbers) if count is None else count}"
-    if len(set(members)) != len(members) or not all(map(_PLACE.match, members)):
+    placed = [member for member in members if member != _MISSING]
+    if len(set(placed)) != len(placed) or not all(map(_PLACE.match, members)):
         return f"{fields.get('')} lists members that are not understood: {', '.join(members)[:120]}"
     return ""
 

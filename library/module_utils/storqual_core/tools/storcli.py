@@ -423,7 +423,9 @@ def miscounted(words: Mapping[str, str], volume: VolumeFacts) -> str:
     listed, spans = len(volume.members), as_int(first(words, "Span Depth"))
     each, all_of_it = as_int(first(words, "Number of Drives Per Span")), as_int(first(words, "Number of Drives"))
     counts = {each * spans} if each and spans else {all_of_it, all_of_it * (spans or 1)} if all_of_it else {listed}
-    if len(set(volume.members)) != listed:
+    # what is missing has no place
+    placed = [member for member in volume.members if member.strip("-: ")]
+    if len(set(placed)) != len(placed):
         return f"volume {volume.id} lists a drive twice: {', '.join(volume.members)[:200]}"
     if listed in counts or (volume.healthy is False and listed < max(counts)):
         return ""

@@ -213,8 +213,22 @@ def test_a_broken_tree_of_dkms_does_not_hide_the_others(lines: str, module: str,
     else:
         with pytest.raises(ToolError, match="mend that tree first"):
             dkms.uninstall(Replay(calls), source, "6.1.0-1-amd64")
-    with pytest.raises(ToolError, match="which is not understood"):
-        dkms.parse_status(lines)
+    if module:
+        assert [(each.module, each.state) for each in dkms.parse_status(lines)] == [(module, dkms.UNREAD)]
+        with pytest.raises(ToolError, match="mend that tree first"):
+            dkms.uninstall(
+                Replay([Call("dkms status", "", lines, 4)]), dkms.DkmsSource("odd", "1.0"), "6.1.0-1-amd64"
+            )
+    else:
+        with pytest.raises(ToolError, match="which is not understood"):
+            dkms.parse_status(lines)
+
+
+def test_two_members_that_are_missing_are_both_said_to_be_nowhere() -> None:
+    text = fixture_text("sas3ircu", "display.txt").replace("Okay (OKY)", "Degraded (DGD)")
+    text = text.replace(": 2:0\n  PHY", ": 0:0\n  PHY").replace(": 2:1\n---", ": 0:0\n---")
+    (volume_facts,) = sas3ircu.parse_display(text).adapters[0].volumes
+    assert (volume_facts.members, volume_facts.unread, volume_facts.healthy) == (("0:0", "0:0"), "", False)
 
 
 def test_a_row_of_lspci_or_lsscsi_that_is_odd_does_not_hide_the_others() -> None:
