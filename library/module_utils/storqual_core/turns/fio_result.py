@@ -46,10 +46,16 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
 
     A result is a JSON object that begins on a line of its own and has at least one job. Raises nothing.
     """
+    found, said = _find(output)
+    if found is None and _SUSPECT.search(output):
+        # printf's word for a mean of nothing: what is no measure may have it, and a measure that has it is unreadable
+        return _find(_NO_NUMBER.sub(r'\1"\2"', output.lstrip(BYTE_ORDER_MARK)))
+    return found, said
+
+
+def _find(output: str) -> tuple[FioDocument | None, str]:
     found = None
     notes, end = [], 0
-    # printf's word for a mean of nothing; what is no measure may have it, and a measure that has it is unreadable
-    output = _NO_NUMBER.sub(r'\1"\2"', output.lstrip(BYTE_ORDER_MARK)) if _SUSPECT.search(output) else output
     for body, start, after in find_spans(output):
         document = document_of(body)
         if document is not None:
@@ -291,7 +297,7 @@ class _Reader:
         value = entry.get(key, 0)
         if type(value) in _NUMBERS and 0 <= value < _TOO_MANY:
             return value  # type: ignore[no-any-return]
-        self.unreadable.add(where + key + (f" ({value[:20]})" if isinstance(value, str) else ""))
+        self.unreadable.add(where + key + (f" ({str(value)[:20]})" if isinstance(value, (str, float)) else ""))
         return 0
 
     def numbers(self, entry: Mapping[str, Any], keys: Sequence[str], where: str = "") -> list[float]:

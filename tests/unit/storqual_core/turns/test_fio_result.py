@@ -91,7 +91,7 @@ def test_exit_status_result_and_time_decide_together(output: str, exit_status: i
 def test_a_field_that_is_no_number_makes_the_sample_no_sample() -> None:
     text = result(job()).replace("250000.0", "NaN")
     found = read(text)
-    assert (found.status, found.reason) == ("lost", "fio's result has fields that cannot be read: read.mean (NaN)")
+    assert (found.status, found.reason) == ("lost", "fio's result has fields that cannot be read: read.mean (nan)")
 
 
 def test_notes_around_the_result_are_kept_and_the_dangerous_one_is_a_doubt() -> None:
