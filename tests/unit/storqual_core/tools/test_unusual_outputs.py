@@ -55,7 +55,6 @@ def test_what_is_not_known_whole_has_no_members_and_hides_nothing_beside_it() ->
 
 def test_a_volume_of_arcconf_in_words_that_nobody_knows_does_not_hide_drives_and_volumes() -> None:
     config = fixture_text("arcconf", "getconfig.txt")
-    text = config.replace("Segment 1      ", "Segment 1 ??? ").replace("Segment 1 ??? ", "Segment 1      ")
     second = (
         "Logical device number 1\n   RAID level : 0\n   Status of logical device : Optimal\n"
         "   Logical device segment information\n   Segment 0 : 12 of 13\n\n"
