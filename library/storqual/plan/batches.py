@@ -165,6 +165,7 @@ def batch_file(
                     **_load(launch),
                     **to_batch(ask_of(launch.placed.point.pattern, profile)),
                     "switch": list(steps.values()),
+                    **_readback(launch, profile),
                 },
             }
         )
@@ -234,6 +235,13 @@ def _load(launch: PlannedLaunch) -> dict[str, Any]:
     if pattern.load is None:
         return {}
     return {"load": pattern.load.to_batch(int(pattern.values[pattern.load.parameter]))}
+
+
+def _readback(launch: PlannedLaunch, profile: Profile) -> dict[str, Any]:
+    pattern = launch.placed.point.pattern
+    if pattern.reads_only and launch.n % 2 == 0:
+        return {}
+    return {"readback_s": pattern.readback_s(profile)}
 
 
 def _fio(launch: PlannedLaunch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:

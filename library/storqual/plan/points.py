@@ -39,6 +39,8 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
+READBACK_SHARE = 0.1
+"""How long the data of a launch is looked at after it, as a share of the launch."""
 THINK_TIME = "thinktime"
 """The fio option by which a job waits between its I/Os."""
 
@@ -66,7 +68,17 @@ class Pattern:
             if asked.by == "iodepth" or self.values["iodepth"] > 1:
                 # half of them are near the cap, where a launch has to be long
                 runtime = (runtime + max(runtime, asked.runtime_s(asked.cap_ns))) / 2
-        return steps * (self.ramp(profile) + runtime + launch_cost)
+        return steps * (self.ramp(profile) + runtime + launch_cost) + self.readback_s(profile) * (
+            0.5 if self.reads_only else 1.0
+        )
+
+    @property
+    def reads_only(self) -> bool:
+        return self.values["rw"] in ("read", "randread")
+
+    def readback_s(self, profile: Profile) -> float:
+        """How long the data of a launch is looked at; of launches that only read, of every second one."""
+        return round(READBACK_SHARE * (self.ramp(profile) + profile.runtime), 3)
 
     def ramp(self, profile: Profile) -> float:
         """Seconds before what is measured; none with a think time, where fio (seen with 3.33) counts its I/Os."""
