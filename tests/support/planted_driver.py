@@ -48,17 +48,20 @@ _PLACE = f"/root/{MODULE}.ko"
 _STATE_DIR = "/var/lib/storqual"
 
 
-def build_planted(sources: DriverSources, defect: str = "none", adapters: str = "") -> Path:
-    """The module for the bench's kernel; a build of its own has its defect and its adapters without any parameter."""
+def build_planted(sources: DriverSources, defect: str = "none", adapters: str = "", **parameters: str) -> Path:
+    """The module for the bench's kernel; a build of its own has its defect and its adapters without any parameter.
+
+    `parameters` are those of the defect `drawn` that such a build can have: `ACT` and `FROM`, as they stand in C.
+    """
     folder = Path(tempfile.mkdtemp(dir=sources.folder))
     for file in SOURCE.iterdir():
         if file.is_file():
             shutil.copy(file, folder)
     text = (folder / f"{MODULE}.c").read_text(encoding="utf-8")
-    for name, value in (("PLANTED_DEFECT", defect), ("PLANTED_ADAPTERS", adapters)):
-        lines = [
-            f'#define {name} "{value}"' if line.startswith(f"#define {name} ") else line for line in text.split("\n")
-        ]
+    own = {"DEFECT": f'"{defect}"', "ADAPTERS": f'"{adapters}"', **parameters}
+    for name, value in own.items():
+        head = f"#define PLANTED_{name} "
+        lines = [f"{head}{value}" if line.startswith(head) else line for line in text.split("\n")]
         text = "\n".join(lines)
     (folder / f"{MODULE}.c").write_text(text, encoding="utf-8")
     headers = sources.folder / "headers/usr/src" / f"linux-headers-{sources.release}"

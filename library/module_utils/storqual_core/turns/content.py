@@ -162,7 +162,8 @@ def jobs_of(ask: FioAsk, targets: Sequence[FioTarget], sizes: Sequence[int], ios
     """The jobs of a launch in fio's order; `ios` are those that fio counted for each (none where it is not known).
 
     What fio counted comes after the ramp, so it issued at least as many; the last ones of them may not have ended.
-    Once it has moved as many bytes as its part has, a job draws the same offsets again.
+    Once it has moved as many bytes as its part has, a job may draw the same offsets again. Of several jobs the parts
+    go the other way round than their numbers, but for the first: fio makes the others from the last one on.
     """
     jobs = []
     for drive, (target, whole) in enumerate(zip(targets, sizes)):
@@ -171,14 +172,17 @@ def jobs_of(ask: FioAsk, targets: Sequence[FioTarget], sizes: Sequence[int], ios
             at = drive * ask.numjobs + number
             done = ios[at] if at < len(ios) else 0
             issued = max(min(done - ask.iodepth, size // ask.bs), 0)
-            offset = target.offset + (number * size if ask.zones else 0)
+            part = ask.numjobs - number if number else 0
+            offset = target.offset + (part * size if ask.zones else 0)
             jobs.append(Job(drive, offset, size, at + 1, number == 0, issued))
     return jobs
 
 
 @dataclass(frozen=True)
 class Window:
-    """When a launch wrote (nanoseconds of the monotonic clock), in blocks of which size, from buffers as fio fills them.
+    """When a launch wrote (nanoseconds of the monotonic clock), in blocks of which size, from which buffers.
+
+    `filled`: they hold what fio filled them with.
 
     A job that reads as well reads into the buffers that it writes from.
     """

@@ -43,7 +43,8 @@ _MOST_WRONG = 8
 _REPEATS = 50
 _ALL_COMPARED = 16
 _ALIGNED = 4096
-_TRY_BYTES = 1 << 20
+_TRY_PART = 1 << 19
+_TRY_BYTES = 3 * _TRY_PART
 _TRY_BS = 4096
 _TRY_IOS = 32
 _TRY_SEED = 86028157
@@ -68,9 +69,9 @@ def try_fio(program: str, folder: Path) -> KnownFio:
     file.write_bytes(bytes(_TRY_BYTES))
     argv = [
         *(program, "--output-format=json", "--name=global", "--rw=randwrite", f"--bs={_TRY_BS}", "--ioengine=psync"),
-        *("--thread=1", "--numjobs=2", f"--number_ios={_TRY_IOS}", "--norandommap=1", f"--randseed={_TRY_SEED}"),
-        *("--clocksource=clock_gettime", "--allow_file_create=0", "--fallocate=none", f"--size={_TRY_BYTES}"),
-        *("--name=d0", f"--filename={file}"),
+        *("--thread=1", "--numjobs=3", f"--number_ios={_TRY_IOS}", "--norandommap=1", f"--randseed={_TRY_SEED}"),
+        *("--clocksource=clock_gettime", "--allow_file_create=0", "--fallocate=none", f"--size={_TRY_PART}"),
+        *(f"--offset_increment={_TRY_PART}", "--name=d0", f"--filename={file}"),
     ]
     with FioProcess(argv, folder) as fio:
         fio.wait(_TRY_S)
@@ -84,9 +85,16 @@ def try_fio(program: str, folder: Path) -> KnownFio:
             return KnownFio("this fio does not mark the sectors that it writes in the way that is known")
     if not written:
         return KnownFio("fio, which was to show what it writes, wrote nothing")
+    target = FioTarget("", str(file), 0, _TRY_BYTES, is_file=True)
+    ask = FioAsk("randwrite", _TRY_BS, 1, 3, "psync", 0, 0.0, 0.0, None, True, {}, None, (), (), 0)  # noqa: FBT003
+    jobs = jobs_of(ask, [target], [_TRY_BYTES], [_TRY_IOS] * 3)
     for repeated in (False, True):
-        sequences = [OffsetSequence(_TRY_SEED, 1, repeated=repeated), OffsetSequence(_TRY_SEED, 2, repeated=False)]
-        if written == {each.block(at, _TRY_BYTES // _TRY_BS) for each in sequences for at in range(_TRY_IOS)}:
+        expected = set()
+        for job in jobs:
+            sequence = OffsetSequence(_TRY_SEED, job.number, repeated=repeated and job.is_first)
+            drawn = (sequence.block(at, _TRY_PART // _TRY_BS) for at in range(_TRY_IOS))
+            expected |= {job.offset // _TRY_BS + block for block in drawn}
+        if written == expected:
             return KnownFio("", repeated)
     return KnownFio("", None)
 
@@ -179,7 +187,7 @@ def _written_blocks(
 ) -> Iterator[_Piece]:
     """Blocks that a launch wrote, or may have, drive by drive."""
     is_random = ask.rw in ("randwrite", "randrw")
-    plain = is_drawn_plainly(ask) and (repeated is not None or not is_random)
+    plain = is_drawn_plainly(ask) and (repeated is not None or not (is_random or ask.zones))
     certain = plain and writes_only(ask)
     sequences = {
         job.number: OffsetSequence(seed, job.number, repeated=bool(repeated) and job.is_first) for job in jobs
@@ -242,7 +250,7 @@ def _known_blocks(
 
 @dataclass(frozen=True)
 class _Piece:
-    """What is read at once: of a very large block its head and its tail."""
+    """What is read at once: of a very large block its tail and its head."""
 
     drive: int
     block: Block
@@ -255,7 +263,7 @@ def _pieces(
     drive: int, address: int, bs: int, part: tuple[int, int], *, certain: bool, windows: Sequence[Window] = ()
 ) -> Iterator[_Piece]:
     half = _MOST_READ // 2
-    parts = [(address, bs)] if bs <= _MOST_READ else [(address, half), (address + bs - half, half)]
+    parts = [(address, bs)] if bs <= _MOST_READ else [(address + bs - half, half), (address, half)]
     for at, length in parts:
         yield _Piece(drive, Block(at, *part), length, certain, tuple(windows))
 
