@@ -34,7 +34,6 @@
 #define SECTOR 512
 #define MOST_ADAPTERS 8
 #define MOST_FORGOTTEN 16
-#define SHADOW_FIRST 4096
 #define SHADOW_SECTORS 8192
 #define LEAK_PIECES 256
 #define LEAK_PIECE 4096
@@ -149,6 +148,7 @@ struct planted {
 	struct scsi_device *shadowed;
 	u8 *last, *former;
 	u8 *held;
+	u64 *tags;
 	u64 after[MOST_DRIVES];
 	ulong since[MOST_DRIVES];
 	atomic_t under_way;
@@ -232,57 +232,60 @@ static bool is_forgotten(struct planted *p, struct scsi_device *sdev)
 	return false;
 }
 
-/* The part of a command's sectors that the shadow has a place for; false when not all of them have one. */
-static bool shadow_range(struct scsi_cmnd *cmd, u64 *first, uint *count)
+/* Where the shadow keeps a sector of the drive that was written last; whatever else was there is forgotten. */
+static uint shadow_at(struct planted *p, u64 sector, bool keep)
 {
-	u64 sector = blk_rq_pos(scsi_cmd_to_rq(cmd));
+	uint at = do_div(sector, SHADOW_SECTORS);
+	u64 own = sector * SHADOW_SECTORS + at;
 
-	*count = scsi_bufflen(cmd) / SECTOR;
-	*first = sector - SHADOW_FIRST;
-	return sector >= SHADOW_FIRST && *first + *count <= SHADOW_SECTORS;
+	if (p->tags[at] != own && keep) {
+		p->tags[at] = own;
+		p->held[at] = 0;
+	}
+	return p->tags[at] == own ? at : SHADOW_SECTORS;
 }
 
 static void shadow_write(struct planted *p, struct scsi_cmnd *cmd)
 {
+	u64 sector = blk_rq_pos(scsi_cmd_to_rq(cmd));
+	uint count = scsi_bufflen(cmd) / SECTOR, number, at;
 	unsigned long flags;
-	uint count, at;
-	u64 first;
 
-	if (!shadow_range(cmd, &first, &count))
-		return;
 	spin_lock_irqsave(&p->lock, flags);
 	if (p->shadowed != cmd->device) {
 		p->shadowed = cmd->device;
 		memset(p->held, 0, SHADOW_SECTORS);
 	}
-	memcpy(p->former + first * SECTOR, p->last + first * SECTOR, count * SECTOR);
-	for (at = 0; at < count; at++)
-		p->held[first + at] = p->held[first + at] ? 2 : 1;
-	sg_copy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), p->last + first * SECTOR, count * SECTOR);
+	for (number = 0; number < count && number < SHADOW_SECTORS; number++) {
+		at = shadow_at(p, sector + number, true);
+		memcpy(p->former + at * SECTOR, p->last + at * SECTOR, SECTOR);
+		p->held[at] = p->held[at] ? 2 : 1;
+		sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), p->last + at * SECTOR, SECTOR,
+				   number * SECTOR);
+	}
 	spin_unlock_irqrestore(&p->lock, flags);
 }
 
 /* Answer a read with what its sectors held before they were last written; false when they were written but once. */
 static bool shadow_read(struct planted *p, struct scsi_cmnd *cmd)
 {
-	bool older = false, whole = true;
+	u64 sector = blk_rq_pos(scsi_cmd_to_rq(cmd));
+	uint count = scsi_bufflen(cmd) / SECTOR, number, at;
+	bool older = false, whole = count <= SHADOW_SECTORS;
 	unsigned long flags;
-	uint count, at;
-	u64 first;
 
-	if (!shadow_range(cmd, &first, &count))
-		return false;
 	spin_lock_irqsave(&p->lock, flags);
-	for (at = 0; at < count; at++) {
-		older |= p->held[first + at] == 2;
-		whole &= p->held[first + at] != 0;
+	for (number = 0; number < count && whole; number++) {
+		at = shadow_at(p, sector + number, false);
+		whole = at < SHADOW_SECTORS && p->held[at];
+		older |= whole && p->held[at] == 2;
 	}
 	if (p->shadowed == cmd->device && older && whole) {
-		for (at = 0; at < count; at++) {
-			u8 *data = p->held[first + at] == 2 ? p->former : p->last;
-
-			sg_pcopy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), data + (first + at) * SECTOR, SECTOR,
-					     at * SECTOR);
+		for (number = 0; number < count; number++) {
+			at = shadow_at(p, sector + number, false);
+			sg_pcopy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd),
+					     (p->held[at] == 2 ? p->former : p->last) + at * SECTOR, SECTOR,
+					     number * SECTOR);
 		}
 	} else {
 		older = false;
@@ -589,8 +592,7 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 	u64 address = address_of(cmd);
 	struct change *made;
 	u8 sector[SECTOR];
-	uint first_count;
-	u64 first;
+	uint number;
 
 	switch (drawn_act) {
 	case LOSE:
@@ -619,8 +621,8 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 	case HALF:
 		if (sectors_of(cmd) < 2)
 			return false;
-		for (first_count = sectors_of(cmd) / 2; first_count < sectors_of(cmd); first_count++)
-			change_sector(cmd, first_count * SECTOR, zeroes);
+		for (number = sectors_of(cmd) / 2; number < sectors_of(cmd); number++)
+			change_sector(cmd, number * SECTOR, zeroes);
 		return false;
 	case FURTHER:
 		acted++;
@@ -667,8 +669,9 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 	case FORMER:
 		if (is_data(cmd, false))
 			return shadow_read(p, cmd) && answer(cmd, 0);
-		if (shadow_range(cmd, &first, &first_count) && p->shadowed == cmd->device && p->held[first] == 2)
-			change_sector(cmd, 0, p->former + first * SECTOR);
+		number = shadow_at(p, blk_rq_pos(scsi_cmd_to_rq(cmd)), false);
+		if (number < SHADOW_SECTORS && p->shadowed == cmd->device && p->held[number] == 2)
+			change_sector(cmd, 0, p->former + number * SECTOR);
 		return false;
 	case MORE:
 		acted++;
@@ -882,10 +885,12 @@ static void plant(struct Scsi_Host *host)
 		p->last = vzalloc(SHADOW_SECTORS * SECTOR);
 		p->former = vzalloc(SHADOW_SECTORS * SECTOR);
 		p->held = vzalloc(SHADOW_SECTORS);
-		if (!p->last || !p->former || !p->held) {
+		p->tags = vzalloc(SHADOW_SECTORS * sizeof(*p->tags));
+		if (!p->last || !p->former || !p->held || !p->tags) {
 			vfree(p->last);
 			vfree(p->former);
 			vfree(p->held);
+			vfree(p->tags);
 			kfree(p);
 			return;
 		}
@@ -905,6 +910,7 @@ static void unplant(struct planted *p)
 	vfree(p->last);
 	vfree(p->former);
 	vfree(p->held);
+	vfree(p->tags);
 	kfree(p);
 }
 

@@ -95,16 +95,21 @@ def qualify_planted(
     parameters: str = "",
     baseline: bool = False,
     seed: int = 7,
+    beside: Sequence[str] = (),
 ) -> Found:
-    """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`."""
+    """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`.
+
+    Without a profile it is the suite's `quick`.
+    """
     suite = folder / f"{defect}.suite.yml"
-    suite.write_text(f"{SUITE.read_text(encoding='utf-8')}  planted: {profile}\n", encoding="utf-8")
+    own = f"  planted: {profile}\n" if profile else ""
+    suite.write_text(f"{SUITE.read_text(encoding='utf-8')}{own}", encoding="utf-8")
     request = PlanRequest(
         inventories=[Path(INVENTORY)],
         candidate="stable",
         baseline="stable" if baseline else "",
         suite=str(suite),
-        profile="planted",
+        profile="planted" if profile else "quick",
         adapters=[adapter],
         seed=seed,
     )
@@ -112,7 +117,8 @@ def qualify_planted(
     began = time.monotonic()
     for session in read_run(path).plan.sessions:
         planted = defect if session.arm == "candidate" else "none"
-        _make_session(bench, path, session.id, f"adapters={PCI[adapter]} defect={planted} {parameters}")
+        chosen = ",".join(PCI[name] for name in (adapter, *beside))
+        _make_session(bench, path, session.id, f"adapters={chosen} defect={planted} {parameters}")
     turns = turns_of(read_run(path))
     checks = {check.id: check.fields for check in turns.checks()}
     arms = {arm: [record for record in turns.records if record["arm"] == arm] for arm in ("baseline", "candidate")}
