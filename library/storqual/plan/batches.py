@@ -13,7 +13,7 @@ from storqual.inputs.suite import Profile
 from storqual.plan.arms import switch_steps
 from storqual.plan.file_systems import ask_of, to_batch
 from storqual.plan.fraction import Placed
-from storqual.plan.points import drives_for, team
+from storqual.plan.points import READS_LOOKED_AT, drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import ON_VOLUME, Layout, TargetVolume, volumes_of
 from storqual_core.turns.batch_file import FILE_SYSTEMS, SCHEMA
@@ -239,7 +239,7 @@ def _load(launch: PlannedLaunch) -> dict[str, Any]:
 
 def _readback(launch: PlannedLaunch, profile: Profile) -> dict[str, Any]:
     pattern = launch.placed.point.pattern
-    if pattern.reads_only and launch.n % 2 == 0:
+    if pattern.reads_only and launch.n % READS_LOOKED_AT != 1:
         return {}
     return {"readback_s": pattern.readback_s(profile)}
 
