@@ -8,6 +8,7 @@ which would take longer than the trials; that a build of it is found as a driver
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
 from storqual.plan import PlanRequest
 from storqual.run import read_run
+from storqual.run.collect import collect
 from storqual.run.turns import turns_of
 from storqual.turns.live_turn import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
@@ -123,6 +125,37 @@ def qualify_planted(
     checks = {check.id: check.fields for check in turns.checks()}
     arms = {arm: [record for record in turns.records if record["arm"] == arm] for arm in ("baseline", "candidate")}
     return Found(checks, arms, time.monotonic() - began, path)
+
+
+def measure_planted(bench: Bench, adapters: Sequence[str], words: str, folder: Path, *, seed: int = 11) -> Path:
+    """Measure the points of the adapter suite's `quick`, the candidate below a drawn defect; the run, not judged.
+
+    The layer is there for the baseline too, and acts on nothing. The drops are those of two kernels, so that each
+    session has one arm; the kernel stays.
+    """
+    request = PlanRequest(
+        inventories=[Path(INVENTORY)],
+        candidate="backport",
+        baseline="stable",
+        suite=str(REPOSITORY / "suites" / "adapter.suite.yml"),
+        profile="quick",
+        adapters=list(adapters),
+        seed=seed,
+    )
+    run = plan_campaign(request, folder / "runs")
+    program = build_program()
+    bench.ask(f"mkdir -p {_STATE_DIR}")
+    bench.send([str(program)], "/root")
+    chosen = ",".join(PCI[name] for name in adapters)
+    for file in sorted((run / "blocks").glob("*.json")):
+        batch = json.loads(file.read_text(encoding="utf-8"))
+        own = words if batch["turns"][0]["arm"] == "candidate" else "on=write act=zero_tail from=1000000000"
+        bench.ask(f"rmmod {MODULE} 2>/dev/null; insmod {_PLACE} adapters={chosen} defect=drawn {own}")
+        bench.send([str(file)], "/root")
+        bench.ask(f"python3 /root/{program.name} run /root/{file.name}", limit_s=3000)
+        collect(run, batch["block"], bench.ask(f"cat {_STATE_DIR}/spool/{batch['run']}/{batch['block']}.jsonl"))
+    bench.ask(f"rmmod {MODULE}")
+    return run
 
 
 def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual.judge.verdict import verdict_of
 from tests.support.driver_sources import DriverSources, driver_sources
 from tests.support.live_bench import Bench, powered_bench
-from tests.support.planted_driver import build_planted, qualify_planted, send_planted
+from tests.support.planted_driver import build_planted, measure_planted, qualify_planted, send_planted
 from tests.support.planted_kinds import Kind, drawn_kinds
 
 if TYPE_CHECKING:
@@ -122,6 +123,24 @@ def test_a_drawn_defect_is_found_by_profile_quick(bench: Bench, number: int, kin
     failed = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
     print(f"{kind.name} ({words}) on {adapter}: {found.seconds:.0f} s, {failed}")
     assert failed, f"{kind.about}: nothing failed"
+
+
+def test_measured_launches_of_large_blocks_show_a_large_tail(bench: Bench, tmp_path: Path) -> None:
+    """By name, with address and content; every other point, and all of the baseline, is as without the defect."""
+    run = measure_planted(bench, ("sym", "fusion", "mraid"), "on=write act=zero_tail from=256", tmp_path)
+    found = [one for one in verdict_of(run)["criteria"] if one["id"] == "data"]
+    for one in found:
+        print(one["outcome"], one["adapter"], one["point"], one["reason"])
+    failed = {(one["adapter"], one["point"]) for one in found if one["outcome"] == "FAIL"}
+    large = {(one["adapter"], one["point"]) for one in found if "write[bs=256k" in one["point"]}
+    assert large <= failed
+    # what is read of it later is wrong as well
+    assert all("write" not in point for _, point in failed - large)
+    for one in found:
+        if (one["adapter"], one["point"]) in large:
+            assert "in a block of 262144 bytes" in one["reason"]
+            assert f"found {'00' * 32}" in one["reason"]
+            assert "of the baseline" not in one["reason"]
 
 
 @pytest.mark.parametrize("adapter", FAMILIES)
