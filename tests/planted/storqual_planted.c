@@ -30,6 +30,7 @@
 #define PLANTED_ADAPTERS ""
 #define PLANTED_ACT "lose"
 #define PLANTED_FROM 0
+#define PLANTED_EVERY 16
 
 #define SECTOR 512
 #define MOST_ADAPTERS 8
@@ -104,7 +105,7 @@ static char *adapters = PLANTED_ADAPTERS;
 module_param(adapters, charp, 0444);
 MODULE_PARM_DESC(adapters, "PCI functions whose drivers get it, with commas between");
 
-static uint every = 16;
+static uint every = PLANTED_EVERY;
 module_param(every, uint, 0644);
 MODULE_PARM_DESC(every, "which of the writes or reads in question the defect takes: every n-th");
 

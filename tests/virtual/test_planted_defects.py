@@ -127,7 +127,7 @@ def test_a_drawn_defect_is_found_by_profile_quick(bench: Bench, number: int, kin
 
 def test_measured_launches_of_large_blocks_show_a_large_tail(bench: Bench, tmp_path: Path) -> None:
     """By name, with address and content; every other point, and all of the baseline, is as without the defect."""
-    run = measure_planted(bench, ("sym", "fusion", "mraid"), "on=write act=zero_tail from=256", tmp_path)
+    run = measure_planted(bench, ("sym", "fusion", "mraid"), "on=write act=zero_tail from=256 every=1", tmp_path)
     found = [one for one in verdict_of(run)["criteria"] if one["id"] == "data"]
     for one in found:
         print(one["outcome"], one["adapter"], one["point"], one["reason"])

@@ -179,7 +179,7 @@ def jobs_of(ask: FioAsk, targets: Sequence[FioTarget], sizes: Sequence[int], ios
 
 
 @dataclass(frozen=True)
-class Window:
+class WriteWindow:
     """When a launch wrote (nanoseconds of the monotonic clock), in blocks of which size, from which buffers.
 
     `filled`: they hold what fio filled them with.
@@ -210,7 +210,7 @@ class Block:
     end: int
 
 
-def runs_of(data: bytes, windows: Sequence[Window], block: Block, compared: Sequence[int]) -> list[Run]:
+def runs_of(data: bytes, windows: Sequence[WriteWindow], block: Block, compared: Sequence[int]) -> list[Run]:
     """What the sectors of a block tell; of the sectors `compared` (by their place in it) each word is looked at."""
     words = struct.unpack(f"<{len(data) // 8}Q", data)
     wanted = set(compared)

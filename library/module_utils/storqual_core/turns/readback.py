@@ -25,7 +25,7 @@ from .content import (
     Job,
     OffsetSequence,
     Run,
-    Window,
+    WriteWindow,
     expected_of,
     is_drawn_plainly,
     jobs_of,
@@ -75,7 +75,7 @@ def try_fio(program: str, folder: Path) -> KnownFio:
     ]
     with FioProcess(argv, folder) as fio:
         fio.wait(_TRY_S)
-    window = Window(fio.began_ns, time.monotonic_ns(), filled=True, bs=_TRY_BS)
+    window = WriteWindow(fio.began_ns, time.monotonic_ns(), filled=True, bs=_TRY_BS)
     data = file.read_bytes()
     written = {at // _TRY_BS for at in range(0, _TRY_BYTES, _TRY_BS) if any(data[at : at + _TRY_BS])}
     for number in written:
@@ -105,7 +105,7 @@ class _Extent:
 
     first: int
     end: int
-    windows: list[Window]
+    windows: list[WriteWindow]
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Readback:
             if not any(self._known.get(target.node) for target in targets):
                 return Looked(reason="what is there was not written by a launch of this batch")
             return look.run(_known_blocks(ask, targets, self._known, drawn))
-        window = Window(launched.began_ns, launched.began_ns + launched.wall_ns, writes_only(ask), ask.bs)
+        window = WriteWindow(launched.began_ns, launched.began_ns + launched.wall_ns, writes_only(ask), ask.bs)
         sizes = [_size(target) for target in targets]
         jobs = jobs_of(ask, targets, sizes, launched.result.jobs_ios)
         rule = self._fio.repeated if self._fio is not None else None
@@ -167,7 +167,7 @@ class Readback:
             self._known.pop(target.node, None)
 
     def _remember(
-        self, launch: LaunchTurn, ask: FioAsk, targets: Sequence[FioTarget], jobs: Sequence[Job], window: Window
+        self, launch: LaunchTurn, ask: FioAsk, targets: Sequence[FioTarget], jobs: Sequence[Job], window: WriteWindow
     ) -> None:
         """What is known of the drives from now on; a file system is made afresh, maybe under the same name."""
         if launch.file_system is not None or ask.rw == "trimwrite":
@@ -256,11 +256,11 @@ class _Piece:
     block: Block
     length: int
     certain: bool
-    windows: tuple[Window, ...] = ()
+    windows: tuple[WriteWindow, ...] = ()
 
 
 def _pieces(
-    drive: int, address: int, bs: int, part: tuple[int, int], *, certain: bool, windows: Sequence[Window] = ()
+    drive: int, address: int, bs: int, part: tuple[int, int], *, certain: bool, windows: Sequence[WriteWindow] = ()
 ) -> Iterator[_Piece]:
     half = _MOST_READ // 2
     parts = [(address, bs)] if bs <= _MOST_READ else [(address + bs - half, half), (address, half)]
@@ -280,7 +280,7 @@ class _Look:
     wrong: list[dict[str, Any]] = field(default_factory=list)
     compared: int = 0
 
-    def run(self, pieces: Iterator[_Piece], window: Window | None = None) -> Looked:
+    def run(self, pieces: Iterator[_Piece], window: WriteWindow | None = None) -> Looked:
         began, failed = time.monotonic(), ""
         with _Files(self.targets, self.ask.bs) as files:
             longest = 0.0
@@ -317,7 +317,7 @@ class _Look:
         text = json.dumps(record, separators=(",", ":"))
         return Looked(text, doubts=doubts)
 
-    def _piece(self, files: _Files, piece: _Piece, windows: Sequence[Window]) -> None:
+    def _piece(self, files: _Files, piece: _Piece, windows: Sequence[WriteWindow]) -> None:
         data = files.read(piece.drive, piece.block.address, piece.length)
         sectors = piece.length // SECTOR
         compared: Sequence[int] = range(sectors)
@@ -333,7 +333,13 @@ class _Look:
             self._keep(files, piece, data, runs, told[0][0], windows)
 
     def _keep(
-        self, files: _Files, piece: _Piece, data: bytes, runs: Sequence[Run], sector: int, windows: Sequence[Window]
+        self,
+        files: _Files,
+        piece: _Piece,
+        data: bytes,
+        runs: Sequence[Run],
+        sector: int,
+        windows: Sequence[WriteWindow],
     ) -> None:
         """Keep the content of a wrong sector, and what a second read of it alone finds."""
         address = piece.block.address + sector * SECTOR
