@@ -53,7 +53,7 @@ _STATE_DIR = "/var/lib/storqual"
 def build_planted(sources: DriverSources, defect: str = "none", adapters: str = "", **parameters: str) -> Path:
     """The module for the bench's kernel; a build of its own has its defect and its adapters without any parameter.
 
-    `parameters` are those of the defect `drawn` that such a build can have, as they stand in C: `ACT`, `FROM`, `EVERY`.
+    `parameters` are those that such a build of the defect `drawn` can have, as they stand in C: ACT, FROM, EVERY.
     """
     folder = Path(tempfile.mkdtemp(dir=sources.folder))
     for file in SOURCE.iterdir():
