@@ -9,6 +9,7 @@
 
 #include <linux/atomic.h>
 #include <linux/blk-mq.h>
+#include <linux/blkdev.h>
 #include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
@@ -27,34 +28,84 @@
 /* what a build of its own replaces: the defect that it has without any parameter, and the adapters that it is for */
 #define PLANTED_DEFECT "none"
 #define PLANTED_ADAPTERS ""
+#define PLANTED_ACT "lose"
+#define PLANTED_FROM 0
+#define PLANTED_EVERY 16
 
 #define SECTOR 512
 #define MOST_ADAPTERS 8
 #define MOST_FORGOTTEN 16
-#define SHADOW_FIRST 4096
 #define SHADOW_SECTORS 8192
 #define LEAK_PIECES 256
 #define LEAK_PIECE 4096
+#define MOST_DRIVES 64
 
 static const char *const defects[] = {
 	"none", "lose_after_reset", "flush_dropped", "stale_after_recovery", "wrong_residual", "never_recovers",
 	"forgets_lun", "leak_per_reset", "slow_recovery", "panic_on_abort", "corrupt_byte", "misdirected_write",
+	"drawn",
 };
 
 enum defect {
 	NONE, LOSE_AFTER_RESET, FLUSH_DROPPED, STALE_AFTER_RECOVERY, WRONG_RESIDUAL, NEVER_RECOVERS,
 	FORGETS_LUN, LEAK_PER_RESET, SLOW_RECOVERY, PANIC_ON_ABORT, CORRUPT_BYTE, MISDIRECTED_WRITE,
+	DRAWN,
+};
+
+/* of the defect `drawn`: on which commands it acts (all conditions hold), and what it does to them (kinds.json) */
+static const char *const commands[] = { "any", "write", "read", "flush", "discard", "zero" };
+enum command { ANY, WRITES, READS, FLUSHES, DISCARDS, ZEROES };
+static const char *const acts[] = {
+	"lose", "zero_tail", "zero_head", "zero_at_boundary", "half", "further", "cut_address", "wrap_address", "no_fua",
+	"error", "good", "leak", "swallow", "neighbour", "former", "untouched", "more", "less", "late", "flip",
+};
+enum act {
+	LOSE, ZERO_TAIL, ZERO_HEAD, ZERO_AT_BOUNDARY, HALF, FURTHER, CUT_ADDRESS, WRAP_ADDRESS, NO_FUA,
+	ERROR, GOOD, LEAK, SWALLOW, NEIGHBOUR, FORMER, UNTOUCHED, MORE, LESS, LATE, FLIP,
 };
 
 static char *defect = PLANTED_DEFECT;
 module_param(defect, charp, 0444);
 MODULE_PARM_DESC(defect, "the defect by name; none passes all on");
 
+static char *on = "write";
+module_param(on, charp, 0444);
+MODULE_PARM_DESC(on, "the commands that `drawn` acts on");
+
+static char *act = PLANTED_ACT;
+module_param(act, charp, 0444);
+MODULE_PARM_DESC(act, "what `drawn` does to them");
+
+#define CONDITION(name, value, text)          \
+	static ulong name = value;            \
+	module_param(name, ulong, 0644);      \
+	MODULE_PARM_DESC(name, text)
+
+CONDITION(from, PLANTED_FROM, "sectors of the command, at least");
+CONDITION(to, ULONG_MAX, "sectors of the command, at most");
+CONDITION(multiple, 0, "sectors of the command are a multiple of this, and one more with `odd`");
+CONDITION(odd, 0, "see multiple");
+CONDITION(segments, 0, "segments of its buffer, at least");
+CONDITION(unaligned, 0, "its buffer does not begin at a multiple of so many bytes");
+CONDITION(boundary, 0, "a segment of its buffer crosses a multiple of so many bytes");
+CONDITION(busy, 0, "commands under way on its drive, at least");
+CONDITION(other_busy, 0, "commands under way on drives of another planted adapter, at least");
+CONDITION(idle_ms, 0, "it comes after its drive was idle for so long");
+CONDITION(nth, 1, "which of the commands after that");
+CONDITION(beyond, 0, "first sector, at least");
+CONDITION(before_end, 0, "so many sectors before the drive's end at most");
+CONDITION(fua, 0, "it has FUA");
+CONDITION(bits, 32, "for cut_address: so many bits of the address are kept");
+CONDITION(capacity, 0, "for wrap_address: what is subtracted from addresses that are not below it");
+CONDITION(by, 8, "for further: sectors");
+CONDITION(bytes, 4096, "for leak");
+CONDITION(ms, 50, "for late: milliseconds");
+
 static char *adapters = PLANTED_ADAPTERS;
 module_param(adapters, charp, 0444);
 MODULE_PARM_DESC(adapters, "PCI functions whose drivers get it, with commas between");
 
-static uint every = 16;
+static uint every = PLANTED_EVERY;
 module_param(every, uint, 0644);
 MODULE_PARM_DESC(every, "which of the writes or reads in question the defect takes: every n-th");
 
@@ -98,7 +149,26 @@ struct planted {
 	struct scsi_device *shadowed;
 	u8 *last, *former;
 	u8 *held;
+	u64 *tags;
+	u64 after[MOST_DRIVES];
+	ulong since[MOST_DRIVES];
+	atomic_t under_way;
+	u8 sector[SECTOR];
+	bool has_sector;
 };
+
+/* what is put right, or wrong, when a command is completed */
+struct change {
+	struct list_head list;
+	struct scsi_cmnd *cmd;
+	enum change_kind { PUT_BACK, CHANGE_DATA, MAKE_GOOD, MAKE_ERROR, SWALLOWED } kind;
+	uint at;
+	u8 sector[SECTOR];
+};
+static LIST_HEAD(changes);
+static DEFINE_SPINLOCK(changes_lock);
+static enum command drawn_on;
+static enum act drawn_act;
 
 static enum defect planted_defect;
 static LIST_HEAD(all_planted);
@@ -163,57 +233,60 @@ static bool is_forgotten(struct planted *p, struct scsi_device *sdev)
 	return false;
 }
 
-/* The part of a command's sectors that the shadow has a place for; false when not all of them have one. */
-static bool shadow_range(struct scsi_cmnd *cmd, u64 *first, uint *count)
+/* Where the shadow keeps a sector of the drive that was written last; whatever else was there is forgotten. */
+static uint shadow_at(struct planted *p, u64 sector, bool keep)
 {
-	u64 sector = blk_rq_pos(scsi_cmd_to_rq(cmd));
+	uint at = do_div(sector, SHADOW_SECTORS);
+	u64 own = sector * SHADOW_SECTORS + at;
 
-	*count = scsi_bufflen(cmd) / SECTOR;
-	*first = sector - SHADOW_FIRST;
-	return sector >= SHADOW_FIRST && *first + *count <= SHADOW_SECTORS;
+	if (p->tags[at] != own && keep) {
+		p->tags[at] = own;
+		p->held[at] = 0;
+	}
+	return p->tags[at] == own ? at : SHADOW_SECTORS;
 }
 
 static void shadow_write(struct planted *p, struct scsi_cmnd *cmd)
 {
+	u64 sector = blk_rq_pos(scsi_cmd_to_rq(cmd));
+	uint count = scsi_bufflen(cmd) / SECTOR, number, at;
 	unsigned long flags;
-	uint count, at;
-	u64 first;
 
-	if (!shadow_range(cmd, &first, &count))
-		return;
 	spin_lock_irqsave(&p->lock, flags);
 	if (p->shadowed != cmd->device) {
 		p->shadowed = cmd->device;
 		memset(p->held, 0, SHADOW_SECTORS);
 	}
-	memcpy(p->former + first * SECTOR, p->last + first * SECTOR, count * SECTOR);
-	for (at = 0; at < count; at++)
-		p->held[first + at] = p->held[first + at] ? 2 : 1;
-	sg_copy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), p->last + first * SECTOR, count * SECTOR);
+	for (number = 0; number < count && number < SHADOW_SECTORS; number++) {
+		at = shadow_at(p, sector + number, true);
+		memcpy(p->former + at * SECTOR, p->last + at * SECTOR, SECTOR);
+		p->held[at] = p->held[at] ? 2 : 1;
+		sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), p->last + at * SECTOR, SECTOR,
+				   number * SECTOR);
+	}
 	spin_unlock_irqrestore(&p->lock, flags);
 }
 
 /* Answer a read with what its sectors held before they were last written; false when they were written but once. */
 static bool shadow_read(struct planted *p, struct scsi_cmnd *cmd)
 {
-	bool older = false, whole = true;
+	u64 sector = blk_rq_pos(scsi_cmd_to_rq(cmd));
+	uint count = scsi_bufflen(cmd) / SECTOR, number, at;
+	bool older = false, whole = count <= SHADOW_SECTORS;
 	unsigned long flags;
-	uint count, at;
-	u64 first;
 
-	if (!shadow_range(cmd, &first, &count))
-		return false;
 	spin_lock_irqsave(&p->lock, flags);
-	for (at = 0; at < count; at++) {
-		older |= p->held[first + at] == 2;
-		whole &= p->held[first + at] != 0;
+	for (number = 0; number < count && whole; number++) {
+		at = shadow_at(p, sector + number, false);
+		whole = at < SHADOW_SECTORS && p->held[at];
+		older |= whole && p->held[at] == 2;
 	}
 	if (p->shadowed == cmd->device && older && whole) {
-		for (at = 0; at < count; at++) {
-			u8 *data = p->held[first + at] == 2 ? p->former : p->last;
-
-			sg_pcopy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), data + (first + at) * SECTOR, SECTOR,
-					     at * SECTOR);
+		for (number = 0; number < count; number++) {
+			at = shadow_at(p, sector + number, false);
+			sg_pcopy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd),
+					     (p->held[at] == 2 ? p->former : p->last) + at * SECTOR, SECTOR,
+					     number * SECTOR);
 		}
 	} else {
 		older = false;
@@ -255,6 +328,382 @@ static void misdirect(struct scsi_cmnd *cmd)
 		cmd->cmnd[3] += 8;
 }
 
+static uint sectors_of(struct scsi_cmnd *cmd)
+{
+	return scsi_bufflen(cmd) / SECTOR;
+}
+
+static bool is_data(struct scsi_cmnd *cmd, bool writes)
+{
+	switch (cmd->cmnd[0]) {
+	case WRITE_6: case WRITE_10: case WRITE_12: case WRITE_16: case WRITE_VERIFY:
+		return writes && scsi_bufflen(cmd) >= SECTOR;
+	case READ_6: case READ_10: case READ_12: case READ_16:
+		return !writes && scsi_bufflen(cmd) >= SECTOR;
+	}
+	return false;
+}
+
+static bool is_of(struct scsi_cmnd *cmd, enum command kind)
+{
+	u8 op = cmd->cmnd[0];
+
+	switch (kind) {
+	case ANY:
+		return is_ordinary(cmd);
+	case WRITES:
+		return is_data(cmd, true);
+	case READS:
+		return is_data(cmd, false);
+	case FLUSHES:
+		return is_flush(cmd);
+	case DISCARDS:
+		return op == UNMAP || ((op == WRITE_SAME || op == WRITE_SAME_16) && cmd->cmnd[1] & 8);
+	case ZEROES:
+		return (op == WRITE_SAME || op == WRITE_SAME_16) && !(cmd->cmnd[1] & 8);
+	}
+	return false;
+}
+
+/* The address of a command that has one, in blocks of its drive. */
+static u64 address_of(struct scsi_cmnd *cmd)
+{
+	u8 *c = cmd->cmnd;
+
+	switch (c[0]) {
+	case READ_6: case WRITE_6:
+		return get_unaligned_be24(c + 1) & 0x1fffff;
+	case READ_10: case WRITE_10: case READ_12: case WRITE_12: case WRITE_VERIFY: case WRITE_SAME:
+		return get_unaligned_be32(c + 2);
+	case READ_16: case WRITE_16: case WRITE_SAME_16:
+		return get_unaligned_be64(c + 2);
+	}
+	return 0;
+}
+
+static void set_address(struct scsi_cmnd *cmd, u64 address)
+{
+	u8 *c = cmd->cmnd;
+
+	switch (c[0]) {
+	case READ_6: case WRITE_6:
+		put_unaligned_be24(address & 0x1fffff, c + 1);
+		break;
+	case READ_10: case WRITE_10: case READ_12: case WRITE_12: case WRITE_VERIFY: case WRITE_SAME:
+		put_unaligned_be32(address, c + 2);
+		break;
+	case READ_16: case WRITE_16: case WRITE_SAME_16:
+		put_unaligned_be64(address, c + 2);
+		break;
+	}
+}
+
+/* Change the number of blocks that a command says; its data stays as long as it is. */
+static void add_blocks(struct scsi_cmnd *cmd, int number)
+{
+	u8 *c = cmd->cmnd;
+
+	switch (c[0]) {
+	case WRITE_10: case WRITE_VERIFY: case WRITE_SAME:
+		put_unaligned_be16(get_unaligned_be16(c + 7) + number, c + 7);
+		break;
+	case WRITE_12:
+		put_unaligned_be32(get_unaligned_be32(c + 6) + number, c + 6);
+		break;
+	case WRITE_16: case WRITE_SAME_16:
+		put_unaligned_be32(get_unaligned_be32(c + 10) + number, c + 10);
+		break;
+	case UNMAP: {
+		u8 list[24];
+
+		if (scsi_bufflen(cmd) < sizeof(list))
+			break;
+		sg_copy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), list, sizeof(list));
+		put_unaligned_be32(get_unaligned_be32(list + 16) + number, list + 16);
+		sg_copy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), list, sizeof(list));
+	}
+	}
+}
+
+static bool has_buffer(struct scsi_cmnd *cmd)
+{
+	struct scatterlist *sg;
+	bool crosses = !boundary;
+	int at;
+
+	if (scsi_sg_count(cmd) < segments)
+		return false;
+	if (unaligned && (!scsi_sglist(cmd) || scsi_sglist(cmd)->offset % unaligned == 0))
+		return false;
+	if (boundary)
+		scsi_for_each_sg(cmd, sg, scsi_sg_count(cmd), at)
+			crosses |= sg_phys(sg) / boundary != (sg_phys(sg) + sg->length - 1) / boundary;
+	return crosses;
+}
+
+static uint busy_elsewhere(struct planted *own)
+{
+	struct planted *p;
+	uint found = 0;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(p, &all_planted, list)
+		if (p != own)
+			found += atomic_read(&p->under_way);
+	rcu_read_unlock();
+	return found;
+}
+
+/* Whether the drawn defect acts on a command: the drive's idle time is kept for every one. */
+static bool is_drawn(struct planted *p, struct scsi_cmnd *cmd)
+{
+	uint drive = (cmd->device->id * 8 + cmd->device->lun) % MOST_DRIVES;
+	u64 now = ktime_get_ns(), block = cmd->device->sector_size ?: SECTOR;
+	bool data = is_data(cmd, true) || is_data(cmd, false);
+	bool idle = now - p->after[drive] >= (u64)idle_ms * NSEC_PER_MSEC;
+	u64 last;
+
+	p->after[drive] = now;
+	if (!is_of(cmd, drawn_on))
+		return false;
+	p->since[drive] = idle_ms && idle ? 1 : p->since[drive] + 1;
+	if (idle_ms && p->since[drive] != nth)
+		return false;
+	if (data && (sectors_of(cmd) < from || sectors_of(cmd) > to))
+		return false;
+	if (data && multiple && sectors_of(cmd) % multiple != (odd ? 1 : 0))
+		return false;
+	if (!has_buffer(cmd))
+		return false;
+	if (scsi_device_busy(cmd->device) < busy || (other_busy && busy_elsewhere(p) < other_busy))
+		return false;
+	if (fua && !(cmd->cmnd[0] != WRITE_6 && cmd->cmnd[1] & 8))
+		return false;
+	last = address_of(cmd) * block / SECTOR;
+	if (last < beyond)
+		return false;
+	if (before_end && (!scsi_cmd_to_rq(cmd)->q->disk ||
+			   last + sectors_of(cmd) + before_end < get_capacity(scsi_cmd_to_rq(cmd)->q->disk)))
+		return false;
+	return is_chosen(p);
+}
+
+static struct change *new_change(struct scsi_cmnd *cmd, enum change_kind kind, uint at)
+{
+	struct change *made = kzalloc(sizeof(*made), GFP_ATOMIC);
+
+	if (made) {
+		made->cmd = cmd;
+		made->kind = kind;
+		made->at = at;
+	}
+	return made;
+}
+
+static void add_change(struct change *made)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&changes_lock, flags);
+	list_add(&made->list, &changes);
+	spin_unlock_irqrestore(&changes_lock, flags);
+}
+
+/* Send another sector at a place of the data of a write, or receive it with a read; the memory is put back. */
+static void change_sector(struct scsi_cmnd *cmd, uint at, const u8 *sector)
+{
+	bool writes = is_data(cmd, true);
+	struct change *made = new_change(cmd, writes ? PUT_BACK : CHANGE_DATA, at);
+
+	if (!made)
+		return;
+	acted++;
+	if (writes) {
+		sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), made->sector, SECTOR, at);
+		sg_pcopy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), (void *)sector, SECTOR, at);
+	} else {
+		memcpy(made->sector, sector, SECTOR);
+	}
+	add_change(made);
+}
+
+static const u8 zeroes[SECTOR];
+
+/* What a write would have had at its boundary in memory; the sector with the first byte behind it. */
+static uint boundary_at(struct scsi_cmnd *cmd)
+{
+	struct scatterlist *sg;
+	uint done = 0;
+	int at;
+
+	scsi_for_each_sg(cmd, sg, scsi_sg_count(cmd), at) {
+		u64 first = sg_phys(sg);
+
+		if (boundary && first / boundary != (first + sg->length - 1) / boundary)
+			return (done + boundary - first % boundary) / SECTOR * SECTOR;
+		done += sg->length;
+	}
+	return 0;
+}
+
+/* Put right, or wrong, what is to be when a command is completed; true when it had been swallowed. */
+static bool finish_changes(struct scsi_cmnd *cmd)
+{
+	struct change *made, *next;
+	unsigned long flags;
+	bool swallowed = false;
+
+	if (list_empty(&changes))
+		return false;
+	spin_lock_irqsave(&changes_lock, flags);
+	list_for_each_entry_safe(made, next, &changes, list) {
+		if (made->cmd != cmd)
+			continue;
+		list_del(&made->list);
+		switch (made->kind) {
+		case PUT_BACK:
+		case CHANGE_DATA:
+			sg_pcopy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), made->sector, SECTOR, made->at);
+			break;
+		case MAKE_GOOD:
+			if (cmd->result || scsi_get_resid(cmd)) {
+				acted++;
+				cmd->result = 0;
+				scsi_set_resid(cmd, 0);
+			}
+			break;
+		case MAKE_ERROR:
+			if (!cmd->result) {
+				acted++;
+				scsi_build_sense(cmd, 0, MEDIUM_ERROR, 0x0c, 0);
+			}
+			break;
+		case SWALLOWED:
+			swallowed = true;
+			break;
+		}
+		kfree(made);
+	}
+	spin_unlock_irqrestore(&changes_lock, flags);
+	return swallowed;
+}
+
+static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
+{
+	u64 address = address_of(cmd);
+	struct change *made;
+	u8 sector[SECTOR];
+	uint number;
+
+	switch (drawn_act) {
+	case LOSE:
+		return answer(cmd, 0);
+	case UNTOUCHED:
+		/* what the memory held before is what was "read" */
+		return answer(cmd, 0);
+	case ZERO_TAIL:
+		change_sector(cmd, scsi_bufflen(cmd) - SECTOR, zeroes);
+		return false;
+	case ZERO_HEAD:
+		change_sector(cmd, 0, zeroes);
+		return false;
+	case ZERO_AT_BOUNDARY:
+		change_sector(cmd, boundary_at(cmd), zeroes);
+		return false;
+	case FLIP:
+		if (is_data(cmd, false)) {
+			memset(sector, 0x5a, SECTOR);
+		} else {
+			sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), sector, SECTOR, 0);
+			sector[SECTOR - 3] ^= 0x10;
+		}
+		change_sector(cmd, 0, sector);
+		return false;
+	case HALF:
+		if (sectors_of(cmd) < 2)
+			return false;
+		for (number = sectors_of(cmd) / 2; number < sectors_of(cmd); number++)
+			change_sector(cmd, number * SECTOR, zeroes);
+		return false;
+	case FURTHER:
+		acted++;
+		set_address(cmd, address + by);
+		return false;
+	case CUT_ADDRESS:
+		if (address >> bits) {
+			acted++;
+			set_address(cmd, address & ((1ULL << bits) - 1));
+		}
+		return false;
+	case WRAP_ADDRESS:
+		if (capacity && address >= capacity) {
+			acted++;
+			set_address(cmd, address - capacity);
+		}
+		return false;
+	case NO_FUA:
+		acted++;
+		cmd->cmnd[1] &= ~8;
+		return false;
+	case ERROR:
+	case GOOD:
+		made = new_change(cmd, drawn_act == GOOD ? MAKE_GOOD : MAKE_ERROR, 0);
+		if (made)
+			add_change(made);
+		return false;
+	case LEAK:
+		acted++;
+		/* the pointer is dropped: this is the leak */
+		return !kmalloc(bytes, GFP_ATOMIC) && false;
+	case SWALLOW:
+		made = new_change(cmd, SWALLOWED, 0);
+		if (!made)
+			return false;
+		acted++;
+		add_change(made);
+		/* the driver never sees it, and nobody completes it */
+		return true;
+	case NEIGHBOUR:
+		if (p->has_sector)
+			change_sector(cmd, scsi_bufflen(cmd) - SECTOR, p->sector);
+		return false;
+	case FORMER:
+		if (is_data(cmd, false))
+			return shadow_read(p, cmd) && answer(cmd, 0);
+		number = shadow_at(p, blk_rq_pos(scsi_cmd_to_rq(cmd)), false);
+		if (number < SHADOW_SECTORS && p->shadowed == cmd->device && p->held[number] == 2)
+			change_sector(cmd, 0, p->former + number * SECTOR);
+		return false;
+	case MORE:
+		acted++;
+		add_blocks(cmd, 1);
+		return false;
+	case LESS:
+		acted++;
+		add_blocks(cmd, -1);
+		return false;
+	case LATE:
+		acted++;
+		mdelay(ms);
+		return false;
+	}
+	return false;
+}
+
+static bool meddle_as_drawn(struct planted *p, struct scsi_cmnd *cmd)
+{
+	bool answered;
+
+	if (drawn_act == FORMER && is_write(cmd))
+		shadow_write(p, cmd);
+	answered = is_drawn(p, cmd) && act_on(p, cmd);
+	if (!answered && is_data(cmd, true)) {
+		sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), p->sector, SECTOR, 0);
+		p->has_sector = true;
+	}
+	return answered;
+}
+
 /* What the defect does to a command before its driver sees it; true when it was answered here. */
 static bool meddle(struct planted *p, struct scsi_cmnd *cmd)
 {
@@ -281,6 +730,8 @@ static bool meddle(struct planted *p, struct scsi_cmnd *cmd)
 		if (is_write(cmd) && is_chosen(p))
 			misdirect(cmd);
 		return false;
+	case DRAWN:
+		return meddle_as_drawn(p, cmd);
 	default:
 		return false;
 	}
@@ -295,6 +746,20 @@ static int planted_queuecommand(struct Scsi_Host *host, struct scsi_cmnd *cmd)
 
 		while (ktime_get_ns() < end)
 			cpu_relax();
+	}
+	if (planted_defect == DRAWN) {
+		int result;
+
+		finish_changes(cmd);
+		atomic_inc(&p->under_way);
+		if (meddle(p, cmd))
+			return 0;
+		result = p->driver->queuecommand(host, cmd);
+		if (result) {
+			atomic_dec(&p->under_way);
+			finish_changes(cmd);
+		}
+		return result;
 	}
 	if (meddle(p, cmd))
 		return 0;
@@ -325,6 +790,8 @@ static int planted_abort(struct scsi_cmnd *cmd)
 
 	if (planted_defect == PANIC_ON_ABORT)
 		panic("storqual_planted: an abort was asked for");
+	if (planted_defect == DRAWN && finish_changes(cmd))
+		return SUCCESS;
 	return p->driver->eh_abort_handler(cmd);
 }
 
@@ -352,19 +819,27 @@ static int planted_sysfs_reset(struct Scsi_Host *host, int kind)
 	return result;
 }
 
-/* A driver that completes a command with less data than was asked for says by how much; this one says nothing. */
-static int __kprobes forget_residual(struct kprobe *probe, struct pt_regs *regs)
+/*
+ * A driver that completes a command with less data than was asked for says by how much; one says nothing. And what
+ * the drawn defect does when a command is completed.
+ */
+static int __kprobes on_completion(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct scsi_cmnd *cmd = (struct scsi_cmnd *)regs->di;
 
-	if (is_planted(cmd->device->host) && scsi_get_resid(cmd)) {
+	if (!is_planted(cmd->device->host))
+		return 0;
+	if (planted_defect == DRAWN) {
+		atomic_dec(&planted_of(cmd->device->host)->under_way);
+		finish_changes(cmd);
+	} else if (scsi_get_resid(cmd)) {
 		acted++;
 		scsi_set_resid(cmd, 0);
 	}
 	return 0;
 }
 
-static struct kprobe completion = { .symbol_name = "scsi_done", .pre_handler = forget_residual };
+static struct kprobe completion = { .symbol_name = "scsi_done", .pre_handler = on_completion };
 
 static bool is_meant(struct Scsi_Host *host)
 {
@@ -407,14 +882,16 @@ static void plant(struct Scsi_Host *host)
 		p->template.eh_host_reset_handler = planted_host_reset;
 	if (p->driver->host_reset)
 		p->template.host_reset = planted_sysfs_reset;
-	if (planted_defect == STALE_AFTER_RECOVERY) {
+	if (planted_defect == STALE_AFTER_RECOVERY || (planted_defect == DRAWN && drawn_act == FORMER)) {
 		p->last = vzalloc(SHADOW_SECTORS * SECTOR);
 		p->former = vzalloc(SHADOW_SECTORS * SECTOR);
 		p->held = vzalloc(SHADOW_SECTORS);
-		if (!p->last || !p->former || !p->held) {
+		p->tags = vzalloc(SHADOW_SECTORS * sizeof(*p->tags));
+		if (!p->last || !p->former || !p->held || !p->tags) {
 			vfree(p->last);
 			vfree(p->former);
 			vfree(p->held);
+			vfree(p->tags);
 			kfree(p);
 			return;
 		}
@@ -434,6 +911,7 @@ static void unplant(struct planted *p)
 	vfree(p->last);
 	vfree(p->former);
 	vfree(p->held);
+	vfree(p->tags);
 	kfree(p);
 }
 
@@ -476,7 +954,17 @@ static int __init planted_init(void)
 		return -EINVAL;
 	}
 	planted_defect = found;
-	if (planted_defect == WRONG_RESIDUAL) {
+	if (planted_defect == DRAWN) {
+		found = match_string(commands, ARRAY_SIZE(commands), on);
+		problem = match_string(acts, ARRAY_SIZE(acts), act);
+		if (found < 0 || problem < 0) {
+			pr_err("storqual_planted: nothing acts on %s by %s\n", on, act);
+			return -EINVAL;
+		}
+		drawn_on = found;
+		drawn_act = problem;
+	}
+	if (planted_defect == WRONG_RESIDUAL || planted_defect == DRAWN) {
 		problem = register_kprobe(&completion);
 		if (problem)
 			return problem;
@@ -503,7 +991,7 @@ static void __exit planted_exit(void)
 
 	if (scsi_bus)
 		bus_unregister_notifier(scsi_bus, &watcher);
-	if (planted_defect == WRONG_RESIDUAL)
+	if (planted_defect == WRONG_RESIDUAL || planted_defect == DRAWN)
 		unregister_kprobe(&completion);
 	mutex_lock(&all_lock);
 	list_for_each_entry_safe(p, next, &all_planted, list)

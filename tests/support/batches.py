@@ -10,7 +10,7 @@ from storqual_core.turns.batch_file import SCHEMA
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_OF_REQUEST = ("fio", "load", "file_system", "switch")
+_OF_REQUEST = ("fio", "load", "file_system", "switch", "readback_s")
 
 
 def launch_turn(batch: str, launch: Mapping[str, Any]) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def _sample(
     series = [rate * math.exp(random_source.gauss(0.0, shape.noise)) for _ in range(int(seconds))]
     start = (int(session["id"][1:]) - 1) * 120 + launch["index"] * 3.5
     return {
-        "schema": "storqual.sample/2",
+        "schema": "storqual.sample/3",
         "id": f"{session['blocks'][0]}/{launch['index']}",
         "bench": shape.bench,
         "adapter": adapter,

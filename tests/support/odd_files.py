@@ -155,7 +155,7 @@ _CONTENT: Mapping[str, Make] = {
     "a number": _bytes(b"1\n"),
     "an object": _bytes(b"{}\n"),
     "a list": _bytes(b"[]\n"),
-    "absurd times": _bytes(b'{"schema":"storqual.sample/2","id":"a","runtime_s":1e300,"n":1000000000000000}\n'),
+    "absurd times": _bytes(b'{"schema":"storqual.sample/3","id":"a","runtime_s":1e300,"n":1000000000000000}\n'),
 }
 _BESIDE: Mapping[str, Make] = {
     "20,000 files": _many(20_000),

@@ -8,6 +8,7 @@ which would take longer than the trials; that a build of it is found as a driver
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
 from storqual.plan import PlanRequest
 from storqual.run import read_run
+from storqual.run.collect import collect
 from storqual.run.turns import turns_of
 from storqual.turns.live_turn import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
@@ -48,17 +50,20 @@ _PLACE = f"/root/{MODULE}.ko"
 _STATE_DIR = "/var/lib/storqual"
 
 
-def build_planted(sources: DriverSources, defect: str = "none", adapters: str = "") -> Path:
-    """The module for the bench's kernel; a build of its own has its defect and its adapters without any parameter."""
+def build_planted(sources: DriverSources, defect: str = "none", adapters: str = "", **parameters: str) -> Path:
+    """The module for the bench's kernel; a build of its own has its defect and its adapters without any parameter.
+
+    `parameters` are those that such a build of the defect `drawn` can have, as they stand in C: ACT, FROM, EVERY.
+    """
     folder = Path(tempfile.mkdtemp(dir=sources.folder))
     for file in SOURCE.iterdir():
         if file.is_file():
             shutil.copy(file, folder)
     text = (folder / f"{MODULE}.c").read_text(encoding="utf-8")
-    for name, value in (("PLANTED_DEFECT", defect), ("PLANTED_ADAPTERS", adapters)):
-        lines = [
-            f'#define {name} "{value}"' if line.startswith(f"#define {name} ") else line for line in text.split("\n")
-        ]
+    own = {"DEFECT": f'"{defect}"', "ADAPTERS": f'"{adapters}"', **parameters}
+    for name, value in own.items():
+        head = f"#define PLANTED_{name} "
+        lines = [f"{head}{value}" if line.startswith(head) else line for line in text.split("\n")]
         text = "\n".join(lines)
     (folder / f"{MODULE}.c").write_text(text, encoding="utf-8")
     headers = sources.folder / "headers/usr/src" / f"linux-headers-{sources.release}"
@@ -92,16 +97,21 @@ def qualify_planted(
     parameters: str = "",
     baseline: bool = False,
     seed: int = 7,
+    beside: Sequence[str] = (),
 ) -> Found:
-    """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`."""
+    """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`.
+
+    Without a profile it is the suite's `quick`.
+    """
     suite = folder / f"{defect}.suite.yml"
-    suite.write_text(f"{SUITE.read_text(encoding='utf-8')}  planted: {profile}\n", encoding="utf-8")
+    own = f"  planted: {profile}\n" if profile else ""
+    suite.write_text(f"{SUITE.read_text(encoding='utf-8')}{own}", encoding="utf-8")
     request = PlanRequest(
         inventories=[Path(INVENTORY)],
         candidate="stable",
         baseline="stable" if baseline else "",
         suite=str(suite),
-        profile="planted",
+        profile="planted" if profile else "quick",
         adapters=[adapter],
         seed=seed,
     )
@@ -109,11 +119,43 @@ def qualify_planted(
     began = time.monotonic()
     for session in read_run(path).plan.sessions:
         planted = defect if session.arm == "candidate" else "none"
-        _make_session(bench, path, session.id, f"adapters={PCI[adapter]} defect={planted} {parameters}")
+        chosen = ",".join(PCI[name] for name in (adapter, *beside))
+        _make_session(bench, path, session.id, f"adapters={chosen} defect={planted} {parameters}")
     turns = turns_of(read_run(path))
     checks = {check.id: check.fields for check in turns.checks()}
     arms = {arm: [record for record in turns.records if record["arm"] == arm] for arm in ("baseline", "candidate")}
     return Found(checks, arms, time.monotonic() - began, path)
+
+
+def measure_planted(bench: Bench, adapters: Sequence[str], words: str, folder: Path, *, seed: int = 11) -> Path:
+    """Measure the points of the adapter suite's `quick`, the candidate below a drawn defect; the run, not judged.
+
+    The layer is there for the baseline too, and acts on nothing. The drops are those of two kernels, so that each
+    session has one arm; the kernel stays.
+    """
+    request = PlanRequest(
+        inventories=[Path(INVENTORY)],
+        candidate="backport",
+        baseline="stable",
+        suite=str(REPOSITORY / "suites" / "adapter.suite.yml"),
+        profile="quick",
+        adapters=list(adapters),
+        seed=seed,
+    )
+    run = plan_campaign(request, folder / "runs")
+    program = build_program()
+    bench.ask(f"mkdir -p {_STATE_DIR}")
+    bench.send([str(program)], "/root")
+    chosen = ",".join(PCI[name] for name in adapters)
+    for file in sorted((run / "blocks").glob("*.json")):
+        batch = json.loads(file.read_text(encoding="utf-8"))
+        own = words if batch["turns"][0]["arm"] == "candidate" else "on=write act=zero_tail from=1000000000"
+        bench.ask(f"rmmod {MODULE} 2>/dev/null; insmod {_PLACE} adapters={chosen} defect=drawn {own}")
+        bench.send([str(file)], "/root")
+        bench.ask(f"python3 /root/{program.name} run /root/{file.name}", limit_s=3000)
+        collect(run, batch["block"], bench.ask(f"cat {_STATE_DIR}/spool/{batch['run']}/{batch['block']}.jsonl"))
+    bench.ask(f"rmmod {MODULE}")
+    return run
 
 
 def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> None:

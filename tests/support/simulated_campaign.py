@@ -99,7 +99,10 @@ class Bench:
         if self.measure is not counted:
             series = measured["series"].get("iops") or []
             suspect = measured.get("suspect", ())
-            return spooled_launch(block, launch["index"], start, series, measured["primitives"], suspect)
+            wrong_tail = bool(measured.get("wrong_tail"))
+            return spooled_launch(
+                block, launch["index"], start, series, measured["primitives"], suspect, wrong_tail=wrong_tail
+            )
         sample = {
             "id": f"{block['block']}/{launch['index']}",
             **{name: block[name] for name in ("bench", "session", "block")},

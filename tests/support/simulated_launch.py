@@ -9,9 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 from storqual_core.host.counters import ERROR_WORDS, CounterSnapshot, DiskCounters
-from storqual_core.turns.batch_file import Batch, parse_batch
+from storqual_core.turns.batch_file import Batch, LaunchTurn, parse_batch
+from storqual_core.turns.content import READBACK_SCHEMA
 from storqual_core.turns.derive import result_of
 from storqual_core.turns.launch import Launched
+from storqual_core.turns.readback import NOT_LOOKED, Looked
 from storqual_core.turns.sample import make_sample
 
 _CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -31,11 +33,12 @@ def spooled_launch(
     suspect: Sequence[str] = (),
     *,
     status: str = "ok",
+    wrong_tail: bool = False,
 ) -> dict[str, Any]:
     """The spool's line of launch `index`: series and primitives are, but for rounding, those that are given.
 
     `status` is how fio ended: by itself, killed, or with an I/O error; that it did nothing or was short, its counts
-    say.
+    say. With `wrong_tail` the last sector of the block that is read back afterwards holds zeros.
     """
     parsed = _parsed(json.dumps(block))
     launch = next(one for one in parsed.launches if one.index == index)
@@ -52,8 +55,30 @@ def spooled_launch(
         notes=(),
         overhead_ns=int(primitives.get("overhead_ns", 0)),
         idle=_counters(primitives, "idle_"),
+        looked=_readback(launch, wrong_tail=wrong_tail) if launch.readback_s and status == "ok" else NOT_LOOKED,
     )
     return {"kind": "sample", "sample": sample, "artifacts": artifacts}
+
+
+def _readback(launch: LaunchTurn, *, wrong_tail: bool) -> Looked:
+    """One block of the first drive, as the bench program keeps what it reads back."""
+    sectors, address = launch.fio.bs // 512, 1 << 20
+    runs: list[list[int | None]] = [[sectors, address, 7, 1]]
+    wrong = []
+    if wrong_tail:
+        runs = [[sectors - 1, address, 7, 1], [1, None, None, 1]]
+        tail = {"drive": launch.drives[0], "address": address + launch.fio.bs - 512, "bs": launch.fio.bs}
+        wrong = [{**tail, "expected": "??" * 16 + "a5" * 496, "found": "00" * 512, "again": "the same"}]
+    record = {
+        "schema": READBACK_SCHEMA,
+        "of": "read" if launch.fio.reads_only else "write",
+        "drives": list(launch.drives),
+        "blocks": [[0, address, 1, runs]],
+        "wrong": wrong,
+        "compared": min(sectors, 16),
+        "took_ns": 1,
+    }
+    return Looked(json.dumps(record))
 
 
 _ENDED = {"killed": -9, "io_error": 1}

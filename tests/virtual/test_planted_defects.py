@@ -7,15 +7,18 @@ baseline the exact test wants a failure that is no damage of data five times.
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual.judge.verdict import verdict_of
 from tests.support.driver_sources import DriverSources, driver_sources
 from tests.support.live_bench import Bench, powered_bench
-from tests.support.planted_driver import build_planted, qualify_planted, send_planted
+from tests.support.planted_driver import build_planted, measure_planted, qualify_planted, send_planted
+from tests.support.planted_kinds import Kind, drawn_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +105,53 @@ def test_a_planted_defect_is_found_and_named(bench: Bench, case: Case, tmp_path:
     print(f"{case.defect}: {len(found.records['candidate'])} trials, {found.seconds:.0f} s")
     assert check["outcome"] == "FAIL"
     assert case.reason in check["reason"]
+
+
+SEED = int(os.environ.get("STORQUAL_PLANTED_SEED", "1"))
+NUMBER = int(os.environ.get("STORQUAL_PLANTED", "6"))
+"""How many kinds are drawn, and by which seed: another one draws other kinds with other parameters."""
+FAMILIES = ("vscsi", "fusion", "mraid")
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [*enumerate(drawn_kinds(SEED, NUMBER))], ids=lambda one: getattr(one, "name", str(one))
+)
+def test_a_drawn_defect_is_found_by_profile_quick(bench: Bench, number: int, kind: Kind, tmp_path: Path) -> None:
+    """With whatever trials and loads profile quick has; which of them it is does not matter."""
+    words, adapter = kind.words(SEED + number), FAMILIES[(SEED + number) % len(FAMILIES)]
+    found = qualify_planted(bench, adapter, "drawn", "", tmp_path, parameters=words)
+    failed = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
+    print(f"{kind.name} ({words}) on {adapter}: {found.seconds:.0f} s, {failed}")
+    assert failed, f"{kind.about}: nothing failed"
+
+
+def test_measured_launches_of_large_blocks_show_a_large_tail(bench: Bench, tmp_path: Path) -> None:
+    """By name, with address and content; every other point, and all of the baseline, is as without the defect."""
+    run = measure_planted(bench, ("sym", "fusion", "mraid"), "on=write act=zero_tail from=256 every=1", tmp_path)
+    found = [one for one in verdict_of(run)["criteria"] if one["id"] == "data"]
+    for one in found:
+        print(one["outcome"], one["adapter"], one["point"], one["reason"])
+    failed = {(one["adapter"], one["point"]) for one in found if one["outcome"] == "FAIL"}
+    large = {(one["adapter"], one["point"]) for one in found if "write[bs=256k" in one["point"]}
+    assert large <= failed
+    # what is read of it later is wrong as well
+    assert all("write" not in point for _, point in failed - large)
+    for one in found:
+        if (one["adapter"], one["point"]) in large:
+            assert "in a block of 262144 bytes" in one["reason"]
+            assert f"found {'00' * 32}" in one["reason"]
+            assert "of the baseline" not in one["reason"]
+
+
+@pytest.mark.parametrize("adapter", FAMILIES)
+def test_the_layer_that_draws_nothing_is_accused_of_nothing(bench: Bench, adapter: str, tmp_path: Path) -> None:
+    """All of its code runs for each command: it acts from so many sectors on that no command has them."""
+    found = qualify_planted(
+        bench, adapter, "drawn", "", tmp_path, parameters="on=write act=zero_tail from=1000000000"
+    )
+    accused = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
+    print(f"none on {adapter}: {sum(map(len, found.records.values()))} trials, {found.seconds:.0f} s")
+    assert accused == {}
 
 
 @pytest.mark.parametrize(("adapter", "faults", "baseline"), CLEAN, ids=[adapter for adapter, _, _ in CLEAN])

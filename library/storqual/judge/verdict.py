@@ -15,6 +15,7 @@ from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import product_files
 from storqual.judge.answers import answer, confirm
+from storqual.judge.data import baseline_data, data_checks
 from storqual.judge.earlier import out_of_control, read_histories
 from storqual.judge.entry import check_entry, judged_entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
@@ -138,7 +139,12 @@ def _verdict(
         stale = stale_baseline(question.launches.of("baseline"), moment, days) if days is not None else ""
         judged[index] = with_evidence(judged[index], sentences[index], stale)
     criteria = [judged_entry(*parts) for parts in zip(questions, judged, sentences, strict=True)]
-    outcomes = [*turns_of(run).checks(), *_latest([*counted_checks(run), *checks]), *missing_checks(run)]
+    outcomes = [
+        *data_checks(measured),
+        *turns_of(run).checks(),
+        *_latest([*counted_checks(run), *checks]),
+        *missing_checks(run),
+    ]
     criteria += [check_entry(check, required=_check_required(check, policy)) for check in outcomes]
     drop = run.arms["candidate"].drop
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
@@ -172,6 +178,7 @@ def _verdict(
         "warnings": [
             *(f"{bench}: {text}" for bench, text in unsteady.items()),
             *out_of_control(run, measured.reference, files.get("history")),
+            *baseline_data(measured),
             *short_ramps(questions),
             *lengthened_ramps(run),
             *rig,

@@ -13,7 +13,7 @@ from storqual.inputs.suite import Profile
 from storqual.plan.arms import switch_steps
 from storqual.plan.file_systems import ask_of, to_batch
 from storqual.plan.fraction import Placed
-from storqual.plan.points import drives_for, team
+from storqual.plan.points import READS_LOOKED_AT, drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import ON_VOLUME, Layout, TargetVolume, volumes_of
 from storqual_core.turns.batch_file import FILE_SYSTEMS, SCHEMA
@@ -165,6 +165,7 @@ def batch_file(
                     **_load(launch),
                     **to_batch(ask_of(launch.placed.point.pattern, profile)),
                     "switch": list(steps.values()),
+                    **_readback(launch, profile),
                 },
             }
         )
@@ -234,6 +235,13 @@ def _load(launch: PlannedLaunch) -> dict[str, Any]:
     if pattern.load is None:
         return {}
     return {"load": pattern.load.to_batch(int(pattern.values[pattern.load.parameter]))}
+
+
+def _readback(launch: PlannedLaunch, profile: Profile) -> dict[str, Any]:
+    pattern = launch.placed.point.pattern
+    if pattern.reads_only and launch.n % READS_LOOKED_AT != 1:
+        return {}
+    return {"readback_s": pattern.readback_s(profile)}
 
 
 def _fio(launch: PlannedLaunch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:

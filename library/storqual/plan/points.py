@@ -39,6 +39,10 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
+READBACK_SHARE = 0.07
+"""How long the data of a launch is looked at after it, as a share of the launch."""
+READS_LOOKED_AT = 3
+"""Of the launches that only read, every how many-th is followed by such a look."""
 THINK_TIME = "thinktime"
 """The fio option by which a job waits between its I/Os."""
 
@@ -66,7 +70,16 @@ class Pattern:
             if asked.by == "iodepth" or self.values["iodepth"] > 1:
                 # half of them are near the cap, where a launch has to be long
                 runtime = (runtime + max(runtime, asked.runtime_s(asked.cap_ns))) / 2
-        return steps * (self.ramp(profile) + runtime + launch_cost)
+        looked_s = self.readback_s(profile) / (READS_LOOKED_AT if self.reads_only else 1)
+        return steps * (self.ramp(profile) + runtime + launch_cost) + looked_s
+
+    @property
+    def reads_only(self) -> bool:
+        return self.values["rw"] in ("read", "randread")
+
+    def readback_s(self, profile: Profile) -> float:
+        """How long the data of a launch is looked at; of some of those that only read."""
+        return round(READBACK_SHARE * (self.ramp(profile) + profile.runtime), 3)
 
     def ramp(self, profile: Profile) -> float:
         """Seconds before what is measured; none with a think time, where fio (seen with 3.33) counts its I/Os."""

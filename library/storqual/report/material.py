@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
 from storqual.run import Event, Launch, Run, read_run, sha256_of
 from storqual.run.files import parse_line, read_bytes
-from storqual.run.measurements import Measurements, PointData, PointKey, measurements
+from storqual.run.measurements import LookedAt, Measurements, PointData, PointKey, measurements
 from storqual.run.turns import turns_of
 from storqual.statistics.estimates import Estimate, Spread, mean_estimate, pooled_spread
 from storqual.study.points import STUDIED
@@ -65,6 +65,8 @@ class Material:
     """The suite that the run was planned with; None when it cannot be read any more."""
     unplanned: int
     """Samples of no planned point."""
+    data: Mapping[PointKey, Mapping[str, LookedAt]] = field(default_factory=dict)
+    """What was read back after launches, by point and arm."""
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -118,7 +120,8 @@ def read_material(run_dir: Path, measured: Measurements | None = None) -> Materi
     if measured is None:
         measured = measurements(run, {}, metrics_to_read(suite, judged), histograms=True)
     points = {key: measured.points.get(key) or PointData(planned) for key, planned in run.points.items()}
-    return Material(run, verdict, digest, points, metrics_to_read(None, judged), suite, measured.unplanned)
+    metrics = metrics_to_read(None, judged)
+    return Material(run, verdict, digest, points, metrics, suite, measured.unplanned, measured.data)
 
 
 def _suite(run: Run) -> Suite | None:

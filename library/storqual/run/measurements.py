@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from storqual.metrics import METRICS, Measured, Metric, Primitives, Unavailable, merged
 from storqual.metrics.latency import load_curve
@@ -85,6 +86,33 @@ class PointData:
         return pool
 
 
+@dataclass
+class LookedAt:
+    """What was read back after the launches of one point and arm: sectors, and the first wrong one.
+
+    `reasons` counts the launches of which nothing was.
+    """
+
+    launches: int = 0
+    sectors: int = 0
+    wrong: int = 0
+    wrong_launches: int = 0
+    first: Mapping[str, Any] | None = None
+    reasons: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, sample: Sample) -> None:
+        data = sample.data
+        if "sectors" not in data:
+            self.reasons[str(data.get("reason") or "nothing is recorded of it")] += 1
+            return
+        self.launches += 1
+        self.sectors += int(data["sectors"])
+        if data["wrong"]:
+            self.wrong += int(data["wrong"])
+            self.wrong_launches += 1
+            self.first = self.first or {**data["first"], "of": data["of"], "launch": sample.id}
+
+
 def _percentile(metric: Metric) -> bool:
     return metric.kind == "time" and any("_bins" in need for need in metric.needs)
 
@@ -102,6 +130,10 @@ class Measurements:
     finished: dict[PointKey, set[str]] = field(default_factory=lambda: defaultdict(set))
     reference: list[Launch] = field(default_factory=list)
     overhead_s: array[float] = field(default_factory=lambda: array("d"))
+    data: dict[PointKey, dict[str, LookedAt]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(LookedAt))
+    )
+    """What was read back, by point and arm."""
     unplanned: int = 0
     size: int = 0
     """Bytes of samples.jsonl that were there to be read: with more in it, this is no longer what the run measured."""
@@ -184,6 +216,7 @@ def _gathered(
             found.finished[key].add(sample.arm)
         if "overhead_ns" in sample.primitives:
             found.overhead_s.append(float(sample.primitives["overhead_ns"]) / 1e9)
+        found.data[key][sample.arm].add(sample)
         if sample.point == REFERENCE_POINT:
             found.reference.append(Launch.of(sample, {"iops": METRICS["iops"].value(sample)}))
         elif key not in run.points:

@@ -346,6 +346,7 @@ def _without_evidence(sample: Mapping[str, Any]) -> str:
     """A launch that was never run has no evidence, and nothing that it measured."""
     name = str(sample["id"])
     measured = (sample.get("series") or {}).get("iops") or sample["primitives"].keys() - {"asked_runtime_ns"}
+    measured = measured or (sample.get("data") or {}).keys() - {"reason"}
     if sample.get("status") == "lost" and not measured:
         return ""
     return f"{SAMPLES}: sample {name} has no raw files that it can be derived from"

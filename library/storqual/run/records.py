@@ -66,6 +66,8 @@ class Sample(LaunchRecord):
 
     series: Mapping[str, Sequence[float]]
     primitives: Mapping[str, Any]
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What was read back after it (`storqual_core.turns.content`), or why nothing was."""
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Sample:
@@ -85,6 +87,7 @@ class Sample(LaunchRecord):
             raw=tuple(RawFile(str(file["path"]), str(file["sha256"])) for file in line.get("raw") or ()),
             series=_numbers(line, "series"),
             primitives=_numbers(line, "primitives"),
+            data=line.get("data") or {},
         )
 
 
@@ -511,7 +514,7 @@ def _launch(where: str, line: bytes) -> Launch:
         raw = tuple(RawFile(file["path"], file["sha256"]) for file in tail["raw"])
         names: dict[str, Any] = {name: sys.intern(head[name].decode()) for name in NAMES}
         status = head["status"].decode()
-        if status not in STATUSES or tail.keys() - {"suspect", "notes", "seed", "raw"}:
+        if status not in STATUSES or tail.keys() - {"suspect", "notes", "data", "seed", "raw"}:
             return Launch.of(_sample(where, line))
         return Launch(
             **names,

@@ -209,7 +209,7 @@ _TOP = {
     "attempt",
 }
 _TURN = {"kind", "index", "id", "adapter", "arm", "configuration", "point", "n", "drives", "request"}
-_LAUNCH = {"fio", "load", "file_system", "switch"}
+_LAUNCH = {"fio", "load", "file_system", "switch", "readback_s"}
 _SWITCH = {"drive", "setting", "value"}
 KINDS = {"launch": "durable", "trial": "streamed", "program": "streamed"}
 """The kinds of turns, and how the batches are spooled that have them."""
@@ -240,6 +240,8 @@ class LaunchTurn:
     switch: tuple[SwitchStep, ...]
     load: LatencyCap | None = None
     file_system: FileSystemAsk | None = None
+    readback_s: float = 0.0
+    """How long its data is looked at afterwards."""
 
     @property
     def writes(self) -> bool:
@@ -425,6 +427,7 @@ def _launch(
         switch=switch,
         load=load,
         file_system=system,
+        readback_s=reader.inside("request").number(request, "readback_s", least=0.0, default=0.0),
     )
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
 
 from ..host.counters import CounterSnapshot, DiskCounters, differences, idle_window
+from .content import data_of
 from .fio_result import Find, FioResult, find_document, read_result
 
-SAMPLE_SCHEMA = "storqual.sample/2"
-RECORD_SCHEMA = "storqual.launch/2"
+SAMPLE_SCHEMA = "storqual.sample/3"
+RECORD_SCHEMA = "storqual.launch/3"
 RECORD = "launch"
 """The type of a record among the evidence of a sample: `raw/<sha256>.launch.gz`."""
 _WAYS = ("read", "write", "trim")
@@ -127,8 +128,14 @@ def derive(
         },
         "suspect": list(record["suspect"]),
         "notes": list(record["notes"]),
+        "data": _data(record["data"], texts),
         "seed": record["seed"],
     }
+
+
+def _data(data: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """What was read back after the launch, or why nothing was."""
+    return data_of(texts[data["readback"]]) if data["readback"] else {"reason": str(data["reason"])}
 
 
 def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> FioResult:

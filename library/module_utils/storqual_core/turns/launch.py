@@ -58,6 +58,8 @@ class Launched:
     after: CounterSnapshot | None = None
     iops_logs: Sequence[str] = ()
     log_ms: int = 1000
+    began_ns: int = 0
+    """Of the monotonic clock."""
 
     @property
     def counted(self) -> dict[str, int]:
@@ -133,6 +135,7 @@ def run_fio(
         after=watch.after,
         iops_logs=tuple(text for name, text in logs.items() if "_iops." in name),
         log_ms=ask.log_ms,
+        began_ns=fio.began_ns,
     )
 
 

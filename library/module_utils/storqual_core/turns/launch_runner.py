@@ -38,6 +38,7 @@ from .launch import (
     scratch_folder,
 )
 from .precondition import Preconditioner
+from .readback import Looked, Readback
 from .sample import lost_sample, make_sample, report_log
 from .spool import Spool
 from .targets import BatchAim, HeldTargets, Resolver, Switcher, TargetDevice, hold_targets, is_gone, place_of
@@ -87,6 +88,7 @@ class LaunchRunner(BatchRunner):
         self._accounted_ns = time.monotonic_ns()
         self._excluded_ns = 0
         self._left_s = 0.0
+        self._last: tuple[FioAsk, Launched] | None = None
 
     def _close(self) -> None:
         self._log.close()
@@ -114,6 +116,7 @@ class LaunchRunner(BatchRunner):
                 beside={"work": self._beside.work, "unread": self._beside.unread},
             )
             with scratch_folder() as folder:
+                self._readback = Readback(self._program, folder, self._stopping)
                 if self._batch.precondition is not None:
                     self._watched.at(self._targets)
                     self._preconditioner.run(spool, self._targets, self._places, folder)
@@ -238,6 +241,7 @@ class LaunchRunner(BatchRunner):
         said = report_log(self._log, launch, start, self._batch.kernel_rules)
         is_lost, reason = self._judge(launch, launched)
         kept_back = arrivals(arrivals_per_s(launch.fio, len(launch.drives)), launched.result)
+        looked = self._look(launch, targets, seed, gone=is_lost)
         accounted_ns = time.monotonic_ns()
         fio_ns = launched.wall_ns if curve is None else sum(step.wall_ns for _, step in curve.runs)
         overhead_ns = accounted_ns - self._accounted_ns - fio_ns - self._excluded_ns
@@ -255,6 +259,7 @@ class LaunchRunner(BatchRunner):
             overhead_ns=overhead_ns,
             idle=self._idle,
             curve=curve,
+            looked=looked,
         )
         spool.append_all([*said.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
         return ""
@@ -262,6 +267,16 @@ class LaunchRunner(BatchRunner):
     def _doubts(self) -> list[str]:
         """What was under way beside the batch when it began; nobody asks again while launches run."""
         return [f"when the batch began, {said}" for said in (self._beside.work if self._beside else ())]
+
+    def _look(self, launch: LaunchTurn, targets: list[FioTarget], seed: int, *, gone: bool) -> Looked:
+        """Look at the data of the launch's last fio; the time it takes is not the launch's."""
+        if gone or self._last is None:
+            return Looked(reason="a drive of the launch is gone")
+        began = time.monotonic_ns()
+        try:
+            return self._readback.look(launch, *self._last, targets, seed)
+        finally:
+            self._excluded_ns += time.monotonic_ns() - began
 
     def _fio(
         self, launch: LaunchTurn, ask: FioAsk, targets: list[FioTarget], seed: int, folder: Path, position: int
@@ -294,6 +309,7 @@ class LaunchRunner(BatchRunner):
                 break
             number += 1
             self._excluded_ns += launched.wall_ns
+        self._last = (ask.using(variants[number]), launched)
         if not number:
             return launched, []
         self._variant[variants] = number
@@ -331,4 +347,4 @@ class LaunchRunner(BatchRunner):
 def _cost_s(launch: LaunchTurn) -> float:
     """Expected seconds of a launch."""
     steps = 1 if launch.load is None else _USUAL_STEPS
-    return steps * (launch.fio.ramp_s + launch.fio.runtime_s + _LAUNCH_COST_S)
+    return steps * (launch.fio.ramp_s + launch.fio.runtime_s + _LAUNCH_COST_S) + launch.readback_s

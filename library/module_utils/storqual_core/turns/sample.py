@@ -15,6 +15,7 @@ from .batch_file import Batch, LaunchTurn
 from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from .fio_job import FioAsk
 from .launch import Curve, Launched, arrivals_per_s
+from .readback import NOT_LOOKED, Looked
 
 _FOREIGN_PROCESSORS = 0.5
 _FOREIGN_SHARE = 0.1
@@ -119,15 +120,21 @@ def make_sample(
     overhead_ns: int,
     idle: tuple[CounterSnapshot, CounterSnapshot] | None = None,
     curve: Curve | None = None,
+    looked: Looked = NOT_LOOKED,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The sample and its artifacts: what fio wrote, and the record that the sample is derived from.
 
     `gone` says that a drive of the launch is no longer there. `idle` are the counters around the idle bench, `curve`
-    is the search that the launch stands for.
+    is the search that the launch stands for, `looked` what was read back after it.
     """
     result = launched.result
     status = "lost" if gone else result.status
-    doubts: list[str] = ([reason] if reason else []) + [*result.suspect, *suspect, *_window_doubt(launched, status)]
+    doubts: list[str] = ([reason] if reason else []) + [
+        *result.suspect,
+        *suspect,
+        *_window_doubt(launched, status),
+        *looked.doubts,
+    ]
     if status == "ok" and launch.load is None and launch.file_system is None:
         counted = {**result.primitives, **launched.counted}
         doubts += environment_doubts(launch.fio, len(launch.drives), counted)
@@ -155,6 +162,7 @@ def make_sample(
         "reason": reason,
         "suspect": doubts,
         "notes": [*result.notes, *notes],
+        "data": {"readback": kept.add(looked.text, "readback"), "reason": looked.reason},
         "seed": seed,
     }
     sample = derive(record, kept.texts)
@@ -213,6 +221,7 @@ def lost_sample(batch: Batch, launch: LaunchTurn, *, start: str, reason: str) ->
         "primitives": {"asked_runtime_ns": round(launch.fio.runtime_s * 1e9)},
         "suspect": [reason],
         "notes": [],
+        "data": {"reason": reason},
         "seed": 0,
         "raw": [],
     }

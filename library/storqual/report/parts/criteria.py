@@ -293,7 +293,9 @@ def _merged(groups: Sequence[Sequence[JudgedCriterion]]) -> list[list[Sequence[J
 def _place(row: JudgedCriterion) -> tuple[str, ...]:
     """What criteria of one group share; a hand-written check stands alone."""
     if row.against == "check":
-        return ("check", row.text("bench"), row.text("id"))
+        # one that is counted at points says another thing at each of them
+        at = (row.text("adapter"), row.text("point")) if row.text("point") else ()
+        return ("check", row.text("bench"), row.text("id"), *at)
     return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against, row.own_id)
 
 

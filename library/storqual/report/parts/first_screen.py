@@ -12,6 +12,7 @@ from typing import Any
 
 from storqual.base.factor_names import level_text
 from storqual.base.figures import DASH, NONE, ShownNumber, count, minute, percent, seconds
+from storqual.base.text import plural
 from storqual.judge.outcome import listed, required_roles, used_waivers
 from storqual.metrics import METRICS
 from storqual.plan.points import points_of
@@ -159,6 +160,7 @@ def untested(material: Material, required: Sequence[JudgedCriterion], benches: S
             KeyValue("Cost per I/O", _apart(_cost(material, required, benches))),
             KeyValue("Steady state", _apart(_steady(material))),
             KeyValue("Endurance", tuple(_endurance(material))),
+            KeyValue("Data", _apart(_data(material))),
         ]
     told += [KeyValue(name, (sentence,)) for name, sentence in turns_of(material.run).absent()]
     return tuple(one for one in told if one.values)
@@ -252,6 +254,21 @@ def _cost(material: Material, required: Sequence[JudgedCriterion], benches: Sequ
         if reasons.get(bench):
             where = f" on {bench}" if len(benches) > 1 else ""
             yield f"{measure('cycles_per_io').label} were not counted{where}: {reasons[bench]}"
+
+
+def _data(material: Material) -> Iterator[str]:
+    """Launches after which nothing was read back, by the reasons; and how much was after the others."""
+    looked = [one for arms in material.data.values() for one in arms.values()]
+    reasons: dict[str, int] = {}
+    for one in looked:
+        for reason, number in one.reasons.items():
+            reasons[reason] = reasons.get(reason, 0) + number
+    if not reasons:
+        return
+    sectors, launches = sum(one.sectors for one in looked), sum(one.launches for one in looked)
+    yield f"{sectors} sectors were read back after {plural(launches, 'launch')}"
+    for reason, number in sorted(reasons.items(), key=lambda each: -each[1]):
+        yield f"nothing after {plural(number, 'launch')}: {reason}"
 
 
 def _steady(material: Material) -> Iterator[str]:

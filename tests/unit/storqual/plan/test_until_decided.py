@@ -12,6 +12,7 @@ import pytest
 
 from storqual.plan import make_plan
 from storqual.plan.make import PlannedCampaign
+from storqual.plan.points import READBACK_SHARE, READS_LOOKED_AT
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
@@ -202,7 +203,9 @@ def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_pat
     plain = campaign(tmp_path / "plain")
     ratio = found.document["plan"]["measuring_seconds"] / plain.document["plan"]["measuring_seconds"]
     # at p99 the I/Os of one response time may be a thousandth of a launch
-    assert ratio == pytest.approx((10 * (1 + (5 + 100) / 2) / (1 + 5) + 1) / 2)
+    look = READBACK_SHARE * (1 + 5) / READS_LOOKED_AT
+    # seconds of a plan are rounded
+    assert ratio == pytest.approx(((10 * (1 + (5 + 100) / 2) + look) / (1 + 5 + look) + 1) / 2, rel=1e-3)
 
 
 def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:

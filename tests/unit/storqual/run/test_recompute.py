@@ -142,7 +142,8 @@ def test_a_key_that_stands_twice_in_the_raw_output_is_found(measured: Path) -> N
     run = read_run(measured)
     line = (measured / "samples.jsonl").read_bytes().splitlines()[0]
     sample = json.loads(line)
-    (output, record) = sample["raw"] if sample["raw"][1]["path"].endswith(RECORD_END) else sample["raw"][::-1]
+    (output,) = (file for file in sample["raw"] if file["path"].endswith(".json.gz"))
+    (record,) = (file for file in sample["raw"] if file["path"].endswith(RECORD_END))
     before = output["path"]
     replaced(measured, output, *DOUBLED)
     replaced(measured, record, before, output["path"])

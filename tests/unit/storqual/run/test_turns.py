@@ -54,7 +54,7 @@ def test_one_run_has_one_verdict_over_all_kinds_of_turn(mixed: Path) -> None:
     assert {"iops", "trials.device_reset", "trials.power_cut", "external.conformance"} <= set(decided)
     assert set(decided.values()) == {"PASS"}
     # hand-written checks run whatever the run has
-    assert {"pytest", "robot", "trials", ""} == {one["source"] for one in verdict["criteria"]}
+    assert {"pytest", "robot", "trials", "read back", ""} == {one["source"] for one in verdict["criteria"]}
     assert evidence_findings(read_run(mixed)) == []
     assert not [one for one in audit_files([mixed]) if one.status.value == "inconsistent"]
 
