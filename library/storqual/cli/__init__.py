@@ -49,6 +49,7 @@ _COMMANDS = {
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
     "robot": "storqual.cli.robot",
+    "schema": "storqual.cli.schema",
     "sheet": "storqual.cli.sheet",
     "signoff": "storqual.cli.signoff",
     "verify": "storqual.cli.signoff",
