@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from playbooks import playbooks_page
 from robot.libdoc import libdoc
+from supported import supported_page
 
 from storqual.checks import pytest_fixtures
 from storqual.cli import storqual
@@ -452,4 +454,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/faults.md": faults_page,
     "reference/keys.md": keys_page,
     "reference/keywords.md": keywords_page,
+    "reference/playbooks.md": playbooks_page,
+    "reference/supported.md": supported_page,
 }
