@@ -13,8 +13,8 @@ from storqual.cli.playbook.playbook import playbook_names
 
 INTRODUCTION = """\
 `storqual playbook NAME -i inventories/LAB [OPTIONS]` runs one of these from every folder, with any options of
-`ansible-playbook` (`--check`, `--diff`, `--limit`, `--tags`, `-e`). In a checkout, `ansible-playbook -i inventories/LAB
-playbooks/NAME.yml` does the same. The exit codes are those of all commands."""
+`ansible-playbook` (`--check`, `--diff`, `--limit`, `--tags`, `-e`). In a checkout,
+`ansible-playbook -i inventories/LAB playbooks/NAME.yml` does the same. The exit codes are those of all commands."""
 
 _MEANINGS: Mapping[str, str] = {
     "adapters": "only these adapters, separated by commas",

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from playbooks import playbooks_page
 from robot.libdoc import libdoc
 from supported import supported_page
 
+from playbooks import playbooks_page
 from storqual.checks import pytest_fixtures
 from storqual.cli import storqual
 from storqual.inputs.inventory import PSEUDO_DRIVER
@@ -52,8 +52,8 @@ _OF_METRICS = """\
 Each metric is computed from the counts that a launch recorded, so a metric that is added later can also be
 applied to old runs. If its data is missing, a metric has no value, and a required criterion on it is an ERROR.
 
-*Kind* says how it is judged: a `rate`, a `time` and a `ratio` by the ratio of candidate to baseline, so that a value of
-0 cannot be judged; a `count` by how many launches show it, and how much of it."""
+*Kind* says how it is judged: a `rate`, a `time` and a `ratio` by the ratio of candidate to baseline, so that a value
+of 0 cannot be judged; a `count` by how many launches show it, and how much of it."""
 
 _OF_COMMANDS = """\
 Every command has `--help` and `--json`, and all use the same exit codes: see [Exit codes](exit-codes.md)."""
@@ -136,10 +136,10 @@ def settings_page() -> str:
 
 
 _UNITS: Mapping[str, str] = {
-    "100us": "(× 100 µs)",
-    "10us": "(× 10 µs)",
-    "100ms": "(× 100 ms)",
-    "512B": "(× 512 B)",
+    "100us": "(unit: 100 µs)",
+    "10us": "(unit: 10 µs)",
+    "100ms": "(unit: 100 ms)",
+    "512B": "(unit: 512 B)",
     "us": "µs",
 }
 _VALUES: Mapping[str, str] = {

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from ruamel.yaml import YAML
 from sources import PROJECT
@@ -24,57 +26,20 @@ _LIVE = {
 }
 """What more than reading was tried on, where it was."""
 
-_HEAD = """\
-# What is supported, and what was never tried
-
-This page says on what each part rests. *Live*: it was run on a bench, which until now was always the virtual bench
-(emulated adapters, real drivers of the Linux kernel). *Recorded*: its output was recorded on somebody's hardware and is
-read in tests. *Documentation only*: manuals and other programs say so. **No part was run on a physical adapter by this
-project.**
-
-## Benches
-
-| | state |
-|---|---|
-| Debian 12, kernels 6.1 and 6.12, x86-64 | live, on the virtual bench |
-| other Debian-like systems (GRUB 2 with `custom.cfg`, dpkg, initramfs-tools) | written for, not tried |
-| RHEL, AlmaLinux, Rocky, Fedora, SUSE | kernel packages and builds are refused: there is no reader of rpm. Everything else needs only SSH, Python 3.8, fio, sg3_utils and sdparm; not tried |
-| EL8 with its own Python 3.6 | not supported by ansible-core |
-| processors other than x86-64 | not tried |
-| files of the control node (`storqual_kind: local`) | live |
-| NVMe | live with one emulated controller; more namespaces, formats and firmware simulated or refused |
-| Fibre Channel, iSCSI, NVMe over Fabrics | not tried |
-| a user with sudo in the place of root | written for, not tried |
-| AWX, execution environments | not tried |
-
-## The control node
-
-Linux with Python 3.11 or newer and ansible-core 2.19 to 2.22. It was run on Debian 12 with Python 3.11.
-"""
+_TEXT = Path(__file__).with_name("supported.md")
 
 
 def supported_page() -> str:
     """What is supported, with the evidence for each part."""
-    drivers = list(_live_drivers())
-    faults = Counter(way.where for fault in FAULTS.values() for way in fault.ways)
-    return "\n".join(
-        [
-            _HEAD,
-            "## Drivers of adapters\n",
-            f"Run live on emulated adapters: {', '.join(f'`{name}`' for name in sorted(set(drivers)))}. Any other"
-            " driver is measured in the same way; its kernel messages are recognised if a rule knows them, and none of"
-            " this was tried.\n",
-            "## Vendor tools\n",
-            "A capability without a recording or a live run rests on documentation only.\n",
-            "| tool | capabilities | recorded outputs | live |",
-            "|---|---|---|---|",
-            *_tools(),
-            "\n## Faults\n",
-            f"Of {sum(faults.values())} ways to cause a fault, {faults['virtual']} need a virtual bench."
-            " [Qualify robustness](../how-to/lead/robustness.md) says which of the others were tried, and on what;"
-            " [Faults](faults.md) lists them.\n",
-        ]
-    )
+    ways = Counter(way.where for fault in FAULTS.values() for way in fault.ways)
+    known = {
+        "DRIVERS": ", ".join(f"`{name}`" for name in sorted(set(_live_drivers()))),
+        "WAYS": str(sum(ways.values())),
+        "VIRTUAL": str(ways["virtual"]),
+    }
+    text = re.sub("|".join(known), lambda word: known[word[0]], _TEXT.read_text(encoding="utf-8"))
+    heads = ("| tool | capabilities | recorded outputs | live |", "|---|---|---|---|")
+    return "\n".join([text.rstrip(), "", *heads, *_tools(), ""])
 
 
 def _tools() -> Iterator[str]:
@@ -84,7 +49,8 @@ def _tools() -> Iterator[str]:
         named = [each for each in CAPABILITIES if each in found]
         if named:
             count = recorded.get(name, 0)
-            yield f"| `{_PROGRAMS.get(name, name)}` | {', '.join(named)} | {count or 'none'} | {_LIVE.get(name, 'no')} |"
+            cells = (f"`{_PROGRAMS.get(name, name)}`", ", ".join(named), str(count or "none"), _LIVE.get(name, "no"))
+            yield f"| {' | '.join(cells)} |"
 
 
 def _live_drivers() -> Iterator[str]:
