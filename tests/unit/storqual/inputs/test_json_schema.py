@@ -244,3 +244,17 @@ def test_every_key_has_a_meaning_and_a_default_that_the_file_may_say(name: str) 
         if "default" in value:
             validator = Draft202012Validator({**value, "$defs": schema.get("$defs", {})})
             assert validator.is_valid(value["default"]), key
+
+
+def test_no_meaning_is_told_of_a_key_that_there_is_not() -> None:
+    parts = {name: part for schema in map(json_schema, SCHEMAS) for name, part in schema.get("$defs", {}).items()}
+    tops = {"DropManifest": "drop", "Suite": "suite", "Gate": "gate", "Trust": "keys"}
+    parts |= {model: json_schema(name) for model, name in tops.items()}
+    told = json.loads((REPOSITORY / "library/storqual/inputs/key_meanings.json").read_text(encoding="utf-8"))
+    told.pop("WaiversFile")
+    assert not [
+        f"{model}.{key}"
+        for model, keys in told.items()
+        for key in keys
+        if key and key not in parts[model]["properties"]
+    ]
