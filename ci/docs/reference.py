@@ -7,24 +7,23 @@ import inspect
 import json
 import re
 import tempfile
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 import click
-from key_meanings import KEY_MEANINGS
-from pydantic import BaseModel
 from robot.libdoc import libdoc
+from supported import supported_page
 
+from playbooks import playbooks_page
 from storqual.checks import pytest_fixtures
 from storqual.cli import storqual
-from storqual.inputs.drop import DropSignature, Firmware, Rollback
 from storqual.inputs.inventory import PSEUDO_DRIVER
-from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload
+from storqual.inputs.json_schema import SCHEMAS, json_schema
 from storqual.metrics import METRICS
+from storqual.plan.points import DEFAULTS
 from storqual_core.data.faults import FAULTS, Way
-from storqual_core.kit.settings import SECTIONS, Setting, section_of
+from storqual_core.kit.settings import LINK_RATES, SECTIONS, Setting, section_of
 
 _COST = {
     "instant": "instant: one write",
@@ -51,15 +50,28 @@ determines how the plan orders the campaign."""
 
 _OF_METRICS = """\
 Each metric is computed from the counts that a launch recorded, so a metric that is added later can also be
-applied to old runs. If its data is missing, a metric has no value, and a required criterion on it is an ERROR."""
+applied to old runs. If its data is missing, a metric has no value, and a required criterion on it is an ERROR.
+
+*Kind* says how it is judged: a `rate`, a `time` and a `ratio` by the ratio of candidate to baseline, so that a value
+of 0 cannot be judged; a `count` by how many launches show it, and how much of it."""
 
 _OF_COMMANDS = """\
 Every command has `--help` and `--json`, and all use the same exit codes: see [Exit codes](exit-codes.md)."""
 
 _OF_KEYS = """\
-An unknown key is an error that names file and line. [Suites and checks](suites.md) and [Labs, drops, gates,
-waivers and keys](labs.md) show examples; the other sections of a drop use the names in
-[Settings](settings.md)."""
+Every key of the files that you write. An unknown key is an error that names file and line. `storqual schema NAME`
+prints the same as JSON Schema, for editors: see
+[Configuration](configuration.md#check-files-while-you-write-them). [Suites and checks](suites.md) and
+[Labs, drops, gates, waivers and keys](labs.md) explain them with examples.
+
+| kind of value | how it is written |
+|---|---|
+| size | `512`, `4k`, `64KiB`, `1GiB`: prefixes are powers of 1024 |
+| duration | `500ms`, `2s`, `5m`, `2h`; a number alone is seconds |
+| percentage | `3%`; the sign is needed |
+| limit with its unit | `5 ms`, `50 kIOPS`, `80 MiB/s`: a unit that fits the metric |
+| pattern | a name in which `*` stands for anything |
+| one or a list of | `iops`, or `[iops, latency_p99_us]` |"""
 
 _OF_KEYWORDS = """\
 A Robot Framework suite imports `storqual.robot_library.StorqualLibrary`. `storqual keywords keywords.html`
@@ -67,7 +79,8 @@ writes this list with types and examples."""
 
 _OF_FAULTS = """\
 The faults that the trials of a suite may name; see [Qualify robustness](../how-to/lead/robustness.md).
-If a suite names no way, the first one that the bench supports is used."""
+If a suite names no way, the first one that the bench supports is used. Writes that were acknowledged before the
+fault must still be there after it; the column *I/O may fail* says whether I/Os may fail while it lasts."""
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -104,27 +117,54 @@ def settings_page() -> str:
         if not known:
             continue
         rows = [
-            (f"`{setting.name}`", setting.summary, _range(setting), _COST[setting.cost], _effect(setting))
+            (
+                f"`{setting.name}`",
+                setting.summary,
+                _range(setting),
+                _COST[setting.cost],
+                f"no: {setting.refused}" if setting.refused else "yes",
+                setting.proof,
+            )
             for setting in known.values()
         ]
         parts += [
             f"## {_SECTION_TITLES[name]}",
             f"Section `{name}` of a drop.",
-            table(("name", "meaning", "values", "change cost", "in effect"), rows),
+            table(("name", "meaning", "values", "change cost", "supported", "in effect"), rows),
         ]
     return "\n\n".join(parts)
+
+
+_UNITS: Mapping[str, str] = {
+    "100us": "(unit: 100 µs)",
+    "10us": "(unit: 10 µs)",
+    "100ms": "(unit: 100 ms)",
+    "512B": "(unit: 512 B)",
+    "us": "µs",
+}
+_VALUES: Mapping[str, str] = {
+    "cpu_lists": "mapping: adapters to lists of CPU numbers",
+    "dkms_package": "mapping: `{package, module, version}`, the package as a .deb file",
+    "drive_numbers": "number, or mapping: drives to numbers",
+    "kernel_package": "mapping: `{package, version}`, by the name that the package manager knows",
+    "link_rate": ", ".join(f"`{rate}`" for rate in LINK_RATES),
+    "list": "list",
+    "mapping": "mapping: see [All keys](keys.md#firmware-of-drop)",
+    "module_file": "mapping: `{file, sha256}`, the file as .ko, plain or compressed",
+    "module_options": "mapping: `{module: {parameter: value}}`",
+    "text": "text",
+    "unplug": "mapping: `{drive, after_s}`",
+}
+"""Of kinds of settings that are no numbers."""
 
 
 def _range(setting: Setting) -> str:
     if setting.choices:
         return ", ".join(f"`{choice}`" for choice in setting.choices)
-    if setting.minimum is not None and setting.maximum is not None:
-        return f"{setting.minimum} to {setting.maximum} {setting.unit}".strip()
-    return f"{setting.kind} {setting.unit}".strip()
-
-
-def _effect(setting: Setting) -> str:
-    return f"cannot be set: {setting.refused}" if setting.refused else setting.proof
+    told = _VALUES.get(setting.kind, "size" if setting.kind == "size" else "")
+    span = f"{setting.minimum} to {setting.maximum}" if setting.minimum is not None else ""
+    unit = _UNITS.get(setting.unit, setting.unit)
+    return ", ".join(filter(None, (told, f"{span} {unit}".strip())))
 
 
 def metrics_page() -> str:
@@ -204,75 +244,129 @@ def _default(option: click.Option) -> str:
     return f"`{option.default}`"
 
 
-_KEYS: Mapping[str, type[BaseModel]] = {
-    "Suite": Suite,
-    "Workload and `defaults`": Workload,
-    "Criterion": Criterion,
-    "Profile": Profile,
-    "Firmware of a drop": Firmware,
-    "Image to go back to (`rollback`)": Rollback,
-    "Signature of an image": DropSignature,
+_FILES: Mapping[str, str] = {
+    "hosts": "hosts.yml",
+    "drop": "A drop",
+    "suite": "A suite",
+    "gate": "gate.yml",
+    "waivers": "waivers.yml",
+    "keys": "keys.yml",
 }
+_TITLES: Mapping[str, str] = {
+    "Bench": "Variables of a bench",
+    "On": "`on` of an entry",
+    "DropSignature": "Signature of an image",
+    "Rollback": "Image to go back to",
+    "Parameters": "Defaults of workloads",
+    "IntegrityLoad": "Load of trials",
+    "KernelRule": "Rule for the kernel log",
+    "Guest": "Guest of a virtual bench",
+    "Emulation": "Emulated adapter",
+    "DriveLimits": "Limits of a virtual drive",
+    "Pace": "Pace of a file",
+    "BootFeatures": "Boot features",
+    "WaiverRules": "Rules for waivers",
+    "TrustedKey": "Trusted key",
+    "PolicyRequirement": "Who must sign",
+    "Steady": "Steady state",
+    "Load": "Load up to a response time",
+}
+"""Headings of mappings whose names are not those that a reader knows."""
 
 
 def keys_page() -> str:
-    """Every key of suites and of firmware entries, from the models that read them."""
-    parts = [
-        "# Keys of suites and drops",
-        _OF_KEYS,
+    """Every key of the files that people write, from the schemas that editors get."""
+    parts = ["# All keys", _OF_KEYS]
+    for name in SCHEMAS:
+        schema = json_schema(name)
+        told = {_FILES[name]: schema, **_referred(schema)}
+        parts += [f"## {_FILES[name]} {{ #{name} }}", schema.get("description", "")]
+        for model, part in told.items():
+            if part is not schema:
+                parts.append(f"### {_TITLES.get(model, model)} {{ #{_anchor(model, name)} }}")
+                parts.append(part.get("description", ""))
+            parts += [_key_table(part, model, name)] if "properties" in part and model not in _GROUPS else []
+    return "\n\n".join(filter(None, parts))
+
+
+_GROUPS = ("benches", "group", "hosts.yml")
+"""What an inventory is to Ansible: not keys of ours."""
+
+
+def _anchor(model: str, name: str) -> str:
+    return f"{_TITLES.get(model, model).lower().replace(' ', '-').replace('`', '')}-of-{name}"
+
+
+def _referred(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a schema refers to, in the order in which a reader meets it; settings have a page of their own."""
+    found: dict[str, dict[str, Any]] = {}
+    left = _references({key: schema[key] for key in schema if key != "$defs"})
+    while left:
+        model = left.pop(0)
+        if model not in found and not model.startswith("Settings of "):
+            found[model] = schema["$defs"][model]
+            left += _references(schema["$defs"][model])
+    return {model: part for model, part in found.items() if model not in _GROUPS}
+
+
+def _references(schema: dict[str, Any]) -> list[str]:
+    return re.findall(r"#/\$defs/([^\"]+)", json.dumps(schema))
+
+
+def _key_table(part: dict[str, Any], model: str, name: str) -> str:
+    rows = [
+        (f"`{key}`", _type(value, name), _default_of(part, model, key), value["description"])
+        for key, value in part["properties"].items()
     ]
-    for title, model in _KEYS.items():
-        rows = [
-            (f"`{key}`", _type(field.annotation), _value(field.default), _meaning(model, key, field.description))
-            for key, field in ((field.alias or name, field) for name, field in model.model_fields.items())
-        ]
-        summary = "" if model is Parameters else inspect.cleandoc(model.__doc__ or "").replace("\n", " ")
-        parts += [f"## {title}", summary, table(("key", "value", "default", "meaning"), rows)]
-    return "\n\n".join(parts)
+    return table(("key", "value", "default", "meaning"), rows)
 
 
-def _meaning(model: type[BaseModel], key: str, description: str | None) -> str:
-    """What a key means. Raises LookupError for one that nobody described: the build stops."""
-    told = description or KEY_MEANINGS[model.__name__].get(key)
-    if not told:
-        raise LookupError(f"{model.__name__}.{key} has no meaning in ci/docs/key_meanings.py")
-    return told
-
-
-_PLAIN: Mapping[Any, str] = {
-    str: "text",
-    int: "whole number",
-    float: "number",
-    bool: "true or false",
-    Any: "any value",
-    type(None): "",
-}
-
-
-def _type(annotation: Any) -> str:  # noqa: ANN401 - any type
-    """A type in words that a person writes YAML by."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _type(get_args(annotation)[0])
-    if origin is Literal:
-        return ", ".join(f"`{word}`" for word in get_args(annotation))
-    if origin in (Union, types.UnionType):
-        return " or ".join(filter(None, map(_type, get_args(annotation))))
-    if origin in (tuple, list):
-        return f"one or a list of: {_type(get_args(annotation)[0])}"
-    if origin is dict:
-        return f"mapping to: {_type(get_args(annotation)[1])}"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return f"{annotation.__name__.lower()} (mapping)"
-    return _PLAIN.get(annotation, str(annotation))
-
-
-def _value(default: Any) -> str:  # noqa: ANN401 - of any type
-    if default is None or isinstance(default, BaseModel) or default in ((), {}):
-        return ""
-    if repr(default) == "PydanticUndefined":
+def _default_of(part: dict[str, Any], model: str, key: str) -> str:
+    if key in part.get("required", ()):
         return "required"
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    default = part["properties"][key].get("default")
+    if default is None and model in ("Workload", "Parameters"):
+        default = {**DEFAULTS, "bs": "4k"}.get(key)
+    listed = ", ".join(default) if isinstance(default, list) else default
+    return "" if listed is None else f"`{str(listed).lower() if isinstance(listed, bool) else listed}`"
+
+
+_TYPES = {"boolean": "true or false", "number": "number", "string": "text", "object": "mapping"}
+
+
+def _type(value: dict[str, Any], name: str) -> str:
+    """A schema in the words of a person who writes YAML."""
+    if "$ref" in value:
+        model = value["$ref"].rpartition("/")[2]
+        if model.startswith("Settings of "):
+            return "[settings](settings.md)"
+        return f"[{_TITLES.get(model, model).replace('`', '').lower()}](#{_anchor(model, name)})"
+    if "title" in value:
+        examples = " or ".join(f"`{example}`" for example in value.get("examples", ()))
+        return value["title"] + (f", such as {examples}" if examples else "")
+    if "const" in value or "enum" in value:
+        return ", ".join(f"`{word}`" for word in value.get("enum", [value.get("const")]) if word is not None)
+    if "anyOf" in value:
+        kinds = [part for part in value["anyOf"] if part.get("type") != "null"]
+        if len(kinds) == 2 and kinds[1].get("items") == kinds[0]:
+            return f"one or a list of: {_type(kinds[0], name)}"
+        return " or ".join(dict.fromkeys(_type(part, name) for part in kinds))
+    if value.get("type") == "array":
+        return f"list of: {_type(value['items'], name)}"
+    for inside in (*value.get("patternProperties", {}).values(), value.get("additionalProperties")):
+        if isinstance(inside, dict) and inside:
+            return f"mapping of names to: {_type(inside, name)}"
+    if value.get("type") == "integer":
+        return f"whole number{_span(value)}"
+    return _TYPES.get(str(value.get("type")), "any value")
+
+
+def _span(value: dict[str, Any]) -> str:
+    least = value.get("minimum", value["exclusiveMinimum"] + 1 if "exclusiveMinimum" in value else None)
+    most = value.get("maximum")
+    if least is None:
+        return ""
+    return f" from {least} to {most}" if most is not None else f", at least {least}"
 
 
 def keywords_page() -> str:
@@ -334,7 +428,6 @@ def faults_page() -> str:
             fault.acts_on,
             "; ".join(f"{way.name} ({_where(way)})" for way in fault.ways),
             "yes" if fault.io_errors else "no",
-            f"{fault.keeps} writes",
         )
         for fault in FAULTS.values()
     ]
@@ -342,7 +435,7 @@ def faults_page() -> str:
         [
             "# Faults",
             _OF_FAULTS,
-            table(("fault", "meaning", "acts on", "ways", "I/O may fail", "must be preserved"), rows),
+            table(("fault", "meaning", "acts on", "ways", "I/O may fail"), rows),
         ]
     )
 
@@ -361,4 +454,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/faults.md": faults_page,
     "reference/keys.md": keys_page,
     "reference/keywords.md": keywords_page,
+    "reference/playbooks.md": playbooks_page,
+    "reference/supported.md": supported_page,
 }

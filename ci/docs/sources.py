@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,11 +34,14 @@ SOURCES: Mapping[str, Source] = {
     ),
     "concepts/error-rates.md": Source("library/storqual/judge/README.md", title="How often the gate is wrong"),
     "how-to/driver-developer/add-a-vendor-tool.md": Source("CONTRIBUTING.md", "Adding a vendor tool"),
+    "concepts/security.md": Source("SECURITY.md", title="What it guarantees about writes"),
+    "reference/provisioning.md": Source("roles/provision/README.md", title="What provisioning does"),
     "upgrade.md": Source(
         "CHANGELOG.md",
-        title="Upgrade notes",
+        title="Releases",
         introduction="Run directories of older releases can still be judged, displayed and verified. Before you "
-        "upgrade the control node, finish its campaigns or restore their benches. What changed:",
+        "upgrade the control node, finish its campaigns or restore their benches; afterwards print the "
+        "[schemas for your editor](reference/configuration.md#check-files-while-you-write-them) again.",
     ),
 }
 
@@ -47,6 +51,7 @@ def page(source: Source) -> str:
     text = (PROJECT / source.file).read_text(encoding="utf-8")
     if source.section:
         text = section(text, source.section)
+    text = _linked(text, next(path for path, other in SOURCES.items() if other is source))
     title, _, body = text.partition("\n")
     if not title.startswith("# "):
         raise ValueError(f"{source.file} does not begin with a title")
@@ -54,6 +59,15 @@ def page(source: Source) -> str:
     body = re.sub(r"^```(python|text|yaml) \S+$", r"```\1", body, flags=re.MULTILINE)
     introduction = f"\n{source.introduction}\n" if source.introduction else ""
     return f"# {source.title or title.removeprefix('# ')}\n{introduction}{body}"
+
+
+def _linked(text: str, page_path: str) -> str:
+    """Links in the place of names of files that are pages of the site: its reader does not have the files."""
+    for path, source in SOURCES.items():
+        if not source.section and path != page_path:
+            link = posixpath.relpath(path, posixpath.dirname(page_path))
+            text = text.replace(f"`{source.file}`", f"[{source.title}]({link})")
+    return text
 
 
 def section(text: str, heading: str) -> str:

@@ -31,16 +31,19 @@ informative:
 """A simulated bench has no adapters to look at, and says nothing of its drivers."""
 
 
-def finished_run(folder: Path, loss: float, *, adapters: Mapping[str, int] | None = None, more: str = "") -> Path:
+def finished_run(
+    folder: Path, loss: float, *, adapters: Mapping[str, int] | None = None, more: str = "", gate: str = GATE
+) -> Path:
     """A published run of 16 launches in 8 sessions for each adapter, whose candidate loses that share.
 
-    `adapters` are drives by adapter, `sym` with two without it; `more` is what the suite has beside the usual.
+    `adapters` are drives by adapter, `sym` with two without it; `more` is what the suite has beside the usual; `gate`
+    is the text of the gate policy.
     """
     folder.mkdir(parents=True)
-    gate = folder / "gate.yml"
-    gate.write_text(GATE, encoding="utf-8")
+    policy = folder / "gate.yml"
+    policy.write_text(gate, encoding="utf-8")
     hosts = lab_hosts(adapters or {"sym": 2})
-    path = plan(folder, hosts=hosts, suite=f"{SUITE}{more}", baseline=KERNEL, candidate=OTHER, gate=gate)
+    path = plan(folder, hosts=hosts, suite=f"{SUITE}{more}", baseline=KERNEL, candidate=OTHER, gate=policy)
     drive(path, Bench(Rates(noise=0.003, losses={"bs": loss})), close=False)
     record(path, "restored", {"bench": "b1"})
     publish(path)

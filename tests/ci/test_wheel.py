@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.site_blocks import blocks, commands, pages, shows
 from tests.support.wheel import REPOSITORY, build_wheel, campaign_on_files, ended_with, run
 
 pytestmark = pytest.mark.plays
@@ -123,10 +124,37 @@ def test_playbooks_come_with_the_wheel_and_run_in_an_empty_folder(
     assert ended_with(storqual, *unknown, cwd=tmp_path).returncode == 3
 
 
-def test_the_readme_names_the_install_that_is_tested_here() -> None:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert "pipx install storqual" in readme
-    assert "pipx install 'storqual[pdf]'" in readme
+@pytest.mark.usefixtures("inventory")
+def test_the_tutorial_is_planned_with_the_wheel_in_an_empty_folder(
+    wheel: Path, programs: Path, tmp_path: Path
+) -> None:
+    """Its files as shown and its commands up to the plan, with no program of the checkout but Python's."""
+    (page,) = (page for page in pages() if page.name == "local-files.md")
+    planned = 0
+    for block in blocks(page):
+        if block.title:
+            (tmp_path / block.title).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+        if "pipx install ./" in block.text:
+            assert f"pipx install ./{wheel.name}" in block.text
+        if block.where != "run" or planned:
+            continue
+        for command in commands(block):
+            printed = run("bash", "-ec", command.line, cwd=tmp_path, path=programs)
+            assert not shows(printed, command.shown), printed
+        planned = block.text.count("storqual plan")
+    assert planned
+    answer = json.loads(run(programs / "storqual", "new", "lab", "room7", "--json", cwd=tmp_path))
+    assert "inventories/room7/hosts.yml" in answer["files"]
+    assert run(programs / "storqual", "schema", "hosts", cwd=tmp_path)
+
+
+def test_readme_and_tutorial_name_the_wheel_that_is_built(wheel: Path) -> None:
+    for name in ("README.md", "docs/tutorial/local-files.md"):
+        text = (REPOSITORY / name).read_text(encoding="utf-8")
+        assert "pip wheel --no-deps --wheel-dir dist .\n" in text
+        assert f"pipx install dist/{wheel.name}\n" in text
+        assert f"{wheel.name}[pdf]'" in text
 
 
 NO_INDEX = ("NewConnectionError", "Could not find a version", "No matching distribution", "Failed to establish")

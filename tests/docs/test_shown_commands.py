@@ -33,6 +33,7 @@ OTHERS = frozenset(
         "ls",
         "mkdir",
         "mv",
+        "pip",
         "pipx",
         "sed",
         "ssh",

@@ -8,7 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
-from tests.attacks.finished_run import finished_run
+from tests.attacks.finished_run import GATE, finished_run
 from tests.support.signing import Person, make_person, sign
 from tests.support.site_blocks import DOCS, Command, blocks
 
@@ -36,21 +36,25 @@ requirements:
   REQ-1: {text: No written sector is lost., checks: ["sign_off.robot::The Evidence Is Whole"]}
 """
 _LOSS_OF_A_FAILURE = 0.2
+_TWO_SIGNATURES = "signatures: [technician, release-manager]\n"
+"""As the gate policy of a lab that `storqual new lab` writes."""
 
 
 class Example:
-    """Folders for pages, each with a copy of the same runs: one that passes and one that fails."""
+    """Folders for pages, each with a copy of the same runs: two that pass (one needs two signatures), one fails."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         adapters = {"sym": 2, "mpt": 2}
         self._passed = finished_run(folder / "passed", 0.0, adapters=adapters, more=_REQUIREMENTS)
         self._failed = finished_run(folder / "failed", _LOSS_OF_A_FAILURE)
+        self._two = finished_run(folder / "two", 0.0, gate=f"{GATE}{_TWO_SIGNATURES}")
         self.run = ""
 
     def prepare(self, folder: Path, text: str) -> dict[str, str]:
         """Fill a page's folder with what its `text` does not make itself; the environment for its commands."""
         run = self._failed if "storqual waive" in text else self._passed
+        run = self._two if "technician.key" in text else run
         self.run = run.name
         shutil.copytree(run, folder / "runs" / run.name)
         lab = folder / "inventories" / "room7"

@@ -8,7 +8,7 @@ name: storqual_events
 type: notification
 short_description: Exit code by verdict, and progress as JSON lines
 description:
-  - Ends C(ansible-playbook) with storqual's exit code (0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input,
+  - Ends C(ansible-playbook) with storqual's exit code (0 pass, 1 fail, 2 could not judge, 3 wrong usage or bad input,
     4 refused by the guard, 70 unexpected error) when a play of storqual ran. A code of 0 needs a verdict written by
     this very run.
   - In check mode ends with a table of what differs from a drop, bench by bench, those that could not be looked at

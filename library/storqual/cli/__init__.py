@@ -49,6 +49,7 @@ _COMMANDS = {
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
     "robot": "storqual.cli.robot",
+    "schema": "storqual.cli.schema",
     "sheet": "storqual.cli.sheet",
     "signoff": "storqual.cli.signoff",
     "verify": "storqual.cli.signoff",
@@ -102,10 +103,10 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="storqual")
 def storqual() -> None:
-    """Qualify storage adapters, drives, drivers and firmware; say PASS or FAIL with evidence.
+    """Qualify storage adapters, drives, drivers and firmware; decide PASS or FAIL, with evidence.
 
     \b
-    Exit codes: 0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input,
+    Exit codes: 0 pass, 1 fail, 2 could not judge, 3 wrong usage or bad input,
     4 refused by the guard, 70 unexpected error.
     """
 

@@ -17,7 +17,7 @@ from storqual.cli.options import as_json, print_json, print_rows
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @as_json
 def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool) -> None:
-    """Check an inventory and show its benches. Strings of devices are shown as written, never as templates.
+    """Check an inventory and show its benches. No bench is contacted.
 
     \b
     Examples:

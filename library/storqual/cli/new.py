@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import keyword
+import os.path
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ import click
 from storqual.base.resources import project_root, templates_folder
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
+from storqual.cli.schema import schema_file
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -123,11 +126,15 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class Example:
-    """What is to be written: texts by path, the files among them that are there and change, what to do next."""
+    """What is to be written: texts by path, the files among them that are there and change, what to do next.
+
+    `schemas` are the JSON Schemas that the texts name and that are not there yet.
+    """
 
     texts: Mapping[Path, str]
     changed: tuple[Path, ...] = ()
     then: tuple[str, ...] = ()
+    schemas: tuple[Path, ...] = ()
 
 
 @click.command("new")
@@ -161,15 +168,34 @@ def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
         example = _drop(name, lab)
     else:
         example = _part(kind, name) if kind in _PARTS else {"suite": _suite, "lab": _lab, "check": _check}[kind](name)
+    example = _with_schemas(example)
     _write(example)
-    written = [str(path) for path in example.texts if path not in example.changed]
+    written = [str(path) for path in example.texts if path not in (*example.changed, *example.schemas)]
     changed = [str(path) for path in example.changed]
+    schemas = [str(path) for path in example.schemas]
     if as_json:
-        print_json({"kind": kind, "name": name, "files": written, "changed": changed, "next": list(example.then)})
+        answer = {"kind": kind, "name": name, "files": written, "changed": changed, "schemas": schemas}
+        print_json({**answer, "next": list(example.then)})
         return
-    added = [f"{path} (lines added)" for path in changed]
+    added = [*(f"{path} (lines added)" for path in changed), *(f"{path} (for editors)" for path in schemas)]
     for line in [*written, *added, *(f"next: {one}" for one in example.then)]:
         click.echo(terminal_text(line))
+
+
+def _with_schemas(example: Example) -> Example:
+    """The same with the JSON Schema of each file in its first line, for the language server of an editor."""
+    from storqual.inputs.json_schema import json_schema, schema_of
+
+    texts = dict(example.texts)
+    schemas: dict[Path, str] = {}
+    for path, text in example.texts.items():
+        name = schema_of(path)
+        if name:
+            file = schema_file(name)
+            texts[path] = f"# yaml-language-server: $schema={os.path.relpath(file, path.parent)}\n{text}"
+            if not file.exists():
+                schemas[file] = json.dumps(json_schema(name), indent=1) + "\n"
+    return replace(example, texts={**texts, **schemas}, schemas=tuple(schemas))
 
 
 def _check_name(kind: str, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from storqual.inputs.drivers import no_driver, slip_of
-from storqual.inputs.fields import ManyOf, Name, Text
+from storqual.inputs.fields import ManyOf, Name, Text, written
 from storqual.inputs.shape import Shape, did_you_mean, raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, as_written, read_yaml
 from storqual_core.kit.durable import ALPHABET, is_name
@@ -31,7 +31,9 @@ def _sha256(value: object) -> object:
     return value.lower()
 
 
-Sha256 = Annotated[str, BeforeValidator(_sha256)]
+Sha256 = Annotated[
+    str, BeforeValidator(_sha256), written("SHA-256", type=["string", "integer"], pattern="^[0-9a-fA-F]{64}$")
+]
 
 
 class On(Shape):
@@ -92,7 +94,7 @@ class _Settings(Shape):
     on: On = On()
 
 
-class _Manifest(Shape):
+class DropManifest(Shape):
     """The file as it is written; each section one mapping or a list of them."""
 
     name: Name | None = None
@@ -150,7 +152,7 @@ def load_drop(path: Path) -> Drop:
 def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
     """A drop and all problems with it. Raises BadInputError only when the file cannot be read as YAML."""
     document = read_yaml(path)
-    manifest, problems = shaped(_Manifest, document)
+    manifest, problems = shaped(DropManifest, document)
     sections: dict[str, tuple[DropSection, ...]] = {}
     for name in SETTING_SECTIONS:
         entries: list[DropSection] = []

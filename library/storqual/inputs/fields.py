@@ -12,7 +12,9 @@ from datetime import date
 from functools import cache
 from typing import Annotated, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from storqual.inputs.yaml_file import as_written
 from storqual_core.host.identity import normalise_wwn
@@ -155,27 +157,85 @@ def _many(value: object) -> object:
     return value if value is None else (value,)
 
 
-Text = Annotated[str, BeforeValidator(_text)]
-Marking = Annotated[str, BeforeValidator(_marking)]
+class _OneOrMany:
+    """In a JSON Schema: one value, or a list of them."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        many = handler(schema)
+        return {"anyOf": [many["items"], many]}
+
+
+def written(title: str, *examples: str, **schema: object) -> WithJsonSchema:
+    """How a field is written: what it is called, examples, and the keywords of its JSON Schema.
+
+    The schema may take more than the reader does, never less.
+    """
+    return WithJsonSchema({"title": title, **({"examples": list(examples)} if examples else {}), **schema})
+
+
+def _number_or_text(pattern: str, **number: object) -> dict[str, object]:
+    return {"anyOf": [number, {"type": "string", "pattern": pattern}]}
+
+
+WORD: Mapping[str, object] = {"type": ["string", "number"], "minLength": 1}
+"""Text of which a number may be part: its digits stay as they were written."""
+SIZE = _number_or_text(r"^\s*[0-9]{1,30}\s*[kKmMgGtTpP]?([iI]?[bB])?\s*$", type="integer")
+_TIME = _number_or_text(
+    r"^\s*[0-9]{1,30}(\.[0-9]{1,30})?\s*([mM]?[sShHmM]?|[mM][iI][nN])\s*$", type="number", minimum=0
+)
+_PERCENTAGE = r"^\s*-?[0-9]{1,30}(\.[0-9]{1,30})?\s*%\s*$"
+_DAY = r"^[0-9]{4}(-?[0-9]{2}-?[0-9]{2}|-?W[0-9]{2}(-?[0-9])?)$"
+
+Text = Annotated[str, BeforeValidator(_text), written("text", **WORD)]
+Marking = Annotated[str, BeforeValidator(_marking), written("text", **WORD, pattern="^(?!/dev/)")]
 """What a drive says of itself."""
-Name = Annotated[str, BeforeValidator(_name)]
-Role = Annotated[str, BeforeValidator(_role)]
+Name = Annotated[str, BeforeValidator(_name), written("name", **WORD, pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Role = Annotated[
+    str, BeforeValidator(_role), written("role", "release-manager", type="string", pattern="^[a-z][a-z0-9-]{0,31}$")
+]
 """In what capacity somebody signs; part of a file name."""
-Size = Annotated[int, BeforeValidator(_size)]
+Size = Annotated[int, BeforeValidator(_size), written("size", "4k", "1GiB", **SIZE)]
 """Bytes; written `4k`, `1GiB` or as a number."""
-Duration = Annotated[float, BeforeValidator(_duration)]
+Duration = Annotated[float, BeforeValidator(_duration), written("duration", "500ms", "2s", "5m", **_TIME)]
 """Seconds; written `2s`, `500ms`, `5m` or as a number."""
-Percent = Annotated[float, BeforeValidator(_percent)]
+Percent = Annotated[float, BeforeValidator(_percent), written("percentage", "3%", type="string", pattern=_PERCENTAGE)]
 """A fraction; written with the sign: `3%`."""
-Loss = Annotated[float, BeforeValidator(_loss)]
+Loss = Annotated[float, BeforeValidator(_loss), written("percentage", "3%", type="string", pattern=_PERCENTAGE)]
 """A fraction that may be above one; written with the sign: `150%`."""
-Day = Annotated[date, BeforeValidator(_date)]
+Day = Annotated[date, BeforeValidator(_date), written("date", "2027-03-31", type=["string", "number"], pattern=_DAY)]
 """A day of the calendar; written `2027-03-31`."""
-Wwn = Annotated[str, BeforeValidator(_wwn)]
-Pci = Annotated[str, BeforeValidator(_pci)]
-Pseudo = Annotated[str, BeforeValidator(_pseudo)]
-Rate = Annotated[int, BeforeValidator(_rate), Field(gt=0)]
-ManyOf = Annotated[tuple[T, ...], BeforeValidator(_many), Field(min_length=1)]
+Wwn = Annotated[
+    str,
+    BeforeValidator(_wwn),
+    written(
+        "WWN",
+        '"0x5000c50015ea71a0"',
+        "eui.0025385b71b0a1c2",
+        type=["string", "integer"],
+        minLength=5,
+        pattern="^(?!/)",
+    ),
+]
+Pci = Annotated[
+    str,
+    BeforeValidator(_pci),
+    written(
+        "PCI address",
+        '"0000:05:00.0"',
+        type="string",
+        pattern=r"^\s*([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\s*$",
+    ),
+]
+Pseudo = Annotated[
+    str, BeforeValidator(_pseudo), written("host of scsi_debug", "adapter0", type="string", pattern="^adapter[0-9]")
+]
+Rate = Annotated[
+    int,
+    BeforeValidator(_rate),
+    Field(gt=0),
+    written("rate in bytes per second", "133MB", "24MiB", **_number_or_text("[0-9]", type="integer")),
+]
+ManyOf = Annotated[tuple[T, ...], BeforeValidator(_many), Field(min_length=1), _OneOrMany()]
 """A list, or one value that stands for a list of one."""
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.drivers import no_driver, slip_of
-from storqual.inputs.fields import Duration, Marking, Name, Pci, Percent, Pseudo, Rate, Size, Text, Wwn
+from storqual.inputs.fields import Duration, Marking, Name, Pci, Pseudo, Rate, Size, Text, Wwn
 from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
@@ -98,7 +98,6 @@ class Adapter(Shape):
     drives: tuple[Drive, ...] = Field(default=(), strict=False)
     ceiling: Ceiling = Ceiling()
     boot: BootFeatures | None = None
-    tolerance: Percent | None = None
 
     @property
     def address(self) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from storqual.inputs.fields import Day, Loss, ManyOf, Name, Role, Text
+from storqual.inputs.fields import Day, Loss, ManyOf, Name, Role, Text, written
 from storqual.inputs.shape import Shape, raise_all, shaped, shown
 from storqual.inputs.yaml_file import Document, read_yaml
 from storqual_core.host.kernel_log import KINDS
@@ -52,7 +52,8 @@ def _expression(value: str) -> str:
     return value
 
 
-Days = Annotated[int, BeforeValidator(_days)]
+_COUNT = {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": "^\\s*[0-9]{1,5}\\s*([dD][aAyYsS]*)?\\s*$"}]}
+Days = Annotated[int, BeforeValidator(_days), written("number of days", "90d", **_COUNT)]
 
 
 DEFAULT_ROLES = ("release-manager",)
@@ -86,7 +87,6 @@ class Gate(Shape):
     hardware: Literal["required"] | None = Field(
         default=None, description="a run on emulated hardware or on files is no release"
     )
-    suites: ManyOf[Name] = ()
     waivers: WaiverRules = WaiverRules()
 
 
@@ -109,7 +109,7 @@ class Waiver(Shape):
     )
 
 
-class _Waivers(Shape):
+class WaiversFile(Shape):
     """The file: a list under `waivers`."""
 
     waivers: tuple[Waiver, ...] = Field(default=(), strict=False)
@@ -145,7 +145,7 @@ def read_waivers(
     document = read_yaml(path)
     if document.data is not None and not isinstance(document.data, dict):
         document = Document(document.name, {"waivers": document.data}, _below(document), document.problems)
-    file, problems = shaped(_Waivers, document)
+    file, problems = shaped(WaiversFile, document)
     if file is None:
         return (), problems
     if gate is not None and today is not None:
@@ -231,7 +231,11 @@ class TrustedKey(Shape):
 
     name: Text = Field(description="the person whose key it is")
     role: ManyOf[Role] = Field(description="technician, release-manager, or another role of the gate policy")
-    public: Annotated[str, BeforeValidator(_public)]
+    public: Annotated[
+        str,
+        BeforeValidator(_public),
+        written("public key", "ssh-ed25519 AAAA…", type="string", pattern="ssh-ed25519"),
+    ]
     valid_from: Day | None = Field(default=None, alias="from")
     expires: Day = Field(description="the last day on which it is valid")
 

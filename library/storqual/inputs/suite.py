@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, get_args
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
-from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
+from storqual.inputs.fields import SIZE, Duration, ManyOf, Name, Percent, Size, Text, written
 from storqual.inputs.shape import Shape, did_you_mean
 from storqual.inputs.trials import IntegrityLoad, Program, Trial
 from storqual.inputs.workload import Load, Precondition
@@ -62,6 +62,17 @@ class Factor:
             most = format_size(self.maximum) if self.kind == "size" else self.maximum
             raise ValueError(f"{self.name} as {what} from {self.minimum} to {most}")
         return number
+
+    def json_schema(self) -> dict[str, Any]:
+        """One level as a JSON Schema."""
+        if self.kind == "flag":
+            return {"type": "boolean"}
+        if self.kind == "word":
+            return {"enum": list(self.words)}
+        if self.kind == "size":
+            return {"title": "size", "examples": ["4k", "1m"], **SIZE}
+        whole = {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
+        return {"title": "whole number", "anyOf": [whole, {"type": "string", "pattern": "^[^.]*$"}]}
 
 
 FACTORS: Mapping[str, Factor] = {
@@ -123,6 +134,14 @@ def _factors(value: object) -> object:
     return levels
 
 
+def _levels() -> WithJsonSchema:
+    """Factors with their levels as a JSON Schema."""
+    levels = {name: factor.json_schema() for name, factor in FACTORS.items()}
+    lists = {name: {"type": "array", "items": level, "minItems": 1} for name, level in levels.items()}
+    named = {name: {"anyOf": [levels[name], lists[name]]} for name in FACTORS}
+    return written("factors with their levels", type="object", properties=named, additionalProperties=False)
+
+
 def _single(name: str) -> BeforeValidator:
     """A validator for one level of a factor given as a fixed parameter."""
 
@@ -153,8 +172,15 @@ def _required(value: object) -> object:
     raise ValueError("true, false, or `hardware`: on benches of hardware")
 
 
-Levels = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_factors)]
-Limit = Annotated[str, BeforeValidator(_limit)]
+def _one_level(name: str) -> WithJsonSchema:
+    level = FACTORS[name].json_schema()
+    return WithJsonSchema({"anyOf": [level, {"type": "null"}]})
+
+
+Levels = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_factors), _levels()]
+Limit = Annotated[
+    str, BeforeValidator(_limit), written("limit with its unit", "5 ms", "50 kIOPS", type=["number", "string"])
+]
 
 
 class Parameters(Shape):
@@ -165,19 +191,19 @@ class Parameters(Shape):
     job of a drive a part of its own.
     """
 
-    adapters: Annotated[int | None, _single("adapters")] = None
-    bs: Annotated[int | None, _single("bs")] = None
-    direct: Annotated[bool | None, _single("direct")] = None
-    drives: Annotated[int | None, _single("drives")] = None
-    drives_per_port: Annotated[int | None, _single("drives_per_port")] = None
-    engine: Annotated[Engine | None, _single("engine")] = None
-    iodepth: Annotated[int | None, _single("iodepth")] = None
-    numjobs: Annotated[int | None, _single("numjobs")] = None
-    ports: Annotated[int | None, _single("ports")] = None
-    rate_iops: Annotated[int | None, _single("rate_iops")] = None
-    rwmixread: Annotated[int | None, _single("rwmixread")] = None
-    target: Annotated[Target | None, _single("target")] = None
-    zones: Annotated[bool | None, _single("zones")] = None
+    adapters: Annotated[int | None, _single("adapters"), _one_level("adapters")] = None
+    bs: Annotated[int | None, _single("bs"), _one_level("bs")] = None
+    direct: Annotated[bool | None, _single("direct"), _one_level("direct")] = None
+    drives: Annotated[int | None, _single("drives"), _one_level("drives")] = None
+    drives_per_port: Annotated[int | None, _single("drives_per_port"), _one_level("drives_per_port")] = None
+    engine: Annotated[Engine | None, _single("engine"), _one_level("engine")] = None
+    iodepth: Annotated[int | None, _single("iodepth"), _one_level("iodepth")] = None
+    numjobs: Annotated[int | None, _single("numjobs"), _one_level("numjobs")] = None
+    ports: Annotated[int | None, _single("ports"), _one_level("ports")] = None
+    rate_iops: Annotated[int | None, _single("rate_iops"), _one_level("rate_iops")] = None
+    rwmixread: Annotated[int | None, _single("rwmixread"), _one_level("rwmixread")] = None
+    target: Annotated[Target | None, _single("target"), _one_level("target")] = None
+    zones: Annotated[bool | None, _single("zones"), _one_level("zones")] = None
     options: dict[Name, Text | int | float] = Field(default={}, description="more fio options, passed on as they are")
 
 
@@ -254,7 +280,11 @@ class Profile(Shape):
     """How much is measured and tried; times in seconds, fractions where a percentage was written."""
 
     description: Text | None = None
-    cells: Annotated[int | None, BeforeValidator(_cells)] = Field(default=None, gt=0)
+    cells: Annotated[
+        int | None,
+        BeforeValidator(_cells),
+        written("whole number or `all`", anyOf=[{"type": "integer", "minimum": 1}, {"enum": ["all", None]}]),
+    ] = Field(default=None, gt=0)
     """None: the whole matrix, written `all`; else at most so many over all adapters of a bench."""
     adapters: int | None = Field(default=None, gt=0, description="how many adapters are under test")
     levels: Levels = Field(default={}, description="only these levels of the factors that it names")

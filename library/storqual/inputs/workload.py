@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from storqual.inputs.fields import Duration, Size
+from storqual.inputs.fields import Duration, Size, written
 from storqual.inputs.shape import Shape
 
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?)\Z")
@@ -29,7 +29,9 @@ class Load(Shape):
     """Outstanding I/Os or issuing processes are added until the response time passes `to` (seconds)."""
 
     to: Annotated[Duration, Field(gt=0)]
-    of: Annotated[str, BeforeValidator(_of)] = "mean"
+    of: Annotated[str, BeforeValidator(_of), written("`mean` or a percentile", "p99", pattern="^(mean|p[0-9])")] = (
+        "mean"
+    )
     by: Literal["iodepth", "processes"] = "iodepth"
     most: int | None = Field(default=None, gt=0, le=65536, description="the largest load to try, per drive")
 

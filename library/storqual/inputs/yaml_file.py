@@ -139,7 +139,7 @@ class _Builder:
             if not isinstance(key_node, ScalarNode):
                 self._say(key_node, "a list or a mapping cannot be a key; a key is text")
                 continue
-            key = str(key_node.value)
+            key = _characters(key_node)
             self._check_spaces(key_node)
             if key == "<<" and not self.foreign_tags:
                 self._say(key_node, f"the merge key `<<` is not allowed; {_NO_ALIASES}")
@@ -153,7 +153,7 @@ class _Builder:
         return values
 
     def _scalar(self, node: Node) -> object:
-        text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
+        text, kind = _characters(node), str(node.tag).removeprefix(_TAG)
         if isinstance(node, ScalarNode) and node.style in ("'", '"', "|", ">"):
             self._check_tag(node, "str")
             return text
@@ -260,6 +260,11 @@ def _nodes(text: str) -> tuple[Node, ...]:
     # each level costs it more than the one before
     yaml.max_depth = _DEEPEST + 1
     return tuple(yaml.compose_all(text))
+
+
+def _characters(node: Node) -> str:
+    """The text of a scalar; JSON escapes a character beyond U+FFFF as a pair, and half a pair is no character."""
+    return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _line(node: Node) -> int:

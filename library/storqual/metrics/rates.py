@@ -77,7 +77,7 @@ _LINK = (
 )
 _COUNTED = (
     ("command_errors_per_tb", "Command errors per TB", ("ioerr_cnt",)),
-    ("command_timeouts_per_tb", "Command time-outs per TB", ("iotmo_cnt",)),
+    ("command_timeouts_per_tb", "Command timeouts per TB", ("iotmo_cnt",)),
     ("link_errors_per_tb", "Link errors per TB", _LINK),
 )
 """What the kernel counts of a launch's drives, and of the phys that they are linked through."""

@@ -26,6 +26,7 @@ from storqual.inputs.shape import unknown
 from storqual.inputs.suite import Suite
 from storqual.plan.sessions import ARMS
 from storqual.plan.settable import Facts, read_facts
+from storqual_core.guard.rules import CONSENT_DIGITS
 from storqual_core.kit.errors import BadInputError
 
 
@@ -180,9 +181,9 @@ def _consent_problems(consent: Sequence[str], benches: Sequence[Bench]) -> list[
     adapters = [adapter for bench in benches for adapter in bench.adapters.values()]
     names = [name for one in adapters for name in (one.serial, one.pci) if name]
     names += [name for one in adapters for drive in one.drives for name in (drive.id, drive.serial) if name]
+    rule = f"give the last characters of a drive's WWN, at least {CONSENT_DIGITS}"
     return [
-        f"--consent: no WWN and no serial number in the inventory ends with {word!r}; "
-        "give the last characters of a drive's WWN"
+        f"--consent: no WWN and no serial number in the inventory ends with {word!r}; {rule}"
         for word in consent
         if not any(name.lower().endswith(word.strip().lower()) for name in names)
-    ]
+    ] + [f"--consent: {word!r} is too short; {rule}" for word in consent if len(word.strip()) < CONSENT_DIGITS]

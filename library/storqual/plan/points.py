@@ -21,7 +21,7 @@ LOAD_STEPS = 10
 TOGETHER = "measured together with"
 """Why a point of several adapters is skipped on all but the first of them: nothing is lacking."""
 
-_DEFAULTS: Mapping[str, Any] = {
+DEFAULTS: Mapping[str, Any] = {
     "adapters": 1,
     "bs": 4096,
     "direct": True,
@@ -37,6 +37,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "target": "raw",
     "zones": False,
 }
+"""Of a parameter that neither a workload nor `defaults` sets."""
 
 
 READBACK_SHARE = 0.07
@@ -152,7 +153,7 @@ def points_of(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list
     """The whole matrix in the order of the file; `varied` are the combinations of varied settings."""
     listed = []
     for name, workload in suite.workloads.items():
-        fixed = {key: _DEFAULTS[key] for key in FACTORS}
+        fixed = {key: DEFAULTS[key] for key in FACTORS}
         for parameters in (suite.defaults, workload):
             for key in FACTORS:
                 value = getattr(parameters, key, None)

@@ -286,7 +286,7 @@ nvram.data_rate text reload : link speed, or auto
 nvram.hard_loop_id integer 0..125 reload : arbitrated loop address
 nvram.loop_reset_delay integer 0..60 s reload : quiet time after a loop reset
 nvram.login_retry integer 0..255 reload : login attempts
-nvram.login_timeout integer 0..255 s reload : login time-out
+nvram.login_timeout integer 0..255 s reload : login timeout
 nvram.port_down_retry integer 0..255 reload : retries or seconds while a port is down
 nvram.link_down_timeout integer 0..255 s reload : wait for the link before failing I/O
 nvram.max_luns integer 1..256 reload : LUNs looked for per target
@@ -341,7 +341,7 @@ _PROOFS = {
     "three srcversions": "srcversion in the initramfs, on disk and of the loaded module",
 }
 
-_NO_TOOL = "no tool here is known to set it; set it with the vendor's own menu, the same for both arms"
+_NO_TOOL = "no tool here is known to set it; set it in the adapter's own menu, identically for both drops"
 _MENU_ONLY = ("fifo_threshold", "fast_memory_timing", "completion_posting_mode", "data_rate", "login_timeout")
 _REFUSED = {f"nvram.{name}": _NO_TOOL for name in _MENU_ONLY}
 

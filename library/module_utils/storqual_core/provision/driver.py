@@ -47,7 +47,7 @@ PARAMETERS = (
     QueueParameter("qla2xxx", "ql2xqfullrampup", "recovery", "seconds before a lowered depth rises again", 0),
     QueueParameter("qla2xxx", "ql2xloginretrycount", "recovery", "login attempts, over the NVRAM's", 0),
     QueueParameter("qla2xxx", "qlport_down_retry", "recovery", "retries while a port is down, over the NVRAM's", 0),
-    QueueParameter("qla2xxx", "ql2xlogintimeout", "recovery", "login time-out in seconds", 0),
+    QueueParameter("qla2xxx", "ql2xlogintimeout", "recovery", "login timeout in seconds", 0),
     QueueParameter("lpfc", "lpfc_lun_queue_depth", "lun", "commands per LUN", 1, 512),
     QueueParameter("lpfc", "lpfc_tgt_queue_depth", "target", "commands per target", 10, 65535),
     QueueParameter("lpfc", "lpfc_hba_queue_depth", "host", "commands per adapter", 32, 8192),

@@ -552,7 +552,7 @@ EXIT_CODES: dict[int, str] = {
     0: "passed",
     1: "failed",
     2: "could not be judged",
-    3: "wrong use or bad input",
+    3: "wrong usage or bad input",
     4: "refused by the guard",
 }
 

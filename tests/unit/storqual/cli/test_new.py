@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from storqual.cli import main
 from storqual.inputs import load_drop, load_gate, load_trust
+from storqual.inputs.json_schema import SCHEMAS
+from storqual.inputs.yaml_file import read_yaml
 from storqual.run import write_json
 from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree
@@ -249,3 +252,25 @@ def test_what_was_written_before_a_folder_refused_is_taken_back(storqual: Storqu
     code, _, err = storqual("new", "lab", "mine")
     assert (code, err.count("\n")) == (3, 1)
     assert [path.name for path in lab.iterdir()] == ["drops"]
+
+
+def test_files_for_editors_name_a_schema_that_is_there_and_are_valid_by_it(
+    storqual: Storqual, tmp_path: Path
+) -> None:
+    lab = made(storqual, "lab", "room7")
+    drop = made(storqual, "drop", "newer", "-i", "inventories/room7")
+    suite = made(storqual, "suite", "streaming")
+    assert (len(lab["schemas"]), drop["schemas"], suite["schemas"]) == (4, [], ["schemas/suite.schema.json"])
+    for path in map(Path, (*lab["files"], *drop["files"], *suite["files"])):
+        first, *_ = path.read_text(encoding="utf-8").splitlines()
+        named = path.parent / first.removeprefix("# yaml-language-server: $schema=")
+        validator = Draft202012Validator(json.loads(named.read_text(encoding="utf-8")))
+        problems = [error.message for error in validator.iter_errors(read_yaml(path).data)]
+        # a new lab trusts nobody yet, and its readers refuse that too
+        assert problems == (["[] should be non-empty"] if path.name == "keys.yml" else [])
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_printed(name: str, storqual: Storqual) -> None:
+    code, out, _ = storqual("schema", name)
+    assert (code, json.loads(out)["title"]) == (0, f"storqual {name}")

@@ -75,5 +75,12 @@ def test_options_are_the_same_whatever_a_suite_holds(
     code, _, err = plan("--runs", str(tmp_path), "--budget", "1m", *THREE)
     assert (code, "the budget of 60 s is too small: its trials alone are expected to take" in err) == (3, True)
     assert list(tmp_path.iterdir()) == []
-    code, out, _ = plan("--runs", str(tmp_path), "--budget", "2h", "--consent", "0000", *THREE, "--json")
+    code, out, _ = plan("--runs", str(tmp_path), "--budget", "2h", "--consent", "ea0000", *THREE, "--json")
     assert (code, json.loads(out)["until"]) == (0, "planned")
+
+
+def test_a_consent_that_the_bench_would_not_take_is_refused_by_the_plan(
+    plan: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    code, _, err = plan("--runs", str(tmp_path), "--consent", "0000", *THREE)
+    assert (code, "'0000' is too short" in err) == (3, True)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual.inputs.suite_file import load_suite
 from storqual.inputs.yaml_file import parse_yaml, read_yaml
 from storqual_core.kit.errors import BadInputError
 
@@ -145,3 +146,11 @@ def test_a_no_break_space_inside_a_text_is_text(value: str) -> None:
 
 def test_a_key_in_quotes_may_have_a_no_break_space() -> None:
     assert parse_yaml("'a:\u00a0b': 1\n", name="x").data == {"a:\u00a0b": 1}
+
+
+def test_a_character_that_json_escapes_as_a_pair_is_one_and_half_a_pair_is_told(tmp_path: Path) -> None:
+    assert parse_yaml(r'{"a": "\ud83d\ude00"}', name="f").data == {"a": "\U0001f600"}
+    path = tmp_path / "half.suite.yml"
+    path.write_text(r'workloads: {"\ud83d": {rw: "\ud83d"}}', encoding="utf-8")
+    with pytest.raises(BadInputError, match=r"half\.suite\.yml:1: "):
+        load_suite(path)
