@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from storqual.base.text import terminal_text
+from storqual.checks.own import to_run_again
 from storqual.inputs import WAIVERS, beside_inventory, load_suite
 from storqual.inputs.policy import Gate
 from storqual.inputs.shape import raise_all
@@ -73,14 +74,16 @@ def look(run: Path, waivers: Path | None) -> tuple[Path | None, Measurements]:
 def close(run: Path, measured: Measurements) -> None:
     """Execute hand-written checks, whose outcomes are criteria, and end the run's chain over all that there is.
 
-    Nothing is done for a run that is closed. Checks take the run's own lock for each outcome; their exit codes count
-    for nothing.
+    Nothing is done for a run that is closed; one that was opened again for corrected checks runs these alone. Checks
+    take the run's own lock for each outcome; their exit codes count for nothing.
     """
     if not is_closed(run):
-        append_event(run, "run_finished", {})
-        finish_run(run, measured=measured)
-        run_checks(run)
-        publish_suites(run)
+        only = to_run_again(read_run(run))
+        if only is None:
+            append_event(run, "run_finished", {})
+            finish_run(run, measured=measured)
+        run_checks(run, only=only)
+        publish_suites(run, only=only)
         close_run(run)
     _notify(run)
 

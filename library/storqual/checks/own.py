@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from storqual.base.resources import suites_folder
+from storqual.checks.collection import broken_checks
 from storqual.inputs.shape import raise_all
-from storqual.run import Run, append_check, sha256_of
+from storqual.run import Run, append_check, append_event, read_run, sha256_of
 from storqual.run.files import read_lines
-from storqual.run.layout import CHECK_INPUT, EVENTS, write_json
+from storqual.run.layout import CHECK_INPUT, EVENTS, INPUTS, write_bytes, write_json
+from storqual.run.reopened import CORRECTED, corrected_checks, counted_checks, file_of
 from storqual_core.kit.errors import BadInputError
 
 _PATTERNS = ("test_*.py", "robot/*.robot")
@@ -43,7 +46,7 @@ def find_checks(named: Sequence[Path] = (), folder: Path | None = Path()) -> tup
         if path in theirs:
             continue
         other = taken.setdefault(path.name, path)
-        if path.suffix not in (".py", ".robot"):
+        if not (fnmatch(path.name, "test_*.py") or path.suffix == ".robot"):
             problems.append(f"--checks {path}: a check is a file test_*.py (pytest) or *.robot (Robot Framework)")
         elif other != path:
             problems.append(f"{path}: {other} has the same file name, by which a check is known; rename one of them")
@@ -79,6 +82,46 @@ def allow_checks(run: Run, files: Sequence[Path]) -> None:
         write_json(_record(run), allowed)
 
 
+CORRECT = "correct the file, then: storqual publish RUN --checks FILE"
+
+
+def correct_checks(run: Run, files: Sequence[Path]) -> None:
+    """Take these files in the place of those that the run was planned with, and allow them to be executed.
+
+    A file that differs from the planned one is a correction: it is kept in the run beside it, and an event says so. A
+    run that was closed is opened again for these files. Only a check that ended in an ERROR, or was not run yet, is
+    corrected: one that has decided would be written to suit what was measured. Raises BadInputError for each file
+    that cannot be taken.
+    """
+    present, problems = _planned(run), []
+    closed, outcomes = run.periods[-1].closed is not None, counted_checks(run)
+    data = {path: path.read_bytes() for path in files}
+    again = {path: each for path, each in data.items() if closed or present.get(path.name) != sha256_of(each)}
+    for path in files:
+        of_file = [check for check in outcomes if file_of(check) == path.name]
+        if path.name not in present:
+            problems.append(f"{path}: the run {run.name} was not planned with a check of this name")
+        elif path in again and of_file and all(check.outcome != "ERROR" for check in of_file):
+            told = "a check that has decided is not exchanged after the measurement; plan a new campaign with it"
+            problems.append(f"{path}: {told}")
+    raise_all([*problems, *broken_checks(list(again))])
+    if again:
+        corrected = {}
+        for path, each in again.items():
+            digest = sha256_of(each)
+            file = f"{INPUTS}/{digest}.{path.name}"
+            write_bytes(run.path / file, each)
+            corrected[path.name] = {"before": present[path.name], "sha256": digest, "file": file}
+        append_event(run.path, CORRECTED, {"checks": corrected})
+    allow_checks(read_run(run.path), files)
+
+
+def to_run_again(run: Run) -> list[str] | None:
+    """The files of checks for which a closed run was opened again; None where all checks are to be run."""
+    opened = run.periods[-1].opened
+    return None if opened is None or opened.kind != CORRECTED else list(opened.fields["checks"])
+
+
 def resume_checks(run: Run, named: Sequence[Path]) -> None:
     """The checks of a campaign that goes on: those of the plan that are `named` are allowed.
 
@@ -92,8 +135,8 @@ def resume_checks(run: Run, named: Sequence[Path]) -> None:
     )
 
 
-def planned_checks(run: Run, suffix: str) -> dict[str, bytes]:
-    """By name, the files with that suffix (`.py`, `.robot`) that the run was planned with, read once.
+def planned_checks(run: Run, suffix: str, only: Collection[str] | None = None) -> dict[str, bytes]:
+    """By name, the files with that suffix (`.py`, `.robot`) that the run was planned with, read once; `only` some.
 
     The run's own copies are evidence and never run: whoever hands on a run directory must not hand on programs. A
     file that this user did not name, that is gone, or that was changed since the plan, is an ERROR in checks.jsonl.
@@ -101,7 +144,7 @@ def planned_checks(run: Run, suffix: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     allowed = _allowed(run)
     for name, sha256 in _planned(run).items():
-        if Path(name).suffix != suffix:
+        if Path(name).suffix != suffix or (only is not None and name not in only):
             continue
         data = _read(run, name, sha256, allowed.get(name))
         if isinstance(data, bytes):
@@ -125,17 +168,21 @@ def _read(run: Run, name: str, sha256: str, allowed: dict[str, str] | None) -> b
     except OSError as problem:
         return f"{path}: this check was planned and cannot be read: {problem.strerror or problem}"
     if not sha256 == allowed["sha256"] == sha256_of(data):
-        return f"{path}: this check was changed after the plan; the run holds the planned one in inputs/"
+        return (
+            f"{path}: this check was changed after the plan; the run holds the planned one in inputs/; to run it as"
+            f" it is now: storqual publish {run.path} --checks {path}"
+        )
     return data
 
 
 def _planned(run: Run) -> dict[str, str]:
-    """The digests of the checks that the run was planned with, by the names of their files."""
-    return {
+    """The digests of the checks of the run, as they were planned or corrected, by the names of their files."""
+    planned = {
         name.removeprefix(CHECK_INPUT): str(entry["sha256"])
         for name, entry in (run.document.get("inputs") or {}).items()
         if name.startswith(CHECK_INPUT)
     }
+    return {**planned, **{name: digest for name, digest in corrected_checks(run).items() if name in planned}}
 
 
 def _allowed(run: Run) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from storqual.bench.ask import ask_benches
+from storqual.checks.collected import NO_TEST
+from storqual.checks.own import CORRECT
 from storqual.inputs import load_inventory
 from storqual.run import Check, PlannedPoint, Run, Sample, append_check, append_event, is_signed, read_run
 from storqual.run.closing import is_closed
@@ -50,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--storqual-run", type=Path, default=None, help="run directory; outcomes are appended to its checks.jsonl"
     )
+    group.addoption("--storqual-own", default="", help="the file of a user's own checks that this process runs")
     group.addoption(
         "--storqual-inventory",
         action="append",
@@ -73,7 +77,8 @@ def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--storqual-run")
     if path is not None:
         config.stash[_RUN] = read_run(path)
-        config.pluginmanager.register(_Recorder(path), "storqual-recorder")
+        own = str(config.getoption("--storqual-own"))
+        config.pluginmanager.register(_Recorder(path, own), "storqual-recorder")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -187,13 +192,17 @@ _NOTHING_TOLD = "it does not say what it looked at (record_property looked_at)"
 class _Recorder:
     """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason.
 
-    A run that was closed takes no more: then the outcomes are judged beside it.
+    A run that was closed takes no more: then the outcomes are judged beside it. `own` is the file whose process this
+    is, of a user's own checks.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, own: str = "") -> None:
         self._path = path
+        self._own = own
         self._closed = is_signed(path) or is_closed(path)
         self._kept: list[Check] = []
+        self._not_collected: list[dict[str, Any]] = []
+        self._silent: set[str] = set()
 
     @pytest.hookimpl
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
@@ -209,6 +218,8 @@ class _Recorder:
             "outcome": outcome,
             "reason": reason or told or _NOTHING_TOLD,
             "source": "pytest",
+            # where its id names another
+            **({"file": item.path.name} if item.get_closest_marker("check_id") is not None else {}),
         }
         callspec = getattr(item, "callspec", None)
         parameters = callspec.params if callspec is not None else {}
@@ -221,21 +232,35 @@ class _Recorder:
             check["required"] = False
         self._add(check)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Remember which files have a test, of whatever suite."""
+        silent = {Path(word).name for word in config.args if word.endswith(".py")}
+        self._silent = silent - {item.path.name for item in items} - {one["id"] for one in self._not_collected}
+
     @pytest.hookimpl
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Say which checks there will be, so that one without an outcome is missed."""
+        """Say which checks there will be, so that one without an outcome is missed; add what cannot be one."""
         planned = Counter(_check_id(item) for item in session.items)
         if planned and not self._closed:
-            append_event(self._path, "checks_planned", {"source": "pytest", "checks": dict(planned)})
+            fields: dict[str, Any] = {"source": "pytest", "checks": dict(planned)}
+            if self._own:
+                fields["file"] = self._own
+            append_event(self._path, "checks_planned", fields)
+        for name in sorted(self._silent):
+            self._not_collected.append({"id": name, "outcome": "ERROR", "reason": f"{name} {NO_TEST['.py']}"})
+        for check in self._not_collected:
+            self._add({**check, "source": "pytest"})
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file that cannot be read as tests has none of its outcomes."""
+        """A file that cannot be read as tests has none of its outcomes; one that skips itself says why."""
+        name = Path(report.nodeid).name or "hand-written checks"
         if report.failed:
             told = str(report.longrepr).strip().splitlines()
-            reason = told[-1] if told else "no message"
-            name = Path(report.nodeid).name or "hand-written checks"
-            self._add({"id": name, "outcome": "ERROR", "reason": reason, "source": "pytest"})
+            self._not_collected.append({"id": name, "outcome": "ERROR", "reason": _where_broken(name, told)})
+        elif report.skipped and isinstance(report.longrepr, tuple):
+            self._not_collected.append({"id": name, "outcome": "SKIPPED", "reason": str(report.longrepr[2])})
 
     @pytest.hookimpl
     def pytest_sessionfinish(self) -> None:
@@ -267,6 +292,13 @@ def _check_id(item: pytest.Item) -> str:
     """A check's name: without its parameters, a parametrised test's place is in fields of its own."""
     named = item.get_closest_marker("check_id")
     return str(named.args[0]) if named is not None else f"{item.path.name}::{item.name.partition('[')[0]}"
+
+
+def _where_broken(name: str, told: Sequence[str]) -> str:
+    """A line for a file that cannot be collected: which, where in it, why, and what to do."""
+    lines = [found[1] for line in told if (found := re.search(rf"{re.escape(name)}\"?(?::|, line )(\d+)", line))]
+    why = told[-1].removeprefix("E").strip() if told else "no message"
+    return f"{':'.join([name, *lines[-1:]])}: {why}; {CORRECT}"
 
 
 def _outcome(call: pytest.CallInfo[None]) -> tuple[str, str]:

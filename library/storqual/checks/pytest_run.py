@@ -4,44 +4,60 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storqual.base import child
 from storqual.base.resources import suites_folder
 from storqual.base.text import xml_text
-from storqual.checks.own import planned_checks
+from storqual.checks.collection import pytest_argv, run_in_folder
+from storqual.checks.own import CORRECT, planned_checks
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.report.criterion import is_accepted, named_cases, waived_by, worst_of
-from storqual.run import append_event, read_run
+from storqual.run import append_check, append_event, read_run
 from storqual.run.files import read_lines, read_object
 from storqual.run.layout import CHECKS
 from storqual_core.kit.errors import StorqualError
 
 _LIMIT_S = 1800
+_NO_TESTS = 5
+"""pytest's status where all tests of a file are bound to other suites."""
 _CRASHED = (3, 4)
 """pytest's own statuses for an internal error and for wrong use; failing tests (1) and no tests (5) are answers."""
 
 
-def run_checks(run: Path, suites: Sequence[Path] | None = None) -> int:
+def run_checks(run: Path, suites: Sequence[Path] | None = None, *, only: Collection[str] | None = None) -> int:
     """Run the hand-written tests of `suites` over `run`; the number of checks added.
 
-    By default they are the project's own and those that the run was planned with. A test is one file: no conftest.py,
-    no package and no settings of its folder are read. Outcomes go to checks.jsonl; failing tests are no error here.
-    Raises StorqualError when pytest itself breaks.
+    By default they are the project's own and those that the run was planned with, of which `only` names some. A test
+    is one file: no conftest.py, no package and no settings of its folder are read. Each file that is not the
+    project's has a process of its own, so that a broken one takes no other with it. Outcomes go to checks.jsonl;
+    failing tests are no error here. Raises StorqualError when pytest itself breaks at the project's.
     """
     before = sum(1 for _ in read_lines(run, CHECKS))
-    if suites is None:
-        files = {path.name: path.read_bytes() for path in sorted(suites_folder().glob("test_*.py"))}
-        files |= planned_checks(read_run(run), ".py")
-    else:
+    words = ["--storqual-run", str(run.resolve())]
+    theirs: dict[str, bytes] = {}
+    if suites is not None:
         files = {path.name: path.read_bytes() for path in suites}
+    else:
+        shipped = sorted(suites_folder().glob("test_*.py")) if only is None else ()
+        files = {path.name: path.read_bytes() for path in shipped}
+        theirs = planned_checks(read_run(run), ".py", only)
     if files:
-        _pytest(run, files, ["--storqual-run", str(run.resolve())], "hand-written checks")
+        _pytest(run, files, words, "hand-written checks")
+    for name, data in theirs.items():
+        had = sum(1 for _ in read_lines(run, CHECKS))
+        reason = f"{name}: it ended pytest before any of its tests had an outcome; {CORRECT}"
+        try:
+            ended = _pytest(run, {name: data}, [*words, "--storqual-own", name], f"check {name}")
+            if ended == _NO_TESTS or sum(1 for _ in read_lines(run, CHECKS)) > had:
+                continue
+        except StorqualError as problem:
+            reason = f"{problem}; {CORRECT}"
+        append_check(run, {"id": name, "outcome": "ERROR", "reason": reason, "source": "pytest"})
     return sum(1 for _ in read_lines(run, CHECKS)) - before
 
 
@@ -56,34 +72,17 @@ def publish_log(run: Path) -> Path:
     return run / "pytest.html"
 
 
-def _pytest(run: Path, files: Mapping[str, bytes], words: Sequence[str], what: str) -> None:
-    """Run pytest on copies of `files` in a folder that holds nothing else, with the named plugins only.
-
-    What else is installed must not change a gate, and what lies beside a file must not be executed.
-    """
-    plugins = ("pytest_timeout", "pytest_metadata.plugin", "pytest_html.plugin", "storqual.pytest_plugin")
-    argv = child.python("-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "--tb=short")
-    for plugin in plugins:
-        argv += ["-p", plugin]
-    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    with child.empty_folder() as folder:
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-        # the project's own pytest settings are for its own tests
-        argv += ["--noconftest", "-c", os.devnull, f"--rootdir={folder}", "--import-mode=importlib", "--timeout=600"]
-        ended = child.run(
-            [*argv, *sorted(files), *words],
-            env=environment,
-            without=("PYTEST_ADDOPTS", "PYTEST_PLUGINS"),
-            cwd=folder,
-            timeout=_LIMIT_S,
-            capture_output=True,
-            text=True,
-        )
+def _pytest(run: Path, files: Mapping[str, bytes], words: Sequence[str], what: str) -> int:
+    """Run pytest on copies of `files`; its exit status. Raises StorqualError when it breaks or does not end."""
+    try:
+        ended = run_in_folder([*pytest_argv(), *sorted(files), *words], files, limit_s=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise StorqualError(f"pytest ({what}) did not end within {_LIMIT_S} s") from None
     if ended.returncode in _CRASHED or ended.returncode < 0:
         said = (ended.stdout + ended.stderr).strip().splitlines()
         append_event(run, "note", {"text": f"pytest ({what}) ended with {ended.returncode}"})
         raise StorqualError(f"pytest ({what}) ended with {ended.returncode}: {said[-1] if said else 'no message'}")
+    return int(ended.returncode)
 
 
 _PROPERTIES = (

@@ -7,8 +7,9 @@ Tests may be bound: tags `suite:<pattern>` and `workload:<pattern>` say of which
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,7 +21,8 @@ from robot.running import TestSuite
 
 from storqual.base import child
 from storqual.base.resources import suites_folder
-from storqual.checks.own import planned_checks
+from storqual.checks.collection import robot_argv, run_in_folder
+from storqual.checks.own import CORRECT, planned_checks
 from storqual.run import Run, append_check, append_event, read_run
 from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -160,27 +162,18 @@ def run_suites(
     Raises StorqualError when Robot Framework itself breaks; failing tests are answers.
     """
     output.mkdir(parents=True, exist_ok=True)
-    logs = str(output.resolve())
-    argv = child.python("-m", "robot", "--outputdir", logs, "--xunit", "xunit.xml", "--console", "none")
-    argv += ["--name", "storqual", "--nostatusrc"]
+    argv = [*robot_argv(), "--outputdir", str(output.resolve()), "--xunit", "xunit.xml"]
     for variable in (*target.variables, *variables):
         argv += ["--variable", variable]
     for tag in (*target.beside_the_point, *exclude):
         argv += ["--exclude", tag]
     if target.run is not None:
         argv += ["--prerunmodifier", _of_run(read_run(target.run))]
-    argv += ["--runemptysuite", *(str(suite.resolve()) for suite in suites)]
-    with child.empty_folder() as folder:
-        ended = child.run(
-            argv,
-            env={"PYTHONDONTWRITEBYTECODE": "1"},
-            # options of whoever is logged in here must not change a gate
-            without=("ROBOT_OPTIONS", "REBOT_OPTIONS"),
-            cwd=folder,
-            timeout=_LIMIT_S,
-            capture_output=True,
-            text=True,
-        )
+    argv += [str(suite.resolve()) for suite in suites]
+    try:
+        ended = run_in_folder(argv, {}, limit_s=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise StorqualError(f"Robot Framework did not end within {_LIMIT_S} s") from None
     if ended.returncode > _CRASHED or ended.returncode < 0:
         said = (ended.stdout + ended.stderr).strip().splitlines()
         raise StorqualError(f"Robot Framework ended with {ended.returncode}: {said[0] if said else 'no message'}")
@@ -218,31 +211,60 @@ def _planned(run: Run, targets: Sequence[Target], suites: Sequence[Path]) -> dic
     return dict(found)
 
 
-def publish_suites(run: Path) -> int:
+def publish_suites(run: Path, *, only: Collection[str] | None = None) -> int:
     """Run the project's suites, and those the run was planned with, over a run that was not judged yet.
 
-    Which checks there will be is an event of the run before any of them is run. Returns the number of checks added.
+    Which checks there will be is an event of the run before any of them is run. `only` names files of a user's own,
+    which are run again. Returns the number of checks added.
     """
     added = 0
     opened = read_run(run)
     with child.empty_folder() as copies:
         # a suite is one file: no resource, no library and no __init__.robot of its folder is read
-        files = {path.name: path.read_bytes() for path in suite_files(())} | planned_checks(opened, ".robot")
-        for name, data in files.items():
+        theirs = planned_checks(opened, ".robot", only)
+        shipped = {path.name: path.read_bytes() for path in suite_files(())} if only is None else {}
+        for name, data in {**shipped, **theirs}.items():
             (copies / name).write_bytes(data)
-        suites = [copies / name for name in files]
         targets = [Target(bench, str(entry.get("kind")), run.resolve()) for bench, entry in opened.benches.items()]
-        planned = _planned(opened, targets, suites)
-        if planned:
-            append_event(run, "checks_planned", {"source": "robot", "checks": planned})
-        for target in targets:
-            checks = run_suites(
-                target, suites, run / FOLDER / checked_name(target.bench, "bench"), exclude=_NO_CHECKS
-            )
-            for check in checks:
-                append_check(run, check.to_json(target.bench))
-            added += len(checks)
+        groups = (
+            [(name, [copies / name]) for name in theirs]
+            if only
+            else [("", [*map(copies.joinpath, (*shipped, *theirs))])]
+        )
+        for file, suites in groups:
+            planned = _planned(opened, targets, suites)
+            if planned:
+                fields = {"source": "robot", "checks": planned, **({"file": file} if file else {})}
+                append_event(run, "checks_planned", fields)
+            for target in targets:
+                logs = run / FOLDER / checked_name(target.bench, "bench")
+                if file:
+                    logs /= Path(file).stem
+                added += _add_checks(target, suites, logs, theirs)
     return added
+
+
+def _add_checks(target: Target, suites: Sequence[Path], logs: Path, theirs: Collection[str]) -> int:
+    """Run suites together; where that breaks, the project's together and each of a user's own alone.
+
+    Returns the number of checks added. Raises StorqualError when Robot Framework breaks at the project's.
+    """
+    assert target.run is not None  # noqa: S101 - outcomes are added to a run
+    own = [suite for suite in suites if suite.name in theirs]
+    try:
+        checks = [check.to_json(target.bench) for check in run_suites(target, suites, logs, exclude=_NO_CHECKS)]
+    except StorqualError as problem:
+        if not own:
+            raise
+        if len(suites) > 1:
+            shipped = [suite for suite in suites if suite not in own]
+            first = _add_checks(target, shipped, logs, ()) if shipped else 0
+            return first + sum(_add_checks(target, [suite], logs / suite.stem, theirs) for suite in own)
+        reason = f"{own[0].name}: {problem}; {CORRECT}"
+        checks = [{"id": own[0].name, "outcome": "ERROR", "reason": reason, "source": "robot", "bench": target.bench}]
+    for check in checks:
+        append_check(target.run, check)
+    return len(checks)
 
 
 class OfThisRun(SuiteVisitor):  # type: ignore[misc] # untyped base

@@ -90,6 +90,21 @@ class Campaign:
             resume_checks(read_run(run), self.checks)
 
 
+def refuse_broken_checks(request: PlanRequest) -> None:
+    """Raise BadInputError with every mistake of the checks, and with those of the other inputs beside them."""
+    from storqual.checks.collection import broken_checks
+    from storqual.inputs.shape import raise_all
+    from storqual.plan.make import make_plan
+
+    broken = broken_checks(request.checks)
+    if broken:
+        try:
+            make_plan(request)
+        except BadInputError as problem:
+            broken = [*problem.problems, *broken]
+    raise_all(broken)
+
+
 _OF_THE_PLAN = (
     "candidate",
     "baseline",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from storqual.cli.campaign import Campaign, campaign_options
+from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
 from storqual.cli.options import as_json, print_json, print_pairs, print_rows
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.quantities import format_duration
@@ -46,6 +46,7 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
         answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
     else:
         request = campaign.request()
+        refuse_broken_checks(request)
         planned = plan(request, campaign.runs.resolve(), write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:

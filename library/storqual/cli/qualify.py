@@ -11,7 +11,7 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
-from storqual.cli.campaign import Campaign, campaign_options
+from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
 from storqual.cli.options import as_json, print_json
 from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError
 
@@ -110,6 +110,7 @@ def _refuse_mistakes(campaign: Campaign) -> Sequence[Path]:
     request = campaign.request()
     if campaign.limit is not None or any("," in inventory for inventory in campaign.inventories):
         return request.checks
+    refuse_broken_checks(request)
     for told in make_plan(request).unsigned:
         # the run would be measured for nothing, and its gate cannot be changed afterwards
         click.echo(terminal_text(f"storqual: warning: {told}"), err=True)

@@ -42,7 +42,7 @@ from storqual.run.evidence import evidence_findings, missing_checks, rules_of
 from storqual.run.files import DAMAGE, file_digest, limit_of, parse_line, read_bytes, read_object, refuse_odd
 from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, locked
 from storqual.run.measurements import Measurements, measurements
-from storqual.run.reopened import counted_checks, reopened
+from storqual.run.reopened import corrections, counted_checks, reopened
 from storqual.run.turns import turns_of
 from storqual_core.kit.durable import read_regular
 
@@ -183,6 +183,7 @@ def _verdict(
             *lengthened_ramps(run),
             *rig,
             *reopened(run),
+            *corrections(run),
             *recovered_problems(run),
             *unfinished_batches(run),
             *warnings,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.run.events import append_event_locked, iter_events
+from storqual.run.events import append_event_locked, iter_events, opens
 from storqual.run.files import file_digest, read_lines
 from storqual.run.layout import (
     BLOCKS,
@@ -103,7 +103,7 @@ def periods_of(events: Iterable[Event]) -> tuple[Period, ...]:
         if closed is None:
             within.append(event)
             closed = event if event.kind == "closed" else None
-        elif event.kind == "resumed":
+        elif opens(event.kind):
             listed.append(ended())
             opened, within, closed, after = event, [event], None, []
         else:

@@ -84,7 +84,7 @@ def bench_seconds(events: Iterable[Event], bench: str) -> float:
             # a note that somebody writes next week is no use of the bench
             continue
         moment = datetime.fromisoformat(event.time)
-        if before is not None and event.kind != "resumed":
+        if before is not None and EVENT_KINDS[event.kind].stage is not Stage.OPENING:
             used += max((moment - before).total_seconds(), 0.0)
         if before is not None or event.bench == bench:
             before = moment

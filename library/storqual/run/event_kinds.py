@@ -29,7 +29,7 @@ class Stage(Enum):
     CAMPAIGN = "campaign"
     """While the run is open: before it is closed, and after it was opened again."""
     OPENING = "opening"
-    """At any time: the campaign goes on. Behind `closed` it opens the run again."""
+    """At any time: the campaign, or a check of it, goes on. Behind `closed` it opens the run again."""
     CLOSING = "closing"
     """Ends what is collected."""
     ANY = "any"
@@ -160,8 +160,11 @@ EVENT_KINDS: Mapping[str, EventKind] = {
     "restored": _campaign({"bench": "name", "settings?": [{"*": "any"}]}, recorded=True),
     "restore_failed": _campaign({"bench": "name", "reason": "text", "task?": "text"}, recorded=True),
     "run_finished": _campaign({}),
-    "checks_planned": _campaign({"source": "|".join(CHECK_SOURCES), "checks": {"+": "positive"}}),
+    "checks_planned": _campaign({"source": "|".join(CHECK_SOURCES), "checks": {"+": "positive"}, "file?": "name"}),
     "resumed": EventKind(Stage.OPENING, {}),
+    "checks_corrected": EventKind(
+        Stage.OPENING, {"checks": {"+": {"before": "sha256", "sha256": "sha256", "file": "name"}}}
+    ),
     "closed": EventKind(
         Stage.CLOSING,
         {"samples": _COUNTED, "checks": _COUNTED, "raw": _COUNTED, "blocks": _COUNTED, "document": "sha256"},

@@ -84,7 +84,13 @@ def is_open(run: Path) -> bool:
 
 
 def _closed_after(closed: bool, kind: str) -> bool:
-    return kind == "closed" or (closed and kind != "resumed")
+    return kind == "closed" or (closed and not opens(kind))
+
+
+def opens(kind: str) -> bool:
+    """Whether an event of this kind opens a run that was closed."""
+    known = EVENT_KINDS.get(kind)
+    return known is not None and known.stage is Stage.OPENING
 
 
 def _kind_of(line: bytes) -> str:

@@ -20,6 +20,7 @@ from storqual.run.layout import (
     CHECK_INPUT,
     CHECKS,
     EVENTS,
+    INPUTS,
     RAW,
     RUN_FILE,
     RUN_SCHEMA,
@@ -31,7 +32,7 @@ from storqual.run.measurements import measurements
 from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.recompute import SampleCheck, read_raw
 from storqual.run.records import Check, Event
-from storqual.run.reopened import counted_checks, reopened
+from storqual.run.reopened import CORRECTED, counted_checks, reopened
 from storqual.run.run import Run, read_run
 from storqual.run.turns import COUNTED
 from storqual_core.kit.errors import StorqualError
@@ -143,12 +144,20 @@ def _order(run: Run) -> Iterator[str]:
 
 
 def _checks_planned(run: Run) -> Iterator[str]:
-    last: dict[str, Event] = {}
+    last: dict[tuple[str, str], Event] = {}
+    corrected: set[str] = set()
     for event in run.events:
+        if event.kind == CORRECTED:
+            corrected |= set(event.fields["checks"])
         if event.kind != "checks_planned":
             continue
-        source = event.text("source")
+        file = event.text("file")
+        source = (event.text("source"), file)
         before = last.get(source)
+        if file in corrected:
+            # it may have other tests than before; those that were planned and have no outcome are missed anyway
+            last[source] = event
+            continue
         if before is not None:
             fewer = [
                 name
@@ -158,7 +167,7 @@ def _checks_planned(run: Run) -> Iterator[str]:
             if fewer:
                 yield f"{_at(event)}: plans fewer checks than line {before.number} did: {fewer[0]} is missing"
         else:
-            early = next((one for one in run.checks if one.source == source and _is_before(one, event)), None)
+            early = next((one for one in run.checks if one.source == source[0] and _is_before(one, event)), None)
             if early is not None:
                 yield f"{_at(event)}: was written after the check {early.id} had its outcome"
         last[source] = event
@@ -167,7 +176,22 @@ def _checks_planned(run: Run) -> Iterator[str]:
 
 
 def _own_checks(run: Run) -> Iterator[str]:
-    """Files of checks that the campaign was planned with: each has outcomes, or a plan says that none was to come."""
+    """Files of checks that the campaign was planned with: each has outcomes, or a plan says that none was to come.
+
+    One that was corrected is one of them, and the run has the file as it was run.
+    """
+    planned = {
+        name.removeprefix(CHECK_INPUT) for name in run.document.get("inputs") or {} if name.startswith(CHECK_INPUT)
+    }
+    for event in run.events:
+        for name, one in event.fields["checks"].items() if event.kind == CORRECTED else ():
+            file, digest = str(one["file"]), one["sha256"]
+            if name not in planned:
+                yield f"{_at(event)}: is of check {name}, which was not planned"
+            if file != f"{INPUTS}/{digest}.{name}" or not (run.path / file).is_file():
+                yield f"{_at(event)}: names {file[:100]}, which is not the file as it was run"
+            elif file_digest(run.path, file) != digest:
+                yield f"{file}: is not the corrected check that was run"
     sources = {event.text("source") for event in run.events if event.kind == "checks_planned"}
     files = {one.id.partition("::")[0] for one in run.checks}
     for name in run.document.get("inputs") or {}:

@@ -99,17 +99,20 @@ def counted_checks(run: Run) -> tuple[Check, ...]:
     """The outcome of each check that counts, of those that stand in the run.
 
     A check that was run again speaks last, unless the run was opened again and nothing was measured since: then it
-    can only make the outcome worse.
+    can only make the outcome worse. A check whose file was corrected takes the place of its ERROR, which decided
+    nothing, and of no other outcome.
     """
     counted: dict[tuple[str | None, ...], Check] = {}
     begin = 0
     for number, period in enumerate(run.periods):
         end = period.count("checks")
         measured = measured_since(run, number) if number else frozenset()
+        corrected = {name for event in period.events if event.kind == CORRECTED for name in event.fields["checks"]}
         for check in run.checks[begin:end]:
             key = (check.id, check.bench, check.adapter, check.point)
             again = not number or (check.bench in measured if check.bench else bool(measured))
-            if again or _is_worse(check, counted.get(key)):
+            mended = file_of(check) in corrected and _mends(check, counted, key)
+            if again or mended or _is_worse(check, counted.get(key)):
                 # the last one stands last, as it always did
                 counted.pop(key, None)
                 counted[key] = check
@@ -117,9 +120,54 @@ def counted_checks(run: Run) -> tuple[Check, ...]:
     return tuple(counted.values())
 
 
-def _is_worse(check: Check, before: Check | None) -> bool:
+CORRECTED = "checks_corrected"
+"""The event of files of checks that were corrected after they ended in an ERROR."""
+
+
+def file_of(check: Check) -> str:
+    """The file of a hand-written check: its id begins with it, unless its author gave it another."""
+    return str(check.fields.get("file") or check.id.partition("::")[0])
+
+
+def _mends(check: Check, counted: dict[tuple[str | None, ...], Check], key: tuple[str | None, ...]) -> bool:
+    """Whether an outcome of a corrected file counts; errors of the file, or of this check elsewhere, are dropped."""
+    before = counted.get(key)
+    if before is not None and before.outcome != "ERROR":
+        return False
+    errors = [
+        name
+        for name, one in counted.items()
+        if one.outcome == "ERROR" and (one.id == file_of(check) or (one.id == check.id and name != key))
+    ]
+    for name in errors:
+        del counted[name]
+    return before is None or not _hides(check, before)
+
+
+def corrected_checks(run: Run) -> dict[str, str]:
+    """The digests of files of checks that were corrected, as they are now."""
+    events = [event for event in run.events if event.kind == CORRECTED]
+    return {name: str(one["sha256"]) for event in events for name, one in event.fields["checks"].items()}
+
+
+def corrections(run: Run) -> list[str]:
+    """A sentence for each file of checks that was corrected: it was written in the knowledge of the measurements."""
+    return [
+        f"check {name} was {'run again' if one['sha256'] == one['before'] else 'corrected'} at {event.time}, after it"
+        f" had ended in an ERROR: the file as it was run is {one['file']}"
+        for event in run.events
+        if event.kind == CORRECTED
+        for name, one in event.fields["checks"].items()
+    ]
+
+
+def _hides(check: Check, before: Check | None) -> bool:
     # what is not required hides nothing: neither an outcome that was, nor that there was none
-    if check.fields.get("required") is False and (before is None or before.fields.get("required") is not False):
+    return check.fields.get("required") is False and (before is None or before.fields.get("required") is not False)
+
+
+def _is_worse(check: Check, before: Check | None) -> bool:
+    if _hides(check, before):
         return False
     return _RANKS[check.outcome] > _RANKS["SKIPPED" if before is None else before.outcome]
 

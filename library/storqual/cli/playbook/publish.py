@@ -21,7 +21,10 @@ from storqual.cli.options import as_json, print_json, run_argument
     "--checks",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Your copies of checks that another user planned, to execute them now. Can be repeated.",
+    help=(
+        "Checks to run now: corrected ones of yours that ended in an ERROR, or your copies of checks that another "
+        "user planned. Can be repeated."
+    ),
 )
 @as_json
 def publish_command(run: Path, waivers: Path | None, checks: tuple[Path, ...], as_json: bool) -> int:
@@ -31,20 +34,23 @@ def publish_command(run: Path, waivers: Path | None, checks: tuple[Path, ...], a
     written again, and the run's events record what was published before.
 
     Hand-written checks are executed once, before the run is closed: those of yours that you planned it with, and
-    those that you name. Nothing of the run itself is executed.
+    those that you name. Nothing of the run itself is executed. A check that ended in an ERROR can be corrected: name
+    the corrected file with --checks. It is run over the same measurements; the run keeps both files and the verdict
+    says that it was corrected.
 
     \b
     Examples:
       storqual publish runs/20261121T101500Z-adapter-4f2a
       storqual publish runs/20261121T101500Z-adapter-4f2a --waivers waivers.yml
+      storqual publish runs/20261121T101500Z-adapter-4f2a --checks my_checks/test_steady.py
     """
     from storqual.campaign.pipeline import publish
-    from storqual.checks.own import allow_checks, find_checks
+    from storqual.checks.own import correct_checks, find_checks
     from storqual.report.summary import print_summary
     from storqual.run import read_run, read_run_json
 
     if checks:
-        allow_checks(read_run(run), find_checks(checks, None))
+        correct_checks(read_run(run.resolve()), find_checks(checks, None))
     done = publish(run.resolve(), waivers=waivers)
     if as_json:
         print_json(done.to_json())

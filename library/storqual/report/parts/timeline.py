@@ -312,6 +312,7 @@ EVENT_WORDS: dict[str, str] = {
     "session_lost": "Session lost",
     "unplugged": "Drive unplugged",
     "resumed": "Run resumed",
+    "checks_corrected": "Checks corrected",
     "note": "Note",
     "noted": "Somebody's note",
     "restored": "Bench restored",
