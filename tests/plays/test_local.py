@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -72,6 +73,17 @@ def test_files_of_this_machine_get_a_verdict_and_a_report_that_says_what_it_is_n
     run = the_run(lab)
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert code == verdict["exit_code"], output[-2000:]
+    phases = [
+        "Plan the campaign",
+        "Check the bench before anything is touched",
+        "Restore the bench",
+        "Judge and publish",
+    ]
+    assert [line for line in output.splitlines() if line in phases] == phases
+    assert not [line for line in output.splitlines() if line.startswith(("TASK", "changed", "included", "PLAY"))]
+    assert re.search(
+        r"^\S+ (baseline|candidate) \| batch \S+ \| launch \d+ of \d+: .*about \d+ s left$", output, re.MULTILINE
+    )
     assert verdict["outcome"] in ("PASS", "MARGINAL", "INCONCLUSIVE"), output[-2000:]
     for name in (
         "run.json",

@@ -86,7 +86,7 @@ class ActionModule(ActionBase):
             if trouble:
                 line.show(f"{bench}: {trouble}")
             elif progress is not None:
-                line.show(describe(bench, collector.arm_of(progress), progress, collector.seconds_left(progress)))
+                line.show(describe(bench, collector.arm_of(progress), progress, collector.left(progress)))
 
         try:
             self._limit(run, bench, batch, str(arguments.get("virtual_state", "")))

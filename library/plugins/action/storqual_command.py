@@ -10,6 +10,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.base import child
+from storqual.bench.live_line import displaced
 
 display = Display()
 _LIMIT_S = 1800
@@ -54,6 +55,7 @@ class ActionModule(ActionBase):
         told = data.get("told") if isinstance(data, dict) else None
         if told:
             # what a person who waits is told; the rest of an answer is for tasks
+            displaced()
             display.display(str(told))
         result["code"] = ended.returncode
         result["data"] = data

@@ -26,10 +26,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible import context
+from ansible import constants, context
 from ansible.plugins.callback import CallbackBase
 from ansible.utils.vars import load_extra_vars
 
+_LINES = "storqual_lines"
 _FROM_TASK = "storqual_exit_code"
 _FROM_ROLE = "provision_exit_code"
 _REPORT = "provision_report"
@@ -186,6 +187,9 @@ class CallbackModule(CallbackBase):
 
 
 def _displaced(host: str | None = None) -> None:
+    if constants.DEFAULT_STDOUT_CALLBACK == _LINES:
+        # it prints nothing of tasks, and puts the board anew where it prints something else
+        return
     from storqual.bench.live_line import displaced  # noqa: PLC0415 - as above
 
     displaced(host)

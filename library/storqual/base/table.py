@@ -13,6 +13,8 @@ from typing import Literal, TextIO
 from storqual.base.figures import ShownNumber
 from storqual.base.text import OUTCOME_COLOURS, csv_cell, terminal_text, with_minus
 
+_WORD = 18
+"""Characters of the outcome of a paragraph, at most: `INCONCLUSIVE` and its symbol, and more in a second line."""
 NUMBER = "n"
 """The style of a column whose cells end at the right."""
 
@@ -112,6 +114,33 @@ def _print_rich(table: Table, rows: Sequence[Sequence[str]], out: TextIO) -> Non
         # Text, not str: a drive called "[bold]" must stay that
         shown.add_row(*(Text(cell, style=_colour(cell)) for cell in row))
     console.print(shown)
+
+
+def fits(table: Table, out: TextIO) -> bool:
+    """Whether each row stands on a line of the terminal, but for columns with a width; any pipe is wide."""
+    if not out.isatty():
+        return True
+    from rich.console import Console  # noqa: PLC0415 - as above
+
+    columns = zip(table.heads, *table.rows, strict=True)
+    widths = (min(max(len(str(cell)) for cell in column), table.widths.get(column[0], 1 << 30)) for column in columns)
+    return sum(widths) + 2 * (len(table.heads) - 1) <= Console(file=out).width
+
+
+def print_paragraphs(paragraphs: Sequence[tuple[str, str, str]], out: TextIO) -> None:
+    """On a terminal a word in its outcome's colour, a text beside it, and a second text below that one."""
+    from rich.console import Console  # noqa: PLC0415 - as above
+    from rich.padding import Padding  # noqa: PLC0415
+    from rich.table import Table as RichTable  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(max_width=_WORD)
+    grid.add_column(overflow="fold")
+    for word, text, below in paragraphs:
+        shown = [Text(with_minus(terminal_text(part))) for part in (text, below) if part]
+        grid.add_row(Text(terminal_text(word), style=_colour(word)), Text("\n").join(shown))
+    Console(file=out, highlight=False).print(Padding(grid, (1, 0)))
 
 
 def _colour(text: str) -> str:

@@ -50,10 +50,12 @@ def run_playbook(
     environment: Mapping[str, str] | None = None,
     output: Path | None = None,
     quiet: bool = False,
+    lines: bool = False,
 ) -> int:
     """Run `playbooks/<name>` and return its exit status; its output goes to the terminal, or to the file `output`.
 
-    `quiet` leaves standard output to the caller's own answer: what Ansible says goes to standard error.
+    `quiet` leaves standard output to the caller's own answer: what Ansible says goes to standard error. `lines` are
+    phases, progress and failures in the place of Ansible's own account of each task.
     ANSIBLE_CONFIG is set because Ansible does not read an ansible.cfg of another folder or of a world-writable one.
     """
     root = project_root()
@@ -69,6 +71,7 @@ def run_playbook(
         "ANSIBLE_DISPLAY_OK_HOSTS": "false",
         "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "false",
         "ANSIBLE_FORKS": str(forks()),
+        **({"ANSIBLE_STDOUT_CALLBACK": "storqual_lines"} if lines else {}),
     }
     env = {**own, **os.environ, **_locale(), "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
     # a file, never a pipe: the SSH master that stays behind would hold a pipe open for minutes

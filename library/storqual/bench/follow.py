@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.run import append_event, collect, iter_events, read_block
-from storqual.run.effort import TimeLeft
+from storqual.run.time_left import Left, TimeLeft
 from storqual_core.kit.errors import StorqualError
 
 _MARK = "--storqual--"
@@ -215,19 +215,19 @@ def follow(
             return BatchEnd("died", why, samples)
 
 
-def describe(bench: str, arm: str, progress: BatchProgress, run_eta_s: float | None) -> str:
-    """Which bench, arm, batch, point k of n, IOPS now, time left."""
-    left = run_eta_s if run_eta_s is not None else progress.eta_s
+def describe(bench: str, arm: str, progress: BatchProgress, left: Left) -> str:
+    """Which bench, arm, batch, launch k of n of the batch, IOPS now, time left of the campaign."""
     parts = [
         f"{bench} {arm}",
         f"batch {progress.batch}",
-        f"point {progress.index + 1} of {progress.of}: {progress.point}",
+        f"launch {progress.index + 1} of {progress.of}: {progress.point}",
     ]
+    if progress.eta_s is None:
+        # before the first launch, `point` says what is done
+        parts[-1] = progress.point
     if progress.iops_now is not None:
         parts.append(f"{progress.iops_now:,.0f} IOPS now")
-    if left is not None:
-        parts.append(f"{int(left) // 60}:{int(left) % 60:02d} left")
-    return terminal_text(" | ".join(parts))
+    return terminal_text(" | ".join([*parts, str(left)]))
 
 
 class Collector:
@@ -271,10 +271,9 @@ class Collector:
         turns = self._planned["turns"]
         return str(turns[min(progress.index, len(turns) - 1)]["arm"])
 
-    def seconds_left(self, progress: BatchProgress) -> float | None:
-        """Until the bench is put back, with what is to come after this batch."""
-        left = self._left.seconds(progress.eta_s or 0.0)
-        return progress.eta_s if left is None else left
+    def left(self, progress: BatchProgress) -> Left:
+        """Until the bench is restored and the run published."""
+        return self._left.left(progress.eta_s)
 
     def paths(self, state_dir: str, program: str, python: str) -> BatchPaths:
         """Where this batch lives under the bench's state folder."""

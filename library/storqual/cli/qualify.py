@@ -30,7 +30,7 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Waiver file: failures that are accepted (default: waivers.yml beside the inventory).",
 )
-@click.option("-v", "--verbose", count=True, help="Show more of Ansible's own output; can be repeated.")
+@click.option("-v", "--verbose", count=True, help="Show what each task of Ansible does; can be repeated.")
 @as_json
 def qualify_command(
     campaign: Campaign,
@@ -87,6 +87,7 @@ def qualify_command(
             options=options,
             environment={_LAST_RUN: str(note)},
             quiet=as_json,
+            lines=not verbose,
         )
         run_path = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
     finally:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end of a run on a terminal: a table of criteria, then the outcome, why, the exit code and where the report is.
 
-On a terminal a coloured table; in a pipe plain lines, one per criterion, that `grep` and `awk` can read. Every text
-of a device or a drop is made safe first, and none is read as markup.
+On a terminal that is wide enough a coloured table, on a narrower one a paragraph for each criterion; in a pipe plain
+lines, one per criterion, that `grep` and `awk` can read. Every text of a device or a drop is made safe first, and
+none is read as markup.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from storqual.base.figures import NONE, TIED, percent
-from storqual.base.table import Table, print_lines, print_table
+from storqual.base.table import Table, fits, print_lines, print_paragraphs, print_table
 from storqual.base.text import terminal_text, with_minus
 from storqual.report.criterion import JudgedCriterion, read_criteria, says_nothing
 from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES, sentence_for
 
 _MOST_ROWS = 40
-_HEADS = ("Outcome", "JudgedCriterion", "Point", "Change", "95 % interval", "Limit", "Reason")
+_HEADS = ("Outcome", "Criterion", "Point", "Change", "95 % interval", "Limit", "Reason")
 _WIDTHS = {"95 % interval": 14, "Reason": 44}
 _BAD_NEWS = ("FAIL", "ERROR")
 _REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
@@ -41,7 +42,11 @@ def print_summary(
     ending = _ending(verdict, rows, run, drops, report)
     several = len({row.text("bench") for row in rows} - {""}) > 1
     cells = tuple(_cells(row, several=several, symbol=out.isatty()) for row in shown)
-    print_table(Table("", _HEADS, cells, widths=_WIDTHS), out)
+    table = Table("", _HEADS, cells, widths=_WIDTHS)
+    if fits(table, out):
+        print_table(table, out)
+    else:
+        print_paragraphs([_paragraph(cell) for cell in cells], out)
     print_lines([*left, *ending], out)
 
 
@@ -97,6 +102,14 @@ def _cells(row: JudgedCriterion, *, several: bool, symbol: bool) -> tuple[str, .
         "" if row.outcome == "PASS" and (check or shift is not NONE) else row.text("reason"),
     )
     return tuple(with_minus(part.replace(TIED, " ")) for part in parts)
+
+
+def _paragraph(cells: Sequence[str]) -> tuple[str, str, str]:
+    """The same in words: the outcome, what was judged and how it ended, and the reason below them."""
+    outcome, criterion, where, change, interval, limit, reason = cells
+    what = where if criterion == "check" or where in criterion else f"{criterion} at {where}"
+    figures = f"{change} ({interval})" if interval and change else change or interval
+    return outcome, ": ".join(filter(None, [what, ", ".join(filter(None, [figures, limit]))])), reason
 
 
 def _where(row: JudgedCriterion, *, several: bool) -> str:

@@ -15,6 +15,7 @@ from storqual.bench.follow import ConnectionLostError
 from storqual.run import Run, append_event, read_block, read_run
 from storqual.run.collect import finish_streamed
 from storqual.run.layout import BLOCKS, TURNS
+from storqual.run.time_left import TimeLeft
 from storqual.run.turns import keep_record
 from storqual.turns.live_trial import LiveTrial
 from storqual.turns.live_turn import BenchHere, LiveProgram, TurnLostError
@@ -68,7 +69,8 @@ def _turns(
     if shared and (note := make_maps(bench.connection, shared, bench.state_dir, virtual=bench.virtual is not None)):
         append_event(path, "note", {"bench": bench.name, "text": f"{note} on {bench.name}"})
     left = [turn for turn in planned["turns"] if turn["id"] not in run.recorded]
-    for turn in left:
+    time_left = TimeLeft(path, bench.name, planned["block"])
+    for number, turn in enumerate(left, start=1):
         make = _trial if turn["kind"] == "trial" else _program
         try:
             record, ends_session, told = make(run, planned, turn, bench)
@@ -79,7 +81,8 @@ def _turns(
             lost = {"turn": turn["id"], "rebooted": isinstance(problem, TurnLostError) and problem.rebooted}
             return finish_streamed(path, planned, "lost", str(problem), {"lost": lost})
         keep_record(path, planned, record, ends_session=ends_session)
-        say(f"{bench.name} {arm} | {turn['kind']} {turn['id']} | {told}")
+        rest = time_left.after(str(one["id"]) for one in left[number:])
+        say(f"{bench.name} {arm} | {turn['kind']} {turn['id']} | {told} | {rest}")
         if ends_session and turn is not left[-1]:
             return finish_streamed(path, planned, "lost", f"after {turn['id']} the bench is set up again")
     return finish_streamed(path, planned, "done", "")

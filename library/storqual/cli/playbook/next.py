@@ -12,7 +12,7 @@ from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.pipeline import apply, next_step
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run import planned_session, read_run
-from storqual.run.effort import TimeLeft
+from storqual.run.time_left import TimeLeft
 
 
 @click.command("next")
@@ -34,12 +34,12 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     if isinstance(step, Provision):
         answer["declared"] = apply(step)
         answer["told"] = TimeLeft(run, bench).told(
-            f"session {step.session.id} is prepared: packages, settings, boots"
+            f"session {step.session.id} is being prepared: packages, settings, boots"
         )
     elif isinstance(step, RunBatch):
         answer["disturb"] = _disturbance(run, bench, step.session)
     elif isinstance(step, Stop):
-        answer["told"] = TimeLeft(run, bench).told("nothing more to measure; the bench is restored", over=True)
+        answer["told"] = TimeLeft(run, bench).told("nothing more to measure; the bench is being restored", over=True)
     if as_json:
         print_json(answer)
         return

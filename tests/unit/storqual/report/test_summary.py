@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,23 @@ def test_checks_that_pass_make_way_for_points(runs: dict[str, Path]) -> None:
     shown = out.getvalue().splitlines()
     assert len([line for line in shown if line.startswith("PASS  ")]) == 14
     assert not any("Number" in line for line in shown)
+
+
+@pytest.mark.parametrize("name", ["pass", "fail", "waived", "local"])
+def test_on_eighty_columns_a_criterion_takes_a_line_or_two_and_no_word_is_broken(
+    runs: dict[str, Path], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict, document = (json.loads((runs[name] / file).read_text()) for file in ("verdict.json", "run.json"))
+    for columns in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        out = Terminal()
+        print_summary(verdict, document, file=out)
+        lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in out.getvalue().splitlines()]
+        table = lines[: next(number for number, line in enumerate(lines) if line.startswith("not listed"))]
+        assert max(map(len, table)) <= columns
+        words = {word for line in table for word in line.split()}
+        shown = [one for one in verdict["criteria"] if one["required"]]
+        assert {one["point"] for one in shown if one["point"]} <= {
+            word.partition("/")[2].rstrip(":") for word in words
+        } | {word.rpartition("/")[2].rstrip(":") for word in words}
+        assert len([line for line in table if line.strip()]) <= 3 * len(shown)
