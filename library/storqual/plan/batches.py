@@ -162,6 +162,7 @@ def batch_file(
                 "drives": [target.id for target in volumes or drives],
                 "request": {
                     "fio": _fio(launch, profile, bench.kind, drives),
+                    **_paced(launch, drives),
                     **_load(launch),
                     **to_batch(ask_of(launch.placed.point.pattern, profile)),
                     "switch": list(steps.values()),
@@ -244,10 +245,27 @@ def _readback(launch: PlannedLaunch, profile: Profile) -> dict[str, Any]:
     return {"readback_s": pattern.readback_s(profile)}
 
 
+_ONE_WAY = ("read", "randread", "write", "randwrite")
+"""Patterns whose rate is one: of a mixture fio keeps each way to the rate by itself."""
+
+
+def _paced(launch: PlannedLaunch, drives: Sequence[Drive]) -> dict[str, int]:
+    """The pace of all files of a launch together; nothing where the workload has a rate of its own."""
+    values = launch.placed.point.pattern.values
+    if values["rate_iops"] is not None or values["rw"] not in _ONE_WAY or not all(drive.paced for drive in drives):
+        return {}
+    return {"paced_iops": len(drives) * values["numjobs"] * min(_rates(drives, values))} if drives else {}
+
+
+def _rates(drives: Sequence[Drive], values: Mapping[str, Any]) -> list[int]:
+    """The paces of files, of each job."""
+    return [drive.paced.rate(values["bs"]) // values["numjobs"] or 1 for drive in drives if drive.paced is not None]
+
+
 def _fio(launch: PlannedLaunch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:
     values = launch.placed.point.pattern.values
     options = dict(launch.placed.point.pattern.options)
-    rates = [drive.paced.rate(values["bs"]) // values["numjobs"] or 1 for drive in drives if drive.paced is not None]
+    rates = _rates(drives, values)
     if values["rate_iops"] is not None:
         rates.append(values["rate_iops"])
     if rates:

@@ -209,7 +209,7 @@ _TOP = {
     "attempt",
 }
 _TURN = {"kind", "index", "id", "adapter", "arm", "configuration", "point", "n", "drives", "request"}
-_LAUNCH = {"fio", "load", "file_system", "switch", "readback_s"}
+_LAUNCH = {"fio", "load", "file_system", "switch", "readback_s", "paced_iops"}
 _SWITCH = {"drive", "setting", "value"}
 KINDS = {"launch": "durable", "trial": "streamed", "program": "streamed"}
 """The kinds of turns, and how the batches are spooled that have them."""
@@ -226,7 +226,11 @@ class SwitchStep:
 
 @dataclass(frozen=True)
 class LaunchTurn:
-    """One fio process at one point, or, with a `load`, a search for a cap; the names are copied into its sample."""
+    """One fio process at one point, or, with a `load`, a search for a cap; the names are copied into its sample.
+
+    `paced_iops` is the rate to which fio keeps files that stand for drives, all of them together; 0 where there is
+    none.
+    """
 
     index: int
     id: str
@@ -242,6 +246,7 @@ class LaunchTurn:
     file_system: FileSystemAsk | None = None
     readback_s: float = 0.0
     """How long its data is looked at afterwards."""
+    paced_iops: int = 0
 
     @property
     def writes(self) -> bool:
@@ -412,6 +417,7 @@ def _launch(
     switch = tuple(
         step for at, entry in enumerate(steps) for step in _steps(reader.inside(f"switch[{at}]"), entry, targets)
     )
+    paced = int(reader.number(request, "paced_iops", least=0, default=0, whole=True))
     if ask is None:
         return None
     return LaunchTurn(
@@ -428,6 +434,7 @@ def _launch(
         load=load,
         file_system=system,
         readback_s=reader.inside("request").number(request, "readback_s", least=0.0, default=0.0),
+        paced_iops=paced,
     )
 
 

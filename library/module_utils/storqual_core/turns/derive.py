@@ -68,6 +68,29 @@ def counted_of(before: CounterSnapshot | None, after: CounterSnapshot | None, ti
     return differences(before, after, tick_ns=tick_ns)
 
 
+_PACE_SHARE = 0.02
+"""How far a second may be off the pace of its file; one I/O more or less is always within it."""
+
+
+def kept_pace(series: Sequence[float], iops: int, asked_s: float) -> bool:
+    """Whether each second of a launch had the rate that fio was to keep; False where not all seconds were logged."""
+    tolerance = max(_PACE_SHARE * iops, 1.0)
+    return len(series) >= max(int(asked_s), 1) and all(abs(rate - iops) <= tolerance for rate in series)
+
+
+def _beside(record: Mapping[str, Any], series: Sequence[float]) -> tuple[list[str], list[str]]:
+    """Doubts and notes about other loads beside a file that fio kept to a pace.
+
+    A file that had its pace in every second shows by itself that they did not reach it. This is decided here, by the
+    launch alone and for both arms alike: nothing that is judged is known yet.
+    """
+    paced = record.get("paced")
+    doubts = [str(doubt) for doubt in paced["beside"]] if paced else []
+    if not doubts or not kept_pace(series, int(paced["iops"]), float(record["asked_s"])):
+        return doubts, []
+    return [], [f"it kept its pace of {paced['iops']} IOPS in every second beside {doubt}" for doubt in doubts]
+
+
 def arrived_of(per_s: int | None, result: FioResult) -> dict[str, int]:
     """Primitives of an open loop of so many arrivals a second; none of a closed one (None)."""
     if per_s is None:
@@ -110,12 +133,14 @@ def derive(
     results = [_result(run, texts, find) for run in record["runs"]]
     result, run = results[record["chosen"]], record["runs"][record["chosen"]]
     tick_ns = int(record["tick_ns"])
+    series = series_of(result, record["iops_logs"], record["log_ms"])
+    doubts, notes = _beside(record, series)
     return {
         **record["launch"],
         "runtime_s": int(result.primitives.get("runtime_ns", 0)) / 1e9,
         "status": "lost" if record["gone"] else result.status,
         "reason": record["reason"],
-        "series": {"iops": series_of(result, record["iops_logs"], record["log_ms"])},
+        "series": {"iops": series},
         "primitives": {
             **result.primitives,
             "asked_runtime_ns": round(record["asked_s"] * 1e9),
@@ -126,8 +151,8 @@ def derive(
             **arrived_of(record["arrivals_per_s"], result),
             **(_curve(record, results) if record["search"] else {}),
         },
-        "suspect": list(record["suspect"]),
-        "notes": list(record["notes"]),
+        "suspect": [*record["suspect"], *doubts],
+        "notes": [*record["notes"], *notes],
         "data": _data(record["data"], texts),
         "seed": record["seed"],
     }

@@ -32,17 +32,18 @@ def environment_doubts(ask: FioAsk, targets: int, primitives: Mapping[str, Any])
     if not wall or not runtime:
         return []
     return [
-        *_other_programs(primitives, wall, runtime),
+        *_other_programs(primitives),
         *_other_ios(ask, targets, primitives, wall, runtime),
         *_heat(primitives),
     ]
 
 
-def _other_programs(primitives: Mapping[str, Any], wall: int, runtime: int) -> list[str]:
+def _other_programs(primitives: Mapping[str, Any]) -> list[str]:
     """Programs beside fio and ours, by the time that the system spent outside of the kernel."""
-    needed = ("stat_user_ticks", "tick_ns", "fio_user_ns")
-    if any(name not in primitives for name in needed):
+    needed = ("wall_ns", "runtime_ns", "stat_user_ticks", "tick_ns", "fio_user_ns")
+    if not all(name in primitives for name in needed) or not primitives["wall_ns"] or not primitives["runtime_ns"]:
         return []
+    wall, runtime = primitives["wall_ns"], primitives["runtime_ns"]
     ticks = primitives["stat_user_ticks"] + primitives.get("stat_nice_ticks", 0)
     fio = primitives["fio_user_ns"] / runtime
     others = (ticks * primitives["tick_ns"] - primitives.get("own_cpu_ns", 0)) / wall - fio
@@ -135,9 +136,14 @@ def make_sample(
         *_window_doubt(launched, status),
         *looked.doubts,
     ]
+    beside: list[str] = []
     if status == "ok" and launch.load is None and launch.file_system is None:
         counted = {**result.primitives, **launched.counted}
-        doubts += environment_doubts(launch.fio, len(launch.drives), counted)
+        others = _other_programs(counted)
+        beside = others if launch.paced_iops else []
+        doubts += [
+            doubt for doubt in environment_doubts(launch.fio, len(launch.drives), counted) if doubt not in beside
+        ]
     kept = _Kept()
     runs, chosen = _runs(launched, curve, kept)
     for text in launched.logs.values():
@@ -164,6 +170,8 @@ def make_sample(
         "notes": [*result.notes, *notes],
         "data": {"readback": kept.add(looked.text, "readback"), "reason": looked.reason},
         "seed": seed,
+        # what puts it in doubt unless it kept its pace, which follows from its series
+        **({"paced": {"iops": launch.paced_iops, "beside": beside}} if launch.paced_iops else {}),
     }
     sample = derive(record, kept.texts)
     kept.add(json.dumps(record, separators=(",", ":"), allow_nan=False), RECORD)
