@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 
 from tests.golden import NAMES, accept, make
+from tests.golden.example import make_example
 from tests.golden.sheet import SHEET, accept_sheet
 
 
@@ -18,6 +19,9 @@ def main(arguments: list[str]) -> int:
     for name in NAMES:
         actions[arguments[0]](name)
         sys.stdout.write(f"{arguments[0]}: {name}\n")
+    if arguments[0] == "make":
+        make_example()
+        sys.stdout.write("make: example\n")
     if arguments[0] == "accept":
         accept_sheet()
         sys.stdout.write(f"accept: {SHEET}\n")

@@ -23,3 +23,8 @@ def suites_folder() -> Path:
 def templates_folder() -> Path:
     """The report's templates."""
     return project_root() / "templates"
+
+
+def example_run() -> Path:
+    """A finished run for practice, as a compressed archive (`python -m tests.golden make` makes it)."""
+    return templates_folder() / "new" / "example.tar.xz"

@@ -7,13 +7,15 @@ import json
 import keyword
 import os.path
 import re
+import shutil
+import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from storqual.base.resources import project_root, templates_folder
+from storqual.base.resources import example_run, project_root, templates_folder
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
 from storqual.cli.schema import schema_file
@@ -22,7 +24,7 @@ from storqual_core.kit.errors import BadInputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-KINDS = ("suite", "drop", "lab", "check", "tool", "metric", "fault")
+KINDS = ("suite", "drop", "lab", "check", "example", "tool", "metric", "fault")
 
 _PLACEHOLDER = "newname"
 """What a template says where the new name belongs; a word that Python, YAML and Robot Framework take as it is."""
@@ -145,6 +147,8 @@ class Example:
 def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
     """Write a small working example to edit: a suite, a drop, a lab, a check, a vendor tool, a metric or a fault.
 
+    `example` copies a finished run with one failure to a folder of its own: to judge, waive, sign and verify.
+
     A lab goes to the folder inventories/, which is made if needed, and a drop to the folder drops/ of its lab. A
     suite or a check goes to suites/ or suites/robot/ if the current folder has these, otherwise to the current
     folder. A tool, a metric and a fault can only be written in a checkout of the project. No existing file is
@@ -156,6 +160,7 @@ def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
       storqual new drop driver_4_2 -i inventories/local
       storqual new lab room7
       storqual new check cabling
+      storqual new example practice
       storqual new tool acmecli --json
       storqual new metric slowest_second
       storqual new fault read_ahead_change
@@ -164,12 +169,15 @@ def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
     if (kind == "drop") != (lab is not None):
         needed = "needed for a drop" if kind == "drop" else f"for a drop only, not for a {kind}"
         raise BadInputError([f"-i/--inventory is {needed}"])
-    if lab is not None:
+    if kind == "example":
+        example = _copied_run(Path(name))
+    elif lab is not None:
         example = _drop(name, lab)
     else:
         example = _part(kind, name) if kind in _PARTS else {"suite": _suite, "lab": _lab, "check": _check}[kind](name)
-    example = _with_schemas(example)
-    _write(example)
+    if kind != "example":
+        example = _with_schemas(example)
+        _write(example)
     written = [str(path) for path in example.texts if path not in (*example.changed, *example.schemas)]
     changed = [str(path) for path in example.changed]
     schemas = [str(path) for path in example.schemas]
@@ -250,6 +258,33 @@ def _check(name: str) -> Example:
         then=(
             f"python -m pytest {test} -p storqual.pytest_plugin --storqual-inventory {lab}",
             f"storqual robot {robot} -i {lab}",
+        ),
+    )
+
+
+def _copied_run(folder: Path) -> Example:
+    """The finished run that comes with storqual, unpacked into `folder` and published. Raises BadInputError."""
+    from storqual.campaign.pipeline import publish
+
+    if folder.exists() or folder.is_symlink():
+        raise BadInputError([f"{folder}: this folder exists already; choose another name"])
+    try:
+        with tarfile.open(example_run()) as archive:
+            archive.extractall(folder, filter="data")
+    except OSError as problem:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise BadInputError([f"{folder}: cannot be written ({problem.strerror})"]) from None
+    (run,) = folder.iterdir()
+    published = publish(run.resolve())
+    waivers, keys = folder / "waivers.yml", folder / "keys.yml"
+    return Example(
+        {run: "", run / published.report.name: ""},
+        then=(
+            f"storqual judge {run}",
+            f"storqual waive {run} --output {waivers}, and fill it in",
+            f"storqual publish {run} --waivers {waivers}",
+            f"storqual signoff {run} --key KEY --keys {keys} --waivers {waivers}",
+            f"storqual verify {run} --keys {keys}",
         ),
     )
 
