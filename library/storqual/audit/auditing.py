@@ -24,7 +24,6 @@ from storqual.audit.assertion import (
     mixed_up_with,
     most_likely_misprint,
 )
-from storqual.base.figures import percent_text
 from storqual.base.formulas import Interval, efficiency
 from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
@@ -33,6 +32,7 @@ from storqual.inputs.published import Assertion, Course, Linear, Printed, Publis
 from storqual.run import sha256_of
 from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import format_percent
 
 LINEAR_TOLERANCE = Fraction(5, 100)
 """Linear is: at least 95 % of what one unit alone gives, times their number. The reports' undisputed scalings keep
@@ -131,10 +131,10 @@ def _linear(linear: Linear, figures: Figures) -> CheckResult:
     total, single = (part.evaluate(PrintedScope(figures)).low for part in (linear.total, linear.single))
     status = _at_least(values, limit)
     expected = single * linear.units
-    share = percent_text(total / expected, trimmed=True)
+    share = format_percent(total / expected)
     said = (
         f"{finer(total, _ONE)} is {share} of {linear.units} x {finer(single, _TENTH)}"
-        f" = {finer(expected, _ONE)}; linear is at least {percent_text(limit, trimmed=True)}."
+        f" = {finer(expected, _ONE)}; linear is at least {format_percent(limit)}."
     )
     if status is Status.INCONSISTENT:
         said += f" Consistent would be {finer(expected * limit, _ONE)} or more."
@@ -155,8 +155,8 @@ def _linear_series(series: Reference, up_to: int | None, limit: Fraction, figure
     exact = cells[worst].value / (cells[first].value / first * worst)
     each = finer(cells[first].value / first, _ONE)
     said = (
-        f"{cells[worst].text} at {worst} is {percent_text(exact, trimmed=True)} of {worst} x {each};"
-        f" linear is at least {percent_text(limit, trimmed=True)}."
+        f"{cells[worst].text} at {worst} is {format_percent(exact)} of {worst} x {each};"
+        f" linear is at least {format_percent(limit)}."
     )
     if status is Status.INCONSISTENT:
         holds = [first, *itertools.takewhile(lambda units: shares[units].high >= limit, shares)]
@@ -176,7 +176,7 @@ def _course(course: Course, figures: Figures) -> CheckResult:
         values = [later / earlier - 1 for earlier, later in steps]
         holds = all(abs(value.low) <= tolerance or abs(value.high) <= tolerance for value in values)
         status = Status.CONSISTENT if holds else Status.INCONSISTENT
-        said = f"From {shown}; a plateau changes by at most {percent_text(tolerance, trimmed=True)}."
+        said = f"From {shown}; a plateau changes by at most {format_percent(tolerance)}."
         return CheckResult(status, course.direction, shown, said)
     rising = course.direction == "rises"
     gains = [later - earlier if rising else earlier - later for earlier, later in steps]

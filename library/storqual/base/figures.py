@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from storqual.base.text import MINUS
+from storqual_core.kit.quantities import format_percent
 
 DASH = "\u2013"
 TIED = "\u00a0"
@@ -127,15 +127,9 @@ def percent(value: float | None, source: str, *, signed: bool = True, digits: in
     return ShownNumber(f"{sign}{shown}{TIED}%", value, source)
 
 
-def percent_text(fraction: float | Fraction, *, signed: bool = False, trimmed: bool = False) -> str:
-    """A fraction in a sentence with one decimal: `12.3 %`; `trimmed` without one that is zero."""
-    text = f"{float(100 * fraction):{'+' if signed else ''}.1f}"
-    return f"{text.removesuffix('.0') if trimmed else text} %"
-
-
 def percent_range(low: float, high: float, *, signed: bool = False) -> str:
     """Two fractions in a sentence: `9.8 to 12.3 %`."""
-    return f"{percent_text(low, signed=signed).removesuffix(' %')} to {percent_text(high, signed=signed)}"
+    return f"{format_percent(low, signed=signed).removesuffix(' %')} to {format_percent(high, signed=signed)}"
 
 
 def count(value: int | None, source: str) -> ShownNumber:

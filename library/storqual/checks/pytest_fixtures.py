@@ -186,7 +186,7 @@ def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tu
     return tuple(sample for sample in held[1] if sample.arm == arm)
 
 
-_NOTHING_TOLD = "it does not say what it looked at (record_property looked_at)"
+_NOTHING_TOLD = 'it holds; it records no details (a test can: record_property("looked_at", ...))'
 
 
 class _Recorder:

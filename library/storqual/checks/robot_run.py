@@ -35,7 +35,7 @@ _BROKEN = re.compile(
 """How a message begins that is no assertion: Robot names every exception class but AssertionError in front."""
 _UNDECIDED = "UndecidedError: "
 
-_NOTHING_TOLD = "it does not say what it looked at; Robot's log has its steps"
+_NOTHING_TOLD = "it holds; Robot's log has its steps"
 _MOST = 3
 """Lines of a message that a check's reason keeps; the log keeps all."""
 

@@ -57,6 +57,12 @@ _COMMANDS = {
 }
 
 
+_PATHS = {
+    "The way of a qualification": ("new", "inventory", "resolve", "plan", "qualify", "judge", "signoff", "verify"),
+    "After a run": ("report", "publish", "waive", "note", "compare", "history", "export", "audit"),
+    "Benches": ("facts", "sheet", "packages", "playbook", "robot"),
+}
+"""Commands in the order in which people come to them; what is in no list stands at the end."""
 _WHOLE = 1000
 """Characters: longer than any first sentence."""
 _INTERNAL = frozenset({"collect", "next", "record"})
@@ -86,9 +92,12 @@ class _Lazy(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands with the whole first sentence of each: click itself cuts it to one line."""
         found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        rows = [(name, one.get_short_help_str(_WHOLE)) for name, one in found if one is not None and not one.hidden]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        rows = {name: one.get_short_help_str(_WHOLE) for name, one in found if one is not None and not one.hidden}
+        listed = {name for names in _PATHS.values() for name in names}
+        sections = {**_PATHS, "Others": tuple(name for name in rows if name not in listed)}
+        for title, names in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, rows[name]) for name in names if name in rows])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; click itself would end with 1, "shown to be worse", where a pipe breaks."""
@@ -101,7 +110,7 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="storqual")
+@click.version_option(__version__, "-V", "--version", prog_name="storqual")
 def storqual() -> None:
     """Qualify storage adapters, drives, drivers and firmware; decide PASS or FAIL, with evidence.
 
@@ -142,11 +151,16 @@ def _leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
+def _asked(words: Sequence[str]) -> list[str]:
+    """The command line, where `help` and `help COMMAND` mean the option of that name."""
+    return [*words[1:2], "--help"] if list(words[:1]) == ["help"] else list(words)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code; no traceback reaches a user."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        code = storqual.main(arguments, prog_name="storqual", standalone_mode=False)
+        code = storqual.main(_asked(words), prog_name="storqual", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
         _leave(EXIT_WRONG_USE)

@@ -11,6 +11,7 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json, print_pairs, print_rows
+from storqual_core.kit.quantities import format_percent
 
 
 @click.command("history")
@@ -100,7 +101,7 @@ def _spreads(noise: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, int
     for bench in sorted({entry["bench"] for entry in noise}):
         known = ([e["sd_pair"], e["sd_session"]] for e in noise if e["bench"] == bench)
         spreads = sorted(next(sd for sd in pair if sd is not None) for pair in known)
-        yield "noise", bench, len(spreads), f"{100 * spreads[len(spreads) // 2]:.2f} %"
+        yield "noise", bench, len(spreads), format_percent(spreads[len(spreads) // 2])
 
 
 def _drops(run: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,18 @@ import click
 
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
 from storqual.cli.options import as_json, print_json, print_pairs, print_rows
+from storqual.run import Run, read_block
 from storqual_core.kit.errors import StorqualError
-from storqual_core.kit.quantities import format_duration
+from storqual_core.kit.quantities import format_duration, format_percent
 
 
 @click.command("plan")
 @campaign_options
-@click.option("--dry-run", is_flag=True, help="Check the inputs and plan, but write no run directory.")
+@click.option("--dry-run", is_flag=True, help="Check the inputs and plan, or what is left of a run; write nothing.")
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="Check whether this interrupted run can be resumed, instead of planning a new one.",
+    help="Check whether this interrupted run can be resumed and what is left of it, instead of planning a new one.",
 )
 @as_json
 def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_json: bool) -> None:
@@ -41,9 +43,10 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
     from storqual.run import read_run
 
     if resume is not None:
-        done = check_resume(resume)
+        done = check_resume(resume, record=not dry_run)
         campaign.refuse_another(resume)
         answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
+        answer["left"] = [_left(done, bench) for bench in done.benches]
     else:
         request = campaign.request()
         refuse_broken_checks(request)
@@ -60,6 +63,28 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
         _print(answer)
 
 
+def _key(turn: Mapping[str, Any]) -> tuple[str, str, str, int] | str:
+    """A launch as a run has it measured on a bench; another turn by its id."""
+    if turn["kind"] != "launch":
+        return str(turn["id"])
+    return (str(turn["adapter"]), str(turn["point"]), str(turn["arm"]), int(turn["n"]))
+
+
+def _left(run: Run, bench: str) -> str:
+    """What a resumed campaign would still do on a bench."""
+    from storqual.campaign.next_step import next_step
+    from storqual.campaign.steps import Stop
+
+    step = next_step(run, bench)
+    if isinstance(step, Stop):
+        return f"{bench}: nothing is left to measure ({step.reason})"
+    blocks = (block for session in run.sessions if session.bench == bench for block in session.blocks)
+    turns = [_key(turn) for block in blocks for turn in read_block(run.path, block)["turns"]]
+    done = {key[1:] for key in run.measured if key[0] == bench} | run.recorded
+    what = "launches" if all(isinstance(turn, tuple) for turn in turns) else "launches, trials and programs"
+    return f"{bench}: {sum(turn not in done for turn in turns)} of {len(turns)} {what} are left"
+
+
 def _benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
     from storqual.run.files import read_object
@@ -68,11 +93,6 @@ def _benches(run: Path) -> dict[str, Any]:
         return read_object(run, "inputs/inventory.json")
     except FileNotFoundError:
         raise StorqualError(f"{run / 'inputs/inventory.json'}: is missing; the run directory is damaged") from None
-
-
-def rounded_percent(percent: float) -> str:
-    """An estimate with two digits, as the field writes one: `15 %` of 14.999, `1.2 %` of 1.234."""
-    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def _until(answer: dict[str, Any]) -> str:
@@ -114,10 +134,10 @@ def _print(answer: dict[str, Any]) -> None:
         seen = answer["detectable_percent"]
         unknown = "not known: this needs the noise of earlier runs (--history)"
         pairs += [
-            ("margin", f"{answer['margin_percent']:g} %"),
-            ("detectable", unknown if seen is None else rounded_percent(seen)),
+            ("margin", format_percent(answer["margin_percent"] / 100)),
+            ("detectable", unknown if seen is None else format_percent(seen / 100)),
         ]
-    for name, key in (("left out", "left_out"), ("warning", "warnings"), ("advice", "advice")):
+    for name, key in (("left", "left"), ("left out", "left_out"), ("warning", "warnings"), ("advice", "advice")):
         pairs += [(name, sentence) for sentence in answer.get(key, ())]
     if answer.get("path"):
         pairs.append(("directory", answer["path"]))

@@ -13,13 +13,14 @@ from scipy import special
 
 from storqual.base.text import plural
 from storqual.judge.decision import History, decide
-from storqual.judge.numbers import percent, rests_on
+from storqual.judge.numbers import as_change, rests_on
 from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
 from storqual.statistics.comparison import ArmComparison, Limits, Looks, limits_for
 from storqual.statistics.launches import pad
 from storqual.statistics.pairs import PairLevels, analyse_pairs, pair_levels
 from storqual.statistics.sessions import analyse_fixed_sessions
+from storqual_core.kit.quantities import format_percent
 
 Histories = Mapping[tuple[str, str, str, str], History]
 """Noise by bench, adapter, point and metric."""
@@ -214,7 +215,7 @@ def _in_words(question: Question, values: Arms, comparison: ArmComparison) -> Ju
         outcome, reason = (
             "FAIL",
             (
-                f"{_measured(metric, comparison)}: more than the acceptable {percent(rule.indifference)} is "
+                f"{_measured(metric, comparison)}: more than the acceptable {format_percent(rule.indifference)} is "
                 "shown to be lost"
             ),
         )
@@ -222,12 +223,13 @@ def _in_words(question: Question, values: Arms, comparison: ArmComparison) -> Ju
         outcome = "MARGINAL"
         reason = (
             f"{_measured(metric, comparison)}: probably more than the acceptable "
-            f"{percent(rule.indifference)} is lost, "
-            f"but the unacceptable loss ({percent(rule.margin)}) is excluded"
+            f"{format_percent(rule.indifference)} is lost, "
+            f"but the unacceptable loss ({format_percent(rule.margin)}) is excluded"
         )
     elif comparison.outcome == "pass":
         outcome = "PASS"
-        reason = f"the unacceptable loss ({percent(rule.margin)}) is excluded{_at_most(comparison.bound, rule.alpha)}"
+        margin = format_percent(rule.margin)
+        reason = f"the unacceptable loss ({margin}) is excluded{_at_most(comparison.bound, rule.alpha)}"
     else:
         reason = _undecided(comparison)
     odd = _odd_launch(values, comparison)
@@ -282,17 +284,14 @@ def _marginal(question: Question, comparison: ArmComparison) -> bool:
 
 def _measured(metric: Metric, comparison: ArmComparison) -> str:
     low, high = comparison.ci95
-    return (
-        f"{metric.label} is {percent(abs(comparison.shift))} worse ({percent(low, signed=True)} to "
-        f"{percent(high, signed=True)})"
-    )
+    return f"{metric.label} is {format_percent(abs(comparison.shift))} worse ({as_change(low, high)})"
 
 
 def _at_most(bound: float, alpha: float) -> str:
     """What a pass excludes, on the side and at the level that it was decided on."""
     if bound >= 0:
-        return f": no loss ({percent(1 - alpha)} one-sided)"
-    return f": at most {percent(-bound)} is lost ({percent(1 - alpha)} one-sided)"
+        return f": no loss ({format_percent(1 - alpha)} one-sided)"
+    return f": at most {format_percent(-bound)} is lost ({format_percent(1 - alpha)} one-sided)"
 
 
 def _odd_launch(values: Arms, comparison: ArmComparison) -> OddLaunch | None:
@@ -319,8 +318,8 @@ def _undecided(comparison: ArmComparison) -> str:
         return f"{comparison.missing}; {more} needed"
     # a loss of more than everything is none: so few values, or such noise, tell nothing
     whole = not comparison.detectable < 1
-    missed = "no loss" if whole else f"no loss below {percent(comparison.detectable)}"
+    missed = "no loss" if whole else f"no loss below {format_percent(comparison.detectable)}"
     return (
-        f"undecided after {plural(comparison.units, unit)}{each}: shift {percent(comparison.shift, signed=True)}; "
+        f"undecided after {plural(comparison.units, unit)}{each}: {as_change(comparison.shift)} so far; "
         f"{missed} would have been detected; about {more} needed"
     )

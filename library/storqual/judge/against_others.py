@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from storqual.base.text import plural
-from storqual.judge.numbers import amount, percent, rests_on
+from storqual.judge.numbers import amount, as_change, rests_on
 from storqual.judge.question import Judged, Question, Unit, finite, loss_to, missing, units_of, values_at
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Looks, Rule, alpha_of, as_fraction, limits_for, nominal_levels
@@ -19,6 +19,7 @@ from storqual.statistics.counts import compare_counts, most_share
 from storqual.statistics.estimates import Estimate
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
 from storqual.statistics.scaling import scaling, scaling_sentences
+from storqual_core.kit.quantities import format_percent
 
 CI_SIDE = 0.025
 _SIDES: tuple[Rule, ...] = ("pass", "fail")
@@ -65,8 +66,8 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]
     return Judged(
         outcome,
-        f"{metric.label} is {percent(abs(ends[0]))} {'worse' if ends[0] < 0 else 'better'} than the mean of "
-        f"{', '.join(sorted(others))} ({percent(ends[1], signed=True)} to {percent(ends[2], signed=True)}, "
+        f"{metric.label} is {as_change(ends[0])} than the mean of "
+        f"{', '.join(sorted(others))} ({as_change(*ends[1:])}, "
         f"{plural(len(ratios), unit)}){rests_on({'candidate': mine})}",
         candidate=mean,
         reference=level,
@@ -216,16 +217,15 @@ def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
         f"{after} of {plural(launches[1], 'launch')} of the candidate and {before} of {launches[0]} of the baseline"
     )
     sentence = f"{metric.label}: seen in {of_each}, {amount(means[1], metric)} against {amount(means[0], metric)}"
-    unseen = (
-        f"in less than {percent(most_share(0, launches[1], rule.alpha))} of launches at {percent(1 - rule.alpha)}"
-    )
+    share = format_percent(most_share(0, launches[1], rule.alpha))
+    unseen = f"in less than {share} of launches at {format_percent(1 - rule.alpha)}"
     none = f"{metric.label}: none was seen in {plural(launches[1], 'launch')} of the candidate ({unseen})"
     reasons = {
         "fail": f"{sentence}, which chance does not explain (p = {test.p:.2g})",
-        "pass": f"{sentence}: an increase of at most {percent(test.most)} of launches"
+        "pass": f"{sentence}: an increase of at most {format_percent(test.most)} of launches"
         if after
         else f"{none}, in {before} of {launches[0]} of the baseline",
-        "inconclusive": f"{sentence}: an increase of {percent(rule.margin)} of launches is not excluded",
+        "inconclusive": f"{sentence}: an increase of {format_percent(rule.margin)} of launches is not excluded",
     }
     sessions = min(len({unit.session for unit in arm}) for arm in arms) if question.by_session else 0
     return Judged(

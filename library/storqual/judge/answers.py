@@ -17,7 +17,7 @@ from storqual.judge.against_others import (
     judge_counts,
 )
 from storqual.judge.decision import History
-from storqual.judge.numbers import percent
+from storqual.judge.numbers import as_change
 from storqual.judge.question import LIMITS, Judged, Question, is_suspect
 from storqual.statistics.comparison import Looks
 
@@ -152,9 +152,9 @@ def measured_afresh(
 
 
 def _both(first: Judged, second: Judged) -> Judged:
-    shift = percent(second.shift, signed=True) if second.shift is not None else "no shift"
+    shift = as_change(second.shift) if second.shift is not None else "no shift"
     if second.ci95 is not None:
-        shift += f", {percent(second.ci95[0], signed=True)} to {percent(second.ci95[1], signed=True)}"
+        shift += f", {as_change(*second.ci95)}"
     if second.outcome == "FAIL":
         # two independent fails: no correction for many criteria is needed any more
         return replace(first, reason=f"{first.reason}; confirmed on fresh launches ({shift})", loss_p=0.0)

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from storqual.base.text import telling_line
-from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question
 from storqual.run import Event, Run, guard_ledger, recovered
 from storqual_core.host.counters import ERROR_WORDS
+from storqual_core.kit.quantities import format_percent
 from storqual_core.kit.results import NOT_SHOWN
 
 Counted = Mapping[tuple[str, str], Sequence[str]]
@@ -115,10 +115,11 @@ def _sentence(report: Mapping[str, object]) -> str:
     drift, snia = report.get("drift"), report.get("snia")
     text = f"the drives were not steady after {report.get('rounds')} rounds"
     if isinstance(drift, list) and len(drift) == 3:
-        change, low, high = (percent(float(value), signed=True) for value in drift)
+        change, low, high = (format_percent(float(value), signed=True) for value in drift)
         text += f": drift {change} ({low} to {high}) over {report.get('window_s')} s"
     if isinstance(snia, dict):
-        text += f"; SNIA: range {percent(float(snia['range']))}, excursion {percent(float(snia['excursion']))}"
+        spread, excursion = (format_percent(float(snia[name])) for name in ("range", "excursion"))
+        text += f"; SNIA: range {spread}, excursion {excursion}"
     return text
 
 

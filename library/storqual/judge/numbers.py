@@ -16,10 +16,7 @@ from storqual.run import Run
 from storqual.run.effort import effort_of
 from storqual.statistics.comparison import as_fraction
 from storqual.statistics.counts import benjamini_hochberg, holm, overall_shift
-from storqual_core.kit.quantities import format_duration
-
-_FAR = 10_000.0
-"""An interval of next to no data may reach to any power of ten, in percent."""
+from storqual_core.kit.quantities import format_duration, format_percent
 
 
 def amount(value: float, metric: Metric) -> str:
@@ -31,18 +28,22 @@ def amount(value: float, metric: Metric) -> str:
     return f"{value:.{min(digits, 6)}f} {unit}"
 
 
-def percent(fraction: float, *, signed: bool = False) -> str:
-    """`3 %`, `2.4 %`, `0.35 %`: enough digits to tell from nothing; `beyond -10000 %` where digits tell nothing."""
-    value = 100.0 * fraction
-    if not math.isfinite(value):
-        return "any %"
-    if abs(value) > _FAR:
-        return f"beyond {'-' if value < 0 else '+' if signed else ''}{_FAR:.0f} %"
-    digits = 1 if abs(value) >= 1 or value == 0 else 2
-    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return f"{'0' if text in ('-0', '+0') else text} %"
+def as_change(low: float, high: float | None = None) -> str:
+    """A change in words: `4 % worse`; an interval: `3 % to 5 % worse`, `2 % worse to 1 % better`.
+
+    Negative is worse, whichever way the metric goes: a sign would be read as more or less.
+    """
+    if high is None or low == high:
+        size = format_percent(abs(low))
+        return "no change" if size == "0 %" else f"{size} {_way(low)}"
+    if (low < 0) == (high < 0) and low and high:
+        near, far = sorted((abs(low), abs(high)))
+        return f"{format_percent(near)} to {format_percent(far)} {_way(low)}"
+    return f"{as_change(low)} to {as_change(high)}"
+
+
+def _way(change: float) -> str:
+    return "worse" if change < 0 else "better"
 
 
 def rests_on(arms: Mapping[str, Sequence[Unit]]) -> str:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
-from storqual.base.figures import percent_text
 from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
 from storqual.judge.entry import VerdictEntry
 from storqual.run import Run
 from storqual.run.turns import COUNTED
-from storqual_core.kit.quantities import is_whole
+from storqual_core.kit.quantities import format_percent, is_whole
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
@@ -113,9 +112,9 @@ def _is_within(entry: VerdictEntry, max_loss: float) -> bool:
 def _beyond(entry: VerdictEntry, max_loss: float) -> str:
     """Why a waiver with `max_loss` does not accept a failure."""
     place = "/".join(name for name in (entry.adapter, entry.point) if name) or str(entry.bench)
-    accepted = f"accepts a loss of {100 * max_loss:g} %"
+    accepted = f"accepts a loss of {format_percent(max_loss)}"
     if entry.loss_percent is not None:
-        return f"{accepted}, {place} lost {percent_text(entry.loss_percent / 100)}"
+        return f"{accepted}, {place} lost {format_percent(entry.loss_percent / 100)}"
     return (
         f"{accepted}, but {entry.id} of {place} has no loss in percent, so max_loss does not cover it; only a waiver "
         "without max_loss can accept it"

@@ -12,7 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from storqual.base.figures import percent_text
 from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import criteria_at
@@ -24,6 +23,7 @@ from storqual.run.records import Launch
 from storqual.statistics.comparison import Looks
 from storqual.statistics.scaling import SCALED
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import format_percent
 
 LIMITS = ("absolute", "published", "product")
 """What a criterion is against that has `min` or `max`."""
@@ -219,7 +219,7 @@ class OddLaunch:
     def sentence(self) -> str:
         """`launch 3 of the candidate: 92.8 % of the others, longest I/O 209 ms`."""
         longest = "" if self.longest_us is None else f", longest I/O {self.longest_us / 1000:.3g} ms"
-        return f"launch {self.number} of the {self.arm}: {percent_text(self.of_others)} of the others{longest}"
+        return f"launch {self.number} of the {self.arm}: {format_percent(self.of_others)} of the others{longest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from storqual.base.figures import percent_text
 from storqual.base.text import plural
 from storqual.judge.question import ArmLaunches, Question
 from storqual.run import Run
 from storqual.run.measurements import PointKey
 from storqual.run.records import Launch
+from storqual_core.kit.quantities import format_percent
 from storqual_core.turns.precondition import settled_from
 
 LENGTHENED = "ramp_lengthened"
@@ -64,7 +64,7 @@ def short_ramps(questions: Iterable[Question]) -> list[str]:
             cut, off = found
             text = (
                 f"launches take {cut} s longer than their ramp to settle, and deviate by "
-                f"{percent_text(off, signed=True)} until then"
+                f"{format_percent(off, signed=True)} until then"
             )
             sentences.append(f"{bench}: {text}; a longer ramp would remove it")
     return sentences

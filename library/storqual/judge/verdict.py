@@ -187,9 +187,13 @@ def _verdict(
             *recovered_problems(run),
             *unfinished_batches(run),
             *warnings,
+            *([_IDENTICAL] if run.is_identical else []),
             *_same_build(run),
         ],
     }
+
+
+_IDENTICAL = "both drops declare the same: this run compares the bench with itself and says nothing about a new drop"
 
 
 def _check_required(check: Check, policy: Gate) -> bool:

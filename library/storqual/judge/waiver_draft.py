@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.text import terminal_text
+from storqual.judge.verdict import kept_waivers, verdict_of
 from storqual.run import Run, read_run
 from storqual.run.files import read_object
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -40,6 +41,7 @@ def draft_waivers(path: Path) -> Draft:
     """
     run = read_run(path)
     verdict = _verdict(path)
+    _refuse_outdated(path, verdict)
     open_failures = [one for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"]]
     failures = [one for one in open_failures if not one.get("waiver")]
     if not failures:
@@ -78,6 +80,19 @@ def _verdict(path: Path) -> Mapping[str, Any]:
     except (OSError, StorqualError, KeyError, TypeError) as problem:
         raise BadInputError([f"{path / 'verdict.json'}: found no verdict ({problem!r})"]) from None
     raise BadInputError([f"{path / 'verdict.json'}: found no list of criteria"])
+
+
+def _refuse_outdated(path: Path, stored: Mapping[str, Any]) -> None:
+    """Raise BadInputError for a verdict that the run's files do not give any more: nobody could sign it."""
+    present = json.loads(json.dumps(verdict_of(path, waivers=kept_waivers(path))))
+    if [_decided(one) for one in stored["criteria"]] != [_decided(one) for one in present["criteria"]]:
+        told = "this verdict is outdated: judged today the run has another one"
+        raise BadInputError([f"{path / 'verdict.json'}: {told}; write it again: storqual publish {path}"])
+
+
+def _decided(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    names = ("id", "bench", "adapter", "point", "outcome", "required", "loss_percent")
+    return tuple(entry.get(name) for name in names)
 
 
 def _nothing(verdict: Mapping[str, Any], *, waived: int) -> str:

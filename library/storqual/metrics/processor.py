@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from storqual.base.figures import percent_text
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
 from storqual.metrics.rates import io_rate, moved_bytes, runtime_s
 from storqual_core.host.counters import IDLE_CLASSES
+from storqual_core.kit.quantities import format_percent
 
 MOST_STEAL = 0.01
 KIB = 1024
@@ -89,7 +89,7 @@ def busy_share(measured: Measured) -> Busy:
 
 
 def _stolen(share: float) -> str:
-    return f"the hypervisor took {percent_text(share)} of the processors' time; above 1 % CPU figures are not valid"
+    return f"the hypervisor took {format_percent(share)} of the processors' time; above 1 % CPU figures are not valid"
 
 
 def _per_io(measured: Measured) -> Value:

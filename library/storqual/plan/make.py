@@ -289,15 +289,16 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
     return Planned(campaign, path)
 
 
-def check_resume(path: Path) -> Run:
-    """Open a run to go on with it, and record that.
+def check_resume(path: Path, *, record: bool = True) -> Run:
+    """Open a run to go on with it, and `record` that.
 
     Raises BadInputError when a copy in inputs/ has another digest than the plan's.
     """
     problems = read_run(path).verify_inputs()
     if problems:
         raise BadInputError(problems)
-    append_event(path, "resumed", {})
+    if record:
+        append_event(path, "resumed", {})
     return read_run(path)
 
 

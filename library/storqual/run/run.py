@@ -72,6 +72,12 @@ class Run:
     def _by_point(self) -> PointIndex:
         return PointIndex(self.path)
 
+    @property
+    def is_identical(self) -> bool:
+        """Whether both drops declare the same on every bench."""
+        designs = (self.plan.fields.get("designs") or {}).values()
+        return "baseline" in self.arms and bool(designs) and all(design.get("identical") for design in designs)
+
     @cached_property
     def measured(self) -> frozenset[tuple[str, str, str, str, int]]:
         """Bench, adapter, point, arm and number of each launch that has a sample."""

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from storqual.base.figures import percent_range, percent_text
+from storqual.base.figures import percent_range
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
 from storqual_core.kit.quantities import format_percent
 
@@ -235,7 +235,7 @@ def _added_in_words(level: ScalingLevel, unit: str) -> str:
 
 
 def _percent(estimate: Estimate) -> str:
-    value = f"{percent_text(estimate.value)}"
+    value = f"{format_percent(estimate.value)}"
     if estimate.low is None or estimate.high is None:
         return value
     return f"{value} ({percent_range(estimate.low, estimate.high)})"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from storqual.base.factor_names import level_text, together
-from storqual.base.figures import percent_range, percent_text
+from storqual.base.figures import percent_range
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.run.layout import SAMPLES
@@ -212,7 +212,7 @@ def _turned(shift: float) -> float:
 
 
 def _signed(fraction: float) -> str:
-    return f"{percent_text(fraction, signed=True)}"
+    return f"{format_percent(fraction, signed=True)}"
 
 
 def span(start: float, end: float, at: Shown) -> str:
@@ -387,7 +387,7 @@ def _equal_words(first: str, second: str, names: tuple[str, str, str], load: flo
     if shift.low <= 0 <= shift.high:
         return f"{where} no difference between {first} and {second} in {response} is shown {sure}."
     more = "more" if shift.value > 0 else "less"
-    return f"{where} {first} has {percent_text(abs(shift.value))} {more} {response} than {second} {sure}."
+    return f"{where} {first} has {format_percent(abs(shift.value))} {more} {response} than {second} {sure}."
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
-from storqual.base.figures import percent_text
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
 from storqual.statistics.estimates import Estimate, log_levels, mean_reach
 from storqual.statistics.scaling import SCALED, Scaling, ScalingLevel, scaling, scaling_sentences
 from storqual.study.points import PointLine, StudyPoint, lines_of
+from storqual_core.kit.quantities import format_percent
 
 NEAR = 0.95
 """From 95 % of a part on, that part is called the limit: no link reaches its line rate, headers take their share."""
@@ -57,7 +57,7 @@ class Share:
     limited_by: PathPart | None
 
     def sentence(self) -> str:
-        shown = f"{percent_text(self.percent.value / 100)} of the ceiling ({self.lowest.name})"
+        shown = f"{format_percent(self.percent.value / 100)} of the ceiling ({self.lowest.name})"
         if self.limited_by is None:
             return f"{shown}."
         return f"{shown}; the limit here is {self.limited_by.name}, which is not what was tested."

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.base.figures import percent_range, percent_text
+from storqual.base.figures import percent_range
 from storqual.study.comparisons import Contest, EqualLoad, contests, equal_loads, generator_contests
 from storqual.study.demand import CeilingShare, Demand, Growth, demands, growths, reached, saturation_advice
 from storqual.study.points import StudyPoint
@@ -288,8 +288,8 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
                 else [1 / (1 + s) - 1 for s in (effect.shift.value, high, low)]
             )
             yield Advice(
-                f"{what} for {where}: {effect.setting} {level}{along} gives {percent_text(gains[0])} more IOPS than "
-                f"{other}{other_along} "
+                f"{what} for {where}: {effect.setting} {level}{along} gives {format_percent(gains[0])} more IOPS "
+                f"than {other}{other_along} "
                 f"(interval {percent_range(gains[1], gains[2])}).",
                 "study-settings",
             )

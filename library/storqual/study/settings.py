@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.base.figures import percent_range, percent_text
+from storqual.base.figures import percent_range
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
@@ -229,11 +229,13 @@ def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, m
         or (effect.influence == "open" and reaches_tenfold(shift.low, shift.high))
     ):
         lacking = "has too few launches, or launches that vary too much"
-        return f"{where}: {change} {lacking}: a change of {percent_text(shift.value, signed=True)} is not conclusive."
+        return (
+            f"{where}: {change} {lacking}: a change of {format_percent(shift.value, signed=True)} is not conclusive."
+        )
     places = "1 place" if effect.places == 1 else f"{effect.places} places"
     sure = f"(interval {percent_range(shift.low, shift.high, signed=True)}, {places})"
     if effect.influence == "neutral":
         return f"{where}: {change} is neutral: within {format_percent(margin)} {sure}."
     if effect.influence == "open":
         return f"{where}: no effect of {change} is shown {sure}."
-    return f"{where}: {change} is {percent_text(abs(shift.value))} {effect.influence} {sure}."
+    return f"{where}: {change} is {format_percent(abs(shift.value))} {effect.influence} {sure}."

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _SIZE = re.compile(r"^\s*([0-9]{1,30})\s*(?:([kmgtp])?(i?b)?)?\s*$", re.IGNORECASE)
@@ -65,9 +66,28 @@ def format_duration(seconds: float) -> str:
     return f"{hours[:-2] if hours.endswith('.0') else hours} h"
 
 
-def format_percent(fraction: float) -> str:
-    """`3 %`, `2.35 %`: a fraction in the one form that messages have; what is written into files has no space."""
-    return f"{100 * fraction:.4g} %"
+_FAR = 10000.0
+"""An interval of next to no data may reach to any power of ten, in percent."""
+
+
+def format_percent(fraction: float, *, signed: bool = False) -> str:
+    """`3 %`, `2.35 %`, `-12.3 %`: a fraction in the one form that messages and sentences have, with three digits.
+
+    `more than 10,000 %` where digits say nothing. What is written into files has no space.
+    """
+    value = 100.0 * float(fraction)
+    if not math.isfinite(value):
+        return "any %"
+    plus = "+" if signed and value > 0 else ""
+    if abs(value) > _FAR:
+        return f"{'less than -' if value < 0 else 'more than ' + plus}{_FAR:,.0f} %"
+    size = abs(value)
+    whole = math.floor(math.log10(size)) if size else 0
+    text = f"{size:,.{min(max(2 - whole, 0), 6)}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    if float(text.replace(",", "")) == 0:
+        return "0 %"
+    return f"{'-' if value < 0 else plus}{text} %"
 
 
 def parse_percent(text: str) -> float:

@@ -35,6 +35,8 @@ _TICK_S = 1.0
 _START_S = 60.0
 _HELD_BACK_S = 0.1
 _NO_IO_S = 1.0
+_CALLING_ENGINES = frozenset({"sync", "psync", "pvsync", "pvsync2"})
+"""Engines whose I/Os are one system call each, which the kernel counts."""
 _UNCOUNTED_ENGINES = frozenset({"sg", "io_uring_cmd", "null"})
 
 
@@ -247,9 +249,11 @@ class _Watch:
         with suppress(OSError, ValueError, KeyError):
             text = Path(f"/proc/{self._fio.pid}/io").read_text(encoding="ascii")
             counts = {name: int(value) for name, _, value in (line.partition(":") for line in text.splitlines())}
-            calls = counts["syscr"] + counts["syscw"]
-            transferred = counts["read_bytes"] + counts["write_bytes"]
-            return max(calls, transferred // self._block_size)
+            transferred = (counts["read_bytes"] + counts["write_bytes"]) // self._block_size
+            if self._ask.ioengine not in _CALLING_ENGINES:
+                # many I/Os in one call, or in none: what the page cache answers is counted nowhere
+                return transferred or None
+            return max(counts["syscr"] + counts["syscw"], transferred)
         return None
 
 

@@ -124,14 +124,18 @@ def _passed(required: Sequence[JudgedCriterion]) -> Phrase:
     noun = "measurement" if len(compared) == 1 else "measurements"
     shown = count(len(compared), "count:criteria:compared")
     every = "the" if len(compared) == 1 else "all"
-    told = (f"The unacceptable loss is excluded at {every} ", shown, f" required {noun}")
+    margins = {row.number("margin_percent") for row in compared}
+    limit: Phrase = ("the unacceptable loss",)
+    if len(margins) == 1 and None not in margins:
+        limit = (compared[0].percent("margin", signed=False),)
+    told = ("The candidate is shown to lose less than ", *limit, f" at {every} ", shown, f" required {noun}")
     rest = [row for row in required if row.against != "baseline"]
     if not rest:
         return (*told, ".")
     checks = all(row.against == "check" for row in rest)
     one, several = ("check", "checks") if checks else ("other criterion", "other criteria")
     number = count(len(rest), "count:criteria:others")
-    return (*told, "; ", number, f" {one} holds." if len(rest) == 1 else f" {several} hold.")
+    return (*told, "; ", number, f" {one} passed." if len(rest) == 1 else f" {several} passed.")
 
 
 def _holes(verdict: Mapping[str, Any]) -> Phrase:
@@ -284,7 +288,7 @@ def _steady(material: Material) -> Iterator[str]:
         yield (
             "drives were measured as they were found: not purged, preconditioned or brought to a steady "
             "state as SNIA's"
-            " PTS requires for solid state drives"
+            " PTS requires for solid-state drives"
         )
 
 
@@ -333,6 +337,7 @@ class FirstScreen:
     skipped: ShownNumber
     holes: ShownNumber
     has_holes: bool
+    no_evidence: str
     sectors: ShownNumber
     sectors_note: str
     signers: tuple[str, ...]
@@ -418,6 +423,7 @@ def first_screen(
         skipped=count(skipped, "count:skipped"),
         holes=count(holes, "count:holes"),
         has_holes=holes > 0,
+        no_evidence=_without_evidence(required),
         sectors=_sectors(material),
         sectors_note=_sectors_note(material),
         signers=signers,
@@ -428,11 +434,27 @@ def first_screen(
     )
 
 
+def _without_evidence(required: Sequence[JudgedCriterion]) -> str:
+    """At how many points an arm has no launch that counts, as words behind the number of measured points."""
+    counts: dict[tuple[str, ...], bool] = {}
+    for row in required:
+        samples, suspect = row.fields.get("samples") or {}, row.fields.get("suspect") or {}
+        lost = any(suspect.get(arm) and not samples.get(arm) for arm in _ARMS)
+        key = (row.text("bench"), row.text("adapter"), row.text("point"))
+        counts[key] = counts.get(key, False) or lost
+    lost_at = sum(counts.values())
+    return f"; at {lost_at} of them no launch counts as evidence" if lost_at else ""
+
+
 _WORDS = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED")
 
 
 def _notices(material: Material) -> Iterable[str]:
-    """What a reader must know before the outcome: what kind of bench, a bench changed on purpose, one build twice."""
+    """What a reader must know before the outcome: what kind of bench, a bench changed on purpose, one drop twice."""
+    if material.run.is_identical:
+        yield (
+            "Both drops declare the same: this run compares the bench with itself and says nothing about a new drop."
+        )
     kinds = sorted({str(bench.get("kind") or "hardware") for bench in material.run.benches.values()})
     for kind in kinds:
         name, meaning = BENCH_KINDS.get(kind, (kind, ""))
@@ -452,9 +474,9 @@ def _notices(material: Material) -> Iterable[str]:
             )
     identified = identities(material)
     same = [one for one in identified if one.same]
-    if same and len(same) == len(identified):
+    if same and len(same) == len(identified) and not material.run.is_identical:
         yield "Both arms are the same build: every driver under test has the same srcversion in both."
-    elif same:
+    elif same and not material.run.is_identical:
         yield f"The driver of {', '.join(one.name for one in same)} is the same build in both arms."
 
 
@@ -541,11 +563,22 @@ def signers_for(material: Material, rows: Sequence[JudgedCriterion]) -> tuple[tu
         lines = [f"May be signed by: {roles}" + (", with the waivers below." if waived else ".")]
         kinds = {str(bench.get("kind")) for bench in material.run.benches.values()}
         if "hardware" not in kinds:
-            lines.append("A signature under this run confirms that the method works; it does not release hardware.")
+            lines.append("A signature on this run shows only that the method works. It does not release hardware.")
         return tuple(lines), True
     if code == 1:
         return (f"Cannot be signed until waivers cover every failure; then: {roles}.",), False
-    return ("Cannot be signed: the run could not be judged. Repeat or resume it.",), False
+    return (f"Cannot be signed: {_why_not_judged(material)}",), False
+
+
+def _why_not_judged(material: Material) -> str:
+    """Why a run without a decision has none, and what can be done about it."""
+    covered = material.verdict.get("coverage") or {}
+    left = any(not one.get("reason") for one in covered.get("skipped") or ())
+    if left or not material.run.periods or material.run.periods[-1].closed is None:
+        return f"the run is not finished. To resume it: storqual qualify --resume {material.run.name}"
+    if material.verdict.get("outcome") == "INCONCLUSIVE":
+        return "everything planned was measured, and it decides nothing. A longer campaign, or a quieter bench, may."
+    return "everything planned was measured, but part of it could not be judged; the reasons are below."
 
 
 EXIT_CODES: dict[int, str] = {
@@ -644,7 +677,7 @@ def how_sure(material: Material, compared: Sequence[JudgedCriterion]) -> Iterato
         shown = percent(percentage, f"samples:spread:{arm}", signed=False)
         several = len({session.id for session in material.run.sessions if arm in session.arms}) > 1
         yield (
-            f"IOPS of {'sessions' if several else 'launches'} of the {arm} repeat within ",
+            f"Between {'sessions' if several else 'launches'}, the {arm}'s IOPS vary by ",
             shown,
             " (standard deviation, all points together).",
         )
