@@ -17,6 +17,7 @@ from typing import Any
 from storqual.base.text import terminal_text
 from storqual.run.collect import read_block
 from storqual.run.effort import Effort, bench_seconds, effort_of
+from storqual.run.layout import CHECK_INPUT
 from storqual.run.records import Event, planned_session
 from storqual.run.run import Run, read_run
 
@@ -25,8 +26,9 @@ _START_S = 0.5
 _SEARCH = 10
 """Launches of a search for a latency cap, usually."""
 _TRIAL_S = 6.0
-_END_S = 10.0
-"""Running the checks, judging and publishing."""
+_END_S = 12.0
+_CHECK_S = 3.0
+"""Running the checks, judging and publishing, and what each file of a user's own checks adds to it."""
 _FIRST = ("installing packages", "the first configuration")
 _PRECONDITIONING = "preconditioning"
 _PRIOR_S = 20.0
@@ -96,6 +98,7 @@ class TimeLeft:
         self._of_batch = self._setup_s = self._measure_s = self._more_s = 0.0
         self._turns: Mapping[str, float] = {}
         self._open_end = False
+        self._own_checks = sum(name.startswith(CHECK_INPUT) for name in run.document.get("inputs") or {})
         if self._effort is not None:
             self._read(run, bench, self._effort)
 
@@ -198,9 +201,13 @@ class TimeLeft:
         measuring = self._measuring.factor(planned, taken)
         setting_up = self._setting_up.factor()
         setup_s = self._setup_s + self._effort.restore_s
-        least = measuring * (here + self._measure_s) + setting_up * setup_s + _END_S
+        least = measuring * (here + self._measure_s) + setting_up * setup_s + self._end_s()
         most = least + max(measuring, setting_up, 1.0) * self._more_s
         return Left(least, None if self._open_end else most)
+
+    def _end_s(self) -> float:
+        """What comes when the bench is restored, on a machine that is as busy as it was when sessions were set up."""
+        return max(self._setting_up.factor(), 1.0) * (_END_S + _CHECK_S * self._own_checks)
 
     def after(self, turns: Iterable[str]) -> Left:
         """When of the batch under way these turns are still to come."""
@@ -213,7 +220,7 @@ class TimeLeft:
         """
         left = self.left()
         if over and self._effort is not None:
-            seconds = self._setting_up.factor() * self._effort.restore_s + _END_S
+            seconds = self._setting_up.factor() * self._effort.restore_s + self._end_s()
             left = Left(seconds, seconds)
         return terminal_text(f"{self._bench} | {what} | {left}")
 

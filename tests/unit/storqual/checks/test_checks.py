@@ -81,7 +81,10 @@ def test_each_way_to_end_has_its_outcome(tmp_path: Path) -> None:
     suite.write_text(ENDS)
     run_checks(run, [suite])
     found = {check.id.partition("::")[2]: (check.outcome, check.reason) for check in read_run(run).checks}
-    assert found["test_passes"] == ("PASS", "it does not say what it looked at (record_property looked_at)")
+    assert found["test_passes"] == (
+        "PASS",
+        'it holds; it records no details (a test can: record_property("looked_at", ...))',
+    )
     assert found["test_fails"] == ("FAIL", "another run")
     assert found["test_breaks"] == ("ERROR", "KeyError: 'nothing'")
     assert found["test_cannot_start"] == ("ERROR", "OSError: the archive is not mounted")

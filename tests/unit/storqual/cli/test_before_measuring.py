@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.cli import main
-from storqual.cli.plan import rounded_percent
 from tests.support.make_lab import make_lab
 from tests.support.signing import REQUIRED, TRUSTED
 
@@ -23,13 +22,6 @@ def words(folder: Path) -> list[str]:
     inventory, suite = folder / "hosts.json", request.suite
     named = ["-i", str(inventory), "--baseline", "baseline", "--candidate", "candidate", "--suite", suite]
     return [*named, "--runs", str(folder / "runs")]
-
-
-@pytest.mark.parametrize(
-    ("percent", "shown"), [(14.999, "15 %"), (10.4, "10 %"), (1.234, "1.2 %"), (0.857, "0.86 %"), (123.4, "123 %")]
-)
-def test_a_detectable_change_has_the_digits_of_an_estimate(percent: float, shown: str) -> None:
-    assert rounded_percent(percent) == shown
 
 
 def test_the_plan_tells_that_nobody_could_sign_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

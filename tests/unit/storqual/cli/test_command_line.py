@@ -126,7 +126,7 @@ def test_the_list_of_commands_cuts_no_sentence(
     with pytest.raises(SystemExit):
         main(["--help"])
     out = capsys.readouterr().out
-    listed = " ".join(out.partition("Commands:")[2].split())
+    listed = " ".join(out.partition("The way of a qualification:")[2].split())
     assert "..." not in listed
     assert "Draft a waiver file for the required failures of a" in listed
     assert max(map(len, out.splitlines())) <= 80
@@ -275,3 +275,20 @@ def test_the_readme_names_options_that_there_are(line: str) -> None:
 def test_no_command_has_an_option_that_trusts_samples(name: str) -> None:
     options = {option for one in command(name).params for option in one.opts}
     assert not {option for option in options if "trust" in option or "evidence" in option}
+
+
+def test_help_shows_the_way_of_a_qualification_first_and_every_command_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pages = []
+    for words in (["--help"], ["help"], ["help", "plan"], ["plan", "--help"], ["-V"], ["--version"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        pages.append(capsys.readouterr().out)
+    assert (pages[0], pages[2], pages[4]) == (pages[1], pages[3], pages[5])
+    shown = re.findall(r"^  ([a-z]+)  +\S", pages[0], re.MULTILINE)
+    way = ["new", "plan", "qualify", "judge", "signoff", "verify"]
+    assert [name for name in shown if name in way] == way
+    visible = [name for name in COMMANDS if not command(name).hidden]
+    assert sorted(shown) == visible

@@ -11,8 +11,9 @@ import pytest
 
 from storqual.base.text import plural
 from storqual.judge import against_baseline
-from storqual.judge.numbers import amount, percent
+from storqual.judge.numbers import amount, as_change
 from storqual.metrics import METRICS
+from storqual_core.kit.quantities import format_percent
 
 
 @pytest.mark.parametrize(
@@ -20,19 +21,39 @@ from storqual.metrics import METRICS
     [
         (0.03, False, "3 %"),
         (0.01, False, "1 %"),
-        (0.00996, False, "1 %"),
+        (0.0235, False, "2.35 %"),
+        (0.00996, False, "0.996 %"),
         (0.0035, False, "0.35 %"),
         (-0.0055, True, "-0.55 %"),
         (0.0, True, "0 %"),
-        (0.997, True, "+99.7 %"),
-        (-1.08e22, True, "beyond -10000 %"),
-        (321.0, False, "beyond 10000 %"),
-        (321.0, True, "beyond +10000 %"),
+        (0.9971, True, "+99.7 %"),
+        (12.5, False, "1,250 %"),
+        (-1.08e22, True, "less than -10,000 %"),
+        (321.0, False, "more than 10,000 %"),
+        (321.0, True, "more than +10,000 %"),
         (-math.inf, True, "any %"),
+        (1e-12, True, "0 %"),
     ],
 )
 def test_a_percentage_has_the_digits_that_a_reader_needs(fraction: float, signed: bool, shown: str) -> None:
-    assert percent(fraction, signed=signed) == shown
+    assert format_percent(fraction, signed=signed) == shown
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ((-0.772,), "77.2 % worse"),
+        ((0.04,), "4 % better"),
+        ((0.0,), "no change"),
+        ((-0.05, -0.03), "3 % to 5 % worse"),
+        ((0.03, 0.05), "3 % to 5 % better"),
+        ((-0.02, 0.01), "2 % worse to 1 % better"),
+        ((-0.02, 0.0), "2 % worse to no change"),
+    ],
+)
+def test_a_change_is_told_as_worse_or_better_and_never_by_a_sign(ends: tuple[float, ...], told: str) -> None:
+    """A latency that is 77.2 % more stands beside it in the table."""
+    assert as_change(*ends) == told
 
 
 @pytest.mark.parametrize(

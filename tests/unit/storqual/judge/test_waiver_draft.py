@@ -14,6 +14,7 @@ from storqual.judge.verdict import judge_run
 from storqual.judge.waiver_draft import draft_waivers
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
+from tests.support.synthetic_shape import SUITE
 
 FILLED_IN = {
     "owner:": "owner: A. Engineer",
@@ -90,11 +91,10 @@ def test_what_is_waived_already_is_not_written_again(failed: Path, tmp_path: Pat
         draft_waivers(failed)
 
 
-def test_a_name_with_brackets_names_itself_only(failed: Path, tmp_path: Path) -> None:
-    verdict = json.loads((failed / "verdict.json").read_text(encoding="utf-8"))
-    failure = next(one for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"])
-    failure |= {"id": "test_a.py::test_b[x*]", "adapter": None, "point": None, "reason": "two\nlines: # \x1b[31m"}
-    (failed / "verdict.json").write_text(json.dumps({**verdict, "criteria": [failure]}), encoding="utf-8")
+def test_a_name_with_brackets_names_itself_only(tmp_path: Path) -> None:
+    check = {"id": "test_a.py::test_b[x*]", "outcome": "FAIL", "reason": "two\nlines: # \x1b[31m"}
+    failed = make_run(tmp_path, noise=0.002, sessions=8, checks=[check])
+    assert judge_run(failed)["outcome"] == "FAIL"
     file = tmp_path / "waivers.yml"
     file.write_text(filled_in(draft_waivers(failed).text), encoding="utf-8")
     (waiver,) = load_waivers(file)
@@ -127,3 +127,24 @@ def test_a_run_without_failures_needs_no_waiver(
     code, _, err = told(capsys, "waive", str(run))
     assert (code, "nothing to waive" in err) == (3, True)
     assert not Path("waivers.yml").exists()
+
+
+def test_a_draft_of_an_outdated_verdict_is_refused_with_what_mends_it(failed: Path) -> None:
+    verdict = json.loads((failed / "verdict.json").read_text(encoding="utf-8"))
+    for entry in verdict["criteria"]:
+        entry.pop("loss_percent")
+    (failed / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    with pytest.raises(BadInputError, match=f"outdated.*storqual publish {failed}"):
+        draft_waivers(failed)
+
+
+def test_a_failure_of_an_absolute_limit_is_drafted_with_its_loss(tmp_path: Path) -> None:
+    suite = SUITE.replace(
+        "required: true}", "required: true}\n  - {metric: iops, id: floor, against: absolute, min: 1000000}", 1
+    )
+    run = make_run(tmp_path, noise=0.002, suite=suite)
+    judge_run(run)
+    lines = draft_waivers(run).text.splitlines()
+    drafts = [number for number, line in enumerate(lines) if line.strip() == '- criterion: "floor"']
+    assert drafts
+    assert all(any("max_loss: " in line for line in lines[number : number + 8]) for number in drafts)

@@ -176,14 +176,14 @@ def test_a_pass_says_what_was_compared_and_what_else_holds(tmp_path: Path) -> No
     checks = [{"id": f"check_{number}", "outcome": "PASS", "reason": "well"} for number in range(3)]
     page = read_page(build_report(judged(tmp_path, points=QUICK[:2], noise=0.002, checks=checks)))
     assert page.root.all("p", "sentence")[0].text() == (
-        "The unacceptable loss is excluded at all 4 required measurements; 3 checks hold."
+        "The candidate is shown to lose less than 3 % at all 4 required measurements; 3 checks passed."
     )
 
 
 def test_one_criterion_is_not_spoken_of_as_several(tmp_path: Path) -> None:
     page = read_page(build_report(judged(tmp_path, points=QUICK[:1], adapters=("mpt",), noise=0.002)))
     assert page.root.all("p", "sentence")[0].text() == (
-        "The unacceptable loss is excluded at the 1 required measurement."
+        "The candidate is shown to lose less than 3 % at the 1 required measurement."
     )
 
 

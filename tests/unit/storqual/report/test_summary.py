@@ -37,7 +37,7 @@ def test_a_pipe_gets_one_line_per_required_criterion_in_columns(runs: dict[str, 
 
 def test_the_last_lines_are_outcome_exit_code_and_report(runs: dict[str, Path]) -> None:
     assert lines(runs["pass"])[-3:] == [
-        "PASS: The unacceptable loss is excluded at all 14 required measurements.",
+        "PASS: The candidate is shown to lose less than 3 % at all 14 required measurements.",
         "exit code 0 (passed)",
         "report: report.html",
     ]

@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
-from storqual.judge.verdict import judge_run
+from storqual.judge.verdict import judge_run, verdict_of
+from storqual.report import build_report
 from storqual.report.build import pages_of, render
 from storqual.report.criterion import JudgedCriterion, read_criteria
 from storqual.report.documents import traceability
 from storqual.report.material import Material, read_material
 from storqual.report.parts.arms import identities
 from storqual.report.parts.criteria import criteria_tables, problems_of
-from storqual.report.parts.first_screen import how_sure, sentence_for
+from storqual.report.parts.first_screen import _notices, how_sure, sentence_for, signers_for
 from storqual.report.parts.timeline import timeline_of
 from storqual.report.view import PageLinks, sites_of
 from tests.support.make_run import make_run
+from tests.support.report_pages import read_page
 from tests.support.synthetic_shape import POINTS, SUITE
 
 DISTURBED = "the CPU was throttled"
@@ -163,4 +165,40 @@ def test_launches_that_are_all_alike_do_not_repeat_within_nothing(tmp_path: Path
     """A rate that fio keeps to leaves less than two decimals show."""
     material = judged(tmp_path, noise=0.0)
     (told,) = ("".join(map(str, phrase)) for phrase in how_sure(material, ()))
-    assert "repeat within 0.01" in told
+    assert "vary by 0.01" in told
+
+
+def signature_of(material: Material) -> str:
+    return " ".join(signers_for(material, [])[0])
+
+
+def test_who_cannot_sign_a_finished_run_is_not_told_to_resume_it(tmp_path: Path) -> None:
+    undecided = judged(tmp_path / "undecided", suspect={POINTS[0]: DISTURBED})
+    assert undecided.verdict["outcome"] == "INCONCLUSIVE"
+    assert "everything planned was measured, and it decides nothing" in signature_of(undecided)
+    left = judged(tmp_path / "left", missing=POINTS[:1])
+    assert f"storqual qualify --resume {left.run.name}" in signature_of(left)
+    assert "resume" not in signature_of(undecided).lower()
+
+
+def test_points_at_which_no_launch_counts_are_told_beside_those_that_were_measured(tmp_path: Path) -> None:
+    material = judged(tmp_path, suspect={POINTS[0]: DISTURBED})
+    told = " ".join(read_page(build_report(material.run.path)).root.text().split())
+    assert "1 of 1 points measured; at 1 of them no launch counts as evidence, 0 skipped (list of points)" in told
+    assert "no second change" not in told
+    assert "0 measurements show no change" not in told
+
+
+def test_a_run_that_compares_a_drop_with_itself_says_so_first(tmp_path: Path) -> None:
+    run = make_run(tmp_path, **FEW)
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    for identical in (True, False):
+        designs = {"vbench": {"kind": "sessions", "identical": identical, "differences": []}}
+        document["plan"]["designs"] = designs
+        (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
+        verdict = verdict_of(run)
+        warned = [one for one in verdict["warnings"] if "compares the bench with itself" in one]
+        assert bool(warned) is identical
+        judge_run(run)
+        first = next(iter(_notices(read_material(run))))
+        assert ("Both drops declare the same" in first) is identical

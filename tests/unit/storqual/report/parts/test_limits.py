@@ -42,7 +42,7 @@ def test_both_limits_are_named_with_the_odds_of_a_loss_between_them(page: Page) 
 def test_the_error_rate_of_the_gate_and_the_noise_of_the_bench_are_told(page: Page) -> None:
     text = page.section("limits").text()
     assert "at most 5 % of campaigns pass a candidate with the unacceptable loss" in text
-    assert "IOPS of sessions of the baseline repeat within 0." in text
+    assert "Between sessions, the baseline's IOPS vary by 0." in text
 
 
 def test_what_was_not_tested_is_told_by_name(page: Page) -> None:
