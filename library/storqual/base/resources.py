@@ -27,4 +27,4 @@ def templates_folder() -> Path:
 
 def example_run() -> Path:
     """A finished run for practice, as a compressed archive (`python -m tests.golden make` makes it)."""
-    return templates_folder() / "new" / "example.tar.xz"
+    return templates_folder() / "example-run.tar.xz"

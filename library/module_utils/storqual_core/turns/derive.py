@@ -84,8 +84,8 @@ def _beside(record: Mapping[str, Any], series: Sequence[float]) -> tuple[list[st
     A file that had its pace in every second shows by itself that they did not reach it. This is decided here, by the
     launch alone and for both arms alike: nothing that is judged is known yet.
     """
-    paced = record.get("paced")
-    doubts = [str(doubt) for doubt in paced["beside"]] if paced else []
+    paced: Mapping[str, Any] = record.get("paced") or {}
+    doubts = [str(doubt) for doubt in paced.get("beside", ())]
     if not doubts or not kept_pace(series, int(paced["iops"]), float(record["asked_s"])):
         return doubts, []
     return [], [f"it kept its pace of {paced['iops']} IOPS in every second beside {doubt}" for doubt in doubts]

@@ -175,7 +175,7 @@ def signature_of(material: Material) -> str:
 def test_who_cannot_sign_a_finished_run_is_not_told_to_resume_it(tmp_path: Path) -> None:
     undecided = judged(tmp_path / "undecided", suspect={POINTS[0]: DISTURBED})
     assert undecided.verdict["outcome"] == "INCONCLUSIVE"
-    assert "everything planned was measured, and it decides nothing" in signature_of(undecided)
+    assert "everything planned was measured, and it is undecided" in signature_of(undecided)
     left = judged(tmp_path / "left", missing=POINTS[:1])
     assert f"storqual qualify --resume {left.run.name}" in signature_of(left)
     assert "resume" not in signature_of(undecided).lower()
