@@ -207,7 +207,7 @@ class TimeLeft:
 
     def _end_s(self) -> float:
         """What comes when the bench is restored, on a machine that is as busy as it was when sessions were set up."""
-        return max(self._setting_up.factor(), 1.0) * (_END_S + _CHECK_S * self._own_checks)
+        return float(max(self._setting_up.factor(), 1.0) * (_END_S + _CHECK_S * self._own_checks))
 
     def after(self, turns: Iterable[str]) -> Left:
         """When of the batch under way these turns are still to come."""

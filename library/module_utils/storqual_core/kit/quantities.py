@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import SupportsFloat
 
 _SIZE = re.compile(r"^\s*([0-9]{1,30})\s*(?:([kmgtp])?(i?b)?)?\s*$", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -70,7 +71,7 @@ _FAR = 10000.0
 """An interval of next to no data may reach to any power of ten, in percent."""
 
 
-def format_percent(fraction: float, *, signed: bool = False) -> str:
+def format_percent(fraction: SupportsFloat, *, signed: bool = False) -> str:
     """`3 %`, `2.35 %`, `-12.3 %`: a fraction in the one form that messages and sentences have, with three digits.
 
     `more than 10,000 %` where digits say nothing. What is written into files has no space.

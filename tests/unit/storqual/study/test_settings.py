@@ -108,7 +108,7 @@ def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
     (told,) = found.sentences
     assert told == (
         "sym, w, IOPS: drive.DRA from 0 to 1 has too few launches, or launches that vary too much: "
-        "a change of +0.0 % is not conclusive."
+        "a change of 0 % is not conclusive."
     )
     (effect,) = found.effects
     assert effect.shift.high is not None
