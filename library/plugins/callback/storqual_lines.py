@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.plugins.callback import CallbackBase
-
 DOCUMENTATION = r"""
 name: storqual_lines
 type: stdout
@@ -18,6 +14,10 @@ requirements:
   - set as stdout callback in configuration
 options: {}
 """
+
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
 
 
 class CallbackModule(CallbackBase):
