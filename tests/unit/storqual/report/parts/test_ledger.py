@@ -199,7 +199,7 @@ def test_drives_that_were_not_steady_decide_nothing_unless_the_arms_alternated(
     verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
     required = {one["outcome"] for one in verdict["criteria"] if one["required"]}
     assert required == {outcome}
-    assert any("the drives were not steady after 12 rounds: drift -7.1 %" in one for one in verdict["warnings"])
+    assert any("the drives were not steady after 12 rounds: drift -7.1" in one for one in verdict["warnings"])
     settled = run_with(tmp_path / "settled", {**STEADY, "steady": True}, design=design, launches=launches)
     verdict = json.loads((settled / "verdict.json").read_text(encoding="utf-8"))
     assert {one["outcome"] for one in verdict["criteria"] if one["required"]} == {"PASS"}
