@@ -575,7 +575,7 @@ def _why_not_judged(material: Material) -> str:
     covered = material.verdict.get("coverage") or {}
     left = any(not one.get("reason") for one in covered.get("skipped") or ())
     if left or not material.run.periods or material.run.periods[-1].closed is None:
-        return f"the run is not finished. To resume it: storqual qualify --resume {material.run.name}"
+        return f"the run is not complete. To measure what is missing: storqual qualify --resume {material.run.name}"
     if material.verdict.get("outcome") == "INCONCLUSIVE":
         return "everything planned was measured, and it is undecided; a longer campaign or a quieter bench may help."
     return "everything planned was measured, but part of it could not be judged; the reasons are below."
