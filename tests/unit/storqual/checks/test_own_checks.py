@@ -213,7 +213,7 @@ def test_a_check_that_does_not_end_or_ends_its_reader_is_named_and_hides_no_othe
         "test_syntax.py": BROKEN["test_syntax.py"][0],
         "test_good.py": "def test_it(run):\n    assert run\n",
     }
-    told = broken_checks(written(tmp_path, texts), limit_s=6.0)
+    told = broken_checks(written(tmp_path, texts), limit_s=20.0)
     assert [Path(one.partition(":")[0]).name for one in told] == ["test_loop.py", "test_exit.py", "test_syntax.py"]
     assert all("loops, waits, or ends the program" in one for one in told[:2])
 
