@@ -186,6 +186,7 @@ def _verdict(
             *recovered_problems(run),
             *unfinished_batches(run),
             *warnings,
+            *_same_drop(run),
             *_same_build(run),
         ],
     }
@@ -203,6 +204,14 @@ def _latest(checks: Iterable[Check]) -> list[Check]:
     for check in checks:
         last[(check.id, check.bench, check.adapter, check.point)] = check
     return list(last.values())
+
+
+def _same_drop(run: Run) -> list[str]:
+    """Say of each bench on which both arms declare the same."""
+    designs = run.document["plan"].get("designs") or {}
+    alike = [bench for bench, design in designs.items() if design.get("identical")]
+    told = "both drops declare the same: a drop is compared with itself, which says nothing about a new one"
+    return [f"{' and '.join(alike)}: {told}"] if alike else []
 
 
 def _same_build(run: Run) -> list[str]:
