@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,9 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
         _print(answer)
 
 
+_FEW = 3
+
+
 def _benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
     from storqual.run.files import read_object
@@ -72,6 +76,17 @@ def _benches(run: Path) -> dict[str, Any]:
 def rounded_percent(percent: float) -> str:
     """An estimate with two digits, as the field writes one: `15 %` of 14.999, `1.2 %` of 1.234."""
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
+def _skipped(points: Sequence[Mapping[str, str]]) -> list[str]:
+    """Why points are skipped: a line for each adapter and reason, with the points by name where they are few."""
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for point in points:
+        names.setdefault((point["bench"], point["adapter"], point["reason"]), []).append(point["point"])
+    return [
+        f"{adapter} of {bench}, {', '.join(listed) if len(listed) <= _FEW else f'{len(listed)} points'}: {reason}"
+        for (bench, adapter, reason), listed in names.items()
+    ]
 
 
 def _until(answer: dict[str, Any]) -> str:
@@ -98,7 +113,7 @@ def _print(answer: dict[str, Any]) -> None:
     pairs: list[tuple[str, object]] = [("run", answer["run"])]
     if answer.get("points") or answer.get("skipped"):
         points = f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"
-        pairs.append(("points", points))
+        pairs += [("points", points), *(("skipped", told) for told in _skipped(answer["skipped_points"]))]
     if answer.get("trials"):
         counts = Counter((trial["fault"], trial["adapter"], trial["arm"]) for trial in answer["trials"])
         heads = ("fault", "adapter", "trials in each arm")
