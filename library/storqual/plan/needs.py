@@ -44,7 +44,7 @@ def _of_drops(plan: BenchPlan) -> Iterator[tuple[Sequence[str], str]]:
             tool = adapters[alias].tool or tool_of_driver(adapters[alias].driver or "")
             yield _programs(tool), f"the NVRAM of adapter {alias}"
         for image in spec["firmware"]:
-            owners = " and ".join([*image["adapters"], *image["drives"]])
+            owners = " and ".join([*(image.get("adapters") or ()), *(image.get("drives") or ())])
             yield _programs(FIRMWARE_TOOLS.get(image["tool"], "")), f"the firmware of {owners}"
         if (spec["driver"] or {}).get("dkms"):
             yield ("dkms",), "the driver build of the drop"

@@ -110,8 +110,7 @@ def _run(name: str, options: Sequence[str], *, quiet: bool) -> int:
         )
         kinds = {event.get("kind") for event in read_events(events)}
     if "end" not in kinds and status in _ANSIBLE_REFUSED:
-        # that a pattern means no bench is no mistake in how the command was written
-        return _NOT_JUDGED if list(_values(options, _LIMIT)) and status == 1 else _WRONG_USE
+        return _WRONG_USE
     if "end" in kinds and "task" not in kinds:
         raise StorqualError("no bench matched; nothing was done")
     return status if status in _OF_STORQUAL else _NOT_JUDGED

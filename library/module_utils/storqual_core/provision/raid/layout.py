@@ -313,6 +313,11 @@ _HBAS = frozenset({"mpt2sas", "mpt3sas"})
 """Drivers of plain HBAs, too: their tool makes volumes where it is named only."""
 
 
+def controller_tool(driver: str) -> str:
+    """The vendor's tool that makes volumes of a driver's adapters; empty where none is known."""
+    return _TOOL_OF_DRIVER.get(driver, "")
+
+
 def volume_tool(adapter_tool: str, driver: str) -> str:
     """What makes a volume of an adapter's drives where its drop names no tool: md, but for RAID controllers.
 
@@ -320,7 +325,7 @@ def volume_tool(adapter_tool: str, driver: str) -> str:
     """
     if adapter_tool in volume_tools():
         return adapter_tool
-    return _TOOL_OF_DRIVER.get(driver, MD) if driver not in _HBAS else MD
+    return MD if driver in _HBAS else controller_tool(driver) or MD
 
 
 def count_objection(tool: str, level: str, count: int) -> str:
