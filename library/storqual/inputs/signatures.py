@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from storqual.inputs.find import beside_inventory
-from storqual.inputs.policy import DEFAULT_ROLES, PolicyRequirement, Trust, load_gate
+from storqual.inputs.policy import DEFAULT_ROLES, Gate, PolicyRequirement, Trust, load_gate
 from storqual.inputs.shape import did_you_mean, sound
 from storqual.inputs.yaml_file import read_yaml
 from storqual_core.kit.errors import BadInputError
@@ -22,16 +22,11 @@ def signature_warnings(
     inventories: Sequence[Path], gate: Path | None, drop: str, suite: str, benches: Sequence[str]
 ) -> Iterator[str]:
     """What to change before a campaign so that its run can be signed; nothing where no trusted keys are known."""
-    keys = Path(os.environ.get(_VARIABLE) or beside_inventory(KEYS, inventories) or KEYS)
+    keys = _keys(inventories)
     trust = _trust(keys)
     if trust is None:
         return
     asked = (load_gate(gate).signatures if gate is not None else ()) or DEFAULT_ROLES
-    there = dict.fromkeys(role for key in trust.keys for role in key.role)
-    for role in asked if gate is not None else ():
-        if role not in there:
-            told = f"{gate} asks for a signature as {role}, and no key in {keys} has that role"
-            yield f"nobody could sign this run: {told}{did_you_mean(role, there)}"
     wanted = dict.fromkeys(role for one in trust.require if _fits(one, drop, suite, benches) for role in one.roles)
     lacking = [role for role in wanted if role not in asked]
     if lacking:
@@ -40,6 +35,23 @@ def signature_warnings(
         roles = ", ".join(dict.fromkeys((*asked, *lacking)))
         where = gate or "gate.yml beside the inventory"
         yield f"nobody could sign this run: {told}; set `signatures: [{roles}]` in {where} before it is measured"
+
+
+def role_warnings(inventories: Sequence[Path], gate: Gate, path: Path) -> Iterator[str]:
+    """Roles that a gate asks for and none of the trusted keys that are known here has."""
+    keys = _keys(inventories)
+    trust = _trust(keys)
+    there = dict.fromkeys(role for key in trust.keys for role in key.role) if trust is not None else {}
+    for role in gate.signatures if there else ():
+        if role not in there:
+            told = (
+                f"a signature as {role} is asked for, and no key in {keys} has that role{did_you_mean(role, there)}"
+            )
+            yield read_yaml(path).about(("signatures",), told)
+
+
+def _keys(inventories: Sequence[Path]) -> Path:
+    return Path(os.environ.get(_VARIABLE) or beside_inventory(KEYS, inventories) or KEYS)
 
 
 def _trust(keys: Path) -> Trust | None:

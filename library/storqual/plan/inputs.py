@@ -24,6 +24,7 @@ from storqual.inputs.inventory import Bench, Inventory
 from storqual.inputs.lab import read_lab
 from storqual.inputs.policy import Waiver
 from storqual.inputs.shape import unknown
+from storqual.inputs.signatures import role_warnings
 from storqual.inputs.suite import Suite
 from storqual.plan.policy_names import Names, gate_warnings, waiver_warnings
 from storqual.plan.sessions import ARMS
@@ -150,6 +151,7 @@ def read_all(request: PlanRequest) -> PlanInputs:
         names = Names.of(read.suite, read.suite_path, request.checks, read.everywhere)
         if gate is not None and read.gate_path is not None:
             read.warnings += gate_warnings(gate, read.gate_path, names)
+            read.warnings += role_warnings(request.inventories, gate, read.gate_path)
         if waivers is not None:
             read.warnings += waiver_warnings(accepted, waivers, names)
     read.problems += _option_problems(request, read)
