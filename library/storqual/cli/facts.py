@@ -57,8 +57,7 @@ def facts_command(
     Examples:
       storqual facts -i inventories/virtual
       storqual facts -i inventories/example_lab --limit bench01 --deep --json
-      storqual facts --host bench7.lab.example --write-inventory --output inventories/lab/hosts.yml
-      storqual facts -i inventories/example_lab --deep --json --output facts.json
+      storqual facts --host bench7.lab.example --write-inventory --output hosts.yml
     """
     if not inventories and not hosts:
         raise click.UsageError("-i INVENTORY is needed, or --host NAME for a machine that is in no inventory yet")
