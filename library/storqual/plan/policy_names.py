@@ -67,17 +67,13 @@ def _names_of(file: Path) -> tuple[str, list[str]]:
 
 
 def gate_warnings(gate: Gate, path: Path, names: Names) -> Iterator[str]:
-    """Criteria and suites that a gate names and that no suite has."""
+    """Criteria that a gate names and that no suite has."""
     document = read_yaml(path)
     for key in ("required", "informative"):
         for pattern in getattr(gate, key):
             if not names.has_criterion(pattern):
                 near = did_you_mean(pattern, names.criteria)
                 yield document.about((key,), f"`{key}` names {pattern!r}, and no suite has such a criterion{near}")
-    for name in gate.suites:
-        if name not in names.suites:
-            near = did_you_mean(name, names.suites)
-            yield document.about(("suites",), f"`suites` names {name!r}, and there is no such suite{near}")
 
 
 def waiver_warnings(waivers: Sequence[Waiver], path: Path, names: Names) -> Iterator[str]:

@@ -27,7 +27,6 @@ def warnings(folder: Path, **request: Any) -> str:
             "gate.yml:1: `required` names 'iopps', and no suite has such a criterion (did you mean",
         ),
         ("informative: [tail_p99]", "`informative` names 'tail_p99'"),
-        ("suites: [smal]", "gate.yml:1: `suites` names 'smal', and there is no such suite (did you mean 'small'?)"),
     ],
 )
 def test_a_gate_that_names_what_no_suite_has_is_told_with_its_line(gate: str, told: str, tmp_path: Path) -> None:
