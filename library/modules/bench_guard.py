@@ -47,6 +47,13 @@ options:
     description: Read the logs of claimed drives, with one or two commands each.
     type: bool
     default: false
+  needs:
+    description:
+      - Programs that will be run on the bench, each with C(programs), names of which one is enough, and what it is
+        C(for). One that is not installed is a problem, with the package that brings it.
+    type: list
+    elements: dict
+    default: []
   state_dir:
     description: Where the bench keeps its lock, its spool, and the files that are targets.
     type: path
@@ -161,6 +168,7 @@ def main() -> None:
             "beside": {"type": "dict", "default": {}},
             "stamp": {"type": "bool", "default": False},
             "logs": {"type": "bool", "default": False},
+            "needs": {"type": "list", "elements": "dict", "default": []},
             **STATE_DIR,
             "run": {"type": "str", "default": "preflight"},
         },

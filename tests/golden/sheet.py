@@ -94,7 +94,7 @@ def bench_of(facts: dict[str, Any] = FACTS) -> Any:
         for drive in facts["drives"][:2]
     ]
     drives[0] |= {"position": "shelf 1, bay 0", "claim": True}
-    gone = {"wwn": "0x5000c50000000003", "serial": "SER0003", "model": "DISK9", "size": 1024, "claim": True}
+    gone = {"wwn": "0x5000c50000000003", "serial": "SER0003", "model": "DISK9", "size": 1 << 20, "claim": True}
     adapter = {
         "model": "Example SAS HBA",
         "driver": "mpt3sas",

@@ -105,7 +105,7 @@ def test_a_phase_runs_alone(name: str, lab: Lab) -> None:
 def test_a_drop_that_was_not_named_is_bad_input(name: str, lab: Lab) -> None:
     ended = play(lab.folder, name)
     assert ended.code == 3, ended.output
-    assert "unknown drop ''; expected one of" in ended.output
+    assert "no drop is named; give --drop NAME, to a playbook -e drop=NAME; there is" in ended.output
 
 
 def test_measuring_alone_measures_what_was_planned(measured: Lab) -> None:

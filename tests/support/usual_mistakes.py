@@ -236,7 +236,7 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
         "inventories/local/drops/candidate.yml", "virtual: {iops_limit: {all: 5}}\n", LOCAL
     ),
     "alias of an adapter in a drop": drop("drive: {WCE: 1, on: {adapter: symm}}"),
-    "consent that names nothing": words("--consent", "hello"),
+    "consent that names nothing": words("--consent", "helloworld"),
     "baseline missing": lambda: [*LOCAL[:2], *LOCAL[4:]],
     "waiver without its last day": file(
         "inventories/local/waivers.yml",
@@ -293,6 +293,35 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "trials that last no time": file("mine.suite.yml", TRIALS.replace("8s", "0s"), LOCAL),
     "no-break space in the indentation": suite("    rw: read", "\u00a0\u00a0\u00a0\u00a0rw: read"),
     "no-break space behind a key": suite("margin: 8%", "margin:\u00a08%"),
+    "host a second time": hosts("benches:\n  hosts:\n", "benches:\n  hosts:\n    vbench: {storqual_kind: virtual}\n"),
+    "hosts in another group": file("inventories/local/hosts.yml", "all: {hosts: {desk: {}}}\n", LOCAL),
+    "inventory in INI form": file("inventories/local/hosts.yml", "[benches]\ndesk ansible_host=192.0.2.1\n", LOCAL),
+    "bench that is not there": words("--limit", "this_machin"),
+    "size without its unit": hosts("size: 1GiB", "size: 1200"),
+    "link without its unit": hosts("link: 80MB", "link: 80"),
+    "file outside of the folder of targets": instead(
+        "inventories/local/hosts.yml",
+        lambda path: path.write_text(
+            "benches: {hosts: {desk: {storqual_kind: local, storqual_state_dir: /srv/state, storqual_adapters: "
+            "{files: {model: files, drives: [{file: /srv/disk0, size: 64MiB, claim: true}]}}}}}\n"
+        ),
+    ),
+    "limit without its unit": suites(
+        ("metric: iops\n    against: baseline", "metric: latency_mean_us\n    against: absolute\n    max: 5"),
+    ),
+    "least latency": suites(
+        ("metric: iops\n    against: baseline", "metric: latency_mean_us\n    against: absolute\n    min: 1 s"),
+    ),
+    "part of a metric's name": suite("metric: iops", "metric: p99"),
+    "pattern for adapters": drop('drive: {WCE: 1, on: {adapter: "s*"}}'),
+    "queue depth that an adapter does not take": drop("drive: {queue_depth: 16}"),
+    "strip that the tool of the controller does not have": lambda: [
+        *hosts("driver: megaraid_sas", "driver: megaraid_sas\n          tool: storcli")(),
+        *drop("raid: {level: 5, strip: 4k, on: {adapter: mraid}}")()[4:6],
+        "--adapters",
+        "mraid",
+    ],
+    "consent of four digits": words("--consent", "1010"),
 }
 
 OTHERS: dict[str, list[str]] = {

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from storqual.inputs import find_drop, load_drop, load_inventory
-from storqual.inputs.shape import raise_all
-from storqual.plan.refusals.drops import image_problems
-from storqual.plan.resolve import resolve
+from storqual.inputs import find_drop, load_drop
+from storqual.inputs.lab import read_lab
+from storqual.inputs.shape import raise_all, unknown
+from storqual.plan.inputs import DropFile
+from storqual.plan.refusals.drops import drop_problems, queue_problems
+from storqual.plan.resolve import Resolved, narrowed, resolve
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.firmware.subject import REDFISH, file_digest
 
@@ -134,24 +136,33 @@ def _starting_adapters(spec: Mapping[str, Any]) -> list[str]:
 
 
 def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Sequence[str] = ()) -> dict[str, Any]:
-    """The bench as its inventory describes it, and what the drop declares for it.
+    """The bench as its inventory describes it, what the drop declares for it, and why it is `left_out` if it is.
 
-    Raises BadInputError for files that cannot be used, a bench or an adapter that the inventory does not have.
+    Raises BadInputError for files that cannot be used, a bench or an adapter that the lab does not have, and names in
+    the drop that nothing in the lab has. A bench without any of the adapters is left out: nothing is declared for it.
     """
-    benches = load_inventory(sources).benches
+    whole, _, problems = read_lab(sources)
+    benches = whole.benches
     if bench not in benches:
-        raise BadInputError([f"{sources[0]}: there is no bench {bench!r}; the benches are: {', '.join(benches)}"])
+        raise_all(problems)
+        raise BadInputError([f"{sources[0]}: {unknown('bench', bench, benches, most=len(benches))}"])
     here = benches[bench]
-    unknown = [alias for alias in adapters if alias not in here.adapters]
-    if unknown:
-        known = ", ".join(here.adapters)
-        raise BadInputError([f"{bench}: found no adapter {alias!r}, expected one of {known}" for alias in unknown])
-    under_test = list(adapters) or [alias for alias, adapter in here.adapters.items() if adapter.claimed]
+    known = list(dict.fromkeys(alias for each in benches.values() for alias in each.adapters))
+    raise_all(
+        f"--adapters: {unknown('adapter', one, known, most=len(known))}" for one in adapters if one not in known
+    )
     path = find_drop(drop, sources)
     manifest = load_drop(path)
-    raise_all(image_problems(manifest, path))
-    spec = resolve(manifest, here, under_test).to_json()
+    own = [alias for alias in here.adapters if alias in adapters]
+    under_test = own if adapters else [alias for alias, adapter in here.adapters.items() if adapter.claimed]
+    file = DropFile(manifest, path)
+    problems = list(drop_problems(file, list(benches.values())))
+    manifest = narrowed(manifest, [alias for alias in known if adapters and alias not in adapters])
+    raise_all([*problems, *queue_problems([DropFile(manifest, path)], [(here, under_test)])])
+    left_out = f"{bench} has no adapter {' or '.join(adapters)}" if adapters and not own else ""
+    spec = (Resolved() if left_out else resolve(manifest, here, under_test)).to_json()
     spec["expected_drivers"] = {
         alias: here.adapters[alias].driver for alias in under_test if here.adapters[alias].driver
     }
-    return {"bench": here.model_dump(mode="json", exclude_none=True), "declared": declared_document(spec)}
+    described = {"bench": here.model_dump(mode="json", exclude_none=True), "declared": declared_document(spec)}
+    return {**described, **({"left_out": left_out} if left_out else {})}

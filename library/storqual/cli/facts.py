@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, on_terminal, print_json, print_rows
+from storqual.cli.options import as_json, json_text, on_terminal, print_rows
+from storqual_core.kit.durable import replace_file
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from storqual.bench.ask import Answers
@@ -31,6 +33,12 @@ EXIT_SILENT = 2
 @click.option(
     "--write-inventory", is_flag=True, help="Draft an inventory of what was found; no drive is claimed in it."
 )
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the answer into this file, once every bench has answered; until then the file stays as it was.",
+)
 @as_json
 def facts_command(
     inventories: tuple[str, ...],
@@ -38,26 +46,35 @@ def facts_command(
     limit: str | None,
     deep: bool,
     write_inventory: bool,
+    output: Path | None,
     as_json: bool,
 ) -> int:
     """Read adapters, drives, volumes and tools of benches. Nothing on them is changed.
 
-    The exit code is 2 if a bench does not answer; the others are still reported.
+    The exit code is 2 if a bench does not answer; the others are still reported, but no file is written.
 
     \b
     Examples:
       storqual facts -i inventories/virtual
       storqual facts -i inventories/example_lab --limit bench01 --deep --json
-      storqual facts --host bench7.lab.example --write-inventory > inventories/lab/hosts.yml
+      storqual facts --host bench7.lab.example --write-inventory --output hosts.yml
     """
     if not inventories and not hosts:
         raise click.UsageError("-i INVENTORY is needed, or --host NAME for a machine that is in no inventory yet")
+    if output is not None and not (write_inventory or as_json):
+        raise click.UsageError("--output takes the answer of --write-inventory or of --json")
+    if output is not None and not output.absolute().parent.is_dir():
+        # read now: the benches are not asked for an answer that has no place
+        raise BadInputError([f"{output}: there is no folder {output.parent}; make it, or name another file"])
     answers = _read(inventories, hosts, limit, deep=deep or write_inventory)
     found = dict(answers.found)
-    if write_inventory:
-        _draft(found)
-    elif as_json:
-        print_json(found)
+    text = _draft(found) if write_inventory else json_text(found)
+    if output is not None:
+        if not answers.silent:
+            replace_file(output.absolute(), text)
+            click.echo(f"storqual: wrote {terminal_text(str(output))}", err=True)
+    elif write_inventory or as_json:
+        click.echo(text, nl=False)
     else:
         for name, facts in found.items():
             (_show_tables if on_terminal() else _show)(name, facts)
@@ -67,24 +84,31 @@ def facts_command(
                 click.echo(terminal_text(f"  not read: {sentence}"), err=True)
     for name, why in answers.silent.items():
         click.echo(f"storqual: {terminal_text(name)} did not answer: {terminal_text(why)}", err=True)
+    if answers.silent and output is not None:
+        click.echo(f"storqual: {terminal_text(str(output))} was not written", err=True)
     return EXIT_SILENT if answers.silent else 0
 
 
 def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | None, *, deep: bool) -> Answers:
     """The fact sets by bench. Raises StorqualError when no bench answered."""
     from storqual.bench.ask import ask_every_bench
-    from storqual.inputs.lab import GROUP
+    from storqual.inputs.lab import GROUP, bench_names, missing_inventories
+    from storqual.inputs.shape import raise_all
 
     with tempfile.TemporaryDirectory(prefix="storqual-hosts-") as folder:
         new = Path(folder) / "hosts.yml"
         # JSON is YAML, and quotes whatever a name holds
         new.write_text(json.dumps({GROUP: {"hosts": {host: {} for host in hosts}}}), encoding="utf-8")
         sources = [*inventories, *([str(new)] if hosts else [])]
+        files = [Path(source) for source in sources if "," not in source]
+        raise_all(missing_inventories(files))
+        if limit is not None and len(files) == len(sources):
+            bench_names(files, limit)
         return ask_every_bench("facts.yml", sources, limit=limit, variables={"facts_deep": deep})
 
 
-def _draft(found: dict[str, Any]) -> None:
-    """Print the draft once the loader of inventories has taken it. Raises BadInputError with what it refuses."""
+def _draft(found: dict[str, Any]) -> str:
+    """The draft once the loader of inventories has taken it. Raises BadInputError with what it refuses."""
     from storqual.bench.draft import draft_inventory
     from storqual.inputs import load_inventory
 
@@ -93,7 +117,7 @@ def _draft(found: dict[str, Any]) -> None:
         place = Path(folder) / "hosts.yml"
         place.write_text(text, encoding="utf-8")
         load_inventory([place])
-    click.echo(text, nl=False)
+    return text
 
 
 def _show(name: str, facts: dict[str, Any]) -> None:

@@ -242,7 +242,7 @@ def _lab(name: str) -> Example:
         {**_filled("lab", name, folder), **_filled("drop", drop, folder / "drops")},
         then=(
             f"storqual inventory -i {folder}",
-            f"storqual facts --host <name> --write-inventory > {folder / 'hosts.yml'}",
+            f"storqual facts --host <name> --write-inventory --output {folder / 'hosts.yml'}",
             f"storqual resolve -i {folder} --bench bench01 --drop {drop}",
         ),
     )

@@ -117,9 +117,14 @@ run_argument = click.argument(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
+def json_text(value: object) -> str:
+    """One JSON document; NaN is refused, because other people's parsers refuse it."""
+    return json.dumps(value, allow_nan=False, indent=1) + "\n"
+
+
 def print_json(value: object) -> None:
-    """One JSON document on standard output; NaN is refused, because other people's parsers refuse it."""
-    click.echo(json.dumps(value, allow_nan=False, indent=1))
+    """One JSON document on standard output."""
+    click.echo(json_text(value), nl=False)
 
 
 def on_terminal() -> bool:

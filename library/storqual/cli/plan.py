@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,9 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
         _print(answer)
 
 
+_FEW = 3
+
+
 def _key(turn: Mapping[str, Any]) -> tuple[str, str, str, int] | str:
     """A launch as a run has it measured on a bench; another turn by its id."""
     if turn["kind"] != "launch":
@@ -95,6 +98,17 @@ def _benches(run: Path) -> dict[str, Any]:
         raise StorqualError(f"{run / 'inputs/inventory.json'}: is missing; the run directory is damaged") from None
 
 
+def _skipped(points: Sequence[Mapping[str, str]]) -> list[str]:
+    """Why points are skipped: a line for each adapter and reason, with the points by name where they are few."""
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for point in points:
+        names.setdefault((point["bench"], point["adapter"], point["reason"]), []).append(point["point"])
+    return [
+        f"{adapter} of {bench}, {', '.join(listed) if len(listed) <= _FEW else f'{len(listed)} points'}: {reason}"
+        for (bench, adapter, reason), listed in names.items()
+    ]
+
+
 def _until(answer: dict[str, Any]) -> str:
     """How a campaign ends."""
     if answer["until"] == "planned":
@@ -119,7 +133,7 @@ def _print(answer: dict[str, Any]) -> None:
     pairs: list[tuple[str, object]] = [("run", answer["run"])]
     if answer.get("points") or answer.get("skipped"):
         points = f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"
-        pairs.append(("points", points))
+        pairs += [("points", points), *(("skipped", told) for told in _skipped(answer["skipped_points"]))]
     if answer.get("trials"):
         counts = Counter((trial["fault"], trial["adapter"], trial["arm"]) for trial in answer["trials"])
         heads = ("fault", "adapter", "trials in each arm")

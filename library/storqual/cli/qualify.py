@@ -103,18 +103,21 @@ def qualify_command(
 def _refuse_mistakes(campaign: Campaign) -> Sequence[Path]:
     """Raise BadInputError with every mistake of the inputs, as `storqual plan` tells them, before Ansible starts.
 
-    Which benches a pattern or a list of hosts means, only Ansible says: with one of them its plan tells the mistakes.
-    Returns the files of hand-written checks.
+    What a list of hosts in place of an inventory means, only Ansible says: then its plan tells the mistakes. Returns
+    the files of hand-written checks.
     """
     from storqual.plan.make import make_plan
 
     request = campaign.request()
-    if campaign.limit is not None or any("," in inventory for inventory in campaign.inventories):
+    if any("," in inventory for inventory in campaign.inventories):
         return request.checks
     refuse_broken_checks(request)
-    for told in make_plan(request).unsigned:
+    planned = make_plan(request)
+    for told in planned.unsigned:
         # the run would be measured for nothing, and its gate cannot be changed afterwards
         click.echo(terminal_text(f"storqual: warning: {told}"), err=True)
+    for told in planned.left_out:
+        click.echo(terminal_text(f"storqual: left out: {told}"), err=True)
     return request.checks
 
 

@@ -34,12 +34,17 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str | None, adap
 
     if drop is None or not sources:
         raise click.UsageError("name an inventory (-i) and a drop (--drop)")
-    chosen = tuple(alias for alias in adapters.split(",") if alias)
+    chosen = tuple(alias.strip() for alias in adapters.split(",") if alias.strip())
     answer = resolve_drop([Path(source) for source in sources], bench, drop, chosen)
     if as_json:
         print_json(answer)
         return
-    print_pairs(list(_lines(answer["declared"])) or [("nothing", f"{drop} declares nothing for {bench}")])
+    nothing = (
+        ("left out", answer["left_out"])
+        if "left_out" in answer
+        else ("nothing", f"{drop} declares nothing for {bench}")
+    )
+    print_pairs(list(_lines(answer["declared"])) or [nothing])
 
 
 def _lines(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -36,10 +36,18 @@ Sha256 = Annotated[
 ]
 
 
+def _alias(value: object) -> object:
+    if isinstance(value, str) and set(value) & set("*?["):
+        raise ValueError("adapters by their whole names, several as a list: [hba0, hba1]; patterns are for `model`")
+    return value
+
+
 class On(Shape):
     """What a section is for; without it, the adapters under test. All that is named must match."""
 
-    adapter: ManyOf[Name] | None = None
+    adapter: ManyOf[Annotated[Name, BeforeValidator(_alias)]] | None = Field(
+        default=None, description="an adapter by its name, or a list of them"
+    )
     model: ManyOf[Text] | None = None
     drives: ManyOf[Text] | None = Field(default=None, description="drives by WWN or serial")
 

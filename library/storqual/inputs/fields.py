@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -114,6 +114,8 @@ def _date(value: object) -> object:
 
 
 _RATE = "bytes per second such as 133MB or 24MiB"
+_SLOWEST = 100_000
+"""Bytes per second; no slot and no link of a storage adapter is slower."""
 
 
 def _wwn(value: object) -> object:
@@ -139,9 +141,12 @@ def _rate(value: object) -> object:
     text = str(value).strip().removesuffix("/s").strip()
     decimal = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}.get(text[-2:].lower())
     try:
-        return int(float(text[:-2]) * decimal) if decimal else int(parse_size(text))
+        rate = int(float(text[:-2]) * decimal) if decimal else int(parse_size(text))
     except (ValueError, OverflowError):
         raise ValueError(_RATE) from None
+    if 0 < rate < _SLOWEST:
+        raise ValueError(f"{_RATE}; a number without a unit is bytes per second")
+    return rate
 
 
 def _pseudo(value: object) -> object:
@@ -329,6 +334,35 @@ def fitting_units(unit: str) -> list[str]:
         if unit in family:
             return list(family)
     return [unit] if unit else []
+
+
+_ONE_SCALE = ("IOPS", "1/s", "I/O/s", "kIOPS")
+"""I/Os are counted: a number without a unit cannot be meant in another one."""
+
+
+def doubtful_limits(
+    metric: str, low: str | None, high: str | None, unit: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """Limits that probably mean something else, each as its key and a sentence.
+
+    A number without a unit, where it may be meant in another one than the metric's; a lone least latency, a lone
+    greatest throughput.
+    """
+    facts = metric_facts(metric)
+    if facts is None:
+        return
+    given = {name: text for name, text in (("min", low), ("max", high)) if text is not None}
+    scaled = any(facts.unit in family for family in _FAMILIES) and facts.unit not in _ONE_SCALE
+    for name, text in given.items():
+        match = _NUMBER.match(text)
+        if scaled and not unit and match is not None and not match.group(2) and float(match.group(1)):
+            yield name, f"{name} {text} of {metric} has no unit; write it, such as {match.group(1)} {facts.unit}"
+    wrong, right = ("min", "max") if facts.better == "lower" else ("max", "min")
+    if list(given) == [wrong]:
+        yield (
+            wrong,
+            f"`{wrong}` alone sets no limit on {metric}, which is better when it is {facts.better}; use `{right}`",
+        )
 
 
 def limit_value(text: str, metric: str, unit: str | None = None) -> float:

@@ -79,6 +79,9 @@ def _named(name: str, folders: Sequence[Path], suffix: str, what: str, elsewhere
         file.name.removesuffix(suffix) for folder in folders for file in folder.glob(f"*{suffix}") if file.is_file()
     )
     known = list(dict.fromkeys(known))
+    if not name:
+        there = f"; there is {', '.join(known)}" if known else ""
+        raise BadInputError([f"no {what} is named; give --{what} NAME, to a playbook -e {what}=NAME{there}"])
     if known:
         raise BadInputError([f"{unknown(what, name, known, most=len(known))}{elsewhere}"])
     raise BadInputError([f"unknown {what} {name!r}; it would be the file {folders[0] / (name + suffix)}{elsewhere}"])

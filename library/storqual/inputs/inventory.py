@@ -16,6 +16,7 @@ from storqual.inputs.fields import Duration, Marking, Name, Pci, Pseudo, Rate, S
 from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
+from storqual_core.guard.file_targets import in_targets, targets_folder
 from storqual_core.host.identity import declared_address, names_namespace
 from storqual_core.host.kernel_log import read_rules
 from storqual_core.tools import TOOLS
@@ -25,6 +26,10 @@ Kind = Literal["virtual", "hardware", "local"]
 _KINDS = ("virtual", "hardware", "local")
 
 _ADAPTERS = "storqual_adapters"
+_LEAST_SIZE = 1 << 20
+"""Bytes of the smallest drive, memory and file: less is a number whose unit is missing."""
+_LEAST_RATE = 4096
+"""Bytes per second; less is a number whose unit is missing, too."""
 PSEUDO_DRIVER = "scsi_debug"
 """The driver of adapters that rest on no hardware."""
 
@@ -37,7 +42,7 @@ class DriveLimits(Shape):
     """
 
     iops: int | None = Field(default=None, gt=0)
-    bandwidth: Size | None = None
+    bandwidth: Annotated[Size, Field(ge=_LEAST_RATE)] | None = None
     service_time: Duration | None = None
 
 
@@ -45,7 +50,7 @@ class Pace(Shape):
     """The rate that fio keeps to on a file, so that the file behaves like a drive; per second, in I/Os and bytes."""
 
     iops: int = Field(gt=0)
-    bandwidth: Size | None = None
+    bandwidth: Annotated[Size, Field(ge=_LEAST_RATE)] | None = None
 
     def rate(self, block_size: int) -> int:
         """I/O per second at a block size."""
@@ -123,7 +128,7 @@ class Guest(Shape):
     """The guest of a virtual bench; `clock: instructions` lets time pass with those of its one processor."""
 
     cpus: int = Field(default=1, gt=0)
-    memory: Size = 1 << 30
+    memory: Annotated[Size, Field(ge=_LEAST_SIZE)] = 1 << 30
     clock: Literal["host", "instructions"] = "host"
     adapters: dict[Name, Emulation] = Field(default={})
 
@@ -340,14 +345,11 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[str]:
         # what the drive should be is not known, or it was told already what is wrong with it
         return
     what = f"a drive of {alias} ({shown(drive.id)})" if drive.id else f"a drive of {alias}"
+    if (drive.claim or drive.file) and drive.size is not None and drive.size < _LEAST_SIZE:
+        meant = "give the unit too" if drive.file else "copy the size that `storqual facts` shows"
+        yield f"{what} has a size of {drive.size:,} bytes: a number without a unit is bytes; {meant}"
     if bench.kind == "local":
-        if drive.file is None or "{{" in drive.file:
-            lacking = f"{what} has no `file`; the drives of a local bench are files"
-            yield lacking if drive.file is None else f"{drive.file!r} {TEMPLATES}"
-        if drive.size is None:
-            yield f"{what} has no `size`"
-        if drive.paths is not None:
-            yield f"{what} is a file, which has no `paths`"
+        yield from _file_problems(bench, drive, what)
         return
     if drive.file is not None:
         yield f"{what} is a file, which only a local bench can have; name the drive by `wwn` and `serial`"
@@ -364,6 +366,20 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[str]:
         yield f"`paths` of {what} must name each other adapter that reaches it once, and not {alias}"
     if drive.virtual is not None and bench.kind != "virtual":
         yield f"{what} has `virtual`, which is for virtual benches only"
+
+
+def _file_problems(bench: Bench, drive: Drive, what: str) -> Iterable[str]:
+    """What is wrong with a file that stands in for a drive."""
+    if drive.file is None or "{{" in drive.file:
+        lacking = f"{what} has no `file`; the drives of a local bench are files"
+        yield lacking if drive.file is None else f"{drive.file!r} {TEMPLATES}"
+    elif not state_dir_problem(bench.state_dir, bench.kind) and not in_targets(drive.file, bench.state_dir):
+        folder = targets_folder(bench.state_dir)
+        yield f"{what} must be in {folder}, where storqual makes it: the guard refuses every other file"
+    if drive.size is None:
+        yield f"{what} has no `size`"
+    if drive.paths is not None:
+        yield f"{what} is a file, which has no `paths`"
 
 
 def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document]) -> list[str]:

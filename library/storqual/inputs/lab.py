@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -18,7 +19,7 @@ from storqual.base.resources import project_root
 from storqual.inputs.find import GATE, WAIVERS
 from storqual.inputs.inventory import Inventory, read_benches
 from storqual.inputs.json_file import parse_json, read_json
-from storqual.inputs.shape import raise_all
+from storqual.inputs.shape import raise_all, unknown
 from storqual.inputs.yaml_file import Document, Keys, TooLargeError, read_yaml
 from storqual_core.kit.durable import kind_of
 from storqual_core.kit.errors import BadInputError, StorqualError
@@ -29,35 +30,101 @@ GROUP = "benches"
 _OWN = (GATE, WAIVERS, "keys.yml")
 """Files beside an inventory that hold no hosts."""
 
+_ENTRY = f"YAML: `{GROUP}:`, below it `hosts:`, and below that each test server with its variables"
+_SECTION = re.compile(r"\[[\w:.-]+\]\s*(?:[#;].*)?")
 _SUFFIXES = (".yml", ".yaml")
 _VARS = ("host_vars", "group_vars")
 _TIMEOUT = 120.0
 
 
 def load_inventory(sources: Sequence[Path], *, limit: str | None = None) -> Inventory:
-    """The benches of an inventory. Raises BadInputError with every problem, StorqualError when no bench matches."""
+    """The benches of an inventory. Raises BadInputError with every problem, also when no bench matches `limit`."""
     inventory, problems = read_inventory(sources, limit=limit)
     raise_all(problems)
     return inventory
 
 
 def read_inventory(sources: Sequence[Path], *, limit: str | None = None) -> tuple[Inventory, list[str]]:
-    """The benches and all problems, for a caller that has more files to check before it complains.
+    """The benches and all problems, for a caller that has more files to check before it complains."""
+    _, inventory, problems = read_lab(sources, limit=limit)
+    return inventory, problems
+
+
+def read_lab(sources: Sequence[Path], *, limit: str | None = None) -> tuple[Inventory, Inventory, list[str]]:
+    """All benches of an inventory, those that `limit` means, and all problems with the latter.
 
     A `.json` file is the output of `ansible-inventory --list`; anything else is given to ansible-inventory.
-    Raises BadInputError when Ansible cannot read it at all, StorqualError when no bench matches `limit`.
+    Raises BadInputError when Ansible cannot read it at all, or no bench matches `limit`.
     """
-    listed = list_inventory(sources, limit=limit)
-    hosts = _hosts(listed)
-    if limit is not None and sources[0].suffix == ".json":
-        hosts = {host: entry for host, entry in hosts.items() if _matches(host, limit)}
+    hosts = _benches_of(sources)
+    chosen = _limited(sources, hosts, limit)
     name = " ".join(str(source) for source in sources)
+    folder = next((source if source.is_dir() else source.parent for source in sources), Path()).resolve()
+    documents = _documents(sources, hosts, name)
+    inventory, problems = read_benches({host: hosts[host] for host in chosen}, documents, folder)
+    problems += _doubled_keys(sources)
+    whole = inventory if len(chosen) == len(hosts) else read_benches(hosts, documents, folder)[0]
+    return whole, inventory, problems
+
+
+def bench_names(sources: Sequence[Path], limit: str | None) -> list[str]:
+    """The names of the benches that `limit` means. Raises BadInputError with what there is when it means none."""
+    return _limited(sources, _benches_of(sources), limit)
+
+
+def _benches_of(sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """Host variables by bench. Raises BadInputError when there is no bench."""
+    listed = list_inventory(sources)
+    hosts = _hosts(listed)
     if not hosts:
         raise_all(_without_hosts(sources))
-        asked = f"matches {limit!r}" if limit else f"is in the group `{GROUP}`"
-        raise StorqualError(f"{name}: no host {asked}; nothing can be judged")
-    folder = next((source if source.is_dir() else source.parent for source in sources), Path())
-    return read_benches(hosts, _documents(sources, hosts, name), folder.resolve())
+        raise_all(_other_groups(sources))
+        name = " ".join(str(source) for source in sources)
+        raise BadInputError([f"{name}: no host is in the group `{GROUP}`; {_REMEDY}"])
+    return hosts
+
+
+_REMEDY = f"put the test servers under `{GROUP}:` and its `hosts:`"
+
+
+def _other_groups(sources: Sequence[Path]) -> Iterator[str]:
+    """Files whose hosts are in groups that storqual does not look at, with the line of the first."""
+    for file in _files(sources):
+        document = read_yaml(file, foreign_tags=True)
+        groups = [str(key) for key in document.data] if isinstance(document.data, dict) else []
+        named = [group for group in groups if group == "all" or (group, "hosts") in document.lines]
+        named = [group for group in named if group != GROUP]
+        if named:
+            found = f"no host is in the group `{GROUP}`; this file has {' and '.join(f'`{one}`' for one in named)}"
+            yield document.about((named[0],), f"{found}; {_REMEDY}")
+
+
+def _doubled_keys(sources: Sequence[Path]) -> Iterator[str]:
+    """Keys that stand twice in one mapping, such as a host: Ansible takes the last one and loses the first."""
+    for file in _files(sources):
+        try:
+            yield from read_yaml(file, foreign_tags=True).problems
+        except BadInputError:
+            # not YAML, or not ours: Ansible has read what it needs from it
+            continue
+
+
+def _limited(sources: Sequence[Path], hosts: Mapping[str, Any], limit: str | None) -> list[str]:
+    """The benches that a pattern means, in the order of the inventory. Raises BadInputError when it means none."""
+    if limit is None:
+        return list(hosts)
+    named = {word.strip() for word in limit.split(",") if word.strip()}
+    if named <= hosts.keys():
+        chosen = [host for host in hosts if host in named]
+    elif sources[0].suffix == ".json":
+        chosen = [host for host in hosts if _matches(host, limit)]
+    else:
+        # groups, ranges, exclusions: what a pattern means, only Ansible says
+        meant = _hosts(list_inventory(sources, limit=limit))
+        chosen = [host for host in hosts if host in meant]
+    if not chosen:
+        raise BadInputError([f"--limit: {unknown('bench', limit, hosts, most=len(hosts))}"])
+    return chosen
 
 
 def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]]) -> Inventory:
@@ -140,8 +207,8 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         if limit is not None and any("pattern" in line.lower() for line in complaints):
             return "{}"
         # Ansible names no line: our own reading of the same files does
-        located: list[str] = []
-        for file in _files(sources):
+        located = list(_ini_files(sources))
+        for file in _files(sources) if not located else ():
             try:
                 if read_yaml(file, foreign_tags=True).data is None:
                     located.append(f"{file}:1: this file is empty; it needs hosts in the group `{GROUP}`")
@@ -151,6 +218,19 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: Ansible cannot read this inventory ({text})"])
     return str(done.stdout)
+
+
+def _ini_files(sources: Sequence[Path]) -> Iterator[str]:
+    """Inventories in Ansible's older form, which has no place for adapters and drives."""
+    for source in sources:
+        for file in sorted(source.iterdir()) if source.is_dir() else [source]:
+            if not file.is_file() or file.name.startswith("."):
+                continue
+            with file.open(encoding="utf-8", errors="replace") as stream:
+                lines = enumerate((line.strip() for line in stream), start=1)
+                number, first = next(((n, line) for n, line in lines if line and line[0] not in "#;"), (1, ""))
+            if _SECTION.fullmatch(first):
+                yield f"{file}:{number}: this inventory is in INI form; write it as {_ENTRY}"
 
 
 def _without_hosts(sources: Sequence[Path]) -> list[str]:

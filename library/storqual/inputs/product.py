@@ -12,7 +12,15 @@ from typing import Any
 from pydantic import Field
 
 from storqual.inputs.effective import EffectiveCriterion, effective
-from storqual.inputs.fields import ManyOf, Text, fitting_units, limit_value, metric_facts, metric_names
+from storqual.inputs.fields import (
+    ManyOf,
+    Text,
+    doubtful_limits,
+    fitting_units,
+    limit_value,
+    metric_facts,
+    metric_names,
+)
 from storqual.inputs.shape import Shape, raise_all, shaped, shown, unknown
 from storqual.inputs.suite import Levels, Limit, PointLike, Suite, applies
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
@@ -57,10 +65,17 @@ def load_product(path: Path) -> Product:
     return product
 
 
-def _read(path: Path) -> tuple[Product | None, list[str]]:
+def _read(path: Path, *, new: bool = True) -> tuple[Product | None, list[str]]:
     sheet = read_yaml(path)
     product, problems = shaped(Product, sheet)
-    return product, [*problems, *(_sheet_problems(product, sheet) if product is not None else ())]
+    if product is not None:
+        problems += _sheet_problems(product, sheet)
+        problems += [
+            sheet.about(("limits", number, name), sentence)
+            for number, limit in enumerate(product.limits if new else ())
+            for name, sentence in doubtful_limits(limit.metric, limit.min, limit.max)
+        ]
+    return product, problems
 
 
 def product_file(suite: Path, name: str) -> Path:
@@ -73,7 +88,9 @@ def product_files(suite: Path, names: Sequence[str]) -> dict[str, Path]:
     return {f"product:{name}": product_file(suite, name) for name in names}
 
 
-def read_products(suite: Suite, path: Path, document: Document) -> tuple[dict[str, Product], list[str]]:
+def read_products(
+    suite: Suite, path: Path, document: Document, *, new: bool = True
+) -> tuple[dict[str, Product], list[str]]:
     """The spec sheets that a suite names, and every problem with them and with the criteria that ask for them."""
     found: dict[str, Product] = {}
     problems: list[str] = []
@@ -85,7 +102,7 @@ def read_products(suite: Suite, path: Path, document: Document) -> tuple[dict[st
             )
             continue
         try:
-            product, wrong = _read(file)
+            product, wrong = _read(file, new=new)
         except BadInputError as problem:
             product, wrong = None, problem.problems
         problems += wrong

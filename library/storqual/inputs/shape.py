@@ -19,6 +19,7 @@ from storqual_core.kit.errors import BadInputError
 M = TypeVar("M", bound="Shape")
 
 _WHERE = re.compile(r"(.*?):([0-9]{1,9}): ", re.DOTALL)
+_PARTS = re.compile("[_.-]")
 _LONGEST_NAME = 200
 """Characters; to compare costs the square of them."""
 
@@ -74,19 +75,21 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = list(known) if len(word) <= _LONGEST_NAME else []
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     near = near or [name for name in names if name.lower() == word.lower()]
+    # the name may be known in part: `p99` of `latency_p99_us`; the shortest is the plainest
+    near = near or sorted((name for name in names if word.lower() in _PARTS.split(name.lower())), key=len)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def one_of(names: Iterable[str], most: int = 12) -> str:
     """`one of a, b, c`: what there is, cut where nobody reads on."""
-    listed = list(names)
+    listed = list(dict.fromkeys(names))
     more = f", … ({len(listed)} in all)" if len(listed) > most else ""
     return f"one of {', '.join(listed[:most])}{more}"
 
 
 def unknown(what: str, word: str, known: Iterable[str], *, most: int = 12) -> str:
     """A sentence about a name that nothing has: `unknown key 'drvie' (did you mean 'drive'?); expected ...`."""
-    names = list(known)
+    names = list(dict.fromkeys(known))
     there = (
         f"expected {one_of(names, most)}"
         if len(names) > 1

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from storqual.inputs.find import beside_inventory
-from storqual.inputs.policy import DEFAULT_ROLES, PolicyRequirement, Trust, load_gate
-from storqual.inputs.shape import sound
+from storqual.inputs.policy import DEFAULT_ROLES, Gate, PolicyRequirement, Trust, load_gate
+from storqual.inputs.shape import did_you_mean, sound
 from storqual.inputs.yaml_file import read_yaml
 from storqual_core.kit.errors import BadInputError
 
@@ -22,11 +22,12 @@ def signature_warnings(
     inventories: Sequence[Path], gate: Path | None, drop: str, suite: str, benches: Sequence[str]
 ) -> Iterator[str]:
     """What to change before a campaign so that its run can be signed; nothing where no trusted keys are known."""
-    keys = Path(os.environ.get(_VARIABLE) or beside_inventory(KEYS, inventories) or KEYS)
-    wanted = dict.fromkeys(role for one in _required(keys) if _fits(one, drop, suite, benches) for role in one.roles)
-    if not wanted:
+    keys = _keys(inventories)
+    trust = _trust(keys)
+    if trust is None:
         return
     asked = (load_gate(gate).signatures if gate is not None else ()) or DEFAULT_ROLES
+    wanted = dict.fromkeys(role for one in trust.require if _fits(one, drop, suite, benches) for role in one.roles)
     lacking = [role for role in wanted if role not in asked]
     if lacking:
         has = f"{gate} asks for" if gate is not None else "without a gate policy the run asks for"
@@ -36,14 +37,29 @@ def signature_warnings(
         yield f"nobody could sign this run: {told}; set `signatures: [{roles}]` in {where} before it is measured"
 
 
-def _required(keys: Path) -> tuple[PolicyRequirement, ...]:
-    """Who must sign by a file of trusted keys; nobody by one that cannot be read, which signing tells."""
+def role_warnings(inventories: Sequence[Path], gate: Gate, path: Path) -> Iterator[str]:
+    """Roles that a gate asks for and none of the trusted keys that are known here has."""
+    keys = _keys(inventories)
+    trust = _trust(keys)
+    there = dict.fromkeys(role for key in trust.keys for role in key.role) if trust is not None else {}
+    for role in gate.signatures if there else ():
+        if role not in there:
+            told = (
+                f"a signature as {role} is asked for, and no key in {keys} has that role{did_you_mean(role, there)}"
+            )
+            yield read_yaml(path).about(("signatures",), told)
+
+
+def _keys(inventories: Sequence[Path]) -> Path:
+    return Path(os.environ.get(_VARIABLE) or beside_inventory(KEYS, inventories) or KEYS)
+
+
+def _trust(keys: Path) -> Trust | None:
+    """A file of trusted keys; None for one that is not there or cannot be read, which signing tells."""
     try:
-        data = read_yaml(keys).data if keys.is_file() else None
+        return sound(Trust, read_yaml(keys).data) if keys.is_file() else None
     except BadInputError:
-        return ()
-    trust = sound(Trust, data)
-    return trust.require if trust is not None else ()
+        return None
 
 
 def _fits(one: PolicyRequirement, drop: str, suite: str, benches: Sequence[str]) -> bool:

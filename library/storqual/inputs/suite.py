@@ -309,7 +309,9 @@ class Profile(Shape):
         default=None, description="what is done to the drives before the first launch"
     )
     budget: Duration | None = None
-    file: Size = Field(default=1 << 30, description="the file of each drive, where a target is a file system")
+    file: Size = Field(
+        default=1 << 30, ge=1 << 20, description="the file of each drive, where a target is a file system"
+    )
     block: Duration = Field(default=600.0, gt=0, description="the longest batch")
     faults: ManyOf[Name] = Field(default=(), description="only trials with these faults")
     programs: ManyOf[Name] = Field(default=(), description="only these programs")

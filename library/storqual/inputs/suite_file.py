@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
+from storqual.inputs.fields import (
+    MetricFacts,
+    doubtful_limits,
+    fitting_units,
+    limit_value,
+    metric_facts,
+    metric_names,
+)
 from storqual.inputs.product import AGAINST, Product, read_products
 from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound, unknown
 from storqual.inputs.suite import (
@@ -48,15 +55,17 @@ _SIDES = {"read": ("read",), "write": ("write",), "mixed": ("read", "write"), "t
 
 
 def load_suite(path: Path) -> Suite:
-    """Read a suite. Raises BadInputError with every problem."""
-    suite, problems = read_suite(path)
+    """Read the suite of a run, whose limits mean what they did when it was planned. Raises BadInputError."""
+    suite, problems = read_suite(path, new=False)
     raise_all(problems)
     assert suite is not None  # noqa: S101 - there is one when nothing was wrong
     return suite
 
 
-def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None, list[str]]:
+def read_suite(path: Path, *, profile: str | None = None, new: bool = True) -> tuple[Suite | None, list[str]]:
     """A suite and all problems with it; `profile` is the one that will be used, when it is known.
+
+    Of a `new` one, limits that probably mean something else are problems, too.
 
     Raises BadInputError only when the file cannot be read as YAML.
     """
@@ -73,10 +82,11 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
         *_vary_problems(looked_at, document),
         *_published_problems(looked_at, document),
         *trial_problems(document),
+        *(_doubtful_limits(looked_at, document) if new else ()),
     ]
     sheets: Mapping[str, Product] = {}
     if suite is not None and (suite.products or any(one.against == AGAINST for one in suite.criteria)):
-        sheets, wrong = read_products(suite, path, document)
+        sheets, wrong = read_products(suite, path, document, new=new)
         problems += wrong
     if suite is None or problems:
         return None, problems
@@ -271,6 +281,15 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
     if margin is not None and criterion.indifference is not None and criterion.indifference >= margin:
         sentence = "the indifference zone is as wide as the margin; it must be smaller"
         yield document.about((*keys, "indifference"), sentence)
+
+
+def _doubtful_limits(suite: Suite, document: Document) -> Iterator[str]:
+    for number, criterion in enumerate(suite.criteria):
+        # limits in percent of a published figure have their sign
+        unit = "%" if criterion.reference is not None else criterion.unit
+        if criterion.against in ("absolute", "published"):
+            for name, sentence in doubtful_limits(criterion.metric, criterion.min, criterion.max, unit):
+                yield document.about(("criteria", number, name), sentence)
 
 
 def _reference_problems(criterion: Criterion, document: Document, keys: Keys) -> Iterator[str]:

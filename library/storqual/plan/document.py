@@ -16,6 +16,7 @@ from storqual.inputs.product import product_files
 from storqual.inputs.suite import Profile, Suite
 from storqual.plan.bench_plan import BenchPlan
 from storqual.plan.inputs import PlanInputs, PlanRequest
+from storqual.plan.needs import needed_programs
 from storqual.plan.points import points_of
 from storqual.plan.volumes import raid_advice
 from storqual.run import InputFile
@@ -131,6 +132,7 @@ def run_document(
             "warnings": list(warnings),
             **({"not_varied": dict(not_varied)} if not_varied else {}),
             "advice": [sentence for plan in plans for sentence in _advice(plan, read.suite)],
+            "needs": {plan.bench.name: needed_programs(plan) for plan in plans},
             **_turns(plans, until_failure=request.trial is not None),
         },
         "provision": {plan.bench.name: dict(plan.specs) for plan in plans},

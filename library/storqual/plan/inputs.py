@@ -16,14 +16,17 @@ from storqual.inputs import (
     find_suite,
     read_drop,
     read_gate,
-    read_inventory,
     read_suite,
     read_waivers,
 )
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench, Inventory
+from storqual.inputs.lab import read_lab
+from storqual.inputs.policy import Waiver
 from storqual.inputs.shape import unknown
+from storqual.inputs.signatures import role_warnings
 from storqual.inputs.suite import Suite
+from storqual.plan.policy_names import Names, gate_warnings, waiver_warnings
 from storqual.plan.sessions import ARMS
 from storqual.plan.settable import Facts, read_facts
 from storqual_core.guard.rules import CONSENT_DIGITS
@@ -73,25 +76,39 @@ class DropFile:
 
 @dataclass
 class PlanInputs:
-    """What the files hold, and what is wrong with them."""
+    """What the files hold, what is wrong with them, and what is odd.
+
+    `inventory` has the benches that the campaign may use, `lab` all of the inventory: what a drop, a suite or an
+    option names must be somewhere in the lab, not on the benches of one campaign.
+    """
 
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     inventory: Inventory | None = None
+    lab: Inventory | None = None
     suite: Suite | None = None
     suite_path: Path | None = None
     drops: dict[str, DropFile] = field(default_factory=dict)
     gate_path: Path | None = None
-    anywhere: tuple[str, ...] = ()
-    """Adapters of all benches of the inventory, also of those that the campaign leaves out."""
     history: bytes | None = None
     facts: tuple[Facts, bytes] = ({}, b"")
+
+    @property
+    def everywhere(self) -> tuple[Bench, ...]:
+        """All benches of the lab."""
+        return tuple(self.lab.benches.values()) if self.lab is not None else ()
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The adapters of the lab, each alias once."""
+        return tuple(dict.fromkeys(alias for bench in self.everywhere for alias in bench.adapters))
 
 
 def read_all(request: PlanRequest) -> PlanInputs:
     """Every file, whatever is wrong with the ones before it."""
     read = PlanInputs()
     with _Gather(read.problems):
-        read.inventory, problems = read_inventory(request.inventories, limit=request.limit)
+        read.lab, read.inventory, problems = read_lab(request.inventories, limit=request.limit)
         read.problems += problems
     named = zip(ARMS, (request.baseline, request.candidate), strict=True)
     for arm, name in ((arm, name) for arm, name in named if name or arm == "candidate"):
@@ -101,6 +118,7 @@ def read_all(request: PlanRequest) -> PlanInputs:
             read.problems += problems
             if drop is not None:
                 read.drops[arm] = DropFile(drop, path)
+                read.warnings += _other_name(drop, path)
     with _Gather(read.problems):
         read.suite_path = find_suite(request.suite)
         read.suite, problems = read_suite(read.suite_path, profile=request.profile)
@@ -112,10 +130,12 @@ def read_all(request: PlanRequest) -> PlanInputs:
             gate, problems = read_gate(read.gate_path)
             read.problems += problems
     waivers = beside_inventory(WAIVERS, request.inventories)
+    accepted: Sequence[Waiver] = ()
     if waivers is not None:
         # judging reads it: a mistake in it must not wait for the end of a campaign
         with _Gather(read.problems):
-            read.problems += read_waivers(waivers, gate, datetime.now(UTC).date())[1]
+            accepted, problems = read_waivers(waivers, gate, datetime.now(UTC).date())
+            read.problems += problems
     if request.history is not None:
         from storqual.history.index import history_bytes  # noqa: PLC0415 - the judge is slow to import
 
@@ -125,11 +145,26 @@ def read_all(request: PlanRequest) -> PlanInputs:
         with _Gather(read.problems):
             read.facts = read_facts(request.facts)
     if read.inventory is not None:
-        read.problems += _consent_problems(request.consent, list(read.inventory.benches.values()))
+        read.problems += _consent_problems(request.consent, read.everywhere)
         read.problems += _facts_problems(request, read, read.inventory)
-        read.anywhere = _anywhere(request, read.suite, read.inventory)
-    read.problems += _option_problems(request, read.inventory)
+    if read.suite is not None and read.suite_path is not None and read.lab is not None:
+        names = Names.of(read.suite, read.suite_path, request.checks, read.everywhere)
+        if gate is not None and read.gate_path is not None:
+            read.warnings += gate_warnings(gate, read.gate_path, names)
+            read.warnings += role_warnings(request.inventories, gate, read.gate_path)
+        if waivers is not None:
+            read.warnings += waiver_warnings(accepted, waivers, names)
+    read.problems += _option_problems(request, read)
     return read
+
+
+def _other_name(drop: Drop, path: Path) -> Iterator[str]:
+    """A drop that calls itself otherwise than its file: two names for one thing."""
+    if drop.name != path.stem:
+        yield (
+            f"{path}: this drop is called {drop.name!r}: so runs, reports and waivers call it, and commands "
+            f"{path.stem!r}; give the file and `name` one name"
+        )
 
 
 class _Gather:
@@ -154,30 +189,30 @@ def _facts_problems(request: PlanRequest, read: PlanInputs, inventory: Inventory
             yield f"{request.facts}: this file has no facts of bench {bench}; it must have those of every bench"
 
 
-def _anywhere(request: PlanRequest, suite: Suite | None, inventory: Inventory) -> tuple[str, ...]:
-    """The adapters of the whole inventory, where the trials or programs of a suite name any."""
-    named = [] if suite is None else [trial.adapters for trial in suite.trials]
-    named += [] if suite is None else [program.adapters for program in suite.programs.values()]
-    limited = request.limit is not None and any(named)
-    whole = read_inventory(request.inventories)[0] if limited else inventory
-    return tuple(dict.fromkeys(alias for bench in whole.benches.values() for alias in bench.adapters))
-
-
-def _option_problems(request: PlanRequest, inventory: Inventory | None) -> Iterator[str]:
-    """Options that contradict each other, and adapters that no bench of the campaign has."""
+def _option_problems(request: PlanRequest, read: PlanInputs) -> Iterator[str]:
+    """Options that contradict each other, and adapters that no bench of the lab has, or only benches left out."""
     if request.trial is not None and request.points:
         yield "--trial repeats one trial, and --point measures points alone; leave one of them out"
     if request.adapters is not None and not request.adapters:
         yield "--adapters names no adapter; leave the option out to test all of them"
-    benches = inventory.benches.values() if inventory is not None else ()
-    known = list(dict.fromkeys(alias for bench in benches for alias in bench.adapters))
-    for alias in request.adapters or () if inventory is not None else ():
-        if alias not in known:
-            yield f"--adapters: {unknown('adapter', alias, known, most=len(known))}"
+    if request.adapters is None or read.inventory is None:
+        return
+    for alias in request.adapters:
+        if alias not in read.aliases:
+            yield f"--adapters: {unknown('adapter', alias, read.aliases, most=len(read.aliases))}"
+    here = read.inventory.benches
+    known = [alias for alias in request.adapters if alias in read.aliases]
+    if known and not any(alias in bench.adapters for alias in known for bench in here.values()):
+        homes = [bench.name for bench in read.everywhere if any(alias in bench.adapters for alias in known)]
+        yield (
+            f"--adapters: {' and '.join(known)} {'is' if len(known) == 1 else 'are'} of {' and '.join(homes)}, "
+            f"which --limit {request.limit} leaves out; expected one of "
+            f"{', '.join(dict.fromkeys(alias for bench in here.values() for alias in bench.adapters))}"
+        )
 
 
 def _consent_problems(consent: Sequence[str], benches: Sequence[Bench]) -> list[str]:
-    """Words of a consent that end the name of no drive and no adapter: they would be found out on the bench."""
+    """Words of a consent that are too short or end the name of nothing: they would be found out on the bench."""
     adapters = [adapter for bench in benches for adapter in bench.adapters.values()]
     names = [name for one in adapters for name in (one.serial, one.pci) if name]
     names += [name for one in adapters for drive in one.drives for name in (drive.id, drive.serial) if name]

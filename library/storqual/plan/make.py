@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,13 +21,14 @@ from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, cho
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.inputs import PlanRequest, read_all
+from storqual.plan.inputs import PlanInputs, PlanRequest, read_all
 from storqual.plan.points import points_of
+from storqual.plan.refusals.idle import idle_because, nothing_planned
 from storqual.plan.refusals.launches import launch_problems
-from storqual.plan.refusals.suites import criterion_problems
+from storqual.plan.refusals.suites import criterion_problems, unjudged_criteria
 from storqual.plan.refusals.together import cross_problems
-from storqual.plan.refusals.trial_plans import nothing_planned
 from storqual.plan.refusals.undecidable import undecidable
+from storqual.plan.resolve import narrowed
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run
@@ -41,7 +42,8 @@ _SEEDS = 1 << 31
 class PlannedCampaign:
     """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches.
 
-    `unsigned` are the warnings that nobody could sign the run.
+    `left_out` says which benches and adapters of the lab have no part in it, and why; `unsigned` are the warnings
+    that nobody could sign the run.
     """
 
     run: str
@@ -50,6 +52,7 @@ class PlannedCampaign:
     batches: tuple[dict[str, Any], ...]
     benches: tuple[BenchPlan, ...]
     warnings: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
     unsigned: tuple[str, ...] = ()
 
 
@@ -63,20 +66,19 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
     declared = read.suite.profiles[profile_name]
     wanted = within(request.budget, declared, compared="baseline" in read.drops)
     profile = sized(wanted, [bench.kind for bench in benches])
-    whole, suite = read.suite, read.suite.under(profile_name)
-    if request.trial is not None:
-        suite = suite.only("trials")
-    elif request.points:
-        suite = suite.only("workloads")
+    whole, suite = read.suite, _part_of(read.suite.under(profile_name), request)
     read.suite = suite
-    arms = {arm: file.drop for arm, file in read.drops.items()}
+    named = request.limit is not None or request.adapters is not None
+    left_out = [] if request.adapters is None else [one for one in read.aliases if one not in request.adapters]
+    arms = {arm: narrowed(file.drop, left_out) for arm, file in read.drops.items()}
     drops = tuple(arms.values())
     chosen = [
         (bench.model_copy(update={"under_test": tuple(aliases)}), aliases)
         for bench in benches
+        if request.adapters is None or set(request.adapters) & set(bench.adapters)
         for aliases in [adapters_under_test(bench, profile, suite, request.adapters, drops)]
     ]
-    raise_all([*cross_problems(read, chosen, profile_name), *_point_problems(request, suite)])
+    raise_all([*cross_problems(read, chosen, profile_name, left_out), *_point_problems(request, suite)])
     settings = {bench.name: settable(suite, bench, aliases, read.facts[0]) for bench, aliases in chosen}
     choices = [
         choose_points(
@@ -92,15 +94,12 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
     ]
     placed = [point for choice in choices for point in choice.placed]
     measured = {point for point in points_of(suite) if not request.points or point.name in request.points}
-    left_out = [point for point in points_of(whole) if point not in measured and suite.workloads]
-    problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
+    outside = [point for point in points_of(whole) if point not in measured and suite.workloads]
+    skipped = [one for choice in choices for one in choice.skipped]
+    absent = [alias for alias in read.aliases if alias not in {alias for _, listed in chosen for alias in listed}]
+    problems = list(criterion_problems(suite, read.suite_path, placed, skipped, outside, absent if named else ()))
     problems += launch_problems(suite, read.suite_path, chosen, read.facts[0])
-    for choice in choices:
-        unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
-        if unseen:
-            sentence = f"the {profile.cells} cells of profile {profile_name} never cover {unseen}"
-            problems.append(f"{read.suite_path}: {sentence}; raise `cells`")
-    raise_all(problems)
+    raise_all([*problems, *_unseen(choices, read.suite_path, f"the {profile.cells} cells of profile {profile_name}")])
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     run = request.run or new_run_id(str(suite.name))
     known = {} if read.history is None else known_noise(read.history)
@@ -134,7 +133,10 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
-    raise_all(nothing_planned(plans, suite, request.trial))
+    unjudged = () if named else unjudged_criteria(suite, read.suite_path, placed, skipped)
+    raise_all([*nothing_planned(plans, suite, request.trial, named=named), *unjudged])
+    idle = {plan.bench.name: idle_because(plan, suite) for plan in plans if not plan.sessions}
+    plans = tuple(plan for plan in plans if plan.sessions)
     document = read_yaml(read.suite_path)
     raise_all(
         f"{read.suite_path}:{document.line(('criteria', number))}: {sentence}"
@@ -146,23 +148,82 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
         f"{bench}: {name} is not varied: {why}" for bench, told in not_varied.items() for name, why in told.items()
     ]
     fixed += unasked(suite) if request.facts is None else ()
-    named_benches = [bench.name for bench in benches]
-    asked_for = (arms["candidate"].name, str(suite.name), named_benches)
+    asked_for = (arms["candidate"].name, str(suite.name), [plan.bench.name for plan in plans])
     unsigned = tuple(signature_warnings(request.inventories, read.gate_path, *asked_for))
-    warnings = (*_warnings(plans, profile), *_emulated_time(plans, suite), *fixed, *_alone(request), *unsigned)
+    warnings = (
+        *read.warnings,
+        *_warnings(plans, profile),
+        *_emulated_time(plans, suite),
+        *fixed,
+        *_alone(request),
+        *unsigned,
+    )
     inputs = input_files(request, read, plans)
-    named = (profile_name, profile)
     return PlannedCampaign(
         run=run,
         document=run_document(
-            request, read, plans, inputs, named=named, seed=seed, warnings=warnings, not_varied=not_varied
+            request,
+            read,
+            plans,
+            inputs,
+            named=(profile_name, profile),
+            seed=seed,
+            warnings=warnings,
+            not_varied=not_varied,
         ),
         inputs=inputs,
         batches=tuple(batch for plan in plans for batch in plan.batches),
         benches=plans,
         warnings=warnings,
+        left_out=tuple(_absences(request, read, chosen, idle, profile_name)),
         unsigned=unsigned,
     )
+
+
+def _absences(
+    request: PlanRequest,
+    read: PlanInputs,
+    chosen: Sequence[tuple[Bench, Sequence[str]]],
+    idle: Mapping[str, str],
+    profile: str,
+) -> Iterator[str]:
+    """Benches of the lab without a part in the campaign, adapters that are not under test, each with the reason."""
+    here = read.inventory.benches if read.inventory is not None else {}
+    for bench in read.everywhere:
+        if bench.name not in here:
+            yield f"bench {bench.name}: --limit {request.limit} leaves it out"
+        elif bench.name not in {one.name for one, _ in chosen}:
+            yield f"bench {bench.name}: it has no adapter {' or '.join(request.adapters or ())}"
+        elif bench.name in idle:
+            yield f"bench {bench.name}: {idle[bench.name]}"
+    for bench, aliases in chosen:
+        if bench.name in idle:
+            continue
+        untested = [alias for alias in bench.adapters if alias not in aliases]
+        if request.adapters is not None:
+            reason = f"--adapters {','.join(request.adapters)}"
+        elif here[bench.name].under_test is not None:
+            reason = "storqual_under_test of the inventory"
+        else:
+            reason = f"profile {profile} takes {len(aliases)} of them"
+        for alias in untested:
+            free = request.adapters is None and not bench.reached_by(alias)
+            yield f"adapter {alias} of {bench.name}: {'it has no claimed drive' if free else reason}"
+
+
+def _part_of(suite: Suite, request: PlanRequest) -> Suite:
+    """The suite with what of it is asked for."""
+    if request.trial is not None:
+        return suite.only("trials")
+    return suite.only("workloads") if request.points else suite
+
+
+def _unseen(choices: Sequence[Choice], path: Path, cells: str) -> Iterator[str]:
+    """Levels that no chosen point of a bench has."""
+    for choice in choices:
+        unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
+        if unseen:
+            yield f"{path}: {cells} never cover {unseen}; raise `cells`"
 
 
 def _point_problems(request: PlanRequest, suite: Suite) -> list[str]:
@@ -252,11 +313,16 @@ class Planned:
             "seed": plan["seed"],
             "points": sum(not point["skipped"] for point in points),
             "skipped": sum(bool(point["skipped"]) for point in points),
+            "skipped_points": [
+                {name: point[name] for name in ("bench", "adapter", "point")} | {"reason": point["skipped"]}
+                for point in points
+                if point["skipped"]
+            ],
             "sessions": len(plan["sessions"]),
             "launches": plan["launch_count"],
             "trials": plan.get("trials", []),
             "external": plan.get("external", []),
-            "left_out": plan.get("left_out", []),
+            "left_out": [*campaign.left_out, *plan.get("left_out", [])],
             "expected_seconds": plan["expected_seconds"],
             "until": "decided" if plan["looks"] == "every" else "planned",
             "unit": "pairs" if plan["design"] == "interleaved" else "sessions of each arm",

@@ -21,6 +21,9 @@ LOAD_STEPS = 10
 TOGETHER = "measured together with"
 """Why a point of several adapters is skipped on all but the first of them: nothing is lacking."""
 
+IN_VOLUMES = "in volumes that the drops declare"
+"""Why a drive that is claimed is no target of its own."""
+
 DEFAULTS: Mapping[str, Any] = {
     "adapters": 1,
     "bs": 4096,
@@ -230,7 +233,17 @@ def shortage(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOLUM
     if each is not None:
         wanted = each * (ports if pattern.ports is None else pattern.ports)
         return "" if have == wanted else f"needs {each} drives on each of its ports, {have} of {wanted} are claimed"
-    if have < pattern.drives:
-        free = " and in no volume" if layout.drives else ""
-        return f"needs {pattern.drives} drives, {have} {'is' if have == 1 else 'are'} claimed{free}"
-    return ""
+    if have >= pattern.drives:
+        return ""
+    needs = f"needs {pattern.drives} drive{'s' * (pattern.drives != 1)}"
+    return f"{needs}, {_have(len(adapter.claimed), layout, have)}"
+
+
+def _have(claimed: int, layout: Layout, free: int) -> str:
+    """What there is in place of enough drives."""
+    if not layout.drives:
+        return f"{claimed} {'is' if claimed == 1 else 'are'} claimed"
+    if not free:
+        every = "all" if claimed != 1 else "the"
+        return f"{every} {claimed} claimed drive{'s are' * (claimed != 1) or ' is'} {IN_VOLUMES}"
+    return f"{claimed} are claimed, of which {claimed - free} {'is' if claimed - free == 1 else 'are'} {IN_VOLUMES}"

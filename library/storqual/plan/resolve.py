@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import MEMBERS
 from storqual_core.provision.driver import command_limit
 from storqual_core.provision.firmware.subject import DRIVE_TOOLS
-from storqual_core.provision.raid.layout import MD, possible_tools
+from storqual_core.provision.raid.layout import MD, volume_tool
 
 
 @dataclass
@@ -80,7 +80,7 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     found = Resolved()
     for section in ("driver", "os"):
         for entry in drop.sections[section]:
-            if not _wants_other_adapters(entry.on, bench):
+            if is_for(entry.on, bench):
                 _merge(getattr(found, section), _with_files(entry.settings, drop.folder))
     for entry in drop.sections["nvram"]:
         for alias in adapters_of(entry.on, bench, under_test):
@@ -90,7 +90,10 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
             found.drive.setdefault(drive.id, {}).update(entry.settings)
     for entry in drop.sections["raid"]:
         for alias in adapters_of(entry.on, bench, under_test):
-            found.raid.append({"adapter": alias, **_with_members(entry, bench, alias)})
+            if _owns_members(entry, bench, alias):
+                found.raid.append(
+                    {"adapter": alias, "tool": _tool(bench, alias), **_with_members(entry, bench, alias)}
+                )
     for entry in drop.sections["virtual"]:
         _merge(found.virtual, _virtual(entry.settings, entry.on, bench, under_test))
     found.firmware = [image for entry in drop.firmware for image in _firmware(entry, drop.folder, bench, under_test)]
@@ -113,10 +116,8 @@ def _spread_disk_cache(found: Resolved, bench: Bench, *, varied: bool) -> None:
     """
     problems: list[str] = []
     for volume in found.raid:
-        # the kernel of a virtual bench sees every drive, whatever its adapter
-        driver = "" if bench.kind == "virtual" else bench.adapters[volume["adapter"]].driver or ""
-        cache, tools = volume.get("disk_cache"), possible_tools(str(volume.get("tool", "")), driver)
-        if cache not in _WRITE_CACHE or tools != (MD,):
+        cache = volume.get("disk_cache")
+        if cache not in _WRITE_CACHE or volume["tool"] != MD:
             continue
         on = _WRITE_CACHE[volume.pop("disk_cache")]
         for drive in volume["members"]:
@@ -192,6 +193,22 @@ def drives_of(on: On, bench: Bench, under_test: Sequence[str]) -> list[Drive]:
     return listed
 
 
+def narrowed(drop: Drop, left_out: Collection[str]) -> Drop:
+    """A drop that declares nothing by name for adapters that an option leaves out; its entries keep their places."""
+
+    def on(entry: DropSection | Firmware) -> dict[str, On]:
+        names = entry.on.adapter
+        kept = None if names is None else tuple(alias for alias in names if alias not in left_out)
+        return {"on": entry.on.model_copy(update={"adapter": kept})}
+
+    sections = {
+        section: tuple(entry.model_copy(update=on(entry)) for entry in entries)
+        for section, entries in drop.sections.items()
+    }
+    images = tuple(image.model_copy(update=on(image)) for image in drop.firmware)
+    return drop.model_copy(update={"sections": sections, "firmware": images})
+
+
 def find_drive(bench: Bench, text: str) -> Drive | None:
     """The drive that `text` names: WWN in any form, serial, or the path of a file."""
     for adapter in bench.adapters.values():
@@ -246,9 +263,10 @@ def _model_fits(patterns: Sequence[str], model: str, drives: Sequence[Drive]) ->
     return _fits(patterns, model) or any(_fits(patterns, drive.model) for drive in drives)
 
 
-def _wants_other_adapters(on: On, bench: Bench) -> bool:
-    """Whether a bench-wide section is for adapters that this bench does not have."""
-    return bool(on.adapter or on.model or on.drives) and not adapters_of(on, bench, list(bench.adapters))
+def is_for(on: On, bench: Bench) -> bool:
+    """Whether a bench-wide section is for this bench: for all, or for adapters that it has."""
+    everywhere = on.adapter is None and on.model is None and on.drives is None
+    return everywhere or bool(adapters_of(on, bench, list(bench.adapters)))
 
 
 def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
@@ -267,6 +285,21 @@ def _with_files(settings: Mapping[str, Any], folder: str) -> dict[str, Any]:
         if name in named:
             named[name] = {**named[name], key: str(Path(folder, named[name][key]))}
     return named
+
+
+def _tool(bench: Bench, alias: str) -> str:
+    """What makes the volumes of an adapter whose drop names no tool."""
+    adapter = bench.adapters[alias]
+    # an emulated controller has no firmware that makes volumes, and the kernel sees its drives
+    return volume_tool(adapter.tool or "", "" if bench.kind == "virtual" else adapter.driver or "")
+
+
+def _owns_members(entry: DropSection, bench: Bench, alias: str) -> bool:
+    """Whether a volume is this adapter's: it is said so, or its first member is."""
+    members = entry.settings.get("members") or ()
+    if not members or entry.on.adapter is not None:
+        return True
+    return any(_is(drive, members[0]) for drive in bench.adapters[alias].drives)
 
 
 def _with_members(entry: DropSection, bench: Bench, alias: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storqual.base import child
-from storqual.bench.reboot import SshAddress, ssh_answers
+from storqual.bench.reboot import QUESTION, SshAddress, ssh_answers
 from storqual_core.kit.errors import ToolError
 
 # colours, cursor moves and titles of boot loader and init
@@ -124,6 +124,16 @@ def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[floa
                 words = line.split()[1:]
         session.kill()
     return (up, words) if len(words) == 3 else None
+
+
+def logs_in(name: str, ssh_config: Path, limit_s: float) -> bool:
+    """Whether a guest lets somebody log in and run a command: one that hangs may still accept a connection."""
+    argv = ["ssh", "-F", str(ssh_config), "-o", f"ConnectTimeout={limit_s:.0f}", name, QUESTION]
+    try:
+        done = child.run(argv, stdout=child.DEVNULL, stderr=child.DEVNULL, timeout=limit_s)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def wait_for_boot(

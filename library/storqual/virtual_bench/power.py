@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from storqual.virtual_bench import boot, limits
 from storqual.virtual_bench.acceleration import choose_acceleration
-from storqual.virtual_bench.boot import Booted, BootFailedError, wait_for_boot
+from storqual.virtual_bench.boot import Booted, BootFailedError, logs_in, wait_for_boot
 from storqual.virtual_bench.description import BenchDescription, from_plain
 from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
 from storqual.virtual_bench.image import BenchImage, ensure_image
@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 
 
 _OFF_LIMIT_S = 60.0
+_ANSWER_LIMIT_S = 30.0
+"""For a login; an emulated guest of a busy machine takes ten seconds."""
+_LOOK_S = 1.0
+_HUNG_S = 30.0
+"""How long a guest that does not answer may show no life; one that boots writes to its console or computes."""
+_COMPUTES = 0.2
+"""Share of a processor; an idle guest takes some percent."""
 _QUIT_LIMIT_S = 10.0
 _RESET_LIMIT_S = 10.0
 BOOT_LIMIT_S = 180.0
@@ -218,7 +225,8 @@ def power_on(
     """Power a bench on and wait until it answers; whether it was off before.
 
     A guest that does not come up is started once more (emulation itself fails now and then); that is said, and it is
-    the only thing that is ever tried twice. Raises BadInputError when another bench runs in that state folder.
+    the only thing that is ever tried twice. One that is on and hangs is powered off first. Raises BadInputError when
+    another bench runs in that state folder.
     """
     places.state.mkdir(parents=True, exist_ok=True)
     with locked(places.lock):
@@ -229,10 +237,12 @@ def power_on(
                     f"{description.name} runs with other adapters, drives or limits than the inventory now says;"
                     " power it off first (make bench-down)"
                 )
-            if not state.boot_id:
-                # an earlier power-on was interrupted while the guest was starting
-                state = _boot(places, state, time.monotonic(), boot.mark(places.console), BOOT_LIMIT_S)
-            return state, False
+            answering = _answering(places, state)
+            if answering is not None:
+                return answering, False
+            say(f"{description.name} was on and did not answer, so its plug was pulled")
+            _end(state.pid, state.start_ticks)
+            _clear(places)
         image = ensure_image(say)
         prepare_overlay(places.overlay, image, say)
         prepare_drives(places, description)
@@ -250,6 +260,38 @@ def power_on(
                     raise
                 say(f"{description.name}: starting it once more, because {problem}")
     raise AssertionError("two attempts end in a return or an error")
+
+
+def _answering(places: BenchPlaces, state: PowerState) -> PowerState | None:
+    """The state of a guest that answers, now or when it has started; None for one that hangs while QEMU runs."""
+    if not state.boot_id:
+        # an earlier power-on was interrupted while the guest was starting
+        try:
+            return _boot(places, state, time.monotonic(), boot.mark(places.console), BOOT_LIMIT_S)
+        except BootFailedError:
+            return None
+    looked = alive = time.monotonic()
+    deadline, written, computed = looked + BOOT_LIMIT_S, boot.mark(places.console), _cpu_seconds(state.pid)
+    while looked < min(deadline, alive + _HUNG_S) and _runs(state.pid, state.start_ticks):
+        if logs_in(state.bench.name, places.ssh_config, _ANSWER_LIMIT_S):
+            return state
+        time.sleep(_LOOK_S)
+        before, looked = looked, time.monotonic()
+        now, used = boot.mark(places.console), _cpu_seconds(state.pid)
+        if now != written or used - computed > _COMPUTES * (looked - before):
+            # it boots by itself, after a panic or for a trial
+            alive = looked
+        written, computed = now, used
+    return None
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far; 0 for one that ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _end(pid: int, start_ticks: int) -> None:
@@ -275,7 +317,10 @@ def _clear(places: BenchPlaces) -> None:
 
 
 def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]:
-    """Power a bench off: ask the guest first, pull the plug after a minute. Whether it was on, and how it went."""
+    """Power a bench off: ask a guest that answers, pull the plug of one that does not, or after a minute.
+
+    Whether it was on, and how it went.
+    """
     if not places.state.is_dir():
         return False, "it was off"
     with locked(places.lock):
@@ -284,7 +329,9 @@ def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]
             _clear(places)
             return False, "it was off"
         how = "the plug was pulled"
-        if graceful and state.boot_id:
+        if graceful and state.boot_id and not logs_in(state.bench.name, places.ssh_config, _ANSWER_LIMIT_S):
+            how = "the guest did not answer, so the plug was pulled"
+        elif graceful and state.boot_id:
             with suppress(ToolError):
                 converse(Path(state.monitor), lambda monitor: monitor.ask("system_powerdown"))
             if _await_end(state.pid, state.start_ticks, _OFF_LIMIT_S):

@@ -133,9 +133,9 @@ def path_conditions(maps: Iterable[_Facts]) -> Iterator[str]:
 
 def _tools_of(driver: str) -> list[str]:
     """The vendors' tools that may know the adapters of a driver; of md the kernel has told."""
-    from ..provision.raid.layout import MD, possible_tools  # noqa: PLC0415 - as above
+    from ..provision.raid.layout import controller_tool  # noqa: PLC0415 - as above
 
-    return [name for name in possible_tools("", driver) if name != MD]
+    return [name for name in [controller_tool(driver)] if name]
 
 
 def read_conditions(facts: _Facts, addresses: Sequence[str], machine: Machine, runner: Runner) -> Conditions:

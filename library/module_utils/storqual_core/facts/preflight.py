@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +16,14 @@ from ..guard.rules import Refusal
 from ..guard.signatures import own_volumes
 from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
 from ..host.reach import Reached
-from ..kit.command import Runner, run
+from ..kit.command import Runner, find_program, program_path, run
 from ..kit.errors import BadInputError
 from ..kit.lock import hold_lock
 from ..kit.machine import Machine, visible
 from ..kit.quantities import parse_size
 from .bench_facts import environment_of, read_facts
 from .conditions import read_conditions
-from .tool_facts import read_drive_logs
+from .tool_facts import package_of, read_drive_logs
 
 _Facts = Mapping[str, Any]
 
@@ -184,9 +185,29 @@ def claimed_drives(facts: _Facts, adapters: Mapping[str, _Facts]) -> list[_Facts
     return [drive for drive in found if drive is not None]
 
 
+def missing_programs(needs: Sequence[_Facts], machine: Machine) -> Iterator[str]:
+    """One sentence for each program that will be run and is not installed; of several names one is enough."""
+    for need in needs:
+        names = [str(name) for name in need["programs"]]
+        if not names or any(_installed(machine, name) for name in names):
+            continue
+        package = next((package_of(name, machine) for name in names if package_of(name, machine)), "")
+        remedy = f"install the package {package}" if package else "install it from its vendor"
+        yield f"{' or '.join(names)} is not installed, and is needed for {need['for']}: {remedy}"
+
+
+def _installed(machine: Machine, name: str) -> bool:
+    """Whether a program is found as the bench program finds it: by its PATH, then in vendors' folders."""
+    if machine.root:
+        return bool(find_program(machine, name))
+    return shutil.which(name, path=program_path()) is not None
+
+
 @dataclass(frozen=True)
 class Request:
     """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now.
+
+    `needs` are the programs that will be run: each with `programs`, of which one is enough, and what it is `for`.
 
     For purpose `firmware` the adapters are those that are flashed, and `beside` are the others of the bench.
     `logs`: claimed drives are asked for what they have on record, a command or two each.
@@ -202,6 +223,7 @@ class Request:
     check: bool = False
     run: str = "preflight"
     logs: bool = False
+    needs: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -232,7 +254,7 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     machine = machine or Machine()
     facts = read_facts(machine, state_dir=request.state_dir, runner=runner)
     environment = environment_of(facts, request.adapters)
-    problems = compare(facts, request.adapters, kind=request.kind)
+    problems = [*compare(facts, request.adapters, kind=request.kind), *missing_programs(request.needs, machine)]
     try:
         claims = claims_of_adapters(request.adapters, kind=request.kind)
         beside = claims_of_adapters(request.beside, kind=request.kind)

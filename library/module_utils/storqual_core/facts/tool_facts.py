@@ -189,6 +189,22 @@ def parse_status(text: str) -> dict[str, str]:
     return found
 
 
+# programs that are run and not asked for their version
+_PACKAGE_OF = {
+    "sg_wr_mode": "sg3-utils",
+    "sg_write_buffer": "sg3-utils",
+    "mkfs.xfs": "xfsprogs",
+    "mkfs.ext4": "e2fsprogs",
+    "dkms": "dkms",
+}
+
+
+def package_of(program: str, machine: Machine) -> str:
+    """The package that brings a program on this distribution; `` for a vendor's."""
+    package = _TOOLS.get(program) or _PACKAGE_OF.get(program, "")
+    return package if machine.read(_STATUS) is not None else _RPM.get(package, package)
+
+
 def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     """Each tool that is there: its path and version. A fio that no package brought is asked itself."""
     found = {tool: path for tool in _TOOLS if (path := find_program(machine, tool))}

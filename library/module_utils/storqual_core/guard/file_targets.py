@@ -165,6 +165,12 @@ def take_back_files(held: Mapping[str, int], state_dir: str | os.PathLike[str]) 
     _keep(state_dir, {**_made(state_dir), **back})
 
 
+def in_targets(file: str | os.PathLike[str], state_dir: str | os.PathLike[str]) -> bool:
+    """Whether a path is one at which a file target may be, whatever is there."""
+    path = Path(file)
+    return path.parent.resolve() == targets_folder(state_dir).resolve() and not path.name.startswith(".")
+
+
 def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
     """Whether a claimed file is what storqual made, nothing else. Raises StorqualError for an unreadable record."""
     folder = targets_folder(state_dir)
@@ -172,7 +178,7 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
     if path.is_symlink():
         return FileState(claim.file, "it is a symbolic link", "claim the file itself")
     real = path.resolve().parent / path.name
-    if real.parent != folder.resolve() or path.name.startswith("."):
+    if not in_targets(path, state_dir):
         return FileState(claim.file, f"it is not in {folder}", "file targets must lie in that folder")
     try:
         found = real.lstat()

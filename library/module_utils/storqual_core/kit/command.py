@@ -45,6 +45,11 @@ def child_environment(more: Mapping[str, str] | None = None, *, folders: Sequenc
     return environment
 
 
+def program_path() -> str:
+    """Where `run` looks for programs: the caller's PATH, then the folders of administrators and of vendors."""
+    return child_environment(folders=_ADMINISTRATION)["PATH"]
+
+
 def _absolute(path: str) -> Iterator[str]:
     return (entry for entry in path.split(os.pathsep) if entry.startswith("/"))
 

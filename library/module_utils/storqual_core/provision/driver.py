@@ -63,6 +63,12 @@ PARAMETERS = (
 )
 """Drivers whose queue is one number; a string such as `aic7xxx=tag_info:{{..}}` is given as a module option."""
 
+COMMANDS_IN_ALL: Mapping[str, int] = {
+    # drivers/scsi/esp_scsi.c, scsi_esp_template.can_queue
+    "am53c974": 7,
+}
+"""Drivers that take so many commands for an adapter whatever is set: no drive behind it has a longer queue."""
+
 # drivers that do not follow a word of their adapter's NVRAM, and why; what can be set beside it is in PARAMETERS
 _IGNORED: Mapping[tuple[str, str], str] = {
     ("qla2xxx", "execution_throttle"): "qla2xxx writes 0xFFFF into the init block whatever the NVRAM says",

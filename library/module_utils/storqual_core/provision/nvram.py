@@ -48,6 +48,13 @@ _OF_DRIVER = {
     "mpt3sas": "lsiutil",
     "megaraid_sas": "storcli",
 }
+
+
+def tool_of_driver(driver: str) -> str:
+    """The tool that keeps the settings of a driver's adapters; empty where none is known."""
+    return _OF_DRIVER.get(driver, "")
+
+
 # the PCI address is the index of an adapter whose tool is no program
 _BY_ADDRESS = ("dc390",)
 THROTTLE = "execution_throttle"

@@ -14,7 +14,7 @@ from storqual.base.resources import project_root
 from storqual.bench.ansible_run import run_playbook
 from storqual.bench.ask import read_events
 from storqual.cli.options import as_json, print_json
-from storqual.inputs.lab import missing_inventories
+from storqual.inputs.lab import bench_names, missing_inventories
 from storqual.inputs.shape import raise_all
 from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError, StorqualError
 
@@ -29,6 +29,8 @@ _NOT_JUDGED = 2
 _WRONG_USE = 3
 _ANSIBLE_REFUSED = (1, 2, 3, 4, 5)
 """How ansible-playbook ends before any play: a mistake in its options, in the inventory, or in a variable."""
+_NEEDED = {"provision": ("drop",), "setup": ("drop",), "measure": ("run",), "publish": ("run",)}
+"""Variables without which a playbook has nothing to do; a file or a mapping of variables is Ansible's to read."""
 _INVENTORY = ("--inventory-file", "--inventory", "-i")
 _LIMIT = ("--limit", "-l")
 _NO_PLAY = ("--help", "-h", "--version")
@@ -69,7 +71,14 @@ def playbook_command(as_json: bool, name: str, options: tuple[str, ...]) -> int:
     inventories = list(_values(options, _INVENTORY))
     if not inventories and chosen not in _ON_FILES and not set(options) & set(_NO_PLAY):
         raise BadInputError([f"-i/--inventory is needed: storqual playbook {chosen} -i inventories/<lab>"])
-    raise_all(missing_inventories([Path(source) for source in inventories if "," not in source]))
+    files = [Path(source) for source in inventories if "," not in source]
+    raise_all(missing_inventories(files))
+    limits = list(_values(options, _LIMIT))
+    if limits and chosen not in _ON_FILES and files and len(files) == len(inventories):
+        bench_names(files, limits[-1])
+    for variable in _NEEDED.get(chosen, ()):
+        if not set(options) & set(_NO_PLAY) and not any(f"{variable}=" in one or one[:1] in "@{" for one in options):
+            raise BadInputError([f"{variable} is needed: add -e {variable}=NAME to storqual playbook {chosen}"])
     code = _run(chosen, options, quiet=as_json)
     if as_json:
         print_json({"playbook": chosen, "exit_code": code})
@@ -101,8 +110,7 @@ def _run(name: str, options: Sequence[str], *, quiet: bool) -> int:
         )
         kinds = {event.get("kind") for event in read_events(events)}
     if "end" not in kinds and status in _ANSIBLE_REFUSED:
-        # that a pattern means no bench is no mistake in how the command was written
-        return _NOT_JUDGED if list(_values(options, _LIMIT)) and status == 1 else _WRONG_USE
+        return _WRONG_USE
     if "end" in kinds and "task" not in kinds:
         raise StorqualError("no bench matched; nothing was done")
     return status if status in _OF_STORQUAL else _NOT_JUDGED

@@ -8,16 +8,21 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from storqual.inputs.drop import Drop, Firmware, On, Rollback
-from storqual.inputs.inventory import Bench
+from storqual.inputs.inventory import Adapter, Bench
 from storqual.inputs.shape import did_you_mean, one_of
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual.plan.inputs import DropFile
-from storqual.plan.resolve import drives_of, find_drive, unmatched
+from storqual.plan.resolve import drives_of, find_drive, is_for, unmatched
 from storqual.plan.settable import Facts
+from storqual_core.kit.settings import SETTINGS
+from storqual_core.provision.driver import COMMANDS_IN_ALL
 
+_NVME = "nvme"
+_NAME_IT = "; name the adapters that it is for (`on: {adapter: ...}`)"
 _BRACKETS = re.compile(r"[\[\]]")
 LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
 """By RAID level; 0 is missing because controllers make volumes of one drive that way, 10 has two with md."""
@@ -71,13 +76,13 @@ def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
         yield document.about(("firmware",), sentence)
 
 
-def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
-    """What a drop names and no bench has; `virtual` where a bench is none; members that are not claimed."""
+def drop_problems(file: DropFile, lab: Sequence[Bench]) -> Iterator[str]:
+    """What a drop names and no bench of the lab has; files that are not there; members that are not claimed."""
     document = read_yaml(file.path)
     for section, entries in file.drop.sections.items():
         for number, entry in enumerate(entries):
             keys = section_keys(document, section, number)
-            yield from _on_problems(document, keys, entry.on, benches)
+            yield from _on_problems(document, keys, entry.on, lab)
             named: list[tuple[str, str]] = []
             if section == "raid":
                 named = [(name, text) for name in ("members", "hot_spares") for text in entry.settings.get(name, ())]
@@ -87,21 +92,36 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
                 if "unplug" in entry.settings:
                     named.append(("unplug", str(entry.settings["unplug"]["drive"])))
             for name, text in named:
-                yield from _drive_problems(document, (*keys, name), text, benches)
-            if section == "virtual":
-                for bench in benches:
-                    if bench.kind != "virtual":
-                        sentence = f"`virtual` is for virtual benches only, and bench {bench.name} is {bench.kind}"
-                        yield document.about(keys, sentence)
+                yield from _drive_problems(document, (*keys, name), text, lab)
             if section == "driver":
-                yield from _module_problems(document, (*keys, "dkms"), entry.settings.get("dkms", {}), benches)
+                yield from _module_problems(document, (*keys, "dkms"), entry.settings.get("dkms", {}), lab)
                 yield from _build_problems(document, keys, entry.settings, file.drop.folder)
             if section == "raid":
-                yield from _member_problems(document, keys, entry.settings, benches)
+                yield from _member_problems(document, keys, entry.settings, lab)
     for number, image in enumerate(file.drop.firmware):
         keys = section_keys(document, "firmware", number)
-        yield from _on_problems(document, keys, image.on, benches)
+        yield from _on_problems(document, keys, image.on, lab)
     yield from image_problems(file.drop, file.path)
+
+
+def bench_problems(file: DropFile, lab: Sequence[Bench], benches: Sequence[Bench]) -> Iterator[str]:
+    """What these benches cannot apply of a drop: limits of an emulator, a module for adapters of others."""
+    document = read_yaml(file.path)
+    for entries, section in ((file.drop.sections[name], name) for name in ("virtual", "driver")):
+        for number, entry in enumerate(entries):
+            keys = section_keys(document, section, number)
+            meant = [bench for bench in benches if is_for(entry.on, bench)]
+            for bench in meant if section == "virtual" else ():
+                if bench.kind != "virtual":
+                    sentence = f"`virtual` is for virtual benches only, and bench {bench.name} is {bench.kind}"
+                    yield document.about(keys, f"{sentence}{_NAME_IT * (len(lab) > 1)}")
+            module = entry.settings.get("dkms", {}).get("module")
+            drivers = [adapter.driver for bench in meant for adapter in bench.adapters.values()]
+            others = [one.name for one in lab if module in [adapter.driver for adapter in one.adapters.values()]]
+            if module is not None and meant and others and None not in drivers and module not in drivers:
+                here = ", ".join(bench.name for bench in meant)
+                sentence = f"module {module!r} drives adapters of {', '.join(others)} and none of {here}"
+                yield document.about((*keys, "dkms"), f"{sentence}; choose a bench that it drives (--limit)")
 
 
 def _on_problems(document: Document, keys: tuple[str | int, ...], on: On, benches: Sequence[Bench]) -> Iterator[str]:
@@ -121,14 +141,14 @@ def _nowhere(what: str, text: str, known: Sequence[str]) -> str:
 
 
 def _module_problems(
-    document: Document, keys: tuple[str | int, ...], package: Mapping[str, Any], benches: Sequence[Bench]
+    document: Document, keys: tuple[str | int, ...], package: Mapping[str, Any], lab: Sequence[Bench]
 ) -> Iterator[str]:
     """A driver drop whose module drives no adapter would qualify nothing."""
-    drivers = [adapter.driver for bench in benches for adapter in bench.adapters.values()]
+    drivers = [adapter.driver for bench in lab for adapter in bench.adapters.values()]
     module = package.get("module")
     if module is not None and None not in drivers and module not in drivers:
         known = sorted({driver for driver in drivers if driver is not None})
-        where = ", ".join(bench.name for bench in benches)
+        where = ", ".join(bench.name for bench in lab)
         sentence = f"module {module!r} drives no adapter of {where}{did_you_mean(str(module), known)}"
         yield document.about(keys, f"{sentence}; expected {one_of(known)}")
 
@@ -213,6 +233,53 @@ def reference_problems(bench: Bench) -> list[str]:
         return []
     what = "is not claimed" if drive else "is no drive of this bench"
     return [f"{bench.name}: storqual_reference: {bench.reference!r} {what}; name a claimed drive"]
+
+
+def queue_problems(
+    files: Sequence[DropFile], chosen: Sequence[tuple[Bench, Sequence[str]]], facts: Facts = MappingProxyType({})
+) -> Iterator[str]:
+    """Queue depths beyond what an adapter takes in all, and settings that NVMe drives do not have."""
+    for file in files:
+        document = read_yaml(file.path)
+        told: dict[tuple[Keys, str, str], str] = {}
+        for bench, aliases in chosen:
+            declared: dict[tuple[str, str], tuple[Keys, Any]] = {}
+            for number, entry in enumerate(file.drop.sections["drive"]):
+                keys = section_keys(document, "drive", number)
+                for drive in drives_of(entry.on, bench, aliases):
+                    declared |= {(drive.id, name): ((*keys, name), value) for name, value in entry.settings.items()}
+            for alias, adapter in bench.adapters.items():
+                most = _commands(adapter, bench, facts)
+                for drive in adapter.claimed:
+                    for (drive_id, name), (at, value) in declared.items():
+                        why = _queue_objection(adapter, name, value, most) if drive_id == drive.id else ""
+                        if why:
+                            told[at, bench.name, alias] = (
+                                f"drive.{name} is declared for {alias} of {bench.name}, {why}"
+                            )
+        for (at, _, _), sentence in told.items():
+            yield document.about(at, f"{sentence}; declare it for the others by name (`on: {{adapter: [...]}}`)")
+
+
+def _commands(adapter: Adapter, bench: Bench, facts: Facts) -> int | None:
+    """How many commands an adapter takes in all, by its driver or by what the bench said; None: not known."""
+    said = [
+        host["can_queue"]
+        for one in facts.get(bench.name, {}).get("adapters") or ()
+        if one.get("pci") == adapter.address
+        for host in one.get("hosts") or ()
+        if isinstance(host.get("can_queue"), int)
+    ]
+    known = COMMANDS_IN_ALL.get(adapter.driver or "")
+    return min([*said, *([known] if known is not None else [])], default=None)
+
+
+def _queue_objection(adapter: Adapter, name: str, value: object, most: int | None) -> str:
+    if adapter.driver == _NVME and (name == "queue_depth" or (SETTINGS[f"drive.{name}"].field and name != "WCE")):
+        return "whose drives are NVMe and do not have it"
+    if name == "queue_depth" and most is not None and int(str(value)) > most:
+        return f"which takes {most} commands in all for its drives, and {value} are declared for each"
+    return ""
 
 
 def scheduler_problems(

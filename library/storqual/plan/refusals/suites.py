@@ -12,19 +12,26 @@ from storqual.inputs.shape import did_you_mean
 from storqual.inputs.suite import Suite, applies
 from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.fraction import Placed
-from storqual.plan.points import Point, points_of, shortage, team
-from storqual.plan.volumes import layouts_of
+from storqual.plan.points import IN_VOLUMES, Point, points_of, shortage, team
+from storqual.plan.volumes import Layout, layouts_of
+from storqual_core.kit.errors import BadInputError
 
 
 def level_problems(
-    suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop]
+    suite: Suite,
+    path: Path,
+    benches: Sequence[tuple[Bench, Sequence[str]]],
+    drops: Sequence[Drop],
+    lab: Sequence[Bench],
 ) -> Iterator[str]:
-    """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere.
+    """Levels that no adapter can serve: a workload that needs more drives than are claimed anywhere in the lab.
 
-    Files on volumes are left out, by name, where the drops declare too few and the suite has points on drives.
+    What only adapters of the lab can serve that are not under test is skipped there, no mistake of the suite. Files
+    on volumes are left out, by name, where the drops declare too few and the suite has points on drives.
     """
     document = read_yaml(path)
     layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
+    elsewhere = list(_elsewhere(benches, drops, lab))
     seen: set[tuple[str, str]] = set()
     raw: dict[str, None] = {}
     points = points_of(suite)
@@ -38,8 +45,12 @@ def level_problems(
         ]
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue
-        if all("in no volume" in reason for reason in reasons):
+        if all(IN_VOLUMES in reason for reason in reasons):
             raw[point.workload] = None
+            continue
+        if any(
+            not shortage(team(bench, alias, point.pattern), point.pattern, has) for bench, alias, has in elsewhere
+        ):
             continue
         key = (point.workload, reasons[0])
         if key not in seen:
@@ -58,19 +69,60 @@ def level_problems(
         )
 
 
+def _elsewhere(
+    benches: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop], lab: Sequence[Bench]
+) -> Iterator[tuple[Bench, str, Layout]]:
+    """The adapters of the lab that are not under test and have claimed drives, each with its layout."""
+    tested = {bench.name: aliases for bench, aliases in benches}
+    for bench in lab:
+        others = [a for a, one in bench.adapters.items() if one.claimed and a not in tested.get(bench.name, ())]
+        try:
+            layouts = layouts_of(bench, others, drops)
+        except BadInputError:
+            # a drop that cannot be applied there is told when that bench is planned for
+            continue
+        for alias in others:
+            yield bench.model_copy(update={"under_test": tuple(others)}), alias, layouts[alias]
+
+
 def criterion_problems(
-    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Point] = ()
+    suite: Suite,
+    path: Path,
+    placed: Sequence[Placed],
+    skipped: Sequence[tuple[Placed, str]] = (),
+    left_out: Sequence[Point] = (),
+    absent: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Criteria that are judged at no planned point, nor at one that the profile leaves out."""
+    """Criteria that are judged at no point, planned or skipped, nor at one that the profile leaves out.
+
+    `absent` are adapters of the lab that an option left out: what is judged there alone is no mistake either.
+    """
     document = read_yaml(path)
-    planned = [(p.point, p.adapter) for p in placed]
+    planned = [(p.point, p.adapter) for p in (*placed, *(one for one, _ in skipped))]
     planned += [(point, alias) for point in left_out for alias in {p.adapter for p in placed}]
+    planned += [(point, alias) for point in points_of(suite) for alias in absent]
     for number, criterion in suite.numbered:
         if not any(applies(criterion, point.workload, dict(point.factors), alias) for point, alias in planned):
             near = sorted({p.adapter for p in placed}) if criterion.adapters else []
             hint = did_you_mean(criterion.adapters[0], near) if near else ""
             sentence = f"{criterion.name} applies to no planned point; check its workloads, levels and adapters"
             yield document.about(("criteria", number), sentence + hint)
+
+
+def unjudged_criteria(
+    suite: Suite, path: Path, placed: Sequence[Placed], skipped: Sequence[tuple[Placed, str]]
+) -> Iterator[str]:
+    """Criteria all of whose points are skipped, with the first reason."""
+    document = read_yaml(path)
+    for number, criterion in suite.numbered:
+        if any(applies(criterion, p.point.workload, dict(p.point.factors), p.adapter) for p in placed):
+            continue
+        for one, why in skipped:
+            if applies(criterion, one.point.workload, dict(one.point.factors), one.adapter):
+                at = f"{one.adapter}/{one.point.name}"
+                sentence = f"{criterion.name} is judged at no point that can be measured: {at} {why}"
+                yield document.about(("criteria", number), sentence)
+                break
 
 
 def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:

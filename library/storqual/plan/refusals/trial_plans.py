@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from storqual.inputs.shape import did_you_mean, one_of, unknown
-from storqual.inputs.suite import Suite
+from storqual.inputs.shape import unknown
 from storqual.inputs.yaml_file import Keys, read_yaml
-from storqual.plan.bench_plan import BenchPlan
 from storqual.plan.inputs import PlanInputs
 from storqual.plan.refusals.drops import section_keys
 
@@ -28,8 +26,8 @@ def turn_problems(read: PlanInputs) -> Iterator[str]:
     document = read_yaml(path)
     for keys, aliases in named:
         for alias in aliases:
-            if alias not in read.anywhere:
-                yield document.about(keys, unknown("adapter", alias, read.anywhere))
+            if alias not in read.aliases:
+                yield document.about(keys, unknown("adapter", alias, read.aliases))
     for file in read.drops.values():
         document = read_yaml(file.path)
         for number, entry in enumerate(file.drop.sections["virtual"]):
@@ -38,21 +36,3 @@ def turn_problems(read: PlanInputs) -> Iterator[str]:
                 if name in entry.settings:
                     sentence = f"sessions of trials and programs do not apply virtual.{name}; remove it from the drop"
                     yield document.about((*keys, name), sentence)
-
-
-def nothing_planned(plans: Sequence[BenchPlan], suite: Suite, trial: str | None) -> Iterator[str]:
-    """Benches on which nothing of a suite can be run, or not the trial that is to be repeated."""
-    if trial is not None and not any(plan.sessions for plan in plans):
-        ids = [ident for plan in plans for ident in plan.turns.drawn]
-        yield f"--trial: no trial {trial!r} in this plan{did_you_mean(trial, ids)}; expected {one_of(ids)}"
-        return
-    for plan in plans:
-        if plan.sessions or plan.points:
-            continue
-        if trial is not None:
-            other = next(one.bench.name for one in plans if one.sessions)
-            idle = f"{plan.bench.name} would have nothing to do"
-            yield f"--trial: {trial} is a trial of {other}, and {idle}; add --limit {other}"
-        else:
-            why = f": {'; '.join(plan.turns.left_out)}" if plan.turns.left_out else ""
-            yield f"{plan.bench.name}: nothing of suite {suite.name} can be run on this bench{why}"

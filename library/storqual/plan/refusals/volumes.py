@@ -17,7 +17,7 @@ from storqual.plan.resolve import resolve
 from storqual.plan.sessions import combinations
 from storqual_core.kit.quantities import format_size
 from storqual_core.kit.settings import MEMBERS, RAID_LEVEL, SETTINGS, check_level
-from storqual_core.provision.raid.layout import count_objection, possible_tools, volume_objection
+from storqual_core.provision.raid.layout import MD, count_objection, volume_objection
 from storqual_core.provision.raid.volume_plan import POLICIES
 from storqual_core.tools.capabilities import VolumeRequest
 
@@ -42,11 +42,10 @@ def member_problems(
         for drop in drops:
             for volume in resolve(drop, bench, aliases).raid:
                 alias, named = str(volume["adapter"]), len(volume["members"])
-                tools = possible_tools(str(volume.get("tool", "")), bench.adapters[alias].driver or "")
                 for levels in varied:
                     count, level = int(levels[MEMBERS]), str(levels.get(RAID_LEVEL, volume.get("level", "0")))
                     least = LEAST_MEMBERS.get(level, 1)
-                    objection = count_objection(tools, level, count)
+                    objection = count_objection(volume["tool"], level, count)
                     if count > named:
                         few = f"drop {drop.name} gives the volume of {alias} on {bench.name} only {named}"
                         told[f"{count} members"] = f"{count} members are asked for, and {few}"
@@ -122,12 +121,13 @@ def _objections(
 ) -> Iterator[str]:
     for bench, aliases in chosen:
         for volume in resolve(drop, bench, aliases, levels).raid:
-            # the kernel of a virtual bench sees every drive, whatever its adapter
-            driver = "" if bench.kind == "virtual" else bench.adapters[volume["adapter"]].driver or ""
-            tools = possible_tools(str(volume.get("tool", "")), driver)
-            objection = volume_objection(tools, _request(volume))
+            tool = str(volume["tool"])
+            objection = volume_objection(tool, _request(volume))
             if objection:
-                yield f"{tools[0]} cannot make this volume: {objection}"
+                named = any("tool" in entry.settings for entry in drop.sections[_SECTION])
+                whose = "" if named or tool == MD else f", the tool of adapter {volume['adapter']} of {bench.name},"
+                hint = "" if named or tool == MD else f"; for a Linux md array, write `tool: {MD}`"
+                yield f"{tool}{whose} cannot make this volume: {objection}{hint}"
 
 
 def _request(volume: Mapping[str, Any]) -> VolumeRequest:

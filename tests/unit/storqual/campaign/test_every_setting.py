@@ -39,7 +39,7 @@ VALUES: dict[str, Any] = {
     "raid.hot_spares": ["B1SYM0002"],
     "os.irq_affinity": {"sym": [0]},
     "os.cmdline": ["quiet"],
-    "raid.tool": "mdadm",
+    "raid.tool": "storcli",
     "driver.kernel": {"package": "linux-image-6.1.0-1-amd64"},
     "driver.dkms": {"package": "x.deb", "module": "sym53c8xx"},
     "driver.module": {"file": "x.ko", "sha256": SHA},
@@ -91,7 +91,7 @@ WHILE_MEASURING = "virtual.unplug"
 def test_every_setting_is_read_where_a_bench_is_provisioned_or_is_refused_with_a_sentence(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storqual.campaign.declared.image_problems", lambda _drop, _path: ())
+    monkeypatch.setattr("storqual.campaign.declared.drop_problems", lambda _file, _lab: ())
     setting = SETTINGS[name]
     declared, without = drop_with(setting)
     if setting.refused:

@@ -75,12 +75,11 @@ def test_a_wrong_name_is_told_with_what_there_is(
     assert not (tmp_path / "runs").exists()
 
 
-def test_no_matching_host_is_no_pass(
+def test_no_matching_host_is_bad_input_with_the_list_of_benches(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Exit code 2, never 0."""
     monkeypatch.chdir(REPOSITORY)
     names = ["-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate", "--suite", "adapter"]
     code, err = run(["plan", *names, "--limit", "nosuch", "--runs", str(tmp_path / "runs")], capsys)
-    assert "no host matches 'nosuch'" in err
-    assert code == 2
+    assert "--limit: unknown bench 'nosuch'; the only one is this_machine" in err
+    assert code == 3

@@ -12,7 +12,7 @@ from tests.support.make_lab import make_lab
 
 EVERYTHING = {
     "driver": {
-        "dkms": {"package": "acme-dkms.deb", "module": "acme", "version": "1.2"},
+        "dkms": {"package": "acme-dkms.deb", "module": "sym_driver", "version": "1.2"},
         "options": {"mpt": {"mpt_can_queue": 128}},
     },
     "nvram": {"execution_throttle": 32},

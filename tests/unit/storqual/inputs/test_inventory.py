@@ -126,22 +126,23 @@ def test_local_benches_have_files_and_others_have_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{{ inventory_dir | dirname }}/t/d0", "{{inventory_dir|dirname}}/t/d0", "../t/d0"]
+    "template",
+    ["{{ inventory_dir | dirname }}/t/targets/d0", "{{inventory_dir|dirname}}/t/targets/d0", "../t/targets/d0"],
 )
 def test_files_lie_beside_the_inventory(template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """`{{ inventory_dir }}` means for us what it means for Ansible, and only in paths."""
     monkeypatch.chdir(tmp_path)
-    host = drives({"file": template, "size": "1m", "claim": True}, kind="local", state_dir="state")
+    host = drives({"file": template, "size": "1m", "claim": True}, kind="local", state_dir="../t")
     read = inventory_from_hostvars({"b1": host}).benches["b1"]
-    assert str(tmp_path.parent / "t" / "d0") == read.adapters["sym"].drives[0].id
-    assert str(tmp_path / "state") == read.state_dir
+    assert str(tmp_path.parent / "t" / "targets" / "d0") == read.adapters["sym"].drives[0].id
+    assert str(tmp_path.parent / "t") == read.state_dir
 
 
 def test_a_path_of_many_benches_has_the_name_of_each() -> None:
-    entry = {"file": "/t/{{ inventory_hostname }}/d0", "size": "1m", "claim": True}
+    entry = {"file": "/s/{{ inventory_hostname }}/targets/d0", "size": "1m", "claim": True}
     host = drives(entry, kind="local", state_dir="/s/{{inventory_hostname}}")
     for name, read in inventory_from_hostvars({"b1": host, "b2": host}).benches.items():
-        assert (read.state_dir, read.adapters["sym"].drives[0].file) == (f"/s/{name}", f"/t/{name}/d0")
+        assert (read.state_dir, read.adapters["sym"].drives[0].file) == (f"/s/{name}", f"/s/{name}/targets/d0")
 
 
 def test_a_path_with_another_template_is_refused() -> None:
@@ -158,7 +159,12 @@ def test_a_rate_may_be_decimal_or_binary() -> None:
 
 
 def test_a_file_may_be_paced_like_the_drive_it_stands_for() -> None:
-    entry = {"file": "/t/d0", "size": "1m", "claim": True, "paced": {"iops": 400, "bandwidth": "32MiB"}}
+    entry = {
+        "file": "/var/lib/storqual/targets/d0",
+        "size": "1m",
+        "claim": True,
+        "paced": {"iops": 400, "bandwidth": "32MiB"},
+    }
     pace = inventory_from_hostvars({"b1": drives(entry, kind="local")}).benches["b1"].adapters["sym"].drives[0].paced
     assert pace is not None
     assert [pace.rate(size) for size in (4096, 65536, 1 << 20)] == [400, 400, 32]

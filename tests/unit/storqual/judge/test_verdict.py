@@ -406,3 +406,15 @@ def test_what_is_required_on_hardware_is_told_and_decides_nothing_on_an_emulatio
         (row, *_) = [row for row in verdict["criteria"] if row["id"] == "port"]
         outcomes[kind] = (row["outcome"], row["required"], verdict["outcome"] == "FAIL")
     assert outcomes == {"virtual": ("FAIL", False, False), "hardware": ("FAIL", True, True)}
+
+
+def test_that_both_drops_declare_the_same_is_in_the_verdict(tmp_path: Path) -> None:
+    def warned(*, identical: bool) -> bool:
+        run = make_run(tmp_path / str(identical))
+        document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        document["plan"]["designs"] = {bench: {"identical": identical} for bench in document["benches"]}
+        (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
+        told = "both drops declare the same: this run compares the bench with itself"
+        return any(told in warning for warning in judge_run(run)["warnings"])
+
+    assert [warned(identical=True), warned(identical=False)] == [True, False]

@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from storqual.base.resources import project_root
-from storqual.inputs import load_suite
+from storqual.inputs import load_drop, load_suite
 from storqual.inputs.suite import Criterion
 from storqual.metrics import METRICS
 from storqual_core.kit.settings import SETTINGS
@@ -61,13 +61,8 @@ def test_most_settings_of_make_qualify_have_a_way_to_be_shown_in_effect() -> Non
     """At least 60 % of what both drops declare; a run tells how many were shown."""
     declared = []
     for name in ("BASELINE", "CANDIDATE"):
-        drop = YAML(typ="safe").load(project_root() / "inventories" / "virtual" / "drops" / f"{variable(name)}.yml")
-        declared += [
-            f"{section}.{word}"
-            for section in drop
-            if section not in ("name", "description")
-            for word in drop[section]
-        ]
+        drop = load_drop(project_root() / "inventories" / "virtual" / "drops" / f"{variable(name)}.yml")
+        declared += [f"{section}.{word}" for section, _, word, _ in drop.settings()]
     assert len(declared) >= 8
     shown = [name for name in declared if SETTINGS[name].proof]
     assert len(shown) >= 0.6 * len(declared)

@@ -138,8 +138,9 @@ def test_trials_are_made_on_the_drops_as_they_are_whatever_a_suite_varies(tmp_pa
 def test_one_trial_is_repeated_alone_on_the_bench_that_has_it(tmp_path: Path) -> None:
     trials = plan(tmp_path).document["plan"]["trials"]
     wanted = next(trial for trial in trials if ".b2." in trial["id"])
-    (problem,) = refused(tmp_path, trial=wanted["id"], repeat=3)
-    assert problem.startswith(f"--trial: {wanted['id']} is a trial of b2, and b1 would have nothing to do")
+    alone = plan(tmp_path, trial=wanted["id"], repeat=3)
+    assert ([bench.bench.name for bench in alone.benches], len(alone.left_out)) == (["b2"], 1)
+    assert alone.left_out[0].startswith("bench b1: nothing of suite all can be run on this bench")
     (problem,) = refused(tmp_path, trial=f"{wanted['id']}x", repeat=3)
     assert f"did you mean '{wanted['id']}'?" in problem
     document = plan(tmp_path, hosts=lab_hosts({"sym": 2}, bench="b2"), trial=wanted["id"], repeat=3).document
@@ -199,7 +200,7 @@ def test_a_bench_of_files_measures_and_leaves_trials_out_and_is_refused_where_it
     local = lab_hosts({"sym": 2}, kind="local", bench="b2")
     for number, drive in enumerate(local["b2"]["storqual_adapters"]["sym"]["drives"]):
         drive.clear()
-        drive.update({"file": f"/srv/{number}", "size": "1GiB", "claim": True})
+        drive.update({"file": f"/var/lib/storqual/targets/{number}", "size": "1GiB", "claim": True})
     hosts = {**lab_hosts({"sym": 2}, bench="b1"), **local}
     planned = plan(tmp_path, hosts=hosts).document["plan"]
     assert planned["left_out"] == ["b2: this bench has files for drives; trials and programs need adapters"]

@@ -80,8 +80,8 @@ def test_points_without_room_for_a_file_system_are_skipped_with_the_reason(
     hosts = lab_hosts({"sym": 1}, **lab)
     if lab:
         (drive,) = hosts["b1"]["storqual_adapters"]["sym"]["drives"]
-        path = tmp_path / "disk"
-        path.write_bytes(b"")
+        path = tmp_path / "targets" / "disk"
+        hosts["b1"]["storqual_state_dir"] = str(tmp_path)
         hosts["b1"]["storqual_adapters"]["sym"] = {
             "model": "a file",
             "drives": [{"file": str(path), "size": drive["size"], "claim": True}],

@@ -80,7 +80,7 @@ def test_scsi_commands_to_a_file_system_are_refused(tmp_path: Path, target: str)
 
 
 def test_scsi_commands_to_the_files_of_a_local_bench_are_refused(tmp_path: Path) -> None:
-    drive = {"file": str(tmp_path / "file"), "size": "64MiB", "paced": {"iops": 100}, "claim": True}
+    drive = {"file": str(tmp_path / "targets" / "file"), "size": "64MiB", "paced": {"iops": 100}, "claim": True}
     adapters = {"files": {"model": "files", "drives": [drive]}}
     hosts = {"b1": {"storqual_kind": "local", "storqual_state_dir": str(tmp_path), "storqual_adapters": adapters}}
     told = refusal(tmp_path, "factors: {engine: [psync, sg]}", hosts=hosts)

@@ -13,7 +13,7 @@ import pytest
 
 from storqual.campaign.declared import declared_document
 from storqual.plan import PlannedCampaign, make_plan
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
 
@@ -270,13 +270,10 @@ def test_benches_are_planned_side_by_side(tmp_path: Path) -> None:
     assert math.isclose(campaign.document["plan"]["expected_seconds"], one.document["plan"]["expected_seconds"])
 
 
-def test_no_matching_bench_cannot_be_judged(tmp_path: Path) -> None:
-    """Exit 2, never 0."""
+def test_an_inventory_without_a_bench_is_bad_input(tmp_path: Path) -> None:
     request = make_lab(tmp_path)
     (tmp_path / "hosts.json").write_text('{"benches": {"hosts": []}}', encoding="utf-8")
-    with pytest.raises(StorqualError) as caught:
-        make_plan(request)
-    assert caught.value.exit_code == 2
+    assert "no host is in the group `benches`; put the test servers under `benches:`" in problems(request)
 
 
 def test_nothing_of_the_inventory_but_ours_is_copied(tmp_path: Path) -> None:

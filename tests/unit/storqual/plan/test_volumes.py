@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from storqual.campaign.declared import resolve_drop
 from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.guard.claims import read_claims, read_volumes
 from storqual_core.guard.signatures import volume_path, volume_uuid
@@ -346,3 +347,48 @@ def test_drives_may_be_named_without_quotes(tmp_path: Path) -> None:
         path.write_text(f"raid: {{level: 5, strip: 64k, members: [{members}]}}\n", encoding="utf-8")
     (spec, *_) = make_plan(request).document["provision"]["b1"].values()
     assert spec["raid"][0]["members"] == DRIVES[:4]
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver", "tool", "named", "made_by"),
+    [
+        ("hardware", "megaraid_sas", "storcli", {}, "storcli"),
+        ("hardware", "megaraid_sas", None, {}, "storcli"),
+        ("hardware", "megaraid_sas", "storcli", {"tool": "mdadm"}, "mdadm"),
+        ("virtual", "megaraid_sas", "storcli", {}, "storcli"),
+        ("virtual", "megaraid_sas", None, {}, "mdadm"),
+        ("hardware", "mpt3sas", None, {}, "mdadm"),
+        ("hardware", "mpt3sas", "sas3ircu", {}, "sas3ircu"),
+        ("hardware", "sym53c8xx", None, {}, "mdadm"),
+        ("hardware", "qla2xxx", "qaucli", {}, "mdadm"),
+    ],
+)
+def test_a_plan_says_which_tool_makes_a_volume_and_md_is_asked_for_by_name_on_a_raid_controller(
+    kind: str, driver: str, tool: str | None, named: dict[str, str], made_by: str, tmp_path: Path
+) -> None:
+    hosts = lab_hosts({"sym": 6}, kind=kind)
+    adapter = hosts["b1"]["storqual_adapters"]["sym"]
+    adapter |= {"driver": driver, **({"tool": tool} if tool else {})}
+    drop = {"raid": {"level": 1, "members": DRIVES[:2], **named}}
+    campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=SUITE))
+    for spec in campaign.document["provision"]["b1"].values():
+        assert [volume["tool"] for volume in spec["raid"]] == [made_by]
+    declared = resolve_drop([tmp_path / "hosts.json"], "b1", "candidate")["declared"]
+    assert [volume["tool"] for volume in declared["raid"]["volumes"]] == [made_by]
+
+
+def test_a_refusal_of_a_controller_s_tool_says_how_to_get_an_md_array(tmp_path: Path) -> None:
+    hosts = lab_hosts({"sym": 6}, kind="hardware")
+    hosts["b1"]["storqual_adapters"]["sym"] |= {"driver": "megaraid_sas", "tool": "storcli"}
+    drop = raid(strip="4k")
+    with pytest.raises(BadInputError) as refused:
+        make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=SUITE))
+    told = "\n".join(refused.value.problems)
+    assert "storcli, the tool of adapter sym of b1, cannot make this volume" in told
+    assert "for a Linux md array, write `tool: mdadm`" in told
+
+
+def test_a_volume_of_named_members_is_made_on_their_adapter_alone(tmp_path: Path) -> None:
+    hosts = lab_hosts({"sym": 6, "mpt": 2})
+    campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=raid(), candidate=raid(), suite=SUITE))
+    assert [volume["adapter"] for volume in campaign.document["provision"]["b1"]["candidate"]["raid"]] == ["sym"]

@@ -26,6 +26,7 @@ DRIVE = {
     "size": "20MiB",
     "claim": True,
 }
+VENDOR = "install it from its vendor"
 ADAPTERS = {"sym": {"driver": "sym53c8xx", "pci": "0000:00:05.0", "drives": [DRIVE]}}
 
 
@@ -86,6 +87,39 @@ def test_a_local_benchs_files_are_made(tmp_path: Path) -> None:
     assert not targets_folder(tmp_path).exists()
     assert len(examine(Request(**asked, stamp=True)).stamped) == 1
     assert examine(Request(**asked, stamp=True)).stamped == []
+
+
+def test_a_program_that_will_be_run_and_is_not_installed_is_code_3_with_its_package(tree: BenchTree) -> None:
+    needs = [
+        {"programs": ["fio"], "for": "launches"},
+        {"programs": ["storcli64", "storcli"], "for": "the volumes of adapter mraid"},
+        {"programs": ["sas3ircu", "sas2ircu"], "for": "the volumes of adapter sym"},
+    ]
+    folder = tree.root / "usr" / "sbin"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "storcli").write_text("", encoding="utf-8")
+    found = ask(tree, needs=needs, stamp=True)
+    assert (found.exit_code, found.stamped) == (3, [])
+    assert found.problems == [
+        "fio is not installed, and is needed for launches: install the package fio",
+        "sas3ircu or sas2ircu is not installed, and is needed for the volumes of adapter sym: " + VENDOR,
+    ]
+    (folder / "fio").write_text("", encoding="utf-8")
+    assert ask(tree, needs=needs[:2]).exit_code == 0
+
+
+def test_on_a_local_bench_a_program_is_looked_for_as_the_bench_program_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = [{"programs": ["storqual-no-fio"], "for": "launches"}]
+    asked = {**local(tmp_path / "state"), "needs": needs, "stamp": True}
+    assert "storqual-no-fio is not installed" in examine(Request(**asked)).problems[0]
+    program = tmp_path / "bin" / "storqual-no-fio"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    assert examine(Request(**asked)).problems == []
 
 
 class EndedError(Exception):

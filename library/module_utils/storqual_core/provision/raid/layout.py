@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Give a bench the declared volumes: read, plan, refuse or save and write, initialise, read back.
 
-md makes a volume where the kernel sees its members as disks, else the tool of their adapter does.
+The plan says which tool makes a volume: that of a RAID controller, md for other adapters and where it is named. For a
+playbook that names none, md makes it where the kernel sees its members as disks, else the tool of their adapter does.
 """
 
 from __future__ import annotations
@@ -308,19 +309,32 @@ _TOOL_OF_DRIVER: Mapping[str, str] = {
 }
 
 
-def possible_tools(named: str, driver: str) -> tuple[str, ...]:
-    """The tools that may make a volume of an adapter's drives: the one that is named, else md or its driver's."""
-    return (named,) if named else (MD, *((_TOOL_OF_DRIVER[driver],) if driver in _TOOL_OF_DRIVER else ()))
+_HBAS = frozenset({"mpt2sas", "mpt3sas"})
+"""Drivers of plain HBAs, too: their tool makes volumes where it is named only."""
 
 
-def count_objection(tools: Sequence[str], level: str, count: int) -> str:
-    """Why none of these tools makes such a volume of so many members, as the first one says; empty when one does."""
-    return volume_objection(tools, VolumeRequest(level, tuple(str(number) for number in range(count))))
+def controller_tool(driver: str) -> str:
+    """The vendor's tool that makes volumes of a driver's adapters; empty where none is known."""
+    return _TOOL_OF_DRIVER.get(driver, "")
 
 
-def volume_objection(tools: Sequence[str], request: VolumeRequest) -> str:
-    told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
-    return "; ".join(told[0]) if told and all(told) else ""
+def volume_tool(adapter_tool: str, driver: str) -> str:
+    """What makes a volume of an adapter's drives where its drop names no tool: md, but for RAID controllers.
+
+    `adapter_tool` is the tool that the inventory names for the adapter.
+    """
+    if adapter_tool in volume_tools():
+        return adapter_tool
+    return MD if driver in _HBAS else controller_tool(driver) or MD
+
+
+def count_objection(tool: str, level: str, count: int) -> str:
+    """Why a tool does not make such a volume of so many members; empty when it does."""
+    return volume_objection(tool, VolumeRequest(level, tuple(str(number) for number in range(count))))
+
+
+def volume_objection(tool: str, request: VolumeRequest) -> str:
+    return "; ".join(TOOLS[tool]().objections(request)) if tool in TOOLS and _makes_volumes(tool) else ""
 
 
 def volume_tools() -> tuple[str, ...]:
@@ -360,10 +374,14 @@ class Chooser:
     machine: Machine = field(default_factory=Machine)
 
     def tool(self, wish: Wish) -> str:
-        """Software RAID when the kernel sees every member, the tool of the adapter's driver when it sees none.
+        """The adapter's own tool where the inventory names one that makes volumes, else by what the kernel sees.
 
-        Raises BadInputError when neither is so, or when no tool is known for the driver.
+        Software RAID when it sees every member, the tool of the adapter's driver when it sees none. Raises
+        BadInputError when neither is so, or when no tool is known for the driver.
         """
+        own = str(self.adapters.get(wish.adapter, {}).get("tool") or "")
+        if own in volume_tools():
+            return own
         claims = [claim for claim in claims_of_adapters(self.adapters) if claim.id in wish.drives]
         drives = read_drives(self.machine)
         seen = [claim.id for claim in claims if matching(claim, drives)]

@@ -94,6 +94,7 @@ def test_a_missing_inventory_is_told_before_ansible_starts(
 
 
 def test_options_reach_ansible_as_they_were_written(play: Play) -> None:
+    Path("lab", "hosts.yml").write_text("benches: {hosts: {bench01: {}}}\n", encoding="utf-8")
     options = ["-i", "lab", "-e", "drop=x", "--check", "--diff", "--limit", "bench01", "-vv", "--tags", "os"]
     assert ended("setup", *options) == 0
     (call,) = play.calls
@@ -124,7 +125,7 @@ def test_runs_are_made_in_the_folder_where_the_command_is_given(play: Play, tmp_
         (1, (), [], 3),
         (3, (), [], 3),
         # no bench
-        (1, (), ["--limit", "nobody"], 2),
+        (1, (), ["--limit", "nobody"], 3),
         (0, ("end",), [], 2),
         # --syntax-check runs nothing
         (0, (), ["--syntax-check"], 0),

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every drop that is shipped applies as a whole to its inventory, and what an adapter does not take is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.campaign.declared import resolve_drop
+from storqual.inputs import load_inventory
+from storqual.plan import make_plan
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.settings import SETTINGS
+from storqual_core.provision.driver import COMMANDS_IN_ALL
+from tests.support.make_lab import lab_hosts, make_lab
+from tests.support.usual_mistakes import REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+LABS = sorted(folder.parent for folder in (REPOSITORY / "inventories").glob("*/drops"))
+SHIPPED = [(lab, drop.stem) for lab in LABS for drop in sorted((lab / "drops").glob("*.yml"))]
+REFUSED = {"qla1040": "no tool here is known to set it"}
+"""A drop that is shipped to show why it is refused."""
+FROM_VENDORS = "' does not exist"
+"""Images and packages of vendors, which the example lab names and nobody may ship."""
+
+
+def resolved(lab: Path, bench: str, drop: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What a drop declares for the drives of a bench, and why it cannot be applied."""
+    try:
+        return resolve_drop([lab], bench, drop)["declared"]["drive"]["settings"], []
+    except BadInputError as problem:
+        return {}, problem.problems
+
+
+@pytest.mark.parametrize(("lab", "drop"), SHIPPED, ids=[f"{lab.name}-{drop}" for lab, drop in SHIPPED])
+def test_a_shipped_drop_applies_as_a_whole(lab: Path, drop: str) -> None:
+    for name, bench in load_inventory([lab]).benches.items():
+        declared, problems = resolved(lab, name, drop)
+        assert all(REFUSED.get(drop, FROM_VENDORS) in told for told in problems), problems
+        assert bool(problems) >= (drop in REFUSED)
+        for adapter in bench.adapters.values():
+            most = COMMANDS_IN_ALL.get(adapter.driver or "")
+            for drive in adapter.claimed:
+                settings = declared.get(drive.id, {})
+                assert most is None or settings.get("queue_depth", 1) <= most
+                if adapter.driver == "nvme":
+                    assert "queue_depth" not in settings
+                    assert not [each for each in settings if SETTINGS[f"drive.{each}"].field and each != "WCE"]
+
+
+def refusal(folder: Path, candidate: dict[str, Any], driver: str, **request: Any) -> str:
+    hosts = lab_hosts({"sym": 4, "old": 2})
+    hosts["b1"]["storqual_adapters"]["old"]["driver"] = driver
+    with pytest.raises(BadInputError) as refused:
+        make_plan(make_lab(folder, hosts=hosts, candidate=candidate, **request))
+    (told,) = refused.value.problems
+    return told
+
+
+def test_a_queue_depth_beyond_what_an_adapter_takes_in_all_is_refused_before_a_bench_is_touched(
+    tmp_path: Path,
+) -> None:
+    told = refusal(tmp_path, {"drive": {"queue_depth": 16}}, "am53c974")
+    assert "drive.queue_depth is declared for old of b1, which takes 7 commands in all for its drives" in told
+    exception = {"drive": [{"queue_depth": 16}, {"on": {"adapter": "old"}, "queue_depth": 7}]}
+    hosts = lab_hosts({"sym": 4, "old": 2})
+    hosts["b1"]["storqual_adapters"]["old"]["driver"] = "am53c974"
+    assert make_plan(make_lab(tmp_path, hosts=hosts, candidate=exception)).batches
+
+
+@pytest.mark.parametrize("setting", ["queue_depth", "DRA"])
+def test_what_nvme_drives_do_not_have_is_refused(setting: str, tmp_path: Path) -> None:
+    told = refusal(tmp_path, {"drive": {setting: 1}}, "nvme")
+    assert f"drive.{setting} is declared for old of b1, whose drives are NVMe and do not have it" in told
