@@ -2,9 +2,8 @@
 """What a sweep reached: levels and pairs of levels, acknowledged and read back; what it did not reach, and why.
 
 A row counts where its write is in the list of acknowledged I/Os, and as read back where every read of it was right.
-Also here: whether the kernel's memory grew with ordinary commands. A driver that leaks does so with every command, so
-memory grows in nearly every one of the batches between which it is measured, in their first half as in
-their second; what else a kernel does with its memory comes and goes.
+Also here: whether the kernel's memory grew with ordinary commands. A driver that leaks does so in every part of them,
+and nothing of it comes back; what else a kernel does with its memory happens once, or comes and goes.
 """
 
 from __future__ import annotations
@@ -12,16 +11,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
-from statistics import median
 from typing import Any
 
 from storqual.kinds.oracle import Oracle
 from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS
 
-_LEAST_BATCHES = 8
-_GROWING = 0.8
-"""Share of the batches after which there must be more memory than before them."""
-_LEAST_BYTES = (24 << 10, 512 << 10)
+_LEAST_SAMPLES = 10
+_LEAST_SHARE = 0.15
+"""Of all growth at least this must be in each third of the commands, and at most this may have been given back."""
+_LEAST_BYTES = (24 << 10, 256 << 10)
 """How much it must grow in all: slabs and vmalloc, which are counted exactly; everything that the kernel keeps."""
 _NAMES = ("slabs and vmalloc", "the kernel's memory")
 
@@ -75,17 +73,16 @@ def coverage_of(
 
 def grown_memory(samples: Sequence[Sequence[int]]) -> str:
     """What grew with ordinary commands, `` where nothing did: samples of commands so far and bytes of each kind."""
-    if len(samples) < _LEAST_BATCHES:
+    if len(samples) < _LEAST_SAMPLES:
         return ""
+    commands = samples[-1][0] - samples[0][0]
     for column, (name, least) in enumerate(zip(_NAMES, _LEAST_BYTES, strict=True), start=1):
         sizes = [int(sample[column]) for sample in samples]
         steps = [after - before for before, after in pairwise(sizes)]
-        halves = (steps[: len(steps) // 2], steps[len(steps) // 2 :])
-        if sizes[-1] - sizes[0] < least or median(steps) <= 0:
-            continue
-        if all(sum(step > 0 for step in half) >= _GROWING * len(half) for half in halves):
-            commands = samples[-1][0] - samples[0][0]
-            grown = sizes[-1] - sizes[0]
+        grown, third = sizes[-1] - sizes[0], len(steps) // 3
+        parts = (sum(steps[:third]), sum(steps[third : 2 * third]), sum(steps[2 * third :]))
+        shrunk = -sum(step for step in steps if step < 0)
+        if grown >= least and min(parts) >= _LEAST_SHARE * grown and shrunk <= _LEAST_SHARE * grown:
             return f"{name} grew by {grown >> 10} KiB in {commands} ordinary commands, {grown // commands} bytes each"
     return ""
 

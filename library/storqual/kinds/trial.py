@@ -15,6 +15,7 @@ from typing import Any
 from storqual.kinds.images import CheckedImages, Logged, check_power_cuts
 from storqual.kinds.kind import Kind, PlannedTurn, Raw
 from storqual.kinds.record import Observed, judge, values_of
+from storqual.kinds.sweep_shown import not_reached
 from storqual.kinds.trial_checks import trial_checks
 from storqual.kinds.trial_shown import planned_faults, show_trials, tried_faults
 from storqual_core.data.faults import LOGGING_WAY, WAYS
@@ -138,5 +139,6 @@ TRIAL = Kind(
     show=show_trials,
     plan=planned_faults,
     summary=tried_faults,
+    unreached=not_reached,
     absent=("Faults", "no drive, cable or power was lost under I/O; a suite's trials cause faults"),
 )

@@ -17,6 +17,8 @@ from ..host.sysfs import SysfsDrive
 from ..kit.machine import Machine
 
 _HIGHEST = 13
+NO_REQUEST = "longer than the longest request"
+"""What the reason begins with why a power of two is no size on a drive."""
 _PAGE_SECTORS = 8
 
 SIZES = (
@@ -120,7 +122,7 @@ def size_of(level: str, limits: QueueLimits, most: int) -> tuple[int, str]:
     if name.startswith("2^"):
         sectors = (1 << int(name[2:])) * block
         if sectors > limits.limit:
-            return 0, f"longer than the longest request ({limits.limit // 2} KiB), which `limit+1` and `double` are"
+            return 0, f"{NO_REQUEST} ({limits.limit // 2} KiB)"
     elif name == "double":
         sectors = 2 * limits.limit + block
     else:

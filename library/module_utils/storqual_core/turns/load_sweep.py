@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sweep: a data load that goes through combinations of size, address, memory, way and command on one drive.
 
-In this order: blocks of content where a write lands whose address went wrong, and every place filled; the rows of the
-covering design, each a write, its read-back and a look at the blocks beside it; commands that are seldom sent;
-pauses, after each of which another command comes first; more writes at once than the adapter takes; ordinary
-commands between which the kernel's memory is measured. All of it is told as I/Os, as those of any load are; what a row reached is told
-with it, and what drive, adapter or kernel lack is told once, with the reason.
+In this order: every place is filled, and so are blocks where a write lands whose address went wrong; the rows of
+the covering design, each a write, its read-back and a look at the blocks beside it; commands that are seldom sent;
+pauses, after each of which another command comes first; more writes at once than the adapter takes; and ordinary
+commands, with the kernel's memory measured between them. All of it is told as I/Os, as those of any load are; what a
+row reached is told with it, and what drive, adapter or kernel lack is told once, with the reason.
 """
 
 from __future__ import annotations
