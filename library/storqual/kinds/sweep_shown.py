@@ -68,6 +68,10 @@ def _reasons(records: Sequence[Record]) -> dict[str, str]:
     return {what: why for what, why in told.items() if what not in reached}
 
 
+def _beside(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(one for record in records for one in record["coverage"]["beside"]))
+
+
 def show_coverage(records: Sequence[Record]) -> Iterator[Part]:
     """The table and the lists; nothing where no trial was a sweep."""
     adapters = _by_adapter(records)
@@ -95,10 +99,7 @@ def show_coverage(records: Sequence[Record]) -> Iterator[Part]:
             f"{name}: {done} of {wanted} pairs of levels were written and read back."
             for name, (done, wanted) in pairs.items()
         ),
-        *(
-            f"{name}, also: {', '.join(dict.fromkeys(one for record in listed for one in record['coverage']['beside']))}."
-            for name, listed in adapters.items()
-        ),
+        *(f"{name}, also: {', '.join(_beside(listed))}." for name, listed in adapters.items()),
     )
     table = Table("What the data load reached", ("Of", "Level", *adapters), rows)
     folded = [FoldedList("Every level", table, (_WHAT,))]

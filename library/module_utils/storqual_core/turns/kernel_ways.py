@@ -187,7 +187,7 @@ class KernelWays:
                 _whole(os.preadv(self._cached, pieces, offset), size)
             elif way == "mmap":
                 with self._mapped(offset, size) as (view, at, _):
-                    memory.put(view[at : at + size])
+                    memory.put(bytes(view[at : at + size]))
             elif way == "uring":
                 self._by_ring(pieces, offset, size, reads=True)
             elif way == "verify":

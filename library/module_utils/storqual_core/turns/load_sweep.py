@@ -421,8 +421,8 @@ class Sweep:
         wanted = min(wanted, region.sectors // block, len(arena.whole()[0]) // size - 16)
         try:
             ring = Ring(_MOST_AT_ONCE, arena.whole())
-        except LackingError as problem:
-            self._lack(f"{wanted} commands at once", str(problem))
+        except LackingError as lacking:
+            self._lack(f"{wanted} commands at once", str(lacking))
             return
         memory = arena.whole()[0]
         pieces = [memory[8 * size + at * size : 8 * size + (at + 1) * size] for at in range(wanted)]

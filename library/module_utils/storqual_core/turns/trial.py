@@ -266,8 +266,8 @@ class TrialRun:
         for number, drive in enumerate(sweep.beside if sweep else (), start=1):
             try:
                 beside, block, own = self._beside(drive, load)
-            except (StorqualError, OSError) as problem:
-                stream.line("lacks", what=f"drive {drive} at the same time", why=str(problem))
+            except (StorqualError, OSError) as refusal:
+                stream.line("lacks", what=f"drive {drive} at the same time", why=str(refusal))
                 continue
             stack.callback(beside.close, _END_S)
             tag, shift = subject.tag[:-1] + bytes((subject.tag[-1] ^ number,)), number << DRIVE_SHIFT
