@@ -18,11 +18,22 @@ from typing import Any, Sequence
 
 from .load_levels import QueueLimits
 from .load_memory import PAGE, Arena, Shaped
-from .scsi_command import LackingError, MiscompareError, addresses_of, block_command, perform, unmap
+from .scsi_command import (
+    UNIT_ATTENTION,
+    LackingError,
+    MiscompareError,
+    addresses_of,
+    block_command,
+    perform,
+    send,
+    unmap,
+)
 from .sectors import SECTOR
 
 RWF_DSYNC = 2
 _BLKDISCARD, _BLKZEROOUT, _BLKFLSBUF = 0x1277, 0x127F, 0x1261
+_ANY_LENGTH = 10
+"""Every adapter takes commands of so many bytes."""
 _CACHED = ("buffered", "range", "mmap")
 _RANGE_WAIT = 1 | 2 | 4
 _REFUSED = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)
@@ -136,6 +147,7 @@ class KernelWays:
         self._cached = os.open(f"/proc/self/fd/{direct}", os.O_RDWR | os.O_CLOEXEC)
         self._ring: Ring | None = None
         self.ring_lacks = ""
+        self._lengths: dict[int, str] = {}
         try:
             self._ring = Ring(8, arena.whole())
         except LackingError as problem:
@@ -206,7 +218,7 @@ class KernelWays:
             block = self.limits.block
             first, blocks = sector // block, sum(map(len, memory.pieces)) // SECTOR // block
             name = "verify16" if blocks > 0xFFFF or first + blocks > 1 << 32 else "verify10"
-            perform(self._direct, block_command(name, first, blocks), reads=False)
+            self._perform(block_command(name, first, blocks), reads=False)
 
     def command(self, name: str, memory: Shaped, sector: int, sectors: int) -> None:
         """A command that is seldom sent; `memory` is what it takes or gives. Raises as `read`."""
@@ -226,7 +238,7 @@ class KernelWays:
             if name == "compare_and_write" and blocks > self.limits.compare:
                 raise LackingError(f"the drive takes it for {self.limits.compare} blocks at most (page B0)")
             reads = name.startswith("read")
-            perform(self._direct, block_command(name, sector // block, blocks), memory.pieces, reads=reads)
+            self._perform(block_command(name, sector // block, blocks), memory.pieces, reads=reads)
 
     def _by_ring(self, pieces: Sequence[memoryview], offset: int, size: int, *, reads: bool) -> None:
         if self._ring is None:
@@ -240,6 +252,21 @@ class KernelWays:
         if not self.limits.scsi:
             raise LackingError("this is no SCSI drive")
 
+    def _perform(self, command: bytes, pieces: Sequence[memoryview] = (), *, reads: bool) -> None:
+        """Send it, where the adapter takes commands of that length: one that does not fails a read as well."""
+        size = len(command)
+        if size > _ANY_LENGTH and size not in self._lengths:
+            block = memoryview(bytearray(self.limits.block * SECTOR))
+            try:
+                end = send(self._direct, block_command(f"read{size}", 0, 1), [block], reads=True)
+                failed = bool(end.host) or (bool(end.status) and end.key != UNIT_ATTENTION)
+                self._lengths[size] = f"a READ({size}) of the first block ended with {end.told}" if failed else ""
+            except OSError as problem:
+                self._lengths[size] = f"the kernel does not send it: {problem.strerror}"
+        if self._lengths.get(size):
+            raise LackingError(self._lengths[size])
+        perform(self._direct, command, pieces, reads=reads)
+
     def _by_scsi(self, name: str, memory: Shaped, sector: int, *, reads: bool, compares: bool = False) -> None:
         """One command, or several where the driver takes no transfer of that length."""
         self._scsi_only()
@@ -248,7 +275,7 @@ class KernelWays:
         most = min(self.limits.hard * SECTOR, max(2, self.limits.segments - 2) * PAGE)
         for pieces, first, size in _cut(memory.pieces, sector, most):
             command = block_command(name, first // block, size // SECTOR // block, compares=compares)
-            perform(self._direct, command, pieces, reads=reads)
+            self._perform(command, pieces, reads=reads)
 
     def _drop_cache(self, way: str) -> None:
         """Have no page of the drive in the cache: SCSI commands pass it by, and pages are written whole."""

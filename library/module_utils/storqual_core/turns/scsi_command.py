@@ -17,7 +17,7 @@ _SG_IO = 0x2285
 _TO_DEVICE, _FROM_DEVICE, _NO_DATA = -2, -3, -1
 _SENSE_BYTES = 32
 _TIMEOUT_MS = 60000
-_ILLEGAL_REQUEST, _MISCOMPARE, _UNIT_ATTENTION = 0x5, 0xE, 0x6
+_ILLEGAL_REQUEST, _MISCOMPARE, UNIT_ATTENTION = 0x5, 0xE, 0x6
 _CHECK_CONDITION = 2
 
 TIMED_OUT = 0x03
@@ -78,6 +78,10 @@ class CommandEnd:
     code: int = 0
     residual: int = 0
 
+    @property
+    def told(self) -> str:
+        return f"status {self.status:#x}, host status {self.host:#x}, sense {self.key:x}/{self.code:02x}"
+
 
 def addresses_of(pieces: Sequence[memoryview]) -> ctypes.Array[IoVector]:
     """The pieces as the kernel takes them; they must be writable, and live as long as the call."""
@@ -128,7 +132,7 @@ def perform(descriptor: int, command: bytes, pieces: Sequence[memoryview] = (), 
     """
     try:
         end = send(descriptor, command, pieces, reads=reads)
-        if end.key == _UNIT_ATTENTION:
+        if end.key == UNIT_ATTENTION:
             end = send(descriptor, command, pieces, reads=reads)
     except OSError as problem:
         if problem.errno in (errno.ENOTTY, errno.EINVAL, errno.ENOMEM, errno.EPERM, errno.EOPNOTSUPP):
@@ -139,8 +143,7 @@ def perform(descriptor: int, command: bytes, pieces: Sequence[memoryview] = (), 
     if end.key == _MISCOMPARE:
         raise MiscompareError
     if end.status or end.host or end.residual:
-        told = f"status {end.status:#x}, host status {end.host:#x}, sense {end.key:x}/{end.code:02x}"
-        raise OSError(errno.EIO, f"{told}, residual {end.residual}")
+        raise OSError(errno.EIO, f"{end.told}, residual {end.residual}")
 
 
 def read_blocks(descriptor: int, first: int, blocks: int, size: int, timeout_ms: int) -> CommandEnd:

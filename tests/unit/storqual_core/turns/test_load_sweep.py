@@ -12,6 +12,7 @@ import itertools
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,7 @@ from storqual.kinds.load_coverage import coverage_of, unreached
 from storqual.kinds.oracle import Oracle
 from storqual.plan.covering import covering
 from storqual_core.kit.machine import Machine
-from storqual_core.turns import kernel_ways
+from storqual_core.turns import kernel_ways, scsi_command
 from storqual_core.turns.integrity_load import IntegrityRequest, SweepRequest
 from storqual_core.turns.load_levels import (
     COMMAND_FACTORS,
@@ -33,7 +34,9 @@ from storqual_core.turns.load_levels import (
     regions_of,
     size_of,
 )
+from storqual_core.turns.load_memory import Arena
 from storqual_core.turns.load_sweep import Sweep, span_of
+from storqual_core.turns.scsi_command import CommandEnd, LackingError
 from storqual_core.turns.sectors import SECTOR, read_region
 
 if TYPE_CHECKING:
@@ -268,3 +271,28 @@ def test_the_same_seed_makes_the_same_rows_and_every_pair_is_in_one() -> None:
     levels = [len(levels) for levels in FACTORS.values()]
     assert len(pairs) == sum(one * other for at, one in enumerate(levels) for other in levels[at + 1 :])
     assert len(made) < 1.3 * len(SIZES) * len(PLACES)
+
+
+def test_an_adapter_that_takes_no_long_commands_lacks_them_and_has_failed_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers every command of 16 bytes with a host status, a read of the first block among them."""
+    sent: list[int] = []
+
+    def answer(_descriptor: int, command: bytes, _pieces: object = (), **_: object) -> CommandEnd:
+        sent.append(command[0])
+        return CommandEnd(0, 5 if len(command) == 16 else 0, 0.0)
+
+    for module in (kernel_ways, scsi_command):
+        monkeypatch.setattr(module, "send", answer)
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(1 << 20))
+    descriptor = os.open(path, os.O_RDWR)
+    ways = kernel_ways.KernelWays(descriptor, replace(LIMITS, scsi=True), arena := Arena(1 << 20, 512, 512, 1))
+    memory = arena.shape("aligned", 8 * SECTOR)
+    with pytest.raises(LackingError, match=r"READ\(16\).*host status 0x5"):
+        ways.write("sg16", memory, 100)
+    ways.write("sg10", memory, 100)
+    ways.close()
+    os.close(descriptor)
+    assert sent == [0x88, 0x2A]
