@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _TRACE = "/sys/kernel/tracing"
 RECORD = (
+    f"[ -e {_TRACE}/tracing_on ] || mount -t tracefs nodev {_TRACE}; "
     f"echo 0 > {_TRACE}/tracing_on; echo > {_TRACE}/trace; echo 65536 > {_TRACE}/buffer_size_kb; "
     f"echo 1 > {_TRACE}/events/scsi/scsi_dispatch_cmd_start/enable; echo 1 > {_TRACE}/tracing_on"
 )

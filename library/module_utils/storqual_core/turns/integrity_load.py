@@ -2,9 +2,9 @@
 """The integrity load: workers that write tagged sectors and flush, and tell each acknowledgement as it comes.
 
 What is in a sector is in `sectors.py`; whether it is the one that should be there is for the list of acknowledged
-writes to say, which is kept off the bench. What the bench itself knows (`Ledger`) is for reads during the load: one
-that gives other data is told at once, also where another worker's write is under way: old or new may be there, and no
-mixture.
+writes to say, which is kept off the bench. What the bench itself knows (`KnownSectors`) is for reads during the load:
+one that gives other data is told at once, also where another worker's write is under way, of which old or new may be
+there and no mixture.
 
 Each worker has a part of the region of its own and one write under way at most, so at any place writes follow each
 other and the last acknowledged one is what must be there. Times are nanoseconds of the bench's monotonic clock.
@@ -156,7 +156,7 @@ Tell = Callable[[str, int, int, int, int, int, int], None]
 """Takes kind, sequence, sector, length, start, end and errno of a finished I/O."""
 
 
-class Ledger:
+class KnownSectors:
     """What was last acknowledged where, in 64 bits a sector, and which writes are under way; safe from all threads.
 
     It knows extents (first sector, how many) and nothing between them.
@@ -265,7 +265,7 @@ class Worker:
         tag: bytes,
         device: OpenDrive,
         tell: Tell,
-        ledger: Ledger | None = None,
+        ledger: KnownSectors | None = None,
         block: int = 1,
         numbers: Iterator[int] | None = None,
     ) -> None:
@@ -275,7 +275,7 @@ class Worker:
         self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
         self._numbers = count(ask.workers + number, ask.workers) if numbers is None else numbers
         self._since_flush = 0
-        self._ledger = Ledger([(ask.first, ask.sectors)]) if ledger is None else ledger
+        self._ledger = KnownSectors([(ask.first, ask.sectors)]) if ledger is None else ledger
         self._sizes = [-(-size // block) * block for size in ask.sizes]
         self._buffer = mmap.mmap(-1, max(*self._sizes, FILL_SECTORS) * SECTOR)
 
@@ -368,7 +368,7 @@ class LoadWorkers:
         block: int = 1,
         numbers: Iterator[int] | None = None,
     ) -> None:
-        self.ledger = Ledger([(ask.first, ask.sectors)])
+        self.ledger = KnownSectors([(ask.first, ask.sectors)])
         self._workers = [
             Worker(ask, number, tag, device, tell, self.ledger, block, numbers) for number in range(ask.workers)
         ]

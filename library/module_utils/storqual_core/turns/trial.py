@@ -17,7 +17,7 @@ from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from .bench_faults import ACTS, AFTER, missing
 from .drive_faults import Aim, layered
-from .integrity_load import DRIVE_SHIFT, IntegrityRequest, Ledger, LoadWorkers
+from .integrity_load import DRIVE_SHIFT, IntegrityRequest, KnownSectors, LoadWorkers
 from .load_levels import QueueLimits, read_limits
 from .load_sweep import Sweep
 from .requests import TrialRequest
@@ -40,7 +40,7 @@ class _Written:
     """What is read back in the end: the drive, what is known of it, its parts, the tag and number of its sectors."""
 
     device: HeldDevice
-    ledger: Ledger
+    ledger: KnownSectors
     parts: Sequence[tuple[int, int]]
     tag: bytes
     shift: int = 0
@@ -56,7 +56,7 @@ class TrialRun:
         self._spare = (0, 0)
         self._window = (0, 0)
         self._limits = QueueLimits()
-        self._ledger: Ledger | None = None
+        self._ledger: KnownSectors | None = None
 
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
@@ -319,7 +319,7 @@ class TrialRun:
         wrong in both all the same is read again sector by sector, as long as that brings something else.
         """
         load = self._trial.load
-        ledger = self._ledger or Ledger(())
+        ledger = self._ledger or KnownSectors(())
         self._read_all([_Written(device, ledger, [(load.first, load.sectors)], self._subject.tag)])
 
     def _read_all(self, written: Sequence[_Written]) -> None:

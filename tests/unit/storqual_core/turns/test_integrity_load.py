@@ -17,7 +17,7 @@ from storqual_core.turns.entries import EntryReader
 from storqual_core.turns.integrity_load import (
     OTHER_DATA,
     IntegrityRequest,
-    Ledger,
+    KnownSectors,
     LoadWorkers,
     Worker,
     read_integrity,
@@ -185,7 +185,7 @@ def test_only_what_is_not_what_was_written_last_is_doubtful(device: FileDevice) 
 
 def test_a_read_under_way_may_find_the_old_or_the_new_and_no_mixture() -> None:
     """Another worker's write that begins or ends meanwhile counts; one that ended before the read does not."""
-    ledger = Ledger([(100, 8)])
+    ledger = KnownSectors([(100, 8)])
 
     def found(sequence: int, *, zero: bool = False) -> list[tuple[int, int, str, int]]:
         data = bytes(8 * SECTOR) if zero else bytes(make_sectors(TAG, 100, sequence, 8))
