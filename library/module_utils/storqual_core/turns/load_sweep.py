@@ -43,7 +43,8 @@ _FILL = 2048
 _ROWS_AT_ONCE = 16
 _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
-_MOST_AT_ONCE = 1024
+_MOST_AT_ONCE = 512
+"""More than that the emulated MegaRAID answers with commands that were never sent, and its driver panics."""
 _SEQUENCED = (WRITE, WRITE_THROUGH, ZEROS)
 
 Told = Callable[..., None]
@@ -417,6 +418,8 @@ class Sweep:
         """More writes at once than the adapter holds, a block each, then as many reads at once."""
         block = self._limits.block
         wanted = min(self._limits.depth + self._limits.depth // 4 + 8, _MOST_AT_ONCE)
+        if wanted <= self._limits.depth:
+            self._lack(f"more than {wanted} commands at once", f"{self._limits.depth} would fill the adapter's queue")
         size, region = block * SECTOR, self.regions[-1]
         wanted = min(wanted, region.sectors // block, len(arena.whole()[0]) // size - 16)
         try:
