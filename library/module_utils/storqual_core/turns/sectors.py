@@ -135,6 +135,12 @@ def _write_of(data: bytes | memoryview) -> tuple[bytes, TaggedWrite, int] | None
     return tag, TaggedWrite(first, sequence, length, period), place
 
 
+def _lies_at(write: TaggedWrite, place: int, sector: int) -> bool:
+    """Whether the part of a write that calls itself its `place` was found where it belongs."""
+    into = sector - write.sector
+    return 0 <= into < write.length and (into % write.period if write.period else into) == place
+
+
 def read_sector(data: bytes | memoryview, tag: bytes, sector: int) -> Found:
     """What the 512 bytes found at `sector` are."""
     view = bytes(data)
@@ -145,9 +151,7 @@ def read_sector(data: bytes | memoryview, tag: bytes, sector: int) -> Found:
     if bytes(make_part(found_tag, write, place, 1)) == view:
         if found_tag != tag:
             return Found(FOREIGN, 0)
-        into = sector - write.sector
-        right = 0 <= into < write.length and (into % write.period if write.period else into) == place
-        return Found(GOOD if right else MISDIRECTED, write.sequence)
+        return Found(GOOD if _lies_at(write, place, sector) else MISDIRECTED, write.sequence)
     if found_tag != tag:
         # what an earlier trial left damaged is no content of this one, but nobody can tell: it counts as damage
         return Found(CORRUPTED, 0)
@@ -173,8 +177,7 @@ def alike(data: memoryview, tag: bytes, sector: int) -> tuple[Found, int]:
     if head is not None and head[0] == tag:
         _, write, place = head
         into = sector - write.sector
-        right = 0 <= into < write.length and (into % write.period if write.period else into) == place
-        most = min(count, write.length - into) if right else 0
+        most = min(count, write.length - into) if _lies_at(write, place, sector) else 0
         if most > 0:
             # views are compared byte by byte, copies as memory is
             good = _equal_sectors(bytes(data[: most * SECTOR]), bytes(make_part(tag, write, into, most)), most)
