@@ -148,6 +148,7 @@ class KernelWays:
         self._ring: Ring | None = None
         self.ring_lacks = ""
         self._lengths: dict[int, str] = {}
+        self._verify_lacks, self._verified = "", False
         try:
             self._ring = Ring(8, arena.whole())
         except LackingError as problem:
@@ -212,6 +213,19 @@ class KernelWays:
     def _verify(self, memory: Shaped, sector: int) -> None:
         """Have the drive compare what the pieces hold, or, where it cannot, only read it. Raises as `read`."""
         self._scsi_only()
+        if self._verify_lacks:
+            raise LackingError(self._verify_lacks)
+        try:
+            self._send_verify(memory, sector)
+        except OSError as problem:
+            if self._verified:
+                raise
+            # nobody depends on it: an adapter that fails the first one lacks it
+            self._verify_lacks = f"the first VERIFY failed: {problem.strerror}"
+            raise LackingError(self._verify_lacks) from None
+        self._verified = True
+
+    def _send_verify(self, memory: Shaped, sector: int) -> None:
         try:
             self._by_scsi("verify16", memory, sector, reads=False, compares=True)
         except LackingError:

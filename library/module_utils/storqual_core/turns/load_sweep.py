@@ -44,7 +44,7 @@ _ROWS_AT_ONCE = 16
 _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
 _MOST_AT_ONCE = 512
-"""More than that the emulated MegaRAID answers with commands that were never sent, and its driver panics."""
+"""An adapter that holds more is not filled, which is told."""
 _SEQUENCED = (WRITE, WRITE_THROUGH, ZEROS)
 
 Told = Callable[..., None]
