@@ -13,8 +13,9 @@ from pathlib import Path
 
 from storqual_core.kit.machine import Machine
 from storqual_core.turns.batch_file import read_batch_file
-from storqual_core.turns.integrity_load import READ, SECTOR, WRITE, WRITE_THROUGH, LoadWorkers, Worker
+from storqual_core.turns.integrity_load import READ, WRITE, WRITE_THROUGH, LoadWorkers, Worker
 from storqual_core.turns.requests import TrialRequest
+from storqual_core.turns.sectors import SECTOR
 from storqual_core.turns.spool import Spool, Stream
 from storqual_core.turns.subject import HeldDevice, TurnSubject
 from storqual_core.turns.trial import TrialRun

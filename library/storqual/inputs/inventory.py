@@ -38,12 +38,15 @@ class DriveLimits(Shape):
     """How the virtual bench makes a drive behave like the one it stands for.
 
     `iops` and `bandwidth` (bytes per second) are limits. With a `service_time` (seconds) each command takes that
-    long, a flush as well, and nothing that is written is kept.
+    long, a flush as well, and nothing that is written is kept. `fua`: it takes writes through its cache; `block` are
+    the bytes of its logical block.
     """
 
     iops: int | None = Field(default=None, gt=0)
     bandwidth: Annotated[Size, Field(ge=_LEAST_RATE)] | None = None
     service_time: Duration | None = None
+    fua: bool = False
+    block: Literal[512, 4096] = 512
 
 
 class Pace(Shape):

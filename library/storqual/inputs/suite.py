@@ -322,6 +322,9 @@ class Profile(Shape):
     time: Duration | None = Field(
         default=None, gt=0, description="how long the loads of trials last, in place of their own"
     )
+    covers: Literal["pairs", "triples"] = Field(
+        default="pairs", description="of levels that a load with `sweep` goes through; triples in parts, one a repeat"
+    )
     costs: dict[Literal["reboot", "reload", "rebuild", "instant", "launch"], Duration] = Field(default={})
 
 

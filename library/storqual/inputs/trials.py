@@ -19,6 +19,9 @@ from storqual_core.turns.foreign_program import PLACEHOLDERS
 SECTOR = 512
 EVERY = "all"
 """In place of the adapters that are spared a fault."""
+SWEEP = "integrity"
+"""The fault that is none: its load is the test."""
+_LONGEST = 64 << 20
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -32,6 +35,15 @@ class IntegrityLoad(Shape):
     write_through: Percent = 0.1
     flush_every: Annotated[int, Field(ge=1)] = 16
     time: Annotated[Duration, Field(gt=0)] = 6.0
+    sweep: bool = Field(default=False, description="go through sizes, addresses, memory, ways and commands first")
+    longest: Size = Field(default=4 << 20, description="of a sweep: the longest write")
+    idles: ManyOf[Duration] = Field(
+        default=(), description="of a sweep: pauses, after which other commands come first"
+    )
+    memory_commands: int = Field(
+        default=1600, ge=0, le=1 << 20, description="of a sweep: between which kernel memory is measured"
+    )
+    limit: Annotated[Duration, Field(gt=0)] = Field(default=90.0, description="of a sweep: no row begins later")
 
 
 class Expectation(Shape):
@@ -90,6 +102,10 @@ def trial_problems(document: Document) -> Iterator[str]:
             ways = [way.name for way in fault.ways]
             named.append(((*keys, "way"), f"way of {fault.name}", trial.get("way"), ways))
         named.append(((*keys, "load"), "load", trial.get("load"), list(loads)))
+        sweeps = bool(_mapping(loads, str(trial.get("load"))).get("sweep"))
+        if str(trial.get("load")) in loads and sweeps != (trial.get("fault") == SWEEP):
+            found = f"fault {trial.get('fault')} with load {trial.get('load')}"
+            yield document.problem((*keys, "load"), found, f"a load with `sweep: true` for {SWEEP}, and for no other")
     tested = list(dict.fromkeys(str(trial.get("fault")) for trial in listed))
     for name in _mapping(document.data, "profiles"):
         profile = _mapping(_mapping(document.data, "profiles"), name)
@@ -122,12 +138,14 @@ def _load_problems(document: Document, name: str, given: dict[str, Any]) -> Iter
         load = IntegrityLoad.model_validate(given)
     except ValueError:
         return
-    odd = [size for size in (*load.sizes, load.region) if size <= 0 or size % SECTOR]
+    odd = [size for size in (*load.sizes, load.region, load.longest) if size <= 0 or size % SECTOR]
     if odd:
         yield document.problem(("loads", name), f"{odd[0]} bytes in load {name}", f"multiples of {SECTOR}")
     elif load.region // load.workers < max(*load.sizes, 128 * SECTOR):
         found = f"a region of {load.region} bytes for {load.workers} workers in load {name}"
         yield document.problem(("loads", name), found, "room for the largest write, and 64 KiB, for each worker")
+    if load.longest > _LONGEST:
+        yield document.problem(("loads", name, "longest"), f"{load.longest} bytes", f"at most {_LONGEST}")
     if load.reads + load.write_through >= 1:
         yield document.problem(("loads", name), f"no plain writes left in load {name}", "shares below 100% in all")
 

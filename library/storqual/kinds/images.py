@@ -25,7 +25,7 @@ from typing import Any
 
 from storqual.kinds.oracle import Oracle, Write
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns.integrity_load import GOOD, SECTOR, read_sector
+from storqual_core.turns.sectors import GOOD, SECTOR, read_sector
 
 MAGIC = 0x6A736677736872
 VERSION = 1

@@ -103,7 +103,7 @@ class Kind:
     it raises what it raises for raw files that are not of this turn. `problems` are those of a record's shape.
     `checks` are counted from the turns that were planned and the records that there are. `show`, `plan` and `summary`
     are for the report, the test plan and a customer. `absent` is what a run without such turns leaves untested, as
-    its name and a sentence.
+    its name and a sentence; `unreached` is what its records say was not reached, likewise.
     """
 
     name: str
@@ -114,6 +114,7 @@ class Kind:
     plan: Callable[[Sequence[PlannedTurn], Document], Iterable[Part]] = _nothing
     summary: Callable[[Sequence[Record]], Part] | None = None
     absent: tuple[str, str] | None = None
+    unreached: Callable[[Sequence[Record]], Iterable[tuple[str, str]]] = _nothing
 
 
 def check(ident: str, bench: str, adapter: str, outcome: str, reason: str) -> dict[str, Any]:

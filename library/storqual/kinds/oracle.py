@@ -19,27 +19,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual_core.turns.integrity_load import (
-    CORRUPTED,
+    DRIVE_SHIFT,
     FLUSH,
-    FOREIGN,
-    GOOD,
-    MISDIRECTED,
     OTHER_DATA,
+    OVERRUN,
     READ,
-    TORN,
-    UNREADABLE,
+    UNMAP,
     WRITE,
     WRITE_THROUGH,
-    ZERO,
+    ZEROS,
 )
+from storqual_core.turns.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
 
 LOST, STALE, DEALLOCATED = "lost", "stale", "deallocated"
-KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE)
+KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE, OVERRUN)
+_MASK = (1 << DRIVE_SHIFT) - 1
 
 
 @dataclass(frozen=True)
 class Write:
-    """One write that ended: times in ns of the bench; `problem` is its errno, 0 when it was acknowledged."""
+    """One write that ended: times in ns of the bench; `problem` is its errno, 0 when it was acknowledged.
+
+    `zeros`: it left zeros; with `may`, or what was there before.
+    """
 
     sequence: int
     sector: int
@@ -48,6 +50,8 @@ class Write:
     end: int
     through: bool
     problem: int
+    zeros: bool = False
+    may: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Violation:
         under = "written through or flushed" if self.flush is not None else "not flushed"
         instead = f", write {self.found} is there" if self.found else ""
         return (
-            f"{self.kind}: {self.sectors} sectors at {self.sector} of write {self.sequence}, acknowledged at "
+            f"{self.kind}: {self.sectors} sectors at {place(self.sector)} of write {self.sequence}, acknowledged at "
             f"{self.acknowledged / 1e9:.3f} s, {under}{instead}"
         )
 
@@ -87,12 +91,13 @@ class Oracle:
     def take(self, ios: Iterable[Sequence[Any]]) -> None:
         """I/Os of a line of the stream, in the order they ended. Raises ValueError for a write that is told twice."""
         for kind, sequence, sector, length, begin, end, problem in ios:
-            if kind in (WRITE, WRITE_THROUGH):
+            if kind in (WRITE, WRITE_THROUGH, ZEROS, UNMAP):
                 if sequence in self.writes:
                     raise ValueError(f"write {sequence} is told a second time")
-                self.writes[sequence] = Write(sequence, sector, length, begin, end, kind == WRITE_THROUGH, problem)
-                for place in range(sector, sector + length):
-                    self._at[place].append(sequence)
+                through, zeros, may = kind == WRITE_THROUGH, kind in (ZEROS, UNMAP), kind == UNMAP
+                self.writes[sequence] = Write(sequence, sector, length, begin, end, through, problem, zeros, may)
+                for at in range(sector, sector + length):
+                    self._at[at].append(sequence)
             elif kind == FLUSH and not problem:
                 self.flushes.append((begin, end))
             elif kind == READ and problem in _READ_KINDS:
@@ -146,6 +151,8 @@ class Oracle:
         if code == GOOD and (sequence in allowed or sequence > order[-1]):
             # a sequence above the last that was told is of a write that was under way when telling ended
             return None
+        if code == ZERO and any(write.zeros for write in (must, *newer)):
+            return None
         if code == TORN and any(write.problem for write in newer):
             return None
         return Violation(
@@ -161,7 +168,7 @@ class Oracle:
     def _must(self, order: Sequence[int], keeps: str) -> Write | None:
         for number in reversed(order):
             write = self.writes[number]
-            if not write.problem and (keeps == "acknowledged" or self.flushed(write) is not None):
+            if not write.problem and not write.may and (keeps == "acknowledged" or self.flushed(write) is not None):
                 return write
         return None
 
@@ -171,6 +178,12 @@ class Oracle:
         if code in (GOOD, FOREIGN):
             return LOST
         return DEALLOCATED if code == ZERO else code
+
+
+def place(sector: int) -> str:
+    """A sector in words, of which drive where it is not the trial's own."""
+    drive = sector >> DRIVE_SHIFT
+    return f"{sector & _MASK} of drive {drive} beside it" if drive else str(sector)
 
 
 _READ_KINDS = {number: STALE if code == GOOD else Oracle.kind(code) for code, number in OTHER_DATA.items()}

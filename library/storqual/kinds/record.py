@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from storqual.kinds.images import CheckedImages
-from storqual.kinds.oracle import Oracle, Violation
-from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, Fault, Way
+from storqual.kinds.load_coverage import coverage_of, grown_memory
+from storqual.kinds.oracle import Oracle, Violation, place
+from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, NOTHING, WAYS, Fault, Way
 from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
-from storqual_core.turns.integrity_load import OTHER_DATA, UNREADABLE
+from storqual_core.turns.integrity_load import OTHER_DATA
+from storqual_core.turns.sectors import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20
@@ -44,7 +46,7 @@ def judge(
     wrong = [seen.down] if seen.down else []
     wrong += [one.sentence for one in violations]
     wrong += [
-        f"{kind}: a read of {length} sectors at {sector} gave other data than what was acknowledged"
+        f"{kind}: a read of {length} sectors at {place(sector)} gave other data than what was acknowledged"
         for kind, sector, length, _ in seen.oracle.wrong_reads
     ]
     if cuts is not None:
@@ -105,14 +107,17 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) 
         yield f"slow recovery: it took {recovery:.1f} s, {expect['recovery']:g} s are allowed"
     if not way.downs_bench:
         yield from _state_changes(seen.states, settings=fault.settings_stay)
+    leak = grown_memory(seen.memory)
+    if leak:
+        yield f"memory leak: {leak}"
     for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
         if finding.kind in ("kernel_bug", "hung_task"):
             yield finding.sentence()
 
 
 def _recovery_s(seen: Observed, way: Way) -> float | None:
-    """Seconds until I/Os went on; None where the bench itself went down, whose load did not."""
-    return None if way.downs_bench else seen.recovery_s
+    """Seconds until I/Os went on; None where the bench itself went down, whose load did not, or nothing was done."""
+    return None if way.downs_bench or WAYS[way.name][0].acts_on == NOTHING else seen.recovery_s
 
 
 def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
@@ -159,8 +164,14 @@ def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -
             yield f"drive {name}: {new['in_flight']} commands are still under way"
 
 
-def values_of(seen: Observed, verdict: Verdict, way: Way, cuts: CheckedImages | None) -> dict[str, Any]:
-    """What a trial showed, with its timeline in seconds of the load."""
+def values_of(
+    seen: Observed,
+    verdict: Verdict,
+    way: Way,
+    cuts: CheckedImages | None,
+    sweep: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What a trial showed, with its timeline in seconds of the load; of a `sweep` also what it reached."""
     began = seen.loading or 0
     recovery = _recovery_s(seen, way)
     clock = [*((at, "fault", "begin") for at in [seen.fault_begin] if at is not None)]
@@ -168,7 +179,9 @@ def values_of(seen: Observed, verdict: Verdict, way: Way, cuts: CheckedImages | 
     clock += [(at, "proof", f"{name}: {text}") for at, name, text in seen.seen]
     clock += [(at, "drive", text) for at, text in seen.drive]
     clock += [(at, "kernel", text) for at, text in seen.kernel[:200]]
-    clock += [(at, "data", f"{kind} read at sector {sector}") for kind, sector, _, at in seen.oracle.wrong_reads[:20]]
+    clock += [
+        (at, "data", f"{kind} read at sector {place(sector)}") for kind, sector, _, at in seen.oracle.wrong_reads[:20]
+    ]
     for label, some in (("first", seen.errors[:1]), ("last", seen.errors[-1:] if len(seen.errors) > 1 else [])):
         clock += [
             (at, "error", f"{label} of {len(seen.errors)}: {kind} at sector {sector}, errno {problem}")
@@ -191,6 +204,11 @@ def values_of(seen: Observed, verdict: Verdict, way: Way, cuts: CheckedImages | 
         "boot_id": seen.boot_id,
         "slab_bytes": {when: state["slab_bytes"] for when, state in seen.states.items()},
         "residual": {when: state["residual"] for when, state in seen.states.items()},
+        **(
+            {}
+            if sweep is None
+            else {"coverage": coverage_of(sweep, seen.rows, seen.lacks, seen.oracle), "memory": seen.memory}
+        ),
         "timeline": [[round((at - began) / 1e9, 3), what, text] for at, what, text in sorted(clock)],
     }
 
@@ -231,6 +249,9 @@ class Observed:
     end: tuple[str, str] | None = None
     disks: Mapping[str, Any] = field(default_factory=dict)
     boot_id: str = ""
+    rows: list[Sequence[Any]] = field(default_factory=list)
+    lacks: list[Mapping[str, Any]] = field(default_factory=list)
+    memory: list[Sequence[int]] = field(default_factory=list)
     _earlier: int = 0
 
     def take(self, line: Mapping[str, Any]) -> None:
@@ -256,6 +277,15 @@ class Observed:
         self.found.setdefault(int(line["turn"]), []).extend(line["runs"])
         if line.get("whole"):
             self.whole.add(int(line["turn"]))
+
+    def take_coverage(self, _at: int, line: Mapping[str, Any]) -> None:
+        """What a sweep reached, what it could not, and the kernel's memory meanwhile."""
+        if line["kind"] == "rows":
+            self.rows += line["rows"]
+        elif line["kind"] == "lacks":
+            self.lacks.append(line)
+        else:
+            self.memory = line["samples"]
 
     def take_fault(self, at: int, line: Mapping[str, Any]) -> None:
         self._fault(line["phase"], at, line["text"])
@@ -336,6 +366,7 @@ _LINES: Mapping[str, Callable[[Observed, int, Mapping[str, Any]], None]] = {
     "io": Observed.take_ios,
     "found": Observed.take_found,
     "fault": Observed.take_fault,
+    **dict.fromkeys(("rows", "lacks", "memory"), Observed.take_coverage),
     "trial": Observed.take_head,
     **dict.fromkeys(("start", "begin", "loading", "hung", "down", "lost"), Observed.take_mark),
     **dict.fromkeys(("cannot", "end", "note"), Observed.take_mark),

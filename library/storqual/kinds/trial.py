@@ -15,10 +15,12 @@ from typing import Any
 from storqual.kinds.images import CheckedImages, Logged, check_power_cuts
 from storqual.kinds.kind import Kind, PlannedTurn, Raw
 from storqual.kinds.record import Observed, judge, values_of
+from storqual.kinds.sweep_shown import not_reached
 from storqual.kinds.trial_checks import trial_checks
 from storqual.kinds.trial_shown import planned_faults, show_trials, tried_faults
 from storqual_core.data.faults import LOGGING_WAY, WAYS
 from storqual_core.turns.integrity_load import FILL_SECTORS
+from storqual_core.turns.load_sweep import most_sectors, span_of
 
 STREAM, WRITES = "stream", "writes"
 """What the raw files of a trial are called: all that was told of it, and the log of its drive's writes."""
@@ -49,7 +51,7 @@ def derive_trial(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
     verdict = judge(seen, fault, way, turn.request["expect"], cuts)
     asked = {name: turn.request[name] for name in _ASKED}
     head = {name: str(seen.head[name]) for name in ("start", "tag")}
-    return {**asked, **head, **values_of(seen, verdict, way, cuts)}
+    return {**asked, **head, **values_of(seen, verdict, way, cuts, turn.request["load"].get("sweep"))}
 
 
 def power_cuts(seen: Observed, seed: int, log: Sequence[Logged]) -> CheckedImages | None:
@@ -66,7 +68,12 @@ def held_to_load(lines: Iterable[Mapping[str, Any]], load: Mapping[str, Any]) ->
     The oracle keeps each sector: one line of a stream that was made up could else take all memory, or years. Raises
     ValueError for any other.
     """
+    sweep = load.get("sweep")
     most, left = max(*load["sizes"], FILL_SECTORS), dict[Any, int]()
+    whole = load["sectors"]
+    if sweep is not None:
+        most = max(most, 2 * span_of(sweep["most"]))
+        whole = most_sectors(sweep["most"]) + whole * (1 + len(sweep["beside"]))
     beside = 0
     for line in lines:
         beside += line["kind"] != "io"
@@ -77,7 +84,7 @@ def held_to_load(lines: Iterable[Mapping[str, Any]], load: Mapping[str, Any]) ->
                 raise ValueError(f"an I/O of {length} sectors, the longest of the load has {most}")
         if line["kind"] == "found":
             turn = line["turn"]
-            left[turn] = left.get(turn, load["sectors"]) - sum(abs(run[1]) for run in line["runs"])
+            left[turn] = left.get(turn, whole) - sum(abs(run[1]) for run in line["runs"])
             if left[turn] < 0:
                 raise ValueError("more sectors were read back than the region of the load has")
         yield line
@@ -132,5 +139,6 @@ TRIAL = Kind(
     show=show_trials,
     plan=planned_faults,
     summary=tried_faults,
+    unreached=not_reached,
     absent=("Faults", "no drive, cable or power was lost under I/O; a suite's trials cause faults"),
 )

@@ -14,6 +14,7 @@ from typing import Any
 from storqual.base.table import Table
 from storqual.base.text import plural
 from storqual.kinds.kind import FoldedList, Part, PlannedTurn, Section
+from storqual.kinds.sweep_shown import show_coverage
 from storqual.kinds.trial_checks import upper_bound
 from storqual_core.data.faults import FAULTS
 
@@ -120,6 +121,7 @@ def show_trials(
     )
     failed = tuple(_failed(document, planned, one) for one in records if one["outcome"] != "passed")
     parts = [Part("", Table("Faults by adapter and arm", _HEADS, rows), () if failed else ("Every trial passed.",))]
+    parts += show_coverage(records)
     if failed:
         parts.append(Part("Trials that did not pass", folded=failed))
     left_out = tuple(map(str, document["plan"].get("left_out") or ()))
@@ -180,6 +182,9 @@ def planned_faults(planned: Sequence[PlannedTurn], document: Mapping[str, Any]) 
 
 
 def _load(load: Mapping[str, Any]) -> str:
+    if load.get("sweep"):
+        rows, commands = (len(load["sweep"][name]) for name in ("rows", "commands"))
+        return f"{rows} writes in combinations of size, address, memory and way, {commands} seldom commands"
     return f"{load['workers']} workers on {load['sectors'] // 2} KiB, a flush after {load['flush_every']} writes"
 
 

@@ -319,7 +319,7 @@ def _turn_sessions(
         first = False
         yield PlannedSession(name, bench.name, arm, arm, change, boot, (arm,), blocks, PURPOSE)
     source = f"their loads and faults, typical of {bench.kind} benches"
-    took.add("trials", trial_seconds(bench.kind, [trial.load_s + trial.away_s for trial in turns.trials]), source)
+    took.add("trials", trial_seconds(bench.kind, [trial.seconds for trial in turns.trials]), source)
 
 
 def _expected(

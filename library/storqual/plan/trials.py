@@ -18,11 +18,15 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import PSEUDO_DRIVER, Bench
 from storqual.inputs.shape import raise_all
 from storqual.inputs.suite import Profile, Suite
-from storqual.inputs.trials import EVERY, SECTOR, Trial
+from storqual.inputs.trials import EVERY, SECTOR, IntegrityLoad, Trial
 from storqual.plan.batches import batch_of, claim
+from storqual.plan.covering import covering
 from storqual.plan.resolve import resolve
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
+from storqual_core.guard.signatures import window
 from storqual_core.kit.errors import BadInputError
+from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, reached_places
+from storqual_core.turns.load_sweep import span_of
 
 PURPOSE = "trials"
 """Of a session that has trials or programs, and no launches."""
@@ -30,6 +34,12 @@ _FIRST, _LAST = 0.2, 0.6
 """Between which parts of the load's time a fault's moment is drawn: some load comes before it, more after."""
 _FIRST_BYTE = 2 << 20
 """Where a load begins on its drive: behind the stamps of the guard."""
+_MIB_SECTORS = 2048
+_PART_ROWS = 480
+"""So many rows of triples a trial has at most."""
+_MOST_BESIDE = 3
+_NOT_EMULATED = {"megaraid_sas": ("verify",)}
+"""QEMU's MegaRAID fails a VERIFY, and answers a later command with one that was never sent: the driver panics."""
 _NEEDS = {True: "a second path", False: "one path"}
 
 
@@ -51,6 +61,21 @@ class Seat:
 
 
 @dataclass(frozen=True)
+class Sweeping:
+    """What of a sweep follows from the bench: bytes of its drive, further drives that are busy at the same time.
+
+    `covers` are pairs or triples, of which each `repeat` has a part; `without` are ways to read that are left out.
+    """
+
+    size: int
+    beside: tuple[str, ...]
+    covers: str
+    repeat: int
+    limit_s: float
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class PlannedTrial:
     """One trial. `id` names it everywhere; `pair` is the same for the trials of both arms that are compared."""
 
@@ -68,6 +93,12 @@ class PlannedTrial:
     at_s: float
     away_s: float
     number: int
+    sweep: Sweeping | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take on the bench, without what every trial takes."""
+        return self.load_s + self.away_s + (self.sweep.limit_s if self.sweep else 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `plan.trials` in run.json."""
@@ -217,7 +248,13 @@ def plan_trials(
             elif not seat.for_way(ways[0]):
                 why = f"no claimed drive with {_NEEDS[ways[0].scope == 'path']}"
             else:
-                trials += _repeats(suite, trial, index, seat, ways[0], profile, sessions, bench=bench, seed=seed)
+                trials += _repeats(
+                    *(suite, trial, index, seat, ways[0], profile, sessions),
+                    bench=bench,
+                    seed=seed,
+                    kind=kind,
+                    others=[other for other in seats if other is not seat],
+                )
                 continue
             left_out.append(f"{trial.fault} on {seat.alias}: {why}")
     order = random.Random(f"{seed}/order")  # noqa: S311 - a drawn plan, no secret
@@ -314,6 +351,37 @@ def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:
             "through_share": load.write_through,
             "flush_every": load.flush_every,
             "seed": planned.seed,
+            **_sweep_of(load, planned),
+        },
+    }
+
+
+def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
+    """The rows of a sweep, where the load is one: levels of what the drive has room for, by their names."""
+    sweep = planned.sweep
+    if sweep is None:
+        return {}
+    inner = window(sweep.size)
+    first, end, most = inner.offset // SECTOR, (inner.offset + inner.size) // SECTOR, load.longest // SECTOR
+    places = reached_places(first, end, span_of(most), planned.seed)
+    reads = [way for way in FACTORS["read"] if way not in sweep.without]
+    rows = covering({**FACTORS, "place": places, "read": reads}, 3 if sweep.covers == "triples" else 2, planned.seed)
+    if sweep.covers == "triples":
+        # each repeat has another part, of the same seed
+        parts = -(-len(rows) // _PART_ROWS)
+        rows = rows[(sweep.repeat - 1) % parts :: parts]
+    # at no round share of the drive: the places of the sweep lie at powers of two
+    middle = first + (end - first) * 41 // 100 // _MIB_SECTORS * _MIB_SECTORS
+    return {
+        "first": middle,
+        "sweep": {
+            "rows": rows,
+            "commands": covering({**COMMAND_FACTORS, "place": places}, 2, planned.seed),
+            "most": most,
+            "idles_s": list(load.idles),
+            "beside": list(sweep.beside),
+            "memory_commands": load.memory_commands,
+            "limit_s": load.limit,
         },
     }
 
@@ -373,17 +441,31 @@ def _repeats(
     *,
     bench: str,
     seed: int,
+    kind: str,
+    others: Sequence[Seat] = (),
 ) -> Iterator[PlannedTrial]:
     load = suite.loads[trial.load]
     lasts = profile.time or load.time
-    fitting = [drive for drive, size in seat.for_way(way) if size >= load.region + (4 << 20)]
+    least = load.region + ((4 << 20) if not load.sweep else 8 * load.longest)
+    fitting = [drive for drive, size in seat.for_way(way) if size >= least]
     if not fitting:
         raise BadInputError([f"{bench}: no claimed drive of adapter {seat.alias} has room for load {trial.load}"])
     for number in range(1, trial.repeats * profile.repeats + 1):
         pair = f"{trial.fault}.{bench}.{seat.alias}.{index + 1}.{number}"
         draw = random.Random(f"{seed}/{pair}")  # noqa: S311 - as above
         moment = round(lasts * draw.uniform(_FIRST, _LAST), 3)
-        drive, load_seed = draw.choice(fitting), draw.randrange(1 << 31)
+        drive = draw.choice(fitting)
+        # the triples of a trial are divided among its repeats: they are drawn from one seed
+        whole = random.Random(f"{seed}/{pair.rpartition('.')[0]}")  # noqa: S311 - as above
+        load_seed = (whole if load.sweep and profile.covers == "triples" else draw).randrange(1 << 31)
+        sweep = None
+        if load.sweep:
+            beside = [name for name, _ in seat.for_way(way) if name != drive][:_MOST_BESIDE]
+            beside += [name for other in others[:1] for name, _ in other.drives[:1]]
+            limit_s = load.limit + sum(load.idles)
+            size = dict(seat.for_way(way))[drive]
+            without = _NOT_EMULATED.get(seat.driver, ()) if kind == "virtual" else ()
+            sweep = Sweeping(size, tuple(beside), profile.covers, number, limit_s, without)
         for arm, session in _turns_of(sessions, number):
             yield PlannedTrial(
                 id=f"{pair}.{arm}",
@@ -400,4 +482,5 @@ def _repeats(
                 at_s=moment,
                 away_s=trial.away,
                 number=index,
+                sweep=sweep,
             )

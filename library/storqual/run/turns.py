@@ -184,8 +184,9 @@ class Turns:
         return [kind.summary(records) for kind, _, records in self._of_kinds() if kind.summary]
 
     def absent(self) -> list[tuple[str, str]]:
-        """What is not tested because the run has no turns of a kind: its name, and a sentence."""
-        return [kind.absent for name, kind in _kinds().items() if kind.absent and name not in self._kinds]
+        """What is not tested: kinds of which the run has no turns, and what those that there are did not reach."""
+        whole = [kind.absent for name, kind in _kinds().items() if kind.absent and name not in self._kinds]
+        return [*whole, *(told for kind, _, records in self._of_kinds() for told in kind.unreached(records))]
 
 
 @lru_cache(maxsize=8)

@@ -136,7 +136,9 @@ class LiveTrial(LiveTurn):
         went down.
         """
         request, later = self._request, part == "verify"
-        limit = request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S
+        sweep = request["load"].get("sweep") or {"limit_s": 0.0, "idles_s": ()}
+        swept = sweep["limit_s"] + sum(sweep["idles_s"])
+        limit = swept + request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S
         fault: threading.Thread | None = None
         may_go_down = self._way.downs_bench and not later
         try:

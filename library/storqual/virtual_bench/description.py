@@ -60,7 +60,8 @@ class EmulatedDrive:
 
     `device` names it inside QEMU; `channel` is the PCI function of its adapter that it hangs on, `target` its number
     there. A limit of 0 is no limit. Each of several `paths` to a drive is a device of its own on its adapter: `first`
-    names the one whose file they share, empty in that one.
+    names the one whose file they share, empty in that one. `fua`: it takes writes through its cache; `block` are the
+    bytes of its logical block.
     """
 
     device: str
@@ -79,6 +80,8 @@ class EmulatedDrive:
     target: int = 0
     paths: int = 1
     first: str = ""
+    fua: bool = False
+    block: int = 512
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,8 @@ def _drive(problems: _Problems, kind: DeviceKind, alias: str, index: int, drive:
         bandwidth=limits.bandwidth or 0,
         service_time=service_time,
         paths=1 + len(drive.paths or ()),
+        fua=limits.fua,
+        block=limits.block,
     )
 
 

@@ -67,7 +67,7 @@ def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str
     if DEVICES[adapter.device].namespaces:
         namespace = {"driver": "nvme-ns", "id": drive.device, "bus": adapter.alias, "drive": node}
         eui = {"eui64": int(drive.wwn.removeprefix("eui."), 16)} if drive.wwn else {}
-        return {**namespace, "nsid": index + 1, **eui}
+        return {**namespace, "nsid": index + 1, **eui, **_block(drive)}
     device: dict[str, Any] = {
         "driver": "scsi-hd",
         "id": drive.device,
@@ -75,7 +75,10 @@ def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str
         "drive": node,
         "scsi-id": drive.target,
         "rotation_rate": drive.rotation_rate,
+        **_block(drive),
     }
+    if drive.fua:
+        device["dpofua"] = True
     texts = {"vendor": drive.vendor, "product": drive.model, "ver": drive.revision, "serial": drive.serial}
     device.update({name: value for name, value in texts.items() if value})
     if drive.wwn:
@@ -83,6 +86,11 @@ def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str
     if drive.paths > 1:
         device["share-rw"] = True
     return device
+
+
+def _block(drive: EmulatedDrive) -> dict[str, int]:
+    """The size of a drive's blocks, where it is not what QEMU has without it."""
+    return {} if drive.block == 512 else {"logical_block_size": drive.block, "physical_block_size": drive.block}
 
 
 def _adapter_device(adapter: EmulatedAdapter, channel: int) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Any, Mapping
 from . import read_table
 
 KERNEL_GRACE_S = 5.0
+NOTHING = "nothing"
+"""What the fault acts on that is none: its load is the test."""
 LOGGING_WAY = "qmp_log_writes"
 """The way that leaves a log of the drive's writes, from which images of power cuts are built."""
 

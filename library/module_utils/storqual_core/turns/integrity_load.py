@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The integrity load: workers that write tagged sectors and flush, and tell each acknowledgement as it comes.
 
-A sector is 512 bytes: a head (magic, tag of the trial, first sector and length of the write, its sequence, place of
-this sector in it), a body that follows from the sequence, and a tail with the sequence again and a CRC-32 of all
-before. So a sector that was read tells by itself whether it is whole and where it belongs; whether it is the one that
-should be there is for the list of acknowledged writes to say, which is kept off the bench. A region is read back in
-runs of sectors that are alike.
+What is in a sector is in `sectors.py`; whether it is the one that should be there is for the list of acknowledged
+writes to say, which is kept off the bench. What the bench itself knows (`KnownSectors`) is for reads during the load:
+one that gives other data is told at once, also where another worker's write is under way, of which old or new may be
+there and no mixture.
 
 Each worker has a part of the region of its own and one write under way at most, so at any place writes follow each
 other and the last acknowledged one is what must be there. Times are nanoseconds of the bench's monotonic clock.
@@ -13,164 +12,58 @@ other and the last acknowledged one is what must be there. Times are nanoseconds
 
 from __future__ import annotations
 
+import bisect
 import errno
 import mmap
 import os
 import random
-import struct
 import threading
 import time
-import zlib
+from array import array
+from collections import deque
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Mapping, Protocol
+from itertools import count
+from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 from .entries import EntryReader
-
-SECTOR = 512
-TAG_BYTES = 8
-
-_MAGIC = b"storqual"
-_HEAD = struct.Struct("<8s8sQIIQ")
-_TAIL = struct.Struct("<QI")
-_CRC = struct.Struct("<I")
-_CRC_AT = SECTOR - _CRC.size
-_BODY = SECTOR - _HEAD.size - _TAIL.size
-_SPREAD = 0x9E3779B97F4A7C15
-
-GOOD, MISDIRECTED, TORN, CORRUPTED, FOREIGN, ZERO = "good", "misdirected", "torn", "corrupted", "foreign", "zero"
-CODES = (GOOD, MISDIRECTED, TORN, CORRUPTED, FOREIGN, ZERO)
-"""What a sector can be: whole and in its place; whole and elsewhere; of two writes of this trial; damaged; of no
-write of this trial; zeros."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What one sector is, and the sequence of the write it is of (0 where it is of none that can be told)."""
-
-    code: str
-    sequence: int
-
-
-def _body(sequence: int) -> bytes:
-    word = (sequence * _SPREAD & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
-    return (word * (_BODY // 8 + 1))[:_BODY]
-
-
-def make_sectors(tag: bytes, sector: int, sequence: int, length: int) -> bytes:
-    """The bytes of a write of `length` sectors at `sector`. Raises ValueError for a tag that is not 8 bytes long."""
-    if len(tag) != TAG_BYTES:
-        raise ValueError(f"a tag has {TAG_BYTES} bytes, {tag!r} has {len(tag)}")
-    body, parts = _body(sequence), []
-    last = struct.pack("<Q", sequence)
-    for place in range(length):
-        inner = _HEAD.pack(_MAGIC, tag, sector, length, place, sequence) + body + last
-        parts.append(inner + struct.pack("<I", zlib.crc32(inner)))
-    return b"".join(parts)
-
-
-def is_of_write(data: memoryview, tag: bytes, sector: int, sequence: int) -> bool:
-    """Whether the 512 bytes found at `sector` are whole and of the write `sequence`.
-
-    It is what a read under load mostly finds, and told in half the time that `read_sector` takes to say what it is.
-    """
-    magic, found_tag, first, length, place, found = _HEAD.unpack_from(data)
-    return (
-        found == sequence
-        and magic == _MAGIC
-        and found_tag == tag
-        and first + place == sector
-        and place < length
-        and (zlib.crc32(data[:_CRC_AT]),) == _CRC.unpack_from(data, _CRC_AT)
-    )
-
-
-def read_sector(data: bytes, tag: bytes, sector: int) -> Found:
-    """What the 512 bytes found at `sector` are."""
-    magic, found_tag, first, length, place, sequence = _HEAD.unpack_from(data)
-    last, crc = _TAIL.unpack_from(data, SECTOR - _TAIL.size)
-    if zlib.crc32(data[:-4]) == crc and magic == _MAGIC:
-        if found_tag != tag:
-            return Found(FOREIGN, 0)
-        if place < length and first + place == sector:
-            return Found(GOOD, sequence)
-        return Found(MISDIRECTED, sequence)
-    if not any(data):
-        return Found(ZERO, 0)
-    if magic == _MAGIC and found_tag == tag and first + place == sector and _is_of_two(data, sequence, last):
-        return Found(TORN, sequence)
-    # what an earlier trial left damaged is no content of this one, but nobody can tell: it counts as damage
-    return Found(CORRUPTED, sequence if magic == _MAGIC and found_tag == tag else 0)
-
-
-def _is_of_two(data: bytes, first: int, last: int) -> bool:
-    """Whether the sector begins as one write's and ends as another's, with one seam in its body."""
-    if first == last:
-        return False
-    body, begin, end = data[_HEAD.size : _HEAD.size + _BODY], _body(first), _body(last)
-    seam = next((at for at in range(_BODY) if body[at] != begin[at]), _BODY)
-    return body[seam:] == end[seam:]
-
-
-MOST_SECTORS = 128
-"""So many sectors a read has at most."""
-
-UNREADABLE = "unreadable"
-"""A sector that the drive did not give out at all."""
-
-
-def read_region(
-    descriptor: int, tag: bytes, first: int, sectors: int, chunk: int = MOST_SECTORS
-) -> Iterator[tuple[int, int, str, int]]:
-    """Runs of alike sectors: first sector, how many, what they are, the sequence of the write they are of.
-
-    It is read in commands of `chunk` sectors.
-    A chunk that cannot be read is read again sector by sector, so that one bad sector hides no other.
-    """
-    buffer = mmap.mmap(-1, MOST_SECTORS * SECTOR)
-    run: tuple[int, int, str, int] | None = None
-    for at in range(first, first + sectors, chunk):
-        length = min(chunk, first + sectors - at)
-        for sector, found in _chunk(descriptor, buffer, tag, at, length):
-            if run is not None and run[2:] == (found.code, found.sequence):
-                run = (run[0], run[1] + 1, *run[2:])
-                continue
-            if run is not None:
-                yield run
-            run = (sector, 1, found.code, found.sequence)
-    if run is not None:
-        yield run
-
-
-def _chunk(descriptor: int, buffer: mmap.mmap, tag: bytes, at: int, length: int) -> Iterator[tuple[int, Found]]:
-    try:
-        whole = os.preadv(descriptor, [memoryview(buffer)[: length * SECTOR]], at * SECTOR) == length * SECTOR
-    except OSError:
-        whole = False
-    for place in range(length):
-        readable = whole
-        if not whole:
-            try:
-                view = memoryview(buffer)[place * SECTOR : (place + 1) * SECTOR]
-                readable = os.preadv(descriptor, [view], (at + place) * SECTOR) == SECTOR
-            except OSError:
-                readable = False
-        data = bytes(buffer[place * SECTOR : (place + 1) * SECTOR])
-        yield at + place, read_sector(data, tag, at + place) if readable else Found(UNREADABLE, 0)
-
+from .load_levels import COMMAND_FACTORS, FACTORS
+from .sectors import CODES, GOOD, SECTOR, ZERO, make_sectors, runs_of
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
 _RWF_DSYNC = 2
 _UNKNOWN = 0
 """In place of the sequence of a write: what is there is not known."""
-_NONE = -1
-"""In place of the sequence of a write: what is there is of none."""
+_REMEMBERED = 4096
+"""So many writes that began last are known to reads that are under way."""
 
-WRITE, WRITE_THROUGH, FLUSH, READ = "w", "d", "f", "r"
-"""Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared."""
-OTHER_DATA: Mapping[str, int] = {code: 4096 + at for at, code in enumerate(CODES)}
+WRITE, WRITE_THROUGH, FLUSH, READ, ZEROS, UNMAP = "w", "d", "f", "r", "z", "u"
+"""Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared, zeroing,
+and a deallocation, after which there are zeros or what was there before."""
+OVERRUN = "overrun"
+OTHER_DATA: Mapping[str, int] = {code: 4096 + at for at, code in enumerate((*CODES, OVERRUN))}
 """In place of an errno, which is below 4096: a read that gave other data than what was last acknowledged, by what the
-first wrong sector is; `good` is another write's of this place."""
+first wrong sector is; `good` is another write's of this place. An overrun changed memory beside its own."""
+DRIVE_SHIFT = 48
+"""Sectors of a further drive of a trial are told with its number (1 …) above this bit."""
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A load that goes through combinations of levels (`load_levels.py`), by their names, and what else it does.
+
+    `most` are the sectors of its longest write, `idles_s` the pauses after each of which another command comes first,
+    `beside` further drives that are busy at the same time, `memory_commands` those between which kernel memory is
+    measured, `limit_s` after how many seconds it begins no further row.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    commands: tuple[tuple[str, ...], ...]
+    most: int
+    idles_s: tuple[float, ...]
+    beside: tuple[str, ...]
+    memory_commands: int
+    limit_s: float
 
 
 @dataclass(frozen=True)
@@ -185,15 +78,18 @@ class IntegrityRequest:
     through_share: float
     flush_every: int
     seed: int
+    sweep: SweepRequest | None = None
 
 
 _MOST = 1 << 62
+_MOST_ROWS = 100_000
+_LONGEST = 1 << 17
 _SHARES = ("read_share", "through_share")
 
 
 def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | None:
     """The `load` of a trial; None where the reader's problems say what is wrong with it."""
-    fields = reader.keys(entry, IntegrityRequest.__annotations__)
+    fields = reader.keys(entry, set(IntegrityRequest.__annotations__) - {"sweep"}, ("sweep",))
     if not fields:
         return None
     least = {"first": 0, "sectors": 1, "workers": 1, "flush_every": 1, "seed": 0}
@@ -206,7 +102,44 @@ def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | Non
         reader.complain("sectors", counts["sectors"], f"more than a write for each of {counts['workers']} workers")
     if max(shares.values()) > 1:
         reader.complain("read_share, through_share", tuple(shares.values()), "shares from 0 to 1")
-    return IntegrityRequest(**counts, **shares, sizes=tuple(sizes)) if reader.sound else None
+    sweep = _read_sweep(reader.inside("sweep"), fields["sweep"]) if fields.get("sweep") is not None else None
+    return IntegrityRequest(**counts, **shares, sizes=tuple(sizes), sweep=sweep) if reader.sound else None
+
+
+def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
+    fields = reader.keys(entry, SweepRequest.__annotations__)
+    if not fields:
+        return None
+    rows = {name: _rows(reader, fields, name, of) for name, of in (("rows", FACTORS), ("commands", COMMAND_FACTORS))}
+    idles = fields["idles_s"]
+    if not isinstance(idles, list) or not all(isinstance(one, (int, float)) and 0 <= one <= 3600 for one in idles):
+        reader.complain("idles_s", idles, "a list of seconds")
+        idles = []
+    return SweepRequest(
+        **rows,
+        most=reader.whole(fields, "most", 1, _LONGEST),
+        idles_s=tuple(float(one) for one in idles),
+        beside=reader.words(fields, "beside", least=0),
+        memory_commands=reader.whole(fields, "memory_commands", 0, 1 << 20),
+        limit_s=reader.number(fields, "limit_s", least=1.0),
+    )
+
+
+def _rows(
+    reader: EntryReader, fields: Mapping[str, Any], name: str, factors: Mapping[str, Sequence[str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Rows of levels, each of its own factor."""
+    rows = fields[name]
+    if not isinstance(rows, list) or len(rows) > _MOST_ROWS:
+        reader.complain(name, rows, f"a list of at most {_MOST_ROWS} rows")
+        return ()
+    known = list(factors.values())
+    for row in rows:
+        right = isinstance(row, list) and len(row) == len(known)
+        if not right or not all(level in levels for level, levels in zip(row, known)):
+            reader.complain(name, row, f"one level of each of {', '.join(factors)}")
+            return ()
+    return tuple(map(tuple, rows))
 
 
 class OpenDrive(Protocol):
@@ -223,18 +156,128 @@ Tell = Callable[[str, int, int, int, int, int, int], None]
 """Takes kind, sequence, sector, length, start, end and errno of a finished I/O."""
 
 
-class Worker:
-    """One worker: its part of the region, its sequences, what it last saw acknowledged where."""
+class KnownSectors:
+    """What was last acknowledged where, in 64 bits a sector, and which writes are under way; safe from all threads.
 
-    def __init__(self, ask: IntegrityRequest, number: int, tag: bytes, device: OpenDrive, tell: Tell) -> None:
-        self._ask, self._number, self._tag, self._device, self._tell = ask, number, tag, device, tell
-        share = ask.sectors // ask.workers
+    It knows extents (first sector, how many) and nothing between them.
+    """
+
+    def __init__(self, extents: Sequence[tuple[int, int]]) -> None:
+        self._extents = sorted(extents)
+        self._firsts = [first for first, _ in self._extents]
+        self._known = [array("Q", bytes(8 * sectors)) for _, sectors in self._extents]
+        self._turn = threading.Lock()
+        self._open: dict[int, tuple[int, int]] = {}
+        self._begun: deque[tuple[int, int, int]] = deque(maxlen=_REMEMBERED)
+        self._total = 0
+        self._zeros: set[int] = set()
+
+    @property
+    def extents(self) -> Sequence[tuple[int, int]]:
+        return self._extents
+
+    def _part(self, first: int, length: int) -> tuple[array[int], int]:
+        """The extent that has these sectors, and where they begin in it. Raises KeyError."""
+        at = bisect.bisect_right(self._firsts, first) - 1
+        if at < 0 or first + length > self._extents[at][0] + self._extents[at][1]:
+            raise KeyError(first)
+        return self._known[at], first - self._extents[at][0]
+
+    def begin(self, sequence: int, first: int, length: int) -> None:
+        with self._turn:
+            self._open[sequence] = (first, length)
+            self._begun.append((sequence, first, length))
+            self._total += 1
+
+    def end(self, sequence: int, problem: int, *, zeros: bool = False) -> None:
+        """A write ended: what a failed one left is not known until the next."""
+        with self._turn:
+            first, length = self._open.pop(sequence)
+            known, at = self._part(first, length)
+            known[at : at + length] = array("Q", [_UNKNOWN if problem else sequence]) * length
+            if zeros and not problem:
+                self._zeros.add(sequence)
+
+    def before(self, first: int, length: int) -> tuple[array[int], list[tuple[int, int, int]], int]:
+        """What a read that begins now may find: what is known, what is under way, and a mark for `allowed`."""
+        with self._turn:
+            known, at = self._part(first, length)
+            under_way = [(sequence, *where) for sequence, where in self._open.items()]
+            return known[at : at + length], under_way, self._total
+
+    def wrong(
+        self,
+        first: int,
+        runs: Iterator[tuple[int, int, str, int]],
+        before: tuple[array[int], list[tuple[int, int, int]], int],
+    ) -> str:
+        """What the first sector is that a read found and could not, of CODES; `` where there is none."""
+        known, under_way, mark = before
+        with self._turn:
+            new = self._total - mark
+            writes = [*under_way, *(list(self._begun)[-new:] if new else ())]
+            zeros = self._zeros
+        for sector, length, code, sequence in runs:
+            at = sector - first
+            part = known[at : at + length]
+            if code == GOOD and part.count(sequence) == length:
+                continue
+            for place, must in enumerate(part, sector):
+                if must == _UNKNOWN or (code == GOOD and sequence == must) or (code == ZERO and must in zeros):
+                    continue
+                covering = [one for one, begin, many in writes if begin <= place < begin + many]
+                if (code == GOOD and sequence in covering) or (code == ZERO and zeros.intersection(covering)):
+                    continue
+                return code
+        return ""
+
+    def doubtful(self, first: int, length: int, code: str, sequence: int) -> list[int]:
+        """Sectors of a run that read otherwise than they should: a reason to read them once more, and no verdict."""
+        found = []
+        at = max(0, bisect.bisect_right(self._firsts, first) - 1)
+        for place_of in range(at, len(self._firsts)):
+            begin, known = self._firsts[place_of], self._known[place_of]
+            low, high = max(first, begin), min(first + length, begin + len(known))
+            if begin >= first + length:
+                break
+            if low >= high:
+                continue
+            part = known[low - begin : high - begin]
+            if code == GOOD and part.count(sequence) == len(part):
+                continue
+            for place, must in enumerate(part, low):
+                right = (code == GOOD and must == sequence) or (code == ZERO and must in self._zeros)
+                if must != _UNKNOWN and not right:
+                    found.append(place)
+        return found
+
+
+class Worker:
+    """One worker: its part of the region, and its sequences.
+
+    `block` are the sectors of the drive's own block; `numbers` are the sequences that it shares with other loads.
+    """
+
+    def __init__(
+        self,
+        ask: IntegrityRequest,
+        number: int,
+        tag: bytes,
+        device: OpenDrive,
+        tell: Tell,
+        ledger: KnownSectors | None = None,
+        block: int = 1,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
+        self._ask, self._tag, self._device, self._tell, self._block = ask, tag, device, tell, block
+        share = ask.sectors // ask.workers // block * block
         self._first, self._share = ask.first + number * share, share
         self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
-        self._count = 0
+        self._numbers = count(ask.workers + number, ask.workers) if numbers is None else numbers
         self._since_flush = 0
-        self._known = [_UNKNOWN] * share
-        self._buffer = mmap.mmap(-1, max(*ask.sizes, FILL_SECTORS) * SECTOR)
+        self._ledger = KnownSectors([(ask.first, ask.sectors)]) if ledger is None else ledger
+        self._sizes = [-(-size // block) * block for size in ask.sizes]
+        self._buffer = mmap.mmap(-1, max(*self._sizes, FILL_SECTORS) * SECTOR)
 
     def fill(self) -> int:
         """Write all of the part once, so that nothing of an earlier trial is left; the errno of the first failure."""
@@ -246,12 +289,15 @@ class Worker:
         return self.flush()
 
     def step(self) -> None:
-        length = self._random.choice(self._ask.sizes)
-        sector = self._first + self._random.randrange(0, self._share - length + 1)
+        length = self._random.choice(self._sizes)
         kind = self._random.random()
         if kind < self._ask.read_share:
-            problem = self._read(sector, length)
+            # half of the reads are of what the others write
+            own = self._random.random() < 0.5
+            first, share = (self._first, self._share) if own else (self._ask.first, self._share * self._ask.workers)
+            problem = self._read(self._drawn(first, share, length), length)
         else:
+            sector = self._drawn(self._first, self._share, length)
             problem = self._write(sector, length, through=kind > 1.0 - self._ask.through_share)
             self._since_flush += 1
             if self._since_flush >= self._ask.flush_every:
@@ -259,21 +305,16 @@ class Worker:
         if problem:
             time.sleep(_PAUSE_S)
 
+    def _drawn(self, first: int, share: int, length: int) -> int:
+        return first + self._random.randrange(0, (share - length) // self._block + 1) * self._block
+
     def flush(self) -> int:
         self._since_flush = 0
         return self._timed(FLUSH, 0, 0, 0, os.fdatasync)
 
-    def _sequence(self) -> int:
-        """The next of this worker's numbers; no two workers share one, and 0 is none."""
-        self._count += 1
-        return self._count * self._ask.workers + self._number
-
     def _write(self, sector: int, length: int, *, through: bool) -> int:
-        sequence, size = self._sequence(), length * SECTOR
-        self._buffer[:size] = make_sectors(self._tag, sector, sequence, length)
-        at = sector - self._first
-        # what an I/O that fails leaves behind is not known until the next write
-        self._known[at : at + length] = [_UNKNOWN] * length
+        sequence, size = next(self._numbers), length * SECTOR
+        self._buffer[:size] = bytes(make_sectors(self._tag, sector, sequence, length))
         view = memoryview(self._buffer)[:size]
 
         def write(descriptor: int) -> None:
@@ -281,35 +322,25 @@ class Worker:
             if os.pwritev(descriptor, [view], sector * SECTOR, flags) != size:
                 raise OSError(errno.EIO, "short write")
 
+        self._ledger.begin(sequence, sector, length)
         problem = self._timed(WRITE_THROUGH if through else WRITE, sequence, sector, length, write)
-        if not problem:
-            self._known[at : at + length] = [sequence] * length
+        self._ledger.end(sequence, problem)
         return problem
 
     def _read(self, sector: int, length: int) -> int:
-        """Read and compare with what this worker last saw acknowledged; a difference is told by `OTHER_DATA`."""
+        """Read and compare with what was last acknowledged; a difference is told by `OTHER_DATA`."""
         size = length * SECTOR
         view = memoryview(self._buffer)[:size]
 
         def read(descriptor: int) -> None:
+            before = self._ledger.before(sector, length)
             if os.preadv(descriptor, [view], sector * SECTOR) != size:
                 raise OSError(errno.EIO, "short read")
-            at = sector - self._first
-            for place, known in enumerate(self._known[at : at + length]):
-                part = view[place * SECTOR : (place + 1) * SECTOR]
-                if known != _UNKNOWN and not is_of_write(part, self._tag, sector + place, known):
-                    found = read_sector(bytes(part), self._tag, sector + place)
-                    raise OSError(OTHER_DATA[found.code], "other data than what was acknowledged")
+            code = self._ledger.wrong(sector, runs_of(view, self._tag, sector), before)
+            if code:
+                raise OSError(OTHER_DATA[code], "other data than what was acknowledged")
 
         return self._timed(READ, 0, sector, length, read)
-
-    def doubtful(self, first: int, count: int, sequence: int) -> list[int]:
-        """Sectors of a run whose last write that ended well is known, and another one than `sequence`."""
-        begin, end = max(first, self._first), min(first + count, self._first + self._share)
-        known = self._known[begin - self._first : max(begin, end) - self._first]
-        if known.count(sequence) == len(known):
-            return []
-        return [begin + at for at, last in enumerate(known) if last not in (_UNKNOWN, sequence)]
 
     def _timed(self, kind: str, sequence: int, sector: int, length: int, work: Callable[[int], None]) -> int:
         problem = 0
@@ -328,8 +359,19 @@ class Worker:
 class LoadWorkers:
     """All workers of a load, each in a thread of its own."""
 
-    def __init__(self, ask: IntegrityRequest, tag: bytes, device: OpenDrive, tell: Tell) -> None:
-        self._workers = [Worker(ask, number, tag, device, tell) for number in range(ask.workers)]
+    def __init__(
+        self,
+        ask: IntegrityRequest,
+        tag: bytes,
+        device: OpenDrive,
+        tell: Tell,
+        block: int = 1,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
+        self.ledger = KnownSectors([(ask.first, ask.sectors)])
+        self._workers = [
+            Worker(ask, number, tag, device, tell, self.ledger, block, numbers) for number in range(ask.workers)
+        ]
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -344,11 +386,6 @@ class LoadWorkers:
         ]
         for thread in self._threads:
             thread.start()
-
-    def doubtful(self, first: int, count: int, code: str, sequence: int) -> list[int]:
-        """Sectors of a run that read otherwise than they should: a reason to read them once more, and no verdict."""
-        should = sequence if code == GOOD else _NONE
-        return [sector for worker in self._workers for sector in worker.doubtful(first, count, should)]
 
     def _run(self, worker: Worker) -> None:
         while not self._stop.is_set():

@@ -127,9 +127,9 @@ class TurnSubject:
         )
 
     @contextmanager
-    def hold(self) -> Iterator[Hold]:
-        """The guard's hold on the drive. Raises GuardRefusalError."""
-        claims = self._claims((self.id,))
+    def hold(self, drive: str = "") -> Iterator[Hold]:
+        """The guard's hold on its drive, or on another one of the batch. Raises GuardRefusalError."""
+        claims = self._claims((drive or self.id,))
         with hold(
             claims, purpose="write", state_dir=self.state_dir, run=self.batch.run, machine=self.machine
         ) as held:

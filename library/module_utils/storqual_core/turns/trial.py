@@ -5,28 +5,45 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
-from typing import Any, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from ..data.faults import WAYS
 from ..host.kernel_log import KernelLog
-from ..host.sysfs import SysfsDrive
+from ..host.sysfs import SysfsDrive, read_drives
 from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from .bench_faults import ACTS, AFTER, missing
 from .drive_faults import Aim, layered
-from .integrity_load import MOST_SECTORS, SECTOR, LoadWorkers, read_region
+from .integrity_load import DRIVE_SHIFT, IntegrityRequest, KnownSectors, LoadWorkers
+from .load_levels import QueueLimits, read_limits
+from .load_sweep import Sweep
 from .requests import TrialRequest
+from .sectors import MOST_SECTORS, SECTOR, read_region
 from .subject import HeldDevice, TurnSubject
 
 _LOG_S = 0.2
 _END_S = 60.0
 _OTHER_SECTORS = 48
+_LONG_SECTORS = 1024
 _LOOKS = 4
 _MOST_AGAIN = 4096
 _MOST_FOUND = 500
 ENDED = ".ended"
 """What the name of a stream is followed by in that of the file which says that the control node's fault has ended."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What is read back in the end: the drive, what is known of it, its parts, the tag and number of its sectors."""
+
+    device: HeldDevice
+    ledger: KnownSectors
+    parts: Sequence[tuple[int, int]]
+    tag: bytes
+    shift: int = 0
 
 
 class TrialRun:
@@ -37,7 +54,9 @@ class TrialRun:
         self._stream, self._machine = subject.stream, subject.machine
         self._ended = threading.Event()
         self._spare = (0, 0)
-        self._loaded: LoadWorkers | None = None
+        self._window = (0, 0)
+        self._limits = QueueLimits()
+        self._ledger: KnownSectors | None = None
 
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
@@ -59,7 +78,9 @@ class TrialRun:
         try:
             if verify_only:
                 self._look_for_proof()
-            if verify_only or self._load(device):
+            if trial.load.sweep is not None:
+                self._sweep(device)
+            elif verify_only or self._load(device):
                 self._verify(device)
         finally:
             if not device.close(_END_S):
@@ -83,7 +104,10 @@ class TrialRun:
             if first < window.offset or last > window.offset + window.size:
                 raise BadInputError([f"load: found bytes {first} to {last}, expected them in the guard's window"])
             self._spare = (last, window.offset + window.size - last)
+            self._window = (window.offset // SECTOR, (window.offset + window.size) // SECTOR)
             drive = subject.drive()
+            if drive is not None:
+                self._limits = read_limits(self._machine, drive)
             if drive is None or not (trial.way and WAYS[trial.way][1].layered):
                 yield held
                 return
@@ -94,8 +118,8 @@ class TrialRun:
         """Fill, load and fault; whether there is anything to read back."""
         trial, stream = self._trial, self._stream
         self._subject.tell_state("before")
-        load = LoadWorkers(trial.load, self._subject.tag, device, stream.tell)
-        self._loaded = load
+        load = LoadWorkers(trial.load, self._subject.tag, device, stream.tell, self._limits.block)
+        self._ledger = load.ledger
         problem = load.fill()
         stream.send()
         if problem:
@@ -197,36 +221,152 @@ class TrialRun:
             self._stream.line("note", text=f"the kernel's log overflowed {log.overflowed} times")
         log.close()
 
+    def _sweep(self, device: HeldDevice) -> None:
+        """The load is the test: it is gone through, drives beside this one are busy for a while, all is read back."""
+        trial, stream, subject = self._trial, self._stream, self._subject
+        request = trial.load.sweep
+        assert request is not None  # noqa: S101 - the caller asks only where there is one
+        self._subject.tell_state("before")
+        numbers = count(1)
+        sweep = Sweep(
+            *(trial.load, request, self._limits, self._window, subject.tag, stream.tell, stream.line, numbers)
+        )
+        log = threading.Thread(target=self._follow_log, daemon=True, name="kernel-log")
+        log.start()
+        stream.line("loading")
+        stream.line("fault", phase="begin", text=trial.way)
+        descriptor = device.use()
+        try:
+            sweep.run(descriptor, self._machine, trial.load.seed)
+        finally:
+            device.done(sweep.failed_with)
+        if device.lost:
+            stream.line("lost", text="the drive went away during the load")
+            device.give_up()
+        stream.send()
+        with ExitStack() as stack:
+            written = [_Written(device, sweep.ledger, sweep.parts, subject.tag)]
+            # a drive that fails has nothing to keep others busy with
+            hung = not device.lost and self._crowd(device, stack, written, numbers)
+            subject.seen("swept", f"{len(request.rows)} rows, {len(request.commands)} commands")
+            stream.line("fault", phase="end", text=trial.way)
+            self._ended.set()
+            log.join()
+            subject.tell_state("after")
+            if not hung:
+                self._read_all(written)
+
+    def _crowd(self, device: HeldDevice, stack: ExitStack, written: list[_Written], numbers: Iterator[int]) -> bool:
+        """Workers on this drive and on those beside it at once; whether one of them hung."""
+        trial, stream, subject = self._trial, self._stream, self._subject
+        load = trial.load
+        sweep = load.sweep
+        crowd = [LoadWorkers(load, subject.tag, device, stream.tell, self._limits.block, numbers)]
+        written.append(_Written(device, crowd[0].ledger, crowd[0].ledger.extents, subject.tag))
+        for number, drive in enumerate(sweep.beside if sweep else (), start=1):
+            try:
+                beside, block, own = self._beside(drive, load)
+            except (StorqualError, OSError) as refusal:
+                stream.line("lacks", what=f"drive {drive} at the same time", why=str(refusal))
+                continue
+            stack.callback(beside.close, _END_S)
+            tag, shift = subject.tag[:-1] + bytes((subject.tag[-1] ^ number,)), number << DRIVE_SHIFT
+
+            def tell(kind: str, sequence: int, sector: int, *rest: int, shift: int = shift) -> None:
+                stream.tell(kind, sequence, sector + shift, *rest)
+
+            crowd.append(LoadWorkers(replace(own, seed=load.seed + number), tag, beside, tell, block, numbers))
+            written.append(_Written(beside, crowd[-1].ledger, crowd[-1].ledger.extents, tag, shift))
+        problem = next((problem for one in crowd for problem in [one.fill()] if problem), 0)
+        if not problem:
+            for one in crowd:
+                one.start()
+            time.sleep(trial.load_s)
+        ended = [one.stop(_END_S) for one in crowd]
+        hung = not all(ended)
+        if hung:
+            stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
+        stream.send()
+        stream.line("rows", rows=[[0, ["together", str(len(crowd)), "drives"], 0, 1]])
+        return hung
+
+    def _beside(self, drive: str, load: IntegrityRequest) -> tuple[HeldDevice, int, IntegrityRequest]:
+        """A further drive, held and open, its block, and the load in its window. Raises StorqualError, OSError."""
+        subject = self._subject
+        found: list[tuple[int, int]] = []
+
+        @contextmanager
+        def holder() -> Iterator[Mapping[str, str]]:
+            with subject.hold(drive) as held:
+                window = held.window(drive)
+                found[:] = [(window.offset // SECTOR, (window.offset + window.size) // SECTOR)]
+                yield held
+
+        device = HeldDevice(drive, holder)
+        seen = next((one for one in read_drives(self._machine) if one.id == drive), None)
+        block = read_limits(self._machine, seen).block if seen else 1
+        ((first, end),) = found
+        if first + load.sectors > end:
+            device.close(_END_S)
+            raise StorqualError(f"drive {drive} has no room for the load")
+        middle = load.first if first <= load.first <= end - load.sectors else (first + 7) // 8 * 8
+        return device, block, replace(load, first=middle)
+
     def _verify(self, device: HeldDevice) -> None:
         """Read all back, twice: a second reading that is right where the first was not tells a stale read.
 
         The second is made of other commands than the first, or what is wrong at every n-th would be so twice. What is
         wrong in both all the same is read again sector by sector, as long as that brings something else.
         """
-        trial = self._trial
-        if device.lost:
-            return
-        descriptor = device.use()
-        try:
-            wrong = self._read_back(descriptor, 1, MOST_SECTORS, [(trial.load.first, trial.load.sectors)])
-            wrong &= self._read_back(descriptor, 2, _OTHER_SECTORS, [(trial.load.first, trial.load.sectors)])
-            for turn in range(3, 3 + _LOOKS):
-                if wrong:
-                    wrong &= self._read_back(descriptor, turn, 1, [(one, 1) for one in sorted(wrong)[:_MOST_AGAIN]])
-        finally:
-            device.done(0)
+        load = self._trial.load
+        ledger = self._ledger or KnownSectors(())
+        self._read_all([_Written(device, ledger, [(load.first, load.sectors)], self._subject.tag)])
 
-    def _read_back(self, descriptor: int, turn: int, chunk: int, parts: Sequence[tuple[int, int]]) -> set[int]:
-        """Read parts (first sector, how many) and tell them; the sectors that are not what was written last."""
+    def _read_all(self, written: Sequence[_Written]) -> None:
+        if self._trial.load.sweep is None:
+            wrong = self._read_back(written, 1, MOST_SECTORS)
+            wrong &= self._read_back(written, 2, _OTHER_SECTORS)
+        else:
+            # its rows were read back by all ways as they were written: what is wrong now is read again
+            wrong = self._read_back(written, 1, _LONG_SECTORS)
+            if wrong:
+                wrong &= self._read_back(written, 2, _OTHER_SECTORS, wrong)
+        for turn in range(3, 3 + _LOOKS):
+            if wrong:
+                wrong &= self._read_back(written, turn, self._limits.block, wrong)
+
+    def _read_back(self, written: Sequence[_Written], turn: int, chunk: int, only: Collection[int] = ()) -> set[int]:
+        """Read all parts, or some sectors, and tell them; the sectors that are not what was written last."""
         found: list[list[Any]] = []
         wrong: set[int] = set()
-        for first, sectors in parts:
-            for one in read_region(descriptor, self._subject.tag, first, sectors, chunk):
-                found.append(list(one))
-                if self._loaded is not None:
-                    wrong.update(self._loaded.doubtful(*one))
-                if len(found) >= _MOST_FOUND:
-                    self._stream.line("found", turn=turn, runs=found)
-                    found = []
-        self._stream.line("found", turn=turn, runs=found, whole=True)
+        whole = True
+        for one in written:
+            if one.device.lost:
+                whole = False
+                continue
+            descriptor = one.device.use()
+            try:
+                for first, count_of in self._parts(one, only):
+                    for run in read_region(descriptor, one.tag, first, count_of, chunk, self._limits.block):
+                        found.append([run[0] + one.shift, *run[1:]])
+                        wrong.update(sector + one.shift for sector in one.ledger.doubtful(*run))
+                        if len(found) >= _MOST_FOUND:
+                            self._stream.line("found", turn=turn, runs=found)
+                            found = []
+            finally:
+                one.device.done(0)
+        self._stream.line("found", turn=turn, runs=found, **({"whole": True} if whole else {}))
         return wrong
+
+    def _parts(self, written: _Written, only: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Its parts, or the blocks of some sectors of it."""
+        if not only:
+            yield from written.parts
+            return
+        block = self._limits.block
+        here = {
+            one - written.shift
+            for one in sorted(only)[:_MOST_AGAIN]
+            if one >> DRIVE_SHIFT == written.shift >> DRIVE_SHIFT
+        }
+        yield from ((first, block) for first in sorted({one // block * block for one in here}))

@@ -11,7 +11,7 @@ import pytest
 from storqual.kinds.images import DISCARD, FLUSH, FUA, MAGIC, MARK, check_power_cuts, logged_writes, read_log
 from storqual.kinds.oracle import Oracle
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns.integrity_load import make_sectors
+from storqual_core.turns.sectors import make_sectors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.kinds.oracle import Oracle, Violation
-from storqual_core.turns.integrity_load import CODES, OTHER_DATA
+from storqual_core.turns.integrity_load import OTHER_DATA
+from storqual_core.turns.sectors import CODES
 
 
 def write(sequence: int, sector: int, length: int, begin: int, end: int, problem: int = 0) -> list[object]:

@@ -96,7 +96,8 @@ def test_the_shipped_suite_tests_a_dozen_faults_that_are_in_the_vocabulary() -> 
 
 def test_every_way_of_the_bench_in_the_vocabulary_is_one_that_benches_know() -> None:
     ways = {way.name for fault in FAULTS.values() for way in fault.ways if way.where == "bench"}
-    assert ways == set(ACTS)
+    # the load itself is what the sweep does
+    assert ways - {"load_sweep"} == set(ACTS)
 
 
 def test_the_same_seed_draws_the_same_plan_and_another_seed_another() -> None:

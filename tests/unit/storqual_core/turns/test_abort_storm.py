@@ -15,9 +15,10 @@ from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.machine import Node
-from storqual_core.turns import drive_faults
+from storqual_core.turns import drive_faults, scsi_command
 from storqual_core.turns.bench_faults import ACTS
-from storqual_core.turns.drive_faults import TIMED_OUT, Aim, CommandEnd, read_blocks
+from storqual_core.turns.drive_faults import Aim
+from storqual_core.turns.scsi_command import TIMED_OUT, CommandEnd, read_blocks
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -128,6 +129,6 @@ def test_a_read_says_what_the_midlayer_said_of_it(monkeypatch: pytest.MonkeyPatc
         struct.pack_into("<BBBBHHiI", raw, 64, 2, 0, 0, 0, TIMED_OUT, 0, 0, 1500)
         ctypes.memmove(ctypes.addressof(header), bytes(raw), len(raw))
 
-    monkeypatch.setattr(drive_faults.fcntl, "ioctl", ioctl)
+    monkeypatch.setattr(scsi_command.fcntl, "ioctl", ioctl)
     assert read_blocks(5, 0x01020304, 2, 4096, 7) == CommandEnd(2, TIMED_OUT, 1.5)
     assert sent == [bytes((0x28, 0, 1, 2, 3, 4, 0, 0, 2, 0))]

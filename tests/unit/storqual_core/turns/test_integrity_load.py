@@ -16,16 +16,20 @@ from hypothesis import strategies as st
 from storqual_core.turns.entries import EntryReader
 from storqual_core.turns.integrity_load import (
     OTHER_DATA,
-    SECTOR,
-    Found,
     IntegrityRequest,
+    KnownSectors,
     LoadWorkers,
     Worker,
+    read_integrity,
+)
+from storqual_core.turns.sectors import (
+    SECTOR,
+    Found,
     is_of_write,
     make_sectors,
-    read_integrity,
     read_region,
     read_sector,
+    runs_of,
 )
 
 if TYPE_CHECKING:
@@ -147,7 +151,7 @@ def test_a_failed_write_is_told_with_its_errno_and_is_not_expected_back(device: 
     os.close(device.descriptor)
     device.descriptor = whole
     assert (told[-1][0] in "wd", told[-1][6]) == (True, errno.EBADF)
-    assert set(worker._known) == {0}
+    assert set(worker._ledger.before(256, 128)[0]) == {0}
 
 
 def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
@@ -168,20 +172,64 @@ def test_only_what_is_not_what_was_written_last_is_doubtful(device: FileDevice) 
     assert load.fill() == 0
     last = last_writes(told)
     runs = list(read_region(device.descriptor, TAG, ASK.first, ASK.sectors))
-    assert [sector for run in runs for sector in load.doubtful(*run)] == []
+    assert [sector for run in runs for sector in load.ledger.doubtful(*run)] == []
     first = ASK.first
-    assert load.doubtful(first, 2, "good", last[first] + 1000) == [first, first + 1]
-    assert load.doubtful(first, 1, "torn", last[first]) == [first]
+    assert load.ledger.doubtful(first, 2, "good", last[first] + 1000) == [first, first + 1]
+    assert load.ledger.doubtful(first, 1, "torn", last[first]) == [first]
     # across the parts of two workers, and beyond the region: nothing is known there
     middle = first + ASK.sectors // 2
-    assert load.doubtful(middle - 1, 2, "zero", 0) == [middle - 1, middle]
-    assert load.doubtful(first + ASK.sectors - 1, 3, "zero", 0) == [first + ASK.sectors - 1]
-    assert load.doubtful(first - 4, 4, "zero", 0) == []
+    assert load.ledger.doubtful(middle - 1, 2, "zero", 0) == [middle - 1, middle]
+    assert load.ledger.doubtful(first + ASK.sectors - 1, 3, "zero", 0) == [first + ASK.sectors - 1]
+    assert load.ledger.doubtful(first - 4, 4, "zero", 0) == []
+
+
+def test_a_read_under_way_may_find_the_old_or_the_new_and_no_mixture() -> None:
+    """Another worker's write that begins or ends meanwhile counts; one that ended before the read does not."""
+    ledger = KnownSectors([(100, 8)])
+
+    def found(sequence: int, *, zero: bool = False) -> list[tuple[int, int, str, int]]:
+        data = bytes(8 * SECTOR) if zero else bytes(make_sectors(TAG, 100, sequence, 8))
+        return list(runs_of(memoryview(data), TAG, 100))
+
+    ledger.begin(1, 100, 8)
+    ledger.end(1, 0)
+    ledger.begin(2, 100, 8)
+    before = ledger.before(100, 8)
+    assert [ledger.wrong(100, iter(found(number)), before) for number in (1, 2, 3)] == ["", "", "good"]
+    ledger.end(2, 0)
+    ledger.begin(3, 100, 8)
+    ledger.end(3, 0)
+    assert ledger.wrong(100, iter(found(3)), before) == ""
+    assert ledger.wrong(100, iter(found(1)), ledger.before(100, 8)) == "good"
+    assert ledger.wrong(100, iter(found(0, zero=True)), ledger.before(100, 8)) == "zero"
+    torn = make_sectors(TAG, 100, 3, 8)
+    torn[700:800] = make_sectors(TAG, 100, 2, 8)[700:800]
+    assert ledger.wrong(100, runs_of(memoryview(torn), TAG, 100), ledger.before(100, 8)) == "corrupted"
+    ledger.begin(4, 100, 8)
+    ledger.end(4, 0, zeros=True)
+    assert ledger.wrong(100, iter(found(0, zero=True)), ledger.before(100, 8)) == ""
+
+
+@given(st.integers(1, 1 << 40), st.integers(1, 300), st.integers(0, 299), st.sampled_from((0, 1, 8)))
+def test_a_whole_write_is_made_as_its_sectors_are(sequence: int, length: int, begin: int, period: int) -> None:
+    begin, period = min(begin, length - 1), min(period, length)
+    whole = make_sectors(TAG, 77, sequence, length, period)
+    assert list(runs_of(memoryview(whole), TAG, 77)) == [(77, length, "good", sequence)]
+    part = whole[begin * SECTOR : (begin + 1) * SECTOR]
+    assert read_sector(bytes(part), TAG, 77 + begin) == Found("good", sequence)
+    assert period or read_sector(bytes(part), TAG, 78 + begin).code == "misdirected"
+
+
+def test_bytes_that_moved_within_a_sector_are_seen() -> None:
+    data = bytearray(make_sectors(TAG, 5, 9, 1))
+    data[200:208] = data[208:216]
+    assert read_sector(bytes(data), TAG, 5).code == "corrupted"
 
 
 def test_a_region_too_small_for_its_workers_is_refused() -> None:
     problems: list[str] = []
     fields = {**ASK.__dict__, "sizes": list(ASK.sizes)}
+    del fields["sweep"]
     assert read_integrity(EntryReader("load", problems), fields) == ASK
     assert read_integrity(EntryReader("load", problems), {**fields, "sectors": 128}) is None
     assert "more than a write for each" in problems[0]

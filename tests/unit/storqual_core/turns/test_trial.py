@@ -109,6 +109,8 @@ class Clock:
 class FakeLoad:
     """A load to which nothing happens."""
 
+    ledger = None
+
     def __init__(self, *_: Any) -> None:
         pass
 
@@ -197,14 +199,14 @@ def test_the_second_reading_is_made_of_other_commands_than_the_first(
     chunks: list[int] = []
 
     def read_region(*arguments: int) -> list[tuple[int, int, str, int]]:
-        chunks.append(arguments[-1])
+        chunks.append(arguments[-2])
         return []
 
     monkeypatch.setattr(trial, "read_region", read_region)
     device = FakeDevice(lost=False)
     trial_run(tmp_path, FakeStream())._verify(cast("Any", device))
     assert len(set(chunks)) == len(chunks) == 2
-    assert device.problems == [0]
+    assert device.problems == [0, 0]
 
 
 def test_what_is_wrong_in_both_readings_is_read_sector_by_sector_until_it_is_right(
@@ -213,19 +215,21 @@ def test_what_is_wrong_in_both_readings_is_read_sector_by_sector_until_it_is_rig
     """Where every seventh read gives what was there before, a sector may be hit in both of the first readings."""
     asked: list[tuple[int, int, int]] = []
 
-    def read_region(_: int, __: bytes, first: int, sectors: int, chunk: int) -> list[tuple[int, int, str, int]]:
+    def read_region(
+        _: int, __: bytes, first: int, sectors: int, chunk: int, ___: int
+    ) -> list[tuple[int, int, str, int]]:
         asked.append((first, sectors, chunk))
         wrong = len(asked) < 5 and (sectors > 1 or len(asked) == 3)
         return [(4100, 2, "good", 1)] if sectors > 1 else [(first, 1, "good", 1 if wrong else 2)]
 
-    class Loaded:
+    class Known:
         def doubtful(self, first: int, count: int, code: str, sequence: int) -> list[int]:
             return [] if (code, sequence) == ("good", 2) else list(range(first, first + count))
 
     monkeypatch.setattr(trial, "read_region", read_region)
     stream = FakeStream()
     run = trial_run(tmp_path, stream)
-    monkeypatch.setattr(run, "_loaded", Loaded())
+    monkeypatch.setattr(run, "_ledger", Known())
     run._verify(cast("Any", FakeDevice(lost=False)))
     assert asked[2:] == [(4100, 1, 1), (4101, 1, 1), (4100, 1, 1)]
     assert [line["turn"] for kind, line in stream.told if kind == "found"] == [1, 2, 3, 4]
@@ -294,7 +298,7 @@ def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
     window = SimpleNamespace(offset=1 << 20, size=14 << 20)
     held = SimpleNamespace(window=lambda _drive: window)
     aims: list[Any] = []
-    drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0")
+    drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0", name="sda", host="host2", hctl="2:0:0:0")
     way = SimpleNamespace(scope="drive", layered=False, bring=lambda aim, _tell: aims.append(aim))
     monkeypatch.setattr(TurnSubject, "hold", lambda _self: nullcontext(held))
     monkeypatch.setattr(TurnSubject, "drive", lambda _self: drive)
@@ -311,7 +315,7 @@ def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
 ) -> None:
     window = SimpleNamespace(offset=1 << 20, size=14 << 20)
     held = SimpleNamespace(window=lambda _drive: window)
-    drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0")
+    drive = SimpleNamespace(id=DRIVE, adapter="0000:00:05.0", name="sda", host="host2", hctl="2:0:0:0")
     ways = {name: SimpleNamespace(scope="drive", layered=name == "layer") for name in ("probe", "layer")}
     monkeypatch.setattr(TurnSubject, "hold", lambda _self: nullcontext(held))
     monkeypatch.setattr(TurnSubject, "drive", lambda _self: drive)

@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sweep: a data load that goes through combinations of size, address, memory, way and command on one drive.
+
+In this order: every place is filled, and so are blocks where a write lands whose address went wrong; the rows of
+the covering design, each a write, its read-back and a look at the blocks beside it; commands that are seldom sent;
+pauses, after each of which another command comes first; more writes at once than the adapter takes; and ordinary
+commands, with the kernel's memory measured between them. All of it is told as I/Os, as those of any load are; what a
+row reached is told with it, and what drive, adapter or kernel lack is told once, with the reason.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import time
+from itertools import count
+from typing import Callable, Iterator, Mapping, Sequence
+
+from ..kit.machine import Machine
+from .integrity_load import (
+    FLUSH,
+    OTHER_DATA,
+    OVERRUN,
+    READ,
+    UNMAP,
+    WRITE,
+    WRITE_THROUGH,
+    ZEROS,
+    IntegrityRequest,
+    KnownSectors,
+    SweepRequest,
+    Tell,
+)
+from .kernel_ways import KernelWays, LackingError, MiscompareError, Ring
+from .load_levels import PLACES, QueueLimits, Region, alias_places, regions_of, size_of
+from .load_memory import Arena, Shaped
+from .sectors import CORRUPTED, SECTOR, make_sectors, runs_of
+
+_GRID = 256
+_MOST_ALIASES = 1200
+_FILL = 2048
+_ROWS_AT_ONCE = 16
+_MOST_ERRORS = 20
+_MEMORY_BATCHES = 16
+_MOST_AT_ONCE = 512
+"""An adapter that holds more is not filled, which is told."""
+_SEQUENCED = (WRITE, WRITE_THROUGH, ZEROS)
+
+Told = Callable[..., None]
+"""Takes the kind of a line and its fields."""
+
+
+class Sweep:
+    """One sweep of one drive. `window` are the first sector that may be written and the one after the last."""
+
+    def __init__(
+        self,
+        load: IntegrityRequest,
+        request: SweepRequest,
+        limits: QueueLimits,
+        window: tuple[int, int],
+        tag: bytes,
+        tell: Tell,
+        line: Told,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
+        self._request, self._limits, self._tag = request, limits, tag
+        self._tell, self._line = tell, line
+        self._numbers = count(1) if numbers is None else numbers
+        self._random = random.Random(f"{load.seed}/sweep")  # noqa: S311 - a drawn load, no secret
+        own = Region("load", load.first, load.sectors, load.first)
+        first, end = (-(-window[0] // limits.block) * limits.block, window[1] // limits.block * limits.block)
+        self.regions = regions_of(first, end, span_of(request.most), load.seed, [own])
+        taken = [*self.regions, own]
+        self.aliases = alias_places(self.regions, first, end, limits.block, _GRID, _MOST_ALIASES)
+        self.aliases = [one for one in self.aliases if not any(at.first <= one < at.end for at in taken)]
+        extents = [(region.first, region.sectors) for region in self.regions]
+        self.ledger = KnownSectors([*extents, *((at, limits.block) for at in self.aliases)])
+        self._lacks: set[tuple[str, str]] = set()
+        self._rows: list[list[object]] = []
+        self._errors = self._problem = 0
+        self._until = 0.0
+
+    @property
+    def parts(self) -> Sequence[tuple[int, int]]:
+        """What is read back in the end: first sector and how many."""
+        return self.ledger.extents
+
+    @property
+    def failed_with(self) -> int:
+        """The errno of the last I/O where every one failed in the end, else 0."""
+        return self._problem if self._errors >= _MOST_ERRORS else 0
+
+    def run(self, descriptor: int, machine: Machine, seed: int) -> None:
+        """All of it, with a descriptor that has O_DIRECT. A drive that fails every I/O ends it."""
+        request, limits = self._request, self._limits
+        arena = Arena(max(request.most, _FILL) * SECTOR, limits.alignment, limits.block * SECTOR, seed)
+        if not arena.has_huge:
+            self._lack("shape huge, straddle", "the kernel gives no transparent huge pages")
+        ways = KernelWays(descriptor, limits, arena)
+        try:
+            self._until = time.monotonic() + request.limit_s
+            self._steps(ways, arena, descriptor, machine)
+        finally:
+            ways.close()
+            self._send_rows()
+
+    def _steps(self, ways: KernelWays, arena: Arena, descriptor: int, machine: Machine) -> None:
+        places = {region.name: region for region in self.regions}
+        self._fill(ways, arena)
+        for number, row in enumerate(self._request.rows):
+            if self._is_over("rows", number, len(self._request.rows)):
+                break
+            self._row(ways, arena, places, number, row)
+        for number, row in enumerate(self._request.commands):
+            if self._is_over("commands", number, len(self._request.commands)):
+                break
+            self._command(ways, arena, places, number, row)
+        for number, idle_s in enumerate(self._request.idles_s):
+            self._after_idle(ways, arena, descriptor, number, idle_s)
+        self._burst(arena, descriptor)
+        self._measure_memory(ways, arena, descriptor, machine)
+
+    def _is_over(self, what: str, number: int, total: int) -> bool:
+        if self._errors >= _MOST_ERRORS:
+            self._lack(f"{what} {number + 1} to {total}", f"the last {_MOST_ERRORS} I/Os failed")
+            return True
+        if time.monotonic() >= self._until:
+            self._lack(f"{what} {number + 1} to {total}", f"the {self._request.limit_s:g} s of this load were over")
+            return True
+        return False
+
+    def _lack(self, what: str, why: str) -> None:
+        """Tell once what is not reached."""
+        if (what, why) not in self._lacks:
+            self._lacks.add((what, why))
+            self._line("lacks", what=what, why=why)
+
+    def _timed(self, kind: str, sequence: int, sector: int, length: int, work: Callable[[], object]) -> int:
+        """Do it and tell it; the errno, or OTHER_DATA, that it ended with. Raises LackingError, told as no I/O."""
+        problem = 0
+        begin = time.monotonic_ns()
+        try:
+            work()
+        except MiscompareError:
+            problem = OTHER_DATA[CORRUPTED]
+        except OSError as failure:
+            problem = failure.errno or errno.EIO
+        end = time.monotonic_ns()
+        self._errors = self._errors + 1 if problem and problem not in OTHER_DATA.values() else 0
+        self._problem = problem or self._problem
+        self._tell(kind, sequence, sector, length, begin, end, problem)
+        return problem
+
+    def _write(self, kind: str, sector: int, length: int, memory: Shaped, work: Callable[[], object]) -> int:
+        """A write of tagged sectors that `work` sends; its sequence, 0 where it failed. Raises LackingError."""
+        sequence = next(self._numbers)
+        memory.put(make_sectors(self._tag, sector, sequence, length, self._period(memory, length)))
+        self.ledger.begin(sequence, sector, length)
+        try:
+            problem = self._timed(kind, sequence, sector, length, work)
+        except LackingError:
+            # what a refused command did is not known
+            self.ledger.end(sequence, errno.EINVAL)
+            raise
+        self.ledger.end(sequence, problem, zeros=kind == ZEROS)
+        return 0 if problem else sequence
+
+    def _period(self, memory: Shaped, length: int) -> int:
+        return min(length, len(memory.pieces[0]) // SECTOR) if memory.repeats else 0
+
+    def _read(self, way: Callable[[Shaped], object], sector: int, length: int, memory: Shaped) -> bool:
+        """A read that is compared, memory beside it included; whether all of it was right. Raises LackingError."""
+        before = self.ledger.before(sector, length)
+        memory.clear()
+
+        def read() -> None:
+            way(memory)
+            if memory.overrun():
+                raise OSError(OTHER_DATA[OVERRUN], "memory beside the buffer was changed")
+            code = self.ledger.wrong(sector, runs_of(memoryview(memory.data()), self._tag, sector), before)
+            if code:
+                raise OSError(OTHER_DATA[code], "other data than what was acknowledged")
+
+        return not self._timed(READ, 0, sector, length, read)
+
+    def _plain_read(self, ways: KernelWays, arena: Arena, sector: int, length: int) -> bool:
+        memory = arena.shape("aligned", length * SECTOR)
+        return self._read(lambda into: ways.read("direct", into, sector), sector, length, memory)
+
+    def _fill(self, ways: KernelWays, arena: Arena) -> None:
+        """Write every place once, and the blocks where a write lands whose address went wrong."""
+        for first, sectors in self.ledger.extents:
+            for sector in range(first, first + sectors, _FILL):
+                if self._errors >= _MOST_ERRORS:
+                    return
+                length = min(_FILL, first + sectors - sector)
+                self._write_by(ways, arena, ("direct", "aligned"), sector, length)
+
+    def _write_by(
+        self, ways: KernelWays, arena: Arena, level: tuple[str, str], sector: int, length: int
+    ) -> tuple[int, str, str]:
+        """Write by a way from a shape; where the kernel has not both, by what it has. Sequence, way and shape."""
+        way, shape = level
+        lacking = ""
+        for used, shaped in ((way, shape), (way, "aligned"), ("direct", "aligned")):
+            memory = arena.shape(shaped, length * SECTOR)
+            kind = WRITE_THROUGH if used == "dsync" else WRITE
+
+            def work(memory: Shaped = memory, used: str = used) -> None:
+                ways.write(used, memory, sector)
+
+            try:
+                sequence = self._write(kind, sector, length, memory, work)
+            except LackingError as problem:
+                lacking = str(problem)
+            else:
+                self._lack_of_level("way", level, (used, shaped), lacking)
+                return sequence, used, shaped
+        self._lack(f"way {way}", lacking)
+        return 0, "", ""
+
+    def _lack_of_level(self, what: str, wanted: tuple[str, str], used: tuple[str, str], lacking: str) -> None:
+        if lacking and used != wanted:
+            self._lack(f"{what} {wanted[0]}" if used[0] != wanted[0] else f"{what} {' from '.join(wanted)}", lacking)
+
+    def _row(
+        self, ways: KernelWays, arena: Arena, places: Mapping[str, Region], number: int, row: Sequence[str]
+    ) -> None:
+        """Write, read back, and read the blocks beside it."""
+        size, place, side, way, shape, back = row
+        length, lacking = size_of(size, self._limits, self._request.most)
+        if lacking:
+            self._lack(f"size {size}", lacking)
+            size = ""
+            length = self._random.choice((1, 2, 8, 16)) * self._limits.block
+        region = places.get(place)
+        if region is None:
+            self._lack(f"place {place}", "the drive has no room for it")
+            place, region = "", self.regions[0]
+        sector = region.begin_of(length, side, self._limits.block)
+        sequence, used, shaped = self._write_by(ways, arena, (way, shape), sector, length)
+        right, back = self._read_back(
+            ways, arena, (back, "aligned" if shaped == "one_page" else shaped), sector, length
+        )
+        block = self._limits.block
+        for beside in (sector - block, sector + length):
+            if region.first <= beside <= region.end - block:
+                right &= self._plain_read(ways, arena, beside, block)
+        self._rows.append([number, [size, place, side, used, shaped, back], sequence, int(right)])
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._send_rows()
+
+    def _read_back(
+        self, ways: KernelWays, arena: Arena, level: tuple[str, str], sector: int, length: int
+    ) -> tuple[bool, str]:
+        """Read by a way, into a shape; where the kernel has not both, by what it has. Whether right, and the way."""
+        way, shape = level
+        lacking = ""
+        for used, shaped in ((way, shape), (way, "aligned"), ("direct", "aligned")):
+            memory = arena.shape(shaped, length * SECTOR)
+
+            def by_way(into: Shaped, used: str = used) -> None:
+                ways.read(used, into, sector)
+
+            try:
+                if used == "verify":
+                    right = self._verify(ways, arena, memory, sector, length)
+                else:
+                    right = self._read(by_way, sector, length, memory)
+            except LackingError as problem:
+                lacking = str(problem)
+            else:
+                self._lack_of_level("read", level, (used, shaped), lacking)
+                return right, used
+        self._lack(f"read {way}", lacking)
+        return False, ""
+
+    def _verify(self, ways: KernelWays, arena: Arena, memory: Shaped, sector: int, length: int) -> bool:
+        """Read as ever, then have the drive compare what came with what it has. Raises LackingError."""
+        if not self._plain_read(ways, arena, sector, length):
+            return False
+        memory.put(arena.shape("aligned", length * SECTOR).data())
+        return not self._timed(READ, 0, sector, length, lambda: ways.read("verify", memory, sector))
+
+    def _send_rows(self) -> None:
+        if self._rows:
+            self._line("rows", rows=self._rows)
+            self._rows = []
+
+    def _command(
+        self, ways: KernelWays, arena: Arena, places: Mapping[str, Region], number: int, row: Sequence[str]
+    ) -> None:
+        """A command that is seldom sent, with what must be there after it."""
+        size, place, name = row
+        length, lacking = size_of(size, self._limits, self._request.most)
+        region = places.get(place)
+        if lacking or region is None:
+            self._lack(f"size {size}" if lacking else f"place {place}", lacking or "the drive has no room for it")
+            return
+        block = self._limits.block
+        sector = region.begin_of(length, "above", block)
+        try:
+            sequence, right = self._send(ways, arena, name, sector, length)
+        except LackingError as problem:
+            self._lack(f"command {name}", str(problem))
+            return
+        for beside in (sector - block, sector + length):
+            if region.first <= beside <= region.end - block:
+                right &= self._plain_read(ways, arena, beside, block)
+        self._rows.append([number, [size, place, name], sequence, int(right)])
+
+    def _send(self, ways: KernelWays, arena: Arena, name: str, sector: int, length: int) -> tuple[int, bool]:
+        """Send it and read back; the sequence of what is there then. Raises LackingError."""
+        block = self._limits.block
+
+        def work(memory: Shaped) -> None:
+            ways.command(name, memory, sector, length)
+
+        if name.startswith("read"):
+            memory = arena.shape("aligned", length * SECTOR)
+            right = self._read(work, sector, length, memory)
+            known = self.ledger.before(sector, 1)[0][0]
+            return known, right
+        if name in ("discard", "unmap"):
+            return self._deallocate(ways, arena, work, sector, length)
+        if name == "zeroout":
+            sequence = next(self._numbers)
+            self.ledger.begin(sequence, sector, length)
+            try:
+                problem = self._timed(ZEROS, sequence, sector, length, lambda: work(arena.shape("aligned", 0)))
+            except LackingError:
+                self.ledger.end(sequence, errno.EINVAL)
+                raise
+            self.ledger.end(sequence, problem, zeros=True)
+            return 0 if problem else sequence, self._plain_read(ways, arena, sector, length)
+        if name.startswith("write_same"):
+            memory = Shaped([arena.shape("aligned", block * SECTOR).pieces[0]], (), repeats=True)
+            sequence = self._write(WRITE, sector, length, memory, lambda: work(memory))
+        elif name == "compare_and_write":
+            sequence = self._compare_and_write(ways, arena, sector, length)
+        else:
+            memory = arena.shape("aligned", length * SECTOR)
+            sequence = self._write(WRITE, sector, length, memory, lambda: work(memory))
+        return sequence, self._plain_read(ways, arena, sector, length)
+
+    def _compare_and_write(self, ways: KernelWays, arena: Arena, sector: int, length: int) -> int:
+        """What is there is read, and sent to be compared, with what is to be there after it."""
+        if not self._plain_read(ways, arena, sector, length):
+            return 0
+        held = arena.shape("aligned", length * SECTOR).data()
+        both = arena.shape("aligned", 2 * length * SECTOR)
+        sequence = next(self._numbers)
+        both.put(held + bytes(make_sectors(self._tag, sector, sequence, length)))
+        self.ledger.begin(sequence, sector, length)
+        try:
+            problem = self._timed(
+                *(WRITE, sequence, sector, length),
+                lambda: ways.command("compare_and_write", both, sector, length),
+            )
+        except LackingError:
+            self.ledger.end(sequence, errno.EINVAL)
+            raise
+        self.ledger.end(sequence, problem)
+        return 0 if problem else sequence
+
+    def _deallocate(
+        self, ways: KernelWays, arena: Arena, work: Callable[[Shaped], object], sector: int, length: int
+    ) -> tuple[int, bool]:
+        """After it there is what was there, or zeros where the drive says so; then it is written anew."""
+        sequence = next(self._numbers)
+        known = self.ledger.before(sector, length)[0]
+        if self._timed(UNMAP, sequence, sector, length, lambda: work(arena.shape("aligned", 0))):
+            return 0, False
+        right = True
+        if self._limits.keeps_zeros:
+            memory = arena.shape("aligned", length * SECTOR)
+
+            def read() -> None:
+                ways.read("direct", memory, sector)
+                for first, many, code, found in runs_of(memoryview(memory.data()), self._tag, sector):
+                    at = first - sector
+                    if code != "zero" and not (
+                        code == "good" and all(one in (0, found) for one in known[at : at + many])
+                    ):
+                        raise OSError(OTHER_DATA[code], "other data than what was there, and no zeros")
+
+            right = not self._timed(READ, 0, sector, length, read)
+        sequence, _, _ = self._write_by(ways, arena, ("direct", "aligned"), sector, length)
+        return sequence, self._plain_read(ways, arena, sector, length) and right
+
+    def _after_idle(self, ways: KernelWays, arena: Arena, descriptor: int, number: int, idle_s: float) -> None:
+        """Wait, then let another kind of command come first each time; all that it wrote is read back."""
+        if self._errors >= _MOST_ERRORS:
+            return
+        time.sleep(idle_s)
+        block = self._limits.block
+        region = self.regions[number % len(self.regions)]
+        longest = size_of("limit", self._limits, self._request.most)[0] or 8 * block
+        first = ("write", "read", "flush", "dsync", "longest")[number % 5]
+        if first == "read":
+            self._plain_read(ways, arena, region.anchor, block)
+        elif first == "flush":
+            self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(descriptor))
+        written = []
+        for step in range(4):
+            length = longest if first == "longest" and step == 0 else (1, 8, 3, 16)[step] * block
+            sector = region.begin_of(length, ("above", "below")[step % 2], block)
+            way = "dsync" if first == "dsync" and step == 0 else "direct"
+            self._write_by(ways, arena, (way, "aligned"), sector, length)
+            written.append((sector, length))
+        for sector, length in written:
+            self._plain_read(ways, arena, sector, length)
+        self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", first], 0, 1]])
+
+    def _burst(self, arena: Arena, descriptor: int) -> None:
+        """More writes at once than the adapter holds, a block each, then as many reads at once."""
+        block = self._limits.block
+        wanted = min(self._limits.depth + self._limits.depth // 4 + 8, _MOST_AT_ONCE)
+        if wanted <= self._limits.depth:
+            self._lack(f"more than {wanted} commands at once", f"{self._limits.depth} would fill the adapter's queue")
+        size, region = block * SECTOR, self.regions[-1]
+        wanted = min(wanted, region.sectors // block, len(arena.whole()[0]) // size - 16)
+        try:
+            ring = Ring(_MOST_AT_ONCE, arena.whole())
+        except LackingError as lacking:
+            self._lack(f"{wanted} commands at once", str(lacking))
+            return
+        memory = arena.whole()[0]
+        pieces = [memory[8 * size + at * size : 8 * size + (at + 1) * size] for at in range(wanted)]
+        sectors = [region.first + at * block for at in range(wanted)]
+        self._random.shuffle(sectors)
+        try:
+            sequences = []
+            for piece, sector in zip(pieces, sectors):
+                sequence = next(self._numbers)
+                piece[:] = make_sectors(self._tag, sector, sequence, block)
+                self.ledger.begin(sequence, sector, block)
+                sequences.append(sequence)
+            begin = time.monotonic_ns()
+            asked = [((piece,), sector * SECTOR) for piece, sector in zip(pieces, sectors)]
+            results = ring.transfer(descriptor, asked, reads=False)
+            end = time.monotonic_ns()
+            for sequence, sector, result in zip(sequences, sectors, results):
+                problem = 0 if result == size else (-result if result < 0 else errno.EIO)
+                self.ledger.end(sequence, problem)
+                self._tell(WRITE, sequence, sector, block, begin, end, problem)
+            before = [self.ledger.before(sector, block) for sector in sectors]
+            memory[8 * size : 8 * size + wanted * size] = bytes(wanted * size)
+            begin = time.monotonic_ns()
+            results = ring.transfer(descriptor, asked, reads=True)
+            end = time.monotonic_ns()
+            for piece, sector, result, known in zip(pieces, sectors, results, before):
+                problem = 0 if result == size else (-result if result < 0 else errno.EIO)
+                code = "" if problem else self.ledger.wrong(sector, runs_of(piece, self._tag, sector), known)
+                self._tell(READ, 0, sector, block, begin, end, OTHER_DATA[code] if code else problem)
+        finally:
+            ring.close()
+        self._line("rows", rows=[[0, ["burst", str(wanted), f"of {self._limits.depth}"], 0, 1]])
+
+    def _measure_memory(self, ways: KernelWays, arena: Arena, descriptor: int, machine: Machine) -> None:
+        """Ordinary commands in batches, with the kernel's memory after each: what grows with them is a leak."""
+        commands, block = self._request.memory_commands, self._limits.block
+        if not commands:
+            return
+        each, done = max(2, commands // _MEMORY_BATCHES), 0
+        memory, region = arena.shape("aligned", block * SECTOR), self.regions[0]
+        samples = []
+        for batch in range(_MEMORY_BATCHES + 2):
+            for _ in range(each):
+                done += 1
+                if self._errors >= _MOST_ERRORS:
+                    return
+                if done % 4 == 0:
+                    self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(descriptor))
+                elif done % 4 == 1:
+                    self._write(
+                        *(WRITE, region.anchor, block, memory), lambda: ways.write("direct", memory, region.anchor)
+                    )
+                else:
+                    self._read(lambda into: ways.read("direct", into, region.anchor), region.anchor, block, memory)
+            if batch >= 2:
+                samples.append([done, *kernel_memory(machine)])
+        self._line("memory", samples=samples)
+
+
+def span_of(most: int) -> int:
+    """Sectors to either side of an anchor, in whole MiB, that writes of at most `most` sectors need."""
+    return (most + 2047) // 2048 * 2048
+
+
+def most_sectors(most: int) -> int:
+    """So many sectors a sweep reads back at most, on drives of any size."""
+    return len(PLACES) * 2 * span_of(most) + _MOST_ALIASES * 8
+
+
+def kernel_memory(machine: Machine) -> tuple[int, int]:
+    """Bytes that the kernel keeps: slabs that cannot be reclaimed with vmalloc; and all that is nobody's else."""
+    told = {}
+    for line in machine.lines("/proc/meminfo"):
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        told[name] = int(words[0]) * 1024 if words and words[0].isdigit() else 0
+    users = (
+        "MemFree",
+        "Active(anon)",
+        "Inactive(anon)",
+        "Active(file)",
+        "Inactive(file)",
+        "Unevictable",
+        "SReclaimable",
+    )
+    rest_of = told.get("MemTotal", 0) - sum(told.get(name, 0) for name in users)
+    return told.get("SUnreclaim", 0) + told.get("VmallocUsed", 0), rest_of

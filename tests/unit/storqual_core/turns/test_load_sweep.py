@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sweep on a file: a drive that does as it is told is never accused, and one with a defect is found.
+
+The defects lie where a driver's would, between the load and the drive: the system calls of the load are led through
+`Faulty`, which knows nothing of what the load draws. What is found is judged as on the control node: by the reads of
+the load, and by the list of acknowledged writes against what is read back in the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.kinds.load_coverage import coverage_of, unreached
+from storqual.kinds.oracle import Oracle
+from storqual.plan.covering import covering
+from storqual_core.kit.machine import Machine
+from storqual_core.turns import kernel_ways, scsi_command
+from storqual_core.turns.integrity_load import IntegrityRequest, SweepRequest
+from storqual_core.turns.load_levels import (
+    COMMAND_FACTORS,
+    FACTORS,
+    PLACES,
+    SIZES,
+    QueueLimits,
+    alias_places,
+    reached_places,
+    regions_of,
+    size_of,
+)
+from storqual_core.turns.load_memory import Arena
+from storqual_core.turns.load_sweep import Sweep, span_of
+from storqual_core.turns.scsi_command import CommandEnd, LackingError
+from storqual_core.turns.sectors import SECTOR, read_region
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+TAG = b"trial--1"
+WINDOW = (2048, (1 << 21) - 2048)
+MOST = 4096
+LIMITS = QueueLimits(scsi=False, limit=2048, depth=16)
+
+
+class Faulty:
+    """System calls with a defect: `change` makes of a write (sector, data) what reaches the drive, or None."""
+
+    def __init__(self, change: Callable[[int, bytes], tuple[int, bytes] | None]) -> None:
+        self._change = change
+        self.acted = 0
+        self.pwritev = os.pwritev
+
+    def write(self, descriptor: int, pieces: Sequence[memoryview], offset: int, flags: int = 0) -> int:
+        data = b"".join(pieces)
+        changed = self._change(offset // SECTOR, data)
+        if changed == (offset // SECTOR, data):
+            return self.pwritev(descriptor, pieces, offset, flags)
+        self.acted += 1
+        if changed is not None:
+            sector, other = changed
+            os.pwrite(descriptor, other, sector * SECTOR)
+        return len(data)
+
+
+def rows(places: Sequence[str], seed: int) -> tuple[tuple[str, ...], ...]:
+    """Rows without the ways that would pass the defect by: io_uring and mappings are no calls of `os`."""
+    factors = {**FACTORS, "place": places, "way": ("direct", "dsync", "buffered"), "read": ("direct", "buffered")}
+    factors["size"] = [size for size in SIZES if size_of(size, LIMITS, MOST)[0]]
+    return tuple(covering(factors, 2, seed))
+
+
+def swept(path: Path, seed: int, *, descriptor: int | None = None) -> tuple[Oracle, list[Any], list[Any], Sweep]:
+    """The oracle, its violations, the lines that were told, and the sweep."""
+    path.touch()
+    os.truncate(path, 1 << 30)
+    opened = os.open(path, os.O_RDWR) if descriptor is None else descriptor
+    places = reached_places(*WINDOW, span_of(MOST), seed)
+    commands = tuple(covering({**COMMAND_FACTORS, "place": places}, 2, seed))
+    request = SweepRequest(rows(places, seed), commands, MOST, (0.0,) * 5, (), 0, 600.0)
+    load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, seed, request)
+    told: list[Any] = []
+    lines: list[Any] = []
+    sweep = Sweep(
+        load,
+        request,
+        LIMITS,
+        WINDOW,
+        TAG,
+        lambda *io: told.append(io),
+        lambda kind, **fields: lines.append((kind, fields)),
+    )
+    try:
+        sweep.run(opened, Machine(), seed)
+        found = [run for first, many in sweep.parts for run in read_region(opened, TAG, first, many, 1024)]
+    finally:
+        if descriptor is None:
+            os.close(opened)
+    oracle = Oracle()
+    oracle.take(told)
+    return oracle, oracle.judge(found, "acknowledged"), lines, sweep
+
+
+def test_a_drive_that_does_as_it_is_told_is_not_accused_and_all_is_covered(tmp_path: Path) -> None:
+    oracle, violations, lines, sweep = swept(tmp_path / "drive", 5)
+    assert (violations, oracle.wrong_reads) == ([], [])
+    request = sweep._request
+    reached = [row for kind, fields in lines if kind == "rows" for row in fields["rows"]]
+    lacks = [fields for kind, fields in lines if kind == "lacks"]
+    coverage = coverage_of({"rows": request.rows, "commands": request.commands}, reached, lacks, oracle)
+    for factor in ("size", "place", "side", "shape"):
+        for level, (planned, acknowledged, read_back) in coverage["levels"][factor].items():
+            assert planned, (factor, level)
+            assert acknowledged == read_back > 0, (factor, level)
+    # a file is no SCSI drive, which is told once for each command and is no failure
+    why = dict(unreached(coverage))
+    assert why["command write6"] == "this is no SCSI drive"
+    lengths = {write.length for write in oracle.writes.values()}
+    assert {1, 255, 256, 257, 1024, 2047, 2048, 2049} <= lengths
+    assert any(write.sector < 1 << 20 < write.sector + write.length for write in oracle.writes.values())
+
+
+def tail(draw: random.Random) -> Callable[[int, bytes], tuple[int, bytes]]:
+    least = draw.randrange(8, 600) * SECTOR
+    return lambda at, data: (at, data[:-SECTOR] + bytes(SECTOR) if len(data) >= least else data)
+
+
+def head(draw: random.Random) -> Callable[[int, bytes], tuple[int, bytes]]:
+    least = draw.randrange(8, 600) * SECTOR
+    return lambda at, data: (at, data[SECTOR : 2 * SECTOR] + data[SECTOR:] if len(data) >= least else data)
+
+
+def one_length(draw: random.Random) -> Callable[[int, bytes], tuple[int, bytes]]:
+    length = (1 << draw.randrange(4, 11)) + draw.choice((-1, 0, 1))
+    return lambda at, data: (at, data[:-8] + bytes(8) if len(data) == length * SECTOR else data)
+
+
+def cut_address(draw: random.Random) -> Callable[[int, bytes], tuple[int, bytes]]:
+    bits = draw.choice((16, 20))
+    return lambda at, data: (max(2048, at & ((1 << bits) - 1)), data)
+
+
+def half_gibibyte_lower(_: random.Random) -> Callable[[int, bytes], tuple[int, bytes]]:
+    return lambda at, data: (at - (1 << 20) if at >= (1 << 20) + 2048 else at, data)
+
+
+def one_block_more(draw: random.Random) -> Callable[[int, bytes], tuple[int, bytes]]:
+    least = draw.randrange(2, 200) * SECTOR
+    return lambda at, data: (at, data + bytes(SECTOR) if len(data) >= least else data)
+
+
+def across(draw: random.Random) -> Callable[[int, bytes], tuple[int, bytes]]:
+    edge = 1 << draw.choice((16, 20))
+
+    def change(at: int, data: bytes) -> tuple[int, bytes]:
+        return at, data[: (edge - at) * SECTOR] if at < edge < at + len(data) // SECTOR else data
+
+    return change
+
+
+def every_nth(draw: random.Random) -> Callable[[int, bytes], tuple[int, bytes] | None]:
+    state = Counter[str]()
+    each = draw.randrange(20, 300)
+
+    def change(at: int, data: bytes) -> tuple[int, bytes] | None:
+        state["writes"] += 1
+        return None if state["writes"] % each == 0 else (at, data)
+
+    return change
+
+
+@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize(
+    "defect", [tail, head, one_length, cut_address, half_gibibyte_lower, one_block_more, across, every_nth]
+)
+def test_a_defect_between_the_load_and_the_drive_is_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    defect: Callable[[random.Random], Callable[[int, bytes], tuple[int, bytes] | None]],
+    seed: int,
+) -> None:
+    """Its parameters are drawn by a seed of its own, which the load does not know."""
+    faulty = Faulty(defect(random.Random(f"defect/{seed}")))
+    monkeypatch.setattr(kernel_ways.os, "pwritev", faulty.write)
+    oracle, violations, _, _ = swept(tmp_path / "drive", 10 + seed)
+    assert faulty.acted
+    assert violations or oracle.wrong_reads
+
+
+def test_a_read_that_changes_memory_beside_its_buffer_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = kernel_ways.KernelWays.read
+
+    def overrun(self: Any, way: str, memory: Any, sector: int) -> None:
+        real(self, way, memory, sector)
+        if len(memory.pieces) == 1 and len(memory.pieces[0]) == 9 * SECTOR:
+            memory.guards[-1][3] = 0
+
+    monkeypatch.setattr(kernel_ways.KernelWays, "read", overrun)
+    oracle, violations, _, _ = swept(tmp_path / "drive", 3)
+    assert violations == []
+    assert {kind for kind, *_ in oracle.wrong_reads} == {"overrun"}
+
+
+def test_a_drive_that_fails_every_command_ends_the_sweep(tmp_path: Path) -> None:
+    (tmp_path / "drive").touch()
+    descriptor = os.open(tmp_path / "drive", os.O_RDWR)
+    broken = os.open("/dev/full", os.O_RDWR)
+    try:
+        _, _, lines, sweep = swept(tmp_path / "drive", 3, descriptor=broken)
+    finally:
+        os.close(descriptor)
+        os.close(broken)
+    assert sweep.failed_with
+    assert any("I/Os failed" in fields["why"] for kind, fields in lines if kind == "lacks")
+
+
+@pytest.mark.parametrize("size", [1 << 30, 64 << 30, 3 << 40])
+def test_places_are_those_that_the_drive_has_room_for_and_never_overlap(size: int) -> None:
+    end = size // SECTOR - 2048
+    regions = regions_of(2048, end, 8192, 7)
+    assert [region.name for region in regions] == [name for name in PLACES if name in {one.name for one in regions}]
+    ordered = sorted(regions, key=lambda one: one.first)
+    assert all(one.end <= other.first for one, other in itertools.pairwise(ordered))
+    assert all(one.first >= 2048 and one.end <= end for one in regions)
+    wanted = {f"2^{power}" for power in (16, 20, 28, 31, 32) if (1 << power) + 8192 <= end}
+    assert wanted <= {one.name for one in regions}
+    aliases = alias_places(regions, 2048, end, 1, 256, 1200)
+    for region in regions:
+        for power in range(16, 33):
+            for alias in (region.anchor - (1 << power), region.anchor & ((1 << power) - 1)):
+                inside = 2048 <= alias < end and not any(one.first <= alias < one.end for one in regions)
+                assert not inside or alias in aliases or len(aliases) == 1200
+
+
+@pytest.mark.parametrize("block", [1, 8])
+def test_every_size_is_whole_blocks_and_reaches_both_sides_of_the_limit(block: int) -> None:
+    limits = QueueLimits(block=block, limit=2560, hard=4096)
+    sizes = {level: size_of(level, limits, 8192)[0] for level in SIZES}
+    assert all(size % block == 0 for size in sizes.values())
+    assert (sizes["limit-1"], sizes["limit"], sizes["limit+1"]) == (2560 - block, 2560, 2560 + block)
+    assert sizes["double"] == 5120 + block
+    assert size_of("hard+1", limits, 4096)[1]
+
+
+@pytest.fixture(scope="module")
+def triples() -> Iterator[list[tuple[str, ...]]]:
+    return covering({"a": "1234", "b": "123", "c": "12", "d": "123"}, 3, 1)
+
+
+def test_every_triple_of_levels_is_in_a_row(triples: list[tuple[str, ...]]) -> None:
+    for first, second, third in ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)):
+        found = {(row[first], row[second], row[third]) for row in triples}
+        assert len(found) == len({row[first] for row in triples}) * len({row[second] for row in triples}) * len(
+            {row[third] for row in triples}
+        )
+    assert 36 <= len(triples) < 60
+
+
+def test_the_same_seed_makes_the_same_rows_and_every_pair_is_in_one() -> None:
+    made = covering(FACTORS, 2, 4)
+    assert made == covering(FACTORS, 2, 4) != covering(FACTORS, 2, 5)
+    pairs = {(a, b) for row in made for a in enumerate(row) for b in enumerate(row) if a[0] < b[0]}
+    levels = [len(levels) for levels in FACTORS.values()]
+    assert len(pairs) == sum(one * other for at, one in enumerate(levels) for other in levels[at + 1 :])
+    assert len(made) < 1.3 * len(SIZES) * len(PLACES)
+
+
+def test_an_adapter_that_takes_no_long_commands_lacks_them_and_has_failed_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers every command of 16 bytes with a host status, a read of the first block among them."""
+    sent: list[int] = []
+
+    def answer(_descriptor: int, command: bytes, _pieces: object = (), **_: object) -> CommandEnd:
+        sent.append(command[0])
+        return CommandEnd(0, 5 if len(command) == 16 else 0, 0.0)
+
+    for module in (kernel_ways, scsi_command):
+        monkeypatch.setattr(module, "send", answer)
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(1 << 20))
+    descriptor = os.open(path, os.O_RDWR)
+    ways = kernel_ways.KernelWays(descriptor, replace(LIMITS, scsi=True), arena := Arena(1 << 20, 512, 512, 1))
+    memory = arena.shape("aligned", 8 * SECTOR)
+    with pytest.raises(LackingError, match=r"READ\(16\).*host status 0x5"):
+        ways.write("sg16", memory, 100)
+    ways.write("sg10", memory, 100)
+    ways.close()
+    os.close(descriptor)
+    assert sent == [0x88, 0x2A]
