@@ -171,3 +171,30 @@ def test_an_import_on_purpose_that_points_upwards_is_refused(file: str, line: st
         path.write_text(kept, encoding="utf-8")
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"{broken} BROKEN" in done.stdout
+
+
+# words that the glossary forbids, and the packages in which they would mean what it says
+EVERYWHERE = ("wish", "wishes", "dearest", "mended", "coordinate", "coordinates")
+OF_POINTS_AND_BATCHES = ("block", "blocks", "place", "places")
+POINTS_AND_BATCHES = [CONTROL / name for name in ("campaign", "judge", "report", "run", "study", "history")]
+# options of Jinja's environment; keys of files on disk, which are fields of what is read from them
+FOREIGN = {"trim_blocks", "lstrip_blocks", "block", "block_s", "longest_block_s"}
+
+
+def identifiers(path: Path) -> set[str]:
+    """Every name that a file gives or takes; keys of files are text and no names."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    names = (getattr(node, field, None) for node in nodes for field in ("id", "arg", "attr", "name"))
+    return {name for name in names if isinstance(name, str)} - FOREIGN
+
+
+@pytest.mark.parametrize(
+    ("words", "folders"),
+    [(EVERYWHERE, [LIBRARY]), (OF_POINTS_AND_BATCHES, POINTS_AND_BATCHES)],
+    ids=["any", "points"],
+)
+def test_no_identifier_has_a_word_that_the_glossary_forbids(words: tuple[str, ...], folders: list[Path]) -> None:
+    paths = [path for folder in folders for path in modules(folder)]
+    used = {(path.name, name) for path in paths for name in identifiers(path)}
+    assert not {(file, name) for file, name in used if {*re.findall(r"[a-z]+", name.lower())} & {*words}}
+    assert used

@@ -41,8 +41,12 @@ ELSEWHERE = re.compile(
 
 _OF_A_LAB = ("lab", "runs", "drops", "robot")
 _OF_A_RUN = ("raw", "inputs", "blocks", "judgements", "annex", "signoff", "notes", "external")
-MADE = (*_OF_A_LAB, *_OF_A_RUN)
-"""Folders that a lab or a run has: a page tells of them without one being here."""
+_OF_A_BENCH = ("accepted", "spool", "firmware")
+MADE = (*_OF_A_LAB, *_OF_A_RUN, *_OF_A_BENCH)
+"""Folders that a lab, a run or the state folder of a bench has: a page tells of them without one being here."""
+
+OF_A_READER = re.compile(r"storqual\.\w+/\d+|inventories/(?:room7|racks)\b.*|.*\bNAME\b.*")
+"""Numbers of formats, the labs that pages have their readers make, and names that stand for any."""
 
 EXAMPLES = frozenset({"acmecli", "my_checks", "example"})
 """Names of things that a reader is to make."""
@@ -99,7 +103,7 @@ def missing_files(name: str) -> Iterator[str]:
     for path in FILE.findall(text_of(name)):
         if path in shown or any(word in Path(path).stem for word in EXAMPLES):
             continue
-        if name.startswith("docs/") and Path(path).name in made_for_the_site():
+        if name.startswith(("docs/", "ci/docs/")) and Path(path).name in made_for_the_site():
             continue
         places = [root / path for root in (*ROOTS, (REPOSITORY / name).parent)]
         if not (any(place.is_file() for place in places) or ("/" not in path and path in known)):
@@ -109,6 +113,8 @@ def missing_files(name: str) -> Iterator[str]:
 def missing_places(name: str) -> Iterator[str]:
     """Folders and patterns in backticks that nothing here is."""
     for place in PLACE.findall(text_of(name)):
+        if OF_A_READER.fullmatch(place):
+            continue
         roots = (*ROOTS, (REPOSITORY / name).parent)
         if place.split("/")[0] not in MADE and not any(any(root.glob(place.rstrip("/"))) for root in roots):
             yield place

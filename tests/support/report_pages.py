@@ -8,7 +8,24 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-BLOCKS = {"br", "p", "li", "td", "th", "dt", "dd", "div", "h1", "h2", "h3", "h4", "caption", "summary", "pre", "text"}
+BATCHES = {
+    "br",
+    "p",
+    "li",
+    "td",
+    "th",
+    "dt",
+    "dd",
+    "div",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "caption",
+    "summary",
+    "pre",
+    "text",
+}
 VOID = {"meta", "link", "br", "wbr", "img", "hr", "input"}
 
 
@@ -77,7 +94,7 @@ class Page(HTMLParser):
         assert len(names) == len(set(names)), f"an attribute twice in {tag}: {names}"
         node = Node(tag, {name: value or "" for name, value in attrs}, self._open[-1])
         self._open[-1].children.append(node)
-        if tag in BLOCKS:
+        if tag in BATCHES:
             self.handle_data(" ")
         if tag not in VOID:
             self._open.append(node)

@@ -15,7 +15,7 @@ from typing import Any
 
 from storqual.run import sha256_of, write_bytes, write_json
 from storqual.run.closing import close_run, plan_digest
-from storqual.run.collect import block_digest
+from storqual.run.collect import batch_digest
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual_core.turns.batch_file import SCHEMA
@@ -52,18 +52,18 @@ def fio_of(point: str, runtime_s: float) -> dict[str, Any]:
 def sealed(run: Path, *, close: bool = True) -> Path:
     """Make the run whole again over what its samples, batches and events say now; returns it."""
     samples = lines_of(run / "samples.jsonl")
-    by_block: dict[str, list[dict[str, Any]]] = {}
+    by_batch: dict[str, list[dict[str, Any]]] = {}
     for sample in samples:
-        by_block.setdefault(str(sample["block"]), []).append(sample)
+        by_batch.setdefault(str(sample["block"]), []).append(sample)
     shutil.rmtree(run / "raw", ignore_errors=True)
     (run / "raw").mkdir()
     made: dict[str, bytes] = {}
-    for name, listed in by_block.items():
+    for name, listed in by_batch.items():
         block = _block_of(run, name, listed)
         write_json(run / "blocks" / f"{name}.json", block)
         made |= {sample["id"]: _line(run, block, sample) for sample in listed}
     write_bytes(run / "samples.jsonl", b"".join(made[sample["id"]] for sample in samples))
-    digests = {name: [sha256_of(made[sample["id"]][:-1]) for sample in listed] for name, listed in by_block.items()}
+    digests = {name: [sha256_of(made[sample["id"]][:-1]) for sample in listed] for name, listed in by_batch.items()}
     document = json.loads((run / "run.json").read_bytes())
     files = {path.name: sha256_of(path.read_bytes()) for path in sorted((run / "blocks").iterdir())}
     events = [event for event in lines_of(run / "events.jsonl") if event["kind"] not in _AGAIN]
@@ -74,7 +74,7 @@ def sealed(run: Path, *, close: bool = True) -> Path:
             event["file_sha256"] = files[f"{event['block']}.json"]
         elif event["kind"] == "block_finished":
             told = digests.get(event["block"], [])
-            event |= {"samples": len(told), "sha256": block_digest(told)}
+            event |= {"samples": len(told), "sha256": batch_digest(told)}
     chained(run / "events.jsonl", events)
     if close:
         close_run(run)

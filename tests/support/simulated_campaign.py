@@ -16,7 +16,7 @@ from storqual.campaign import Provision, Stop
 from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import record
 from storqual.plan.make import plan_run
-from storqual.run import append_event, collect, read_block
+from storqual.run import append_event, collect, read_batch
 from storqual.run.closing import close_run
 from tests.support.make_lab import make_lab
 from tests.support.simulated_launch import spooled_launch
@@ -167,7 +167,7 @@ def drive(  # noqa: PLR0912 - each thing that may go wrong is a branch
             if bench.boot_id != step.boot_id:
                 lost = "the bench was booted before the block began"
             else:
-                block = read_block(path, step.batch)
+                block = read_batch(path, step.batch)
                 fails = happens(0.15)
                 bench.run(block, source.randrange(len(block["turns"]) + 1) if fails else None)
                 if fails:

@@ -12,7 +12,7 @@ from storqual.kinds.images import FLUSH, Logged
 from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.program import OUTPUT, run_line
 from storqual.kinds.trial import STREAM, WRITES, head_line
-from storqual.run import read_block
+from storqual.run import read_batch
 from storqual.run.collect import finish_streamed, keep_raw
 from storqual.run.turns import derive_record, keep_record
 from storqual_core.data.faults import LOGGING_WAY
@@ -27,7 +27,7 @@ _DISKS["sda"] |= {"write_sectors_before": 0, "write_sectors_after": 80}
 
 def run_streamed(path: Path, name: str) -> bool:
     """Run a streamed batch that was started: each of its turns leaves what it would. False for a durable one."""
-    batch = read_block(path, name)
+    batch = read_batch(path, name)
     if batch["spool"] == "durable":
         return False
     for turn in batch["turns"]:

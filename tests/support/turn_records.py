@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from storqual.campaign import Provision, Stop
 from storqual.campaign.next_step import next_command
 from storqual.kinds.kind import PlannedTurn
-from storqual.run import append_event, iter_events, planned_session, read_block, read_run
+from storqual.run import append_event, iter_events, planned_session, read_batch, read_run
 from storqual.run.collect import finish_streamed
 from storqual.run.turns import keep_record, turns_of
 from storqual.turns.batch import run_streamed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def batch_of(run: Path, turn: str) -> dict[str, Any]:
     """The batch file that has a turn."""
     names = (path.stem for path in sorted((run / "blocks").glob("*.json")))
-    return next(batch for batch in (read_block(run, name) for name in names) if batch["turns"][0]["id"] == turn)
+    return next(batch for batch in (read_batch(run, name) for name in names) if batch["turns"][0]["id"] == turn)
 
 
 def turns_planned(run: Path | Run, kind: str = "trial") -> list[PlannedTurn]:
@@ -123,7 +123,7 @@ def run_session(path: Path, session: str, connection: object, *, virtual: object
     places = cast("BenchPlaces | None", virtual)
     here = BenchHere("vbench", cast("Connection", connection), "python3", state, f"{state}/core.pyz", places)
     ended: list[str] = []
-    blocks = next(one.blocks for one in read_run(path).plan.sessions if one.id == session)
+    blocks = next(one.batches for one in read_run(path).plan.sessions if one.id == session)
     for block in blocks:
         if any(event.kind == "block_finished" and event.text("block") == block for event in iter_events(path)):
             continue

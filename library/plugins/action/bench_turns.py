@@ -20,7 +20,7 @@ from storqual.bench.live_line import progress_line
 from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
 from storqual.campaign.pipeline import next_step, turns
-from storqual.run import read_block
+from storqual.run import read_batch
 from storqual.witness import notify_witness
 from storqual_core.kit.errors import StorqualError
 
@@ -186,7 +186,7 @@ class ActionModule(ActionBase):
             return None
         if not isinstance(step, RunBatch) or step.resume:
             return None
-        return step.batch if step.session == read_block(run, batch)["session"] else None
+        return step.batch if step.session == read_batch(run, batch)["session"] else None
 
     def _shell(self, command: str) -> tuple[int, str, str]:
         """Run one command line on the bench over the connection that is open anyway."""

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from storqual.base import child
 from storqual.base.text import terminal_text
-from storqual.run import append_event, collect, iter_events, read_block
+from storqual.run import append_event, collect, iter_events, read_batch
 from storqual.run.time_left import Left, TimeLeft
 from storqual_core.kit.errors import StorqualError
 
@@ -236,7 +236,7 @@ class Collector:
     def __init__(self, run: Path, bench: str, batch: str) -> None:
         self._run = run
         self._batch = batch
-        self._planned = read_block(run, batch)
+        self._planned = read_batch(run, batch)
         self._bench = bench
         self._kept: list[str] = []
         self._left = TimeLeft(run, bench, batch)

@@ -105,12 +105,12 @@ def _build(driver: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, 
     if not source:
         return {}
     digest = _digest(source)
-    place = f"packages/{digest}/{PurePath(source).name}"
-    files.append({"subsystem": "driver", "from": source, "to": place, "sha256": digest})
+    path = f"packages/{digest}/{PurePath(source).name}"
+    files.append({"subsystem": "driver", "from": source, "to": path, "sha256": digest})
     return {
         "module": str(package.get("module") or PurePath(source).name.partition(".ko")[0]),
         "version": str(package.get("version") or ""),
-        "path": place,
+        "path": path,
         "sha256": str(prebuilt.get("sha256") or ""),
     }
 

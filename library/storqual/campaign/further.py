@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from storqual.plan.points import THINK_TIME
-from storqual.run import Run, read_block
+from storqual.run import Run, read_batch
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import disturbed_by
 
@@ -36,12 +36,10 @@ class SessionPattern:
     sessions: Mapping[tuple[PointKey, str], str]
     switches: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 
-    def takes_ramp(self, place: PointKey) -> bool:
+    def takes_ramp(self, key: PointKey) -> bool:
         """Whether launches at a point may have a ramp: see `plan.points.Pattern.ramp`."""
         return all(
-            THINK_TIME not in one["request"]["fio"]["options"]
-            for (at, _), one in self.launches.items()
-            if at == place
+            THINK_TIME not in one["request"]["fio"]["options"] for (at, _), one in self.launches.items() if at == key
         )
 
 
@@ -52,14 +50,14 @@ def planned_pattern(run: Run, bench: str) -> SessionPattern:
     sessions: dict[tuple[PointKey, str], str] = {}
     for session in run.plan.sessions:
         # a session with a purpose of its own has trials or programs
-        for name in session.blocks if session.bench == bench and not session.purpose else ():
-            batch = read_block(run.path, name)
+        for name in session.batches if session.bench == bench and not session.purpose else ():
+            batch = read_batch(run.path, name)
             common = {key: batch[key] for key in _COMMON if key in batch}
             for launch in batch["turns"]:
-                place = ((launch["adapter"], launch["point"]), launch["arm"])
-                launches[place] = launch
-                targets[place] = _targets(launch, batch["targets"])
-                sessions[place] = session.id
+                key = ((launch["adapter"], launch["point"]), launch["arm"])
+                launches[key] = launch
+                targets[key] = _targets(launch, batch["targets"])
+                sessions[key] = session.id
     switches = {
         configuration: {drive: [_checked(step) for step in steps] for drive, steps in drives.items()}
         for configuration, drives in ((run.document.get("switches") or {}).get(bench) or {}).items()
@@ -88,17 +86,17 @@ def further_batch(
     state: dict[str, str] = {}
     listed = []
     targets: dict[str, Any] = {}
-    for index, (place, arm, number) in enumerate(turns):
-        launch = pattern.launches[place, arm]
+    for index, (key, arm, number) in enumerate(turns):
+        launch = pattern.launches[key, arm]
         configuration = launch["configuration"]
         own = pattern.switches.get(configuration) or {}
         steps: list[Mapping[str, Any]] = []
-        for drive in pattern.targets[place, arm]:
+        for drive in pattern.targets[key, arm]:
             if state.get(drive) != configuration:
                 steps += own.get(drive) or ()
                 state[drive] = configuration
-        targets.update(pattern.targets[place, arm])
-        more = longer.get((place, arm, number), 0.0)
+        targets.update(pattern.targets[key, arm])
+        more = longer.get((key, arm, number), 0.0)
         fio = launch["request"]["fio"]
         request = {**launch["request"], "fio": {**fio, "ramp_s": fio["ramp_s"] + more}, "switch": steps}
         listed.append({**launch, "index": index, "id": f"{name}/{index}", "n": number, "request": request})

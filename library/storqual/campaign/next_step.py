@@ -10,8 +10,8 @@ from typing import Any
 
 from storqual.campaign.further import rest_of
 from storqual.campaign.steps import CampaignProgress, Further, Provision, RunBatch, Step, Stop, read_progress
-from storqual.run import Run, append_event, read_block, read_launches, read_run, write_block
-from storqual.run.layout import BLOCKS
+from storqual.run import Run, append_event, read_batch, read_launches, read_run, write_batch
+from storqual.run.layout import BATCHES
 from storqual.run.records import PlannedSession
 from storqual_core.kit.errors import BadInputError
 
@@ -29,7 +29,7 @@ def next_step(run: Run, bench: str) -> Step:
         raise BadInputError([f"{run.path}: this run has no bench {bench!r}; its benches: {', '.join(run.benches)}"])
     progress = read_progress(run.events, bench)
     known = [session for session in run.plan.sessions if session.bench == bench] + progress.added
-    sessions = [replace(s, blocks=(*s.blocks, *progress.more.get(s.id, ()))) for s in known]
+    sessions = [replace(s, batches=(*s.batches, *progress.more.get(s.id, ()))) for s in known]
     if progress.halt:
         return Stop(progress.halt, complete=False)
     if progress.failed and run.plan.fields.get("until_failure"):
@@ -64,7 +64,7 @@ def _step_of(run: Run, progress: CampaignProgress, session: PlannedSession, numb
     attempt = _Attempt(1, 0, session)
     while True:
         name = attempt.session.id
-        open_batches = [batch for batch in attempt.session.blocks if batch not in progress.ended]
+        open_batches = [batch for batch in attempt.session.batches if batch not in progress.ended]
         running = [batch for batch in open_batches if batch in progress.started]
         if running:
             # also when the bench was booted meanwhile: what it spooled is collected first
@@ -93,17 +93,17 @@ def _following(run: Run, progress: CampaignProgress, session: PlannedSession, at
     """The next try: every launch of the lost one that has no sample; None when there is none left."""
     number = attempt.number + 1
     name = f"{session.id}.{number}"
-    stored = sorted(path.stem for path in (run.path / BLOCKS).glob(f"{name}-b*.json"))
+    stored = sorted(path.stem for path in (run.path / BATCHES).glob(f"{name}-b*.json"))
     if stored:
         # planned before; a sample that came in since changes nothing about a batch that a bench may be running
-        batches: Sequence[Mapping[str, Any]] = [read_block(run.path, batch) for batch in stored]
+        batches: Sequence[Mapping[str, Any]] = [read_batch(run.path, batch) for batch in stored]
     else:
         done = {launch.id for launch in read_launches(run.path)} | run.recorded
-        open_batches = [batch for batch in attempt.session.blocks if progress.ended.get(batch) != "done"]
+        open_batches = [batch for batch in attempt.session.batches if progress.ended.get(batch) != "done"]
         known = {str(batch["block"]): batch for batch in attempt.batches}
         rests: list[Mapping[str, Any]] = []
         for batch in open_batches:
-            content = known.get(batch) or read_block(run.path, batch)
+            content = known.get(batch) or read_batch(run.path, batch)
             rest = rest_of(content, done, name=f"{name}-b{len(rests) + 1:02d}", session=name)
             if rest is not None:
                 rests.append(rest)
@@ -113,7 +113,7 @@ def _following(run: Run, progress: CampaignProgress, session: PlannedSession, at
     names = tuple(str(batch["block"]) for batch in batches)
     # the bench was booted just now, or by itself: one more boot proves nothing
     boot = "if_needed" if session.boot == "always" else session.boot
-    again = replace(session, id=name, blocks=names, boot=boot)
+    again = replace(session, id=name, batches=names, boot=boot)
     failures = attempt.failures + (attempt.session.id not in progress.bounded)
     return _Attempt(number, failures, again, tuple(batches))
 
@@ -173,7 +173,7 @@ def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: 
             step = next_step(read_run(path), bench)
     if isinstance(step, Provision):
         for batch in step.batches:
-            write_block(path, batch)
+            write_batch(path, batch)
     return step
 
 
@@ -190,7 +190,7 @@ def _plan_further(path: Path, bench: str, further: Further) -> None:
     for ramp in further.ramps:
         append_event(path, "ramp_lengthened", {"bench": bench, **ramp})
     for batch in further.batches:
-        write_block(path, batch)
+        write_batch(path, batch)
     new = {session.id for session in further.sessions}
     for session in further.sessions:
         fields = {"bench": bench, "session": session.id, "plan": session.to_json(), "reason": further.reason}

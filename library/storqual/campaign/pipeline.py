@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from storqual.campaign.next_step import next_command
 from storqual.campaign.steps import Provision, Step
-from storqual.run import read_block
+from storqual.run import read_batch
 from storqual.run.layout import INPUTS, locked
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def apply(step: Provision) -> dict[str, Any]:
 
 def turns(run: Path, batch: str, durable: Callable[[], Any], streamed: Callable[[], Any]) -> Any:  # noqa: ANN401 - what they give
     """Run a batch on its bench and collect it: what was measured at its end, what a fault was told of at once."""
-    return streamed() if read_block(run, batch)["spool"] == "streamed" else durable()
+    return streamed() if read_batch(run, batch)["spool"] == "streamed" else durable()
 
 
 def publish(run: Path, *, waivers: Path | None = None) -> PublishedRun:

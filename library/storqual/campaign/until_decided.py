@@ -28,7 +28,7 @@ from storqual_core.kit.quantities import format_duration
 
 Key = TypeVar("Key", bound=Hashable)
 
-SHORTEST_BLOCK_S = 30.0
+SHORTEST_BATCH_S = 30.0
 """Asking what to do next costs a bench some seconds: a batch shorter than this is not worth asking for."""
 
 
@@ -68,7 +68,7 @@ def allocate(wants: Sequence[Want[Key]], *, unit_s: float, longest_s: float, lef
     room = int(min(longest_s, left_s) / unit_s)
     if left_s >= unit_s > longest_s:
         room = 1
-    enough = math.ceil(SHORTEST_BLOCK_S / unit_s)
+    enough = math.ceil(SHORTEST_BATCH_S / unit_s)
     given: dict[Key, int] = {}
     while room > 0:
         hungry = [want for want in chosen if given.get(want.key, 0) < min(want.left, math.ceil(want.units / 2))]
@@ -211,7 +211,7 @@ class _Campaign:
         session = self._new(like, 0, lane.purpose)
         batches = _batches(pattern, session.id, parts, longer)
         names = tuple(str(batch["block"]) for batch in batches)
-        return Further(reason, batches, (replace(session, boot="if_needed", blocks=names),), ramps=self._told(ramps))
+        return Further(reason, batches, (replace(session, boot="if_needed", batches=names),), ramps=self._told(ramps))
 
     def _sessions(self, lane: _Lane, pattern: SessionPattern) -> Further | None:
         """One more session of each arm for the points of a lane that are measured under the same slow settings."""
@@ -248,7 +248,7 @@ class _Campaign:
             longer = {
                 (key, session.arm, number): ramps[key].of(first=n == 1) for key, n, number in numbered if key in ramps
             }
-            further.append(further_batch(pattern, session.blocks[0], session.id, turns, longer))
+            further.append(further_batch(pattern, session.batches[0], session.id, turns, longer))
         what = f"{plural(len(points), 'failed point')} measured again"
         if not lane.purpose:
             what = f"{plural(len(points), 'undecided point')} in one more session of each arm"
@@ -262,7 +262,7 @@ class _Campaign:
         so_far = self._sessions_so_far()
         head = so_far[0].id.rstrip("0123456789")
         name = f"{head}{len(so_far) + 1 + offset:02d}"
-        return replace(like, id=name, blocks=(f"{name}-b01",), purpose=purpose)
+        return replace(like, id=name, batches=(f"{name}-b01",), purpose=purpose)
 
     def _sessions_so_far(self) -> list[PlannedSession]:
         return [session for session in self._run.sessions if session.bench == self._bench]

@@ -51,12 +51,12 @@ class RobotCheck:
     point: str | None
 
     def to_json(self, bench: str) -> dict[str, Any]:
-        place = {"bench": bench, "adapter": self.adapter, "point": self.point}
+        subject = {"bench": bench, "adapter": self.adapter, "point": self.point}
         line: dict[str, Any] = {"id": self.id, "outcome": self.outcome, "reason": self.reason, "source": "robot"}
         if self.outcome == "SKIPPED":
             # what does not apply to this bench is no requirement of this run
             line["required"] = False
-        return {**line, **{name: value for name, value in place.items() if value}}
+        return {**line, **{name: value for name, value in subject.items() if value}}
 
 
 def read_checks(output: Path) -> tuple[RobotCheck, ...]:

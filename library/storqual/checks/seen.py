@@ -272,21 +272,21 @@ class RecordedBench:
         """
         ended = [event for event in self.run.events if event.kind == "block_finished" and event.bench == self.bench]
         turns = turns_of(self.run)
-        blocks = [event for event in ended if not turns.of_batch(event.text("block"))]
-        if ended and not blocks:
+        batches = [event for event in ended if not turns.of_batch(event.text("block"))]
+        if ended and not batches:
             raise SkipExecution("no batch of launches was run; the kernel's log of other turns is in their records")
-        if not blocks:
+        if not batches:
             raise NotJudgedError(f"no batch was finished on {self.bench}: no kernel log was read")
-        unread = {str((event.fields.get("end") or {}).get("kernel_log_reason") or "") for event in blocks} - {""}
+        unread = {str((event.fields.get("end") or {}).get("kernel_log_reason") or "") for event in batches} - {""}
         if unread:
             why = f"the kernel's log of a batch was not read: {some(sorted(unread))}"
             if self.kind == "local":
                 raise SkipExecution(f"files of this machine were planned, not a bench; {why}")
             raise NotJudgedError(why)
-        looked_at(f"kernel log of {plural(len(blocks), 'batch')}")
+        looked_at(f"kernel log of {plural(len(batches), 'batch')}")
         return [
             f"batch {event.text('block')}, {finding.get('kind')}: {(finding.get('lines') or ['no line was kept'])[0]}"
-            for event in blocks
+            for event in batches
             for finding in event.fields.get("findings") or ()
             if finding.get("severity") != "warning"
         ]

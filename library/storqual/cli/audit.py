@@ -91,8 +91,8 @@ def _criterion(run: Run, number: int, stored: Mapping[str, Any], made: Mapping[s
         status = Status.CONSISTENT
     elif isinstance(stated, int | float) and computed is not None and math.isclose(stated, computed, rel_tol=1e-6):
         status = Status.ROUNDING
-    name, place = f"run.criterion_{number}", "/".join(str(made[part] or "") for part in ("bench", "adapter", "point"))
-    return AuditedAssertion(name, run.name, place, f"{made['id']}: {field}", stated, computed, unit, status, "")
+    name, point = f"run.criterion_{number}", "/".join(str(made[part] or "") for part in ("bench", "adapter", "point"))
+    return AuditedAssertion(name, run.name, point, f"{made['id']}: {field}", stated, computed, unit, status, "")
 
 
 def _print(found: Sequence[AuditedAssertion], *, everything: bool) -> None:

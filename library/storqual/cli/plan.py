@@ -12,7 +12,7 @@ import click
 
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
 from storqual.cli.options import as_json, print_json, print_pairs, print_rows
-from storqual.run import Run, read_block
+from storqual.run import Run, read_batch
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.quantities import format_duration, format_percent
 
@@ -81,8 +81,8 @@ def _left(run: Run, bench: str) -> str:
     step = next_step(run, bench)
     if isinstance(step, Stop):
         return f"{bench}: nothing is left to measure ({step.reason})"
-    blocks = (block for session in run.sessions if session.bench == bench for block in session.blocks)
-    turns = [_key(turn) for block in blocks for turn in read_block(run.path, block)["turns"]]
+    batches = (batch for session in run.sessions if session.bench == bench for batch in session.batches)
+    turns = [_key(turn) for batch in batches for turn in read_batch(run.path, batch)["turns"]]
     done = {key[1:] for key in run.measured if key[0] == bench} | run.recorded
     what = "launches" if all(isinstance(turn, tuple) for turn in turns) else "launches, trials and programs"
     return f"{bench}: {sum(turn not in done for turn in turns)} of {len(turns)} {what} are left"

@@ -83,25 +83,25 @@ def digest_of_run(path: Path) -> str:
     return sha256_of(read_bytes(path, RUN_FILE) + read_bytes(path, _VERDICT))
 
 
-def run_folders(place: Path) -> Iterator[Path]:
+def run_folders(folder: Path) -> Iterator[Path]:
     """`place` itself where it is a run directory, else those in it."""
-    if (place / RUN_FILE).is_file():
-        yield place
-    elif place.is_dir():
-        yield from sorted(path.parent for path in place.glob(f"[!.]*/{RUN_FILE}"))
+    if (folder / RUN_FILE).is_file():
+        yield folder
+    elif folder.is_dir():
+        yield from sorted(path.parent for path in folder.glob(f"[!.]*/{RUN_FILE}"))
 
 
-def read_past(places: Sequence[Path]) -> tuple[PastRun, ...]:
+def read_past(given: Sequence[Path]) -> tuple[PastRun, ...]:
     """The runs at `places` (run directories, or folders of them) in the order of time, each once.
 
     Raises BadInputError when a place holds none, StorqualError for a damaged file.
     """
     found: dict[str, PastRun] = {}
     problems = []
-    for place in places:
-        folders = list(run_folders(place))
+    for folder in given:
+        folders = list(run_folders(folder))
         if not folders:
-            problems.append(f"{place}: found no run directory, expected one, or a folder of them")
+            problems.append(f"{folder}: found no run directory, expected one, or a folder of them")
         for run in map(read_past_run, folders):
             found.setdefault(run.name, run)
     if problems:

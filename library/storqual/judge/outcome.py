@@ -111,12 +111,12 @@ def _is_within(entry: VerdictEntry, max_loss: float) -> bool:
 
 def _beyond(entry: VerdictEntry, max_loss: float) -> str:
     """Why a waiver with `max_loss` does not accept a failure."""
-    place = "/".join(name for name in (entry.adapter, entry.point) if name) or str(entry.bench)
+    point = "/".join(name for name in (entry.adapter, entry.point) if name) or str(entry.bench)
     accepted = f"accepts a loss of {format_percent(max_loss)}"
     if entry.loss_percent is not None:
-        return f"{accepted}, {place} lost {format_percent(entry.loss_percent / 100)}"
+        return f"{accepted}, {point} lost {format_percent(entry.loss_percent / 100)}"
     return (
-        f"{accepted}, but {entry.id} of {place} has no loss in percent, so max_loss does not cover it; only a waiver "
+        f"{accepted}, but {entry.id} of {point} has no loss in percent, so max_loss does not cover it; only a waiver "
         "without max_loss can accept it"
     )
 

@@ -256,10 +256,10 @@ def write_verdict(
         _record(run, first, read_object(run, first.name))
         return first
     if other_rules or (first.is_file() and not _may_replace(run, first, verdict, publish=publish)):
-        place = _place_of(verdict)
-        path = run / place
+        stored_path = _path_of(verdict)
+        path = run / stored_path
         if is_signed(run):
-            path = path if path.is_file() else run / ANNEX / place
+            path = path if path.is_file() else run / ANNEX / stored_path
             if path.is_file():
                 return path
         elif _is_known(path, verdict):
@@ -276,7 +276,7 @@ def write_verdict(
     return path
 
 
-def _place_of(verdict: Mapping[str, Any]) -> Path:
+def _path_of(verdict: Mapping[str, Any]) -> Path:
     """Where a judgement by these inputs of this day lies in a run directory."""
     named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
     digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
@@ -287,14 +287,14 @@ def _keep(run: Path, first: Path) -> None:
     """Put the verdict that was published before, with its waivers, among the judgements; nothing without one."""
     try:
         data = read_bytes(run, first.name)
-        place = run / _place_of(parse_line(data, first.name))
+        stored_path = run / _path_of(parse_line(data, first.name))
     except DAMAGE:
         return
     kept = kept_waivers(run)
     if kept is not None:
-        write_bytes(place.with_name(WAIVERS), read_bytes(run, kept.name))
-    write_bytes(place, data)
-    _record(run, place, parse_line(data, first.name))
+        write_bytes(stored_path.with_name(WAIVERS), read_bytes(run, kept.name))
+    write_bytes(stored_path, data)
+    _record(run, stored_path, parse_line(data, first.name))
 
 
 def _check_lines(checks: Iterable[Check]) -> bytes:

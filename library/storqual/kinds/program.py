@@ -237,11 +237,11 @@ def program_checks(
     planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, Any]], _document: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """The checks of a run: one for each program on each adapter, one for each of its tests."""
-    for place in dict.fromkeys((one.bench, one.point, one.adapter) for one in planned):
-        bench, program, adapter = place
+    for key in dict.fromkeys((one.bench, one.point, one.adapter) for one in planned):
+        bench, program, adapter = key
         outcome, reason = _of_program(
-            [one for one in planned if (one.bench, one.point, one.adapter) == place],
-            [one for one in records if (one["bench"], one["program"], one["adapter"]) == place],
+            [one for one in planned if (one.bench, one.point, one.adapter) == key],
+            [one for one in records if (one["bench"], one["program"], one["adapter"]) == key],
         )
         yield check(f"{_PREFIX}{program}", bench, adapter, outcome, reason)
     for test in compare_tests(planned, records):
@@ -288,21 +288,21 @@ def show_programs(
     """Counts by program and adapter, then each program with how its runs ended, and its tests by difference."""
     arms = {one.arm for one in planned}
     tests = list(compare_tests(planned, records))
-    places = list(dict.fromkeys((one.bench, one.point, one.adapter) for one in planned))
+    keys = list(dict.fromkeys((one.bench, one.point, one.adapter) for one in planned))
     kinds = _ALONE if len(arms) == 1 else _SHOWN
     rows, parts = [], []
-    for place in places:
-        _, program, adapter = place
-        here = [test for test in tests if (test.bench, test.program, test.adapter) == place]
+    for key in keys:
+        _, program, adapter = key
+        here = [test for test in tests if (test.bench, test.program, test.adapter) == key]
         counted = Counter(test.kind for test in here)
         rows.append((program, adapter, str(len(here)), *(str(counted[kind]) for kind in kinds)))
-        made = [one for one in records if (one["bench"], one["program"], one["adapter"]) == place]
+        made = [one for one in records if (one["bench"], one["program"], one["adapter"]) == key]
         folded = tuple(_folded(program, adapter, kind, here) for kind in DIFFERENCES if counted[kind])
         parts.append(Part(f"{program} on {adapter}", _runs(program, adapter, made), folded=folded))
     words = ["passed" if kind == "same" and len(arms) == 1 else kind for kind in kinds]
     heads = ("Program", "Adapter", "Tests", *(word.capitalize() for word in words))
     counts = Part("", Table("Tests of programs by adapter", heads, tuple(rows)))
-    figures = _figures(tests, len({adapter for _, _, adapter in places}))
+    figures = _figures(tests, len({adapter for _, _, adapter in keys}))
     listed = frozenset(test.check for test in tests)
     return Section("programs", "Third-party programs", (counts, *parts), _ABOUT, figures, listed)
 
@@ -338,8 +338,8 @@ def planned_programs(planned: Sequence[PlannedTurn], _document: Mapping[str, Any
     counts = Counter((one.point, one.adapter, " ".join(one.request["words"]), one.arm) for one in planned)
     most: dict[tuple[str, str, str], int] = {}
     for (*names, _), count in counts.items():
-        place = (names[0], names[1], names[2])
-        most[place] = max(count, most.get(place, 0))
+        key = (names[0], names[1], names[2])
+        most[key] = max(count, most.get(key, 0))
     rows = tuple((program, adapter, words, str(count)) for (program, adapter, words), count in most.items())
     heads = ("Program", "Adapter", "Command", "Runs of each arm")
     return (Part("Third-party programs", Table("Programs that are run", heads, rows)),)

@@ -38,8 +38,8 @@ def with_reference(bench: Bench, batches: Sequence[dict[str, Any]], session: int
         return list(batches)
     alias = next(alias for alias, adapter in bench.adapters.items() if drive in adapter.drives)
     made = list(batches)
-    for place, at_end in ((0, False), (-1, True)):
-        launches = list(made[place]["turns"])
+    for position, at_end in ((0, False), (-1, True)):
+        launches = list(made[position]["turns"])
         beside = launches[-1 if at_end else 0]
         reference = {
             **{name: beside[name] for name in ("kind", "arm", "configuration")},
@@ -53,10 +53,10 @@ def with_reference(bench: Bench, batches: Sequence[dict[str, Any]], session: int
             },
         }
         ordered = [*launches, reference] if at_end else [reference, *launches]
-        block = made[place]["block"]
-        numbered = [{**launch, "index": index, "id": f"{block}/{index}"} for index, launch in enumerate(ordered)]
-        targets = {**made[place]["targets"], drive.id: {"claim": claim(drive)}}
-        made[place] = {**made[place], "turns": numbered, "targets": dict(sorted(targets.items()))}
+        batch = made[position]["block"]
+        numbered = [{**launch, "index": index, "id": f"{batch}/{index}"} for index, launch in enumerate(ordered)]
+        targets = {**made[position]["targets"], drive.id: {"claim": claim(drive)}}
+        made[position] = {**made[position], "turns": numbered, "targets": dict(sorted(targets.items()))}
     return made
 
 

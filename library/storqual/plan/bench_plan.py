@@ -243,7 +243,7 @@ def plan_bench(
                 change=session.change,
                 boot=session.boot,
                 arms=session.arms,
-                blocks=tuple(names),
+                batches=tuple(names),
             )
         )
         took.add_session(
@@ -311,13 +311,13 @@ def _turn_sessions(
 ) -> Iterator[PlannedSession]:
     """The sessions of trials and programs, each on its drop as it is; adds up what they take."""
     for name, arm in turns.sessions:
-        blocks = tuple(str(batch["block"]) for batch in batches if batch["session"] == name)
+        own = tuple(str(batch["block"]) for batch in batches if batch["session"] == name)
         took.add_session("none" if first else change, ())
         took.add_lines(provisioning(bench, configurations[arm].resolved, change, took.costs))
         # sessions of one arm in one boot would be one session
         boot = "always" if change == "reboot" and not first else "if_needed"
         first = False
-        yield PlannedSession(name, bench.name, arm, arm, change, boot, (arm,), blocks, PURPOSE)
+        yield PlannedSession(name, bench.name, arm, arm, change, boot, (arm,), own, PURPOSE)
     source = f"their loads and faults, typical of {bench.kind} benches"
     took.add("trials", trial_seconds(bench.kind, [trial.seconds for trial in turns.trials]), source)
 

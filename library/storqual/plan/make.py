@@ -351,7 +351,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
     campaign = make_plan(request)
     path = None
     if write:
-        path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, blocks=campaign.batches)
+        path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, batches=campaign.batches)
     return Planned(campaign, path)
 
 

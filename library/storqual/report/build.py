@@ -11,7 +11,7 @@ from pathlib import Path
 
 from storqual.base.figures import NONE, ShownNumber, count
 from storqual.base.table import LinkedCell, Table
-from storqual.report.criterion import AS_IT_IS, OUTCOMES, JudgedCriterion, in_words, place_name, read_criteria
+from storqual.report.criterion import AS_IT_IS, OUTCOMES, JudgedCriterion, adapter_name, in_words, read_criteria
 from storqual.report.material import Material, read_material
 from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import (
@@ -157,7 +157,7 @@ class _Pages:
             group
             for at, (adapter, members) in enumerate(adapters.items())
             for group in curve_groups(
-                place_name(self._benches, *adapter), [material.points[key] for key in members], f"v{at}"
+                adapter_name(self._benches, *adapter), [material.points[key] for key in members], f"v{at}"
             )
         )
         here = {name: [moment for moment in self._moments if moment.bench in ("", name)] for name in self._benches}

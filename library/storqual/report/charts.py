@@ -234,8 +234,8 @@ def interval_bar(shift: Shift, end: float, sentence: str) -> Markup:
         line = path([(limit, 0), (limit, _HEIGHT)])
         parts.append(element("path", {"class": "limit", "d": line, "stroke": "#a33", "stroke-dasharray": "3 2"}))
     if shift.indifference:
-        place = x(max(-end, -abs(shift.indifference)))
-        line = path([(place, 0), (place, _HEIGHT)])
+        pixel = x(max(-end, -abs(shift.indifference)))
+        line = path([(pixel, 0), (pixel, _HEIGHT)])
         parts.append(element("path", {"class": "same", "d": line, "stroke": "#777", "stroke-dasharray": "1 3"}))
     parts.append(element("path", {"class": "zero", "d": path([(x(0), 0), (x(0), _HEIGHT)]), "stroke": "#999"}))
     if shift.value is not None:
@@ -343,10 +343,10 @@ def curve_panel(
     marks: list[str] = []
     for curve in curves:
         dodge = _DODGE.get(curve.arm, 0.0) if len(curve.marks) < FEWEST_OF_A_LINE else 0.0
-        places = [(x(mark.x) + dodge, y(mark.y)) for mark in curve.marks]
-        bands.append(_interval(curve, places, y))
-        lines.append(stroke(curve.arm, places if len(places) >= FEWEST_OF_A_LINE else []))
-        marks.append(dots(curve.arm, places))
+        pixels = [(x(mark.x) + dodge, y(mark.y)) for mark in curve.marks]
+        bands.append(_interval(curve, pixels, y))
+        lines.append(stroke(curve.arm, pixels if len(pixels) >= FEWEST_OF_A_LINE else []))
+        marks.append(dots(curve.arm, pixels))
     axes = frame(box, _inset(across, box), up)
     return drawing(ident, size, title, description, [axes, *bands, *lines, *marks, _ends(curves, box, x, y)])
 
@@ -372,11 +372,11 @@ def _inset(across: Axis, box: Box) -> Axis:
     return Axis(across.name, across.low - span * left, across.high + span * right, across.ticks)
 
 
-def _interval(curve: PlottedCurve, places: Sequence[tuple[float, float]], y: LinearScale | LogScale) -> Markup:
+def _interval(curve: PlottedCurve, pixels: Sequence[tuple[float, float]], y: LinearScale | LogScale) -> Markup:
     """A band between the interval ends of several marks, or whiskers at fewer than three."""
     ends = [
-        (place[0], y(mark.low), y(mark.high))
-        for place, mark in zip(places, curve.marks, strict=True)
+        (pixel[0], y(mark.low), y(mark.high))
+        for pixel, mark in zip(pixels, curve.marks, strict=True)
         if mark.low is not None and mark.high is not None
     ]
     colour = look(curve.arm)["stroke"]
@@ -397,11 +397,11 @@ def _ends(curves: Sequence[PlottedCurve], box: Box, x: LinearScale | LogScale, y
     wanted = [y(curve.marks[-1].y) + 4 for curve in named]
     placed = spread(wanted, LINE, box.top, box.bottom + 4)
     labels: list[str] = []
-    for curve, want, place in zip(named, wanted, placed, strict=True):
-        labels.append(text(box.right + 8, place, curve.label, class_=f"t-{curve.arm}"))
+    for curve, want, pixel in zip(named, wanted, placed, strict=True):
+        labels.append(text(box.right + 8, pixel, curve.label, class_=f"t-{curve.arm}"))
         end = x(curve.marks[-1].x)
-        if abs(place - want) > 3 or end < box.right - 12:
-            leader = [(end + 5, want - 4), (box.right + 6, place - 4)]
+        if abs(pixel - want) > 3 or end < box.right - 12:
+            leader = [(end + 5, want - 4), (box.right + 6, pixel - 4)]
             labels.append(element("path", {"class": "ld", "d": path(leader), "stroke": "#bbb", "fill": "none"}))
     return group("lb", {"fill": "#333"}, labels)
 
@@ -443,14 +443,14 @@ def dot_chart(
         labels.append(text(8, y + 4, row.label))
         grid.append([(box.left, y), (box.right, y)])
         for arm, mark in row.marks.items():
-            place = x(mark.y)
+            pixel = x(mark.y)
             if mark.low is not None and mark.high is not None:
                 whisker = path([(x(mark.low), y), (x(min(mark.high, along.high)), y)])
                 colour = look(arm)["stroke"]
                 marks.append(
                     element("path", {"class": f"w-{arm}", "stroke": colour, "stroke-width": 1.5, "d": whisker})
                 )
-            marks.append(dots(arm, [(place, y)]))
+            marks.append(dots(arm, [(pixel, y)]))
     return drawing(
         ident,
         (width, height),
@@ -494,13 +494,13 @@ def control_chart(
         dashes = None if class_ == "zero" else "5 3"
         parts.append(element("path", {"class": class_, "stroke": "#a33", "stroke-dasharray": dashes, "d": line}))
         names.append(text(box.right + 6, y(value) + 4, name))
-    places = [(x(float(at)), y(mark.value)) for at, mark in enumerate(marks)]
-    parts += [stroke("baseline", places), dots("candidate", places)]
+    pixels = [(x(float(at)), y(mark.value)) for at, mark in enumerate(marks)]
+    parts += [stroke("baseline", pixels), dots("candidate", pixels)]
     parts.append(group("lb", {"fill": "#555"}, names))
-    for place, mark in zip(places, marks, strict=True):
+    for pixel, mark in zip(pixels, marks, strict=True):
         if mark.signal:
-            label = text(place[0], place[1] - 8, mark.signal, anchor="middle")
-            ring = element("circle", {"cx": place[0], "cy": place[1], "r": 7, "fill": "none", "stroke": "#a33"})
+            label = text(pixel[0], pixel[1] - 8, mark.signal, anchor="middle")
+            ring = element("circle", {"cx": pixel[0], "cy": pixel[1], "r": 7, "fill": "none", "stroke": "#a33"})
             parts.append(group("ev", {"fill": "#a33"}, [ring, label]))
     return drawing(ident, size, title, description, parts)
 
@@ -610,14 +610,14 @@ def _spans(spans: Sequence[Span], x: LinearScale | LogScale, box: Box) -> Markup
     )
 
 
-def _rows(events: Sequence[EventMark], places: Sequence[float]) -> tuple[int, ...]:
+def _rows(events: Sequence[EventMark], pixels: Sequence[float]) -> tuple[int, ...]:
     """The row of each event's badge: the first where it does not cover its neighbour, at most three."""
     ends = [-_BADGE] * 3
     rows: list[int] = []
-    for event, place in zip(events, places, strict=True):
+    for event, pixel in zip(events, pixels, strict=True):
         half = (len(event.badge) * CHARACTER + 6) / 2
-        row = next((number for number in range(3) if place - half > ends[number]), len(rows) % 3)
-        ends[row] = place + half
+        row = next((number for number in range(3) if pixel - half > ends[number]), len(rows) % 3)
+        ends[row] = pixel + half
         rows.append(row)
     return tuple(rows)
 
@@ -628,13 +628,13 @@ def _badge_rows(events: Sequence[EventMark], across: Axis, width: float) -> int:
 
 
 def _events(events: Sequence[EventMark], x: LinearScale | LogScale, box: Box) -> Markup:
-    places = [x(event.at) for event in events]
+    pixels = [x(event.at) for event in events]
     parts: list[str] = []
-    count = max(_rows(events, places), default=-1) + 1
-    for event, place, row in zip(events, places, _rows(events, places), strict=True):
+    count = max(_rows(events, pixels), default=-1) + 1
+    for event, pixel, row in zip(events, pixels, _rows(events, pixels), strict=True):
         height = box.top - 20 - (count - row) * _BADGE + _BADGE
-        line = element("path", {"d": path([(place, height + 3), (place, box.bottom)]), "stroke": "#a33"})
-        label = text(place, height, event.badge, anchor="middle")
+        line = element("path", {"d": path([(pixel, height + 3), (pixel, box.bottom)]), "stroke": "#a33"})
+        label = text(pixel, height, event.badge, anchor="middle")
         parts.append(group("ev" if event.serious else "ev mild", {"fill": "#a33"}, [line, label]))
     return Markup("").join(parts)
 
@@ -675,12 +675,12 @@ def histogram(
 def _outline(
     distribution: Distribution, x: LinearScale | LogScale, y: LinearScale | LogScale, bottom: float
 ) -> Markup:
-    places: list[tuple[float, float]] = []
+    pixels: list[tuple[float, float]] = []
     for bar in distribution.bins:
-        places += [(x(bar.low), y(bar.share)), (x(bar.high), y(bar.share))]
-    if not places:
+        pixels += [(x(bar.low), y(bar.share)), (x(bar.high), y(bar.share))]
+    if not pixels:
         return Markup("")
-    outline = path([(places[0][0], bottom), *places, (places[-1][0], bottom)], closed=True)
+    outline = path([(pixels[0][0], bottom), *pixels, (pixels[-1][0], bottom)], closed=True)
     colour = look(distribution.arm)["stroke"]
     if distribution.arm == "baseline":
         return element("path", {"class": "i-baseline", "fill": colour, "fill-opacity": ".25", "d": outline})
@@ -726,21 +726,21 @@ def strip(
     labels.append(text(box.right, box.bottom + 31, along.name, anchor="end", class_="n"))
     parts: list[Markup] = [element("path", {"class": "gr", "stroke": "#ddd", "fill": "none", "d": path(*grid)})]
     for number, limit in enumerate(limits):
-        place = x(limit.ratio)
+        pixel = x(limit.ratio)
         high = 8 + 14.0 * number
-        line = path([(place, high), (place, box.bottom)])
+        line = path([(pixel, high), (pixel, box.bottom)])
         look = ("limit", "#a33", "3 2") if limit.unacceptable else ("same", "#777", "1 3")
         parts.append(element("path", {"class": look[0], "stroke": look[1], "stroke-dasharray": look[2], "d": line}))
-        right = place > (box.left + box.right) / 2
-        labels.append(text(place + (-5 if right else 5), high + 9, limit.name, anchor="end" if right else "start"))
+        right = pixel > (box.left + box.right) / 2
+        labels.append(text(pixel + (-5 if right else 5), high + 9, limit.name, anchor="end" if right else "start"))
     parts.append(
         element("path", {"class": "zero", "d": path([(x(1.0), box.top), (x(1.0), box.bottom)]), "stroke": "#999"})
     )
     for number, row in enumerate(rows):
         middle = box.top + _STRIP_ROW * (number + 0.5)
         labels.append(text(box.left - 8, middle + 4, row.arm, anchor="end"))
-        places = [(x(ratio), middle + _JITTER * (at % _STEPS - 1)) for at, ratio in enumerate(row.ratios)]
-        parts.append(dots(row.arm, places, radius=2.6))
+        pixels = [(x(ratio), middle + _JITTER * (at % _STEPS - 1)) for at, ratio in enumerate(row.ratios)]
+        parts.append(dots(row.arm, pixels, radius=2.6))
     parts.append(group("lb", {"fill": "#555"}, labels))
     return drawing(ident, (width, box.bottom + 38), title, description, parts)
 
@@ -760,8 +760,8 @@ def scatter(
         group(
             f"sh o-{tone}",
             {"fill": "none", "stroke": "#1f5fa8", "stroke-width": 1.5},
-            [element("circle", {"cx": x(one), "cy": y(other), "r": 3}) for one, other in places],
+            [element("circle", {"cx": x(one), "cy": y(other), "r": 3}) for one, other in pixels],
         )
-        for tone, places in groups
+        for tone, pixels in groups
     ]
     return drawing(ident, size, title, description, [frame(box, across, up), same, *marks])

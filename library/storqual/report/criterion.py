@@ -29,8 +29,8 @@ def named_cases(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, li
     seen: defaultdict[str, int] = defaultdict(int)
     for name, members in groups:
         seen[name] += 1
-        what, at, place = name.partition("@")
-        yield name if seen[name] == 1 else f"{what}#{seen[name]}{at}{place}", members
+        what, at, point = name.partition("@")
+        yield name if seen[name] == 1 else f"{what}#{seen[name]}{at}{point}", members
 
 
 def worst_of(criteria: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -49,9 +49,9 @@ def _by_point(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list
     for entry in criteria:
         # a check is known by its id: several of them may have no metric, no adapter and no point
         what = entry.get("metric") or entry["id"]
-        place = "/".join(str(entry[part]) for part in ("adapter", "point") if entry.get(part))
+        point = "/".join(str(entry[part]) for part in ("adapter", "point") if entry.get(part))
         bench = f"{entry['bench']}:" if several and entry.get("bench") else ""
-        yield _neutral(f"{what}@{bench}{place}" if place or bench else str(what)), [entry]
+        yield _neutral(f"{what}@{bench}{point}" if point or bench else str(what)), [entry]
 
 
 def _by_workload(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
@@ -220,7 +220,7 @@ def read_criteria(verdict: Mapping[str, Any]) -> tuple[JudgedCriterion, ...]:
     return tuple(JudgedCriterion(index, fields) for index, fields in enumerate(verdict.get("criteria") or ()))
 
 
-def place_name(benches: Sequence[str], bench: str, adapter: str) -> str:
+def adapter_name(benches: Sequence[str], bench: str, adapter: str) -> str:
     """An adapter's alias, with its bench in front where the campaign has several benches."""
     if not adapter:
         return bench

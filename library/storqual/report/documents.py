@@ -26,9 +26,9 @@ from storqual.report.criterion import (
     OUTCOMES,
     JudgedCriterion,
     OutcomeBadge,
+    adapter_name,
     once_each,
     outcome,
-    place_name,
     read_criteria,
 )
 from storqual.report.material import Material, measure
@@ -175,9 +175,9 @@ def _severity(row: JudgedCriterion) -> tuple[bool, int]:
 
 
 def _evidence(row: JudgedCriterion, benches: Sequence[str]) -> str:
-    adapter = place_name(benches, row.text("bench"), row.text("adapter"))
-    place = " ".join(filter(None, (adapter if row.text("adapter") else "", row.text("point"))))
-    return f"{place or row.text('id')} ({row.ident} in report.html)"
+    adapter = adapter_name(benches, row.text("bench"), row.text("adapter"))
+    subject = " ".join(filter(None, (adapter if row.text("adapter") else "", row.text("point"))))
+    return f"{subject or row.text('id')} ({row.ident} in report.html)"
 
 
 STALE_DAYS = 90
@@ -199,11 +199,11 @@ class Combination:
         return self.adapter, self.firmware, self.driver, self.drive, self.kernel
 
 
-def compatibility(places: Sequence[Path], *, as_of: datetime | None = None) -> ReleaseDocument:
+def compatibility(folders: Sequence[Path], *, as_of: datetime | None = None) -> ReleaseDocument:
     """The page of the runs at `places`; a result is of the candidate. Raises BadInputError when there is no run."""
     today = as_of or datetime.now(UTC)
     newest: dict[Combination, tuple[PastRun, str]] = {}
-    for run in read_past(places):
+    for run in read_past(folders):
         for combination, word in _results(run):
             newest[combination] = (run, word)
     oldest = today.replace(tzinfo=today.tzinfo or UTC) - timedelta(days=STALE_DAYS)
@@ -399,7 +399,7 @@ def _points(run: Run) -> Table:
     benches = list(run.benches)
     rows = tuple(
         (
-            place_name(benches, point.bench, point.adapter),
+            adapter_name(benches, point.bench, point.adapter),
             point.point,
             str(len(point.drives)),
             point.skipped or "measured",
@@ -411,7 +411,7 @@ def _points(run: Run) -> Table:
 
 def _sessions(run: Run) -> Table:
     rows = tuple(
-        (session.id, session.bench, " and ".join(session.arms), session.change, str(len(session.blocks)))
+        (session.id, session.bench, " and ".join(session.arms), session.change, str(len(session.batches)))
         for session in run.plan.sessions
     )
     return Table("Sessions", ("Session", "Bench", "Arm", "Change before it", "Batches"), rows)

@@ -416,8 +416,8 @@ def _notes(material: Material) -> Iterator[_Note]:
 
 
 def _of_row(row: JudgedCriterion) -> _Note:
-    place = "/".join(part for part in row.key if part)
-    text = f"{row.outcome} {row.text('id')} at {place}: {row.text('reason')}"
+    point = "/".join(part for part in row.key if part)
+    text = f"{row.outcome} {row.text('id')} at {point}: {row.text('reason')}"
     if row.waived:
         waiver = row.fields["waiver"]
         text += f" ({waived_by(waiver)}, {waiver.get('reference')})"

@@ -57,15 +57,15 @@ def _declared_row(drive: Drive, there: Mapping[str, Any] | None, *, looked: bool
     )
 
 
-def _undeclared_row(there: Mapping[str, Any], place: str, firmware: str, settings: str, state: str) -> _Row:
+def _undeclared_row(there: Mapping[str, Any], position: str, firmware: str, settings: str, state: str) -> _Row:
     """A drive that no inventory names, or a disk behind a RAID controller."""
     who = (there["wwn"] or "no WWN", there["serial"], _words(there["vendor"], there["model"]))
-    return (place, *who, firmware, _size(there["size"]), settings, state, "not write")
+    return (position, *who, firmware, _size(there["size"]), settings, state, "not write")
 
 
 def _other_row(there: Mapping[str, Any]) -> _Row:
-    place = there.get("position") or there["hctl"] or there["name"]
-    return _undeclared_row(there, place, there["revision"], _settings(there), there["system"] or _state(there))
+    position = there.get("position") or there["hctl"] or there["name"]
+    return _undeclared_row(there, position, there["revision"], _settings(there), there["system"] or _state(there))
 
 
 def _hidden_row(there: Mapping[str, Any]) -> _Row:

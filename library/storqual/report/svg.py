@@ -313,6 +313,6 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> tupl
         for later, earlier in pairwise(range(len(placed) - 1, -1, -1)):
             placed[earlier] = min(placed[earlier], placed[later] - gap)
     result = [0.0] * len(wanted)
-    for index, place in zip(order, placed, strict=True):
-        result[index] = float(num(place))
+    for index, pixel in zip(order, placed, strict=True):
+        result[index] = float(num(pixel))
     return tuple(result)

@@ -44,7 +44,7 @@ class Series:
     """Campaigns in the order of time with their control chart: of an adapter or drive of a bench, under `what`."""
 
     bench: str
-    place: str
+    point: str
     what: str
     levels: tuple[CampaignLevel, ...]
     control: Control
@@ -66,7 +66,7 @@ def series_of(runs: Sequence[PastRun]) -> tuple[Series, ...]:
         if len(levels) >= _FEWEST:
             control = individuals([level.percent for level in levels])
             made.append(Series(bench, adapter, f"baseline drop {drop}", tuple(levels), control))
-    return tuple(sorted(made, key=lambda one: (one.bench, one.place, one.what)))
+    return tuple(sorted(made, key=lambda one: (one.bench, one.point, one.what)))
 
 
 def _baselines(run: PastRun) -> Iterator[tuple[str, str, str, float]]:
@@ -146,12 +146,12 @@ _SIGNALS = {"beyond": "beyond the limits", "shift": "eighth or later in a row on
 _LETTERS = {"beyond": "B", "shift": "S"}
 
 
-def build_trend(places: Sequence[Path], page: Path, *, as_of: datetime | None = None) -> Path:
+def build_trend(folders: Sequence[Path], page: Path, *, as_of: datetime | None = None) -> Path:
     """Write the trend of the runs at `places` to `page`; returns its path.
 
     Raises BadInputError when there is none, StorqualError for a damaged run.
     """
-    made = trend_page(read_past(places), page.resolve().parent, as_of=as_of or datetime.now(UTC))
+    made = trend_page(read_past(folders), page.resolve().parent, as_of=as_of or datetime.now(UTC))
     write_bytes(page, render_template("trend.html.j2", "report.css", page=made).encode())
     return page
 
@@ -328,7 +328,7 @@ def _bench(series: Series, ident: str) -> BenchChart:
     end = 10 if len(days) == len(levels) else 16
     ticks = tuple((float(at), levels[at].run.created[:end].replace("T", " ")) for at in range(0, len(levels), step))
     across = Axis("campaigns in the order of time", 0.0, float(max(len(levels) - 1, 1)), ticks)
-    title = f"{series.bench}, {series.place}: {series.what}"
+    title = f"{series.bench}, {series.point}: {series.what}"
     picture = control_chart(
         ident,
         title,
@@ -343,8 +343,8 @@ def _bench(series: Series, ident: str) -> BenchChart:
         (
             level.run.name,
             minute(level.run.created),
-            percent(level.percent, f"count:level:{level.run.name}:{series.place}"),
-            count(level.points, f"count:levels:{level.run.name}:{series.place}"),
+            percent(level.percent, f"count:level:{level.run.name}:{series.point}"),
+            count(level.points, f"count:levels:{level.run.name}:{series.point}"),
             _SIGNALS.get(signal, ""),
         )
         for level, signal in zip(levels, control.signals, strict=True)
@@ -359,7 +359,7 @@ def _bench(series: Series, ident: str) -> BenchChart:
 
 
 def _sentence(series: Series) -> str:
-    name = f"{series.bench}, {series.place}"
+    name = f"{series.bench}, {series.point}"
     beyond = [level.run.created[:10] for level, signal in _signalled(series) if signal == "beyond"]
     shifted = [level.run.created[:10] for level, signal in _signalled(series) if signal == "shift"]
     if series.control.limits is None:

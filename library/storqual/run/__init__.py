@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from storqual.run.collect import Collected, collect, read_block
+from storqual.run.collect import Collected, collect, read_batch
 from storqual.run.coverage import (
     Coverage,
     Skipped,
@@ -13,7 +13,7 @@ from storqual.run.coverage import (
     ledger,
     provisioned,
 )
-from storqual.run.create import InputFile, create_run, new_run_id, write_block
+from storqual.run.create import InputFile, create_run, new_run_id, write_batch
 from storqual.run.event_kinds import EVENT_KINDS
 from storqual.run.events import append_check, append_event, iter_events
 from storqual.run.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
@@ -69,14 +69,14 @@ __all__ = [
     "new_run_id",
     "planned_session",
     "provisioned",
-    "read_block",
+    "read_batch",
     "read_launches",
     "read_run",
     "read_run_json",
     "read_samples",
     "recovered",
     "sha256_of",
-    "write_block",
+    "write_batch",
     "write_bytes",
     "write_json",
 ]

@@ -18,7 +18,7 @@ from typing import Any
 from storqual.run.events import append_event_locked, iter_events, opens
 from storqual.run.files import file_digest, read_lines
 from storqual.run.layout import (
-    BLOCKS,
+    BATCHES,
     CHECKS,
     RAW,
     RUN_FILE,
@@ -47,7 +47,7 @@ def collected(run: Path) -> dict[str, Any]:
         "samples": line_digests(run, SAMPLES, ())[-1],
         "checks": line_digests(run, CHECKS, ())[-1],
         "raw": _names(run, RAW),
-        "blocks": _names(run, BLOCKS),
+        "blocks": _names(run, BATCHES),
         "document": file_digest(run, RUN_FILE),
     }
 

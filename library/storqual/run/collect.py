@@ -19,7 +19,7 @@ from storqual.base.files import NoJsonError, parse_json
 from storqual.run.events import append_event, append_event_locked, iter_events
 from storqual.run.files import LIMITS, read_lines, read_object
 from storqual.run.layout import (
-    BLOCKS,
+    BATCHES,
     EVENTS,
     RAW,
     SAMPLES,
@@ -35,9 +35,9 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.turns.derive import SAMPLE_SCHEMA
 
 _RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")
-_OF_BLOCK = ("bench", "session", "block")
+_OF_BATCH = ("bench", "session", "block")
 _OF_LAUNCH = ("adapter", "arm", "configuration", "point", "n")
-_of_block, _of_launch = itemgetter(*_OF_BLOCK), itemgetter(*_OF_LAUNCH)
+_of_batch, _of_launch = itemgetter(*_OF_BATCH), itemgetter(*_OF_LAUNCH)
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)"')
 
 
@@ -45,7 +45,7 @@ _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)"')
 class Collected:
     """What came in. `ended`: done, refused, stopped, lost; empty while the batch still runs."""
 
-    block: str
+    batch: str
     new: int
     known: int
     of: int
@@ -72,9 +72,9 @@ class _Spool:
     torn: bool = False
 
 
-def read_block(run: Path, block: str) -> dict[str, Any]:
+def read_batch(run: Path, batch: str) -> dict[str, Any]:
     """The batch file `block` of a run. Raises BadInputError when it was never planned, StorqualError for no batch."""
-    name = f"{BLOCKS}/{checked_name(block, 'block', most=2 * MOST)}.json"
+    name = f"{BATCHES}/{checked_name(batch, 'block', most=2 * MOST)}.json"
     try:
         planned = read_object(run, name)
         _ = planned["run"], [turn["id"] for turn in planned["turns"]]
@@ -87,16 +87,16 @@ def read_block(run: Path, block: str) -> dict[str, Any]:
     return planned
 
 
-def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Collected:
+def collect(run: Path, batch: str, spool: str, *, lost: str | None = None) -> Collected:
     """Take in the text of one block's spool; returns what was new.
 
     Samples are checked against the batch file, evidence against its digest. When the spool has its last line, or
     `lost` says why it never will (the bench was reset), the event `block_finished` is appended once.
     Raises StorqualError for a spool that contradicts the plan or samples already stored; nothing of it is kept then.
     """
-    planned = read_block(run, block)
-    parts = _parse(block, spool)
-    where = f"spool of batch {block}"
+    planned = read_batch(run, batch)
+    parts = _parse(batch, spool)
+    where = f"spool of batch {batch}"
     if parts.start and parts.start.get("run") not in (None, planned["run"]):
         raise StorqualError(f"{where}: found run {parts.start['run']!r}, expected {planned['run']!r}")
     launches = {turn["id"]: turn for turn in planned["turns"]}
@@ -106,7 +106,7 @@ def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Co
     _check_evidence(where, run, parts.samples, files)
     lines = {str(sample["id"]): dump_line(_ordered(sample)) for sample in parts.samples}
     with locked(run):
-        known = _stored(run, block)
+        known = _stored(run, batch)
         for name, line in lines.items():
             if name in known and known[name] != sha256_of(line[:-1]):
                 raise StorqualError(f"{where}: found sample {name} with other content than the one already stored")
@@ -119,7 +119,7 @@ def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Co
         stored = [*known.values(), *(sha256_of(line[:-1]) for name, line in lines.items() if name not in known)]
         ended, message = _finish(run, planned, parts, lost, stored)
     return Collected(
-        block=block,
+        batch=batch,
         new=len(fresh),
         known=len(lines) - len(fresh),
         of=len(launches),
@@ -130,7 +130,7 @@ def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Co
     )
 
 
-def _parse(block: str, spool: str) -> _Spool:
+def _parse(batch: str, spool: str) -> _Spool:
     """Split a spool into its parts; only a last line without an end may be torn."""
     parts = _Spool()
     lines = spool.split("\n")
@@ -143,7 +143,7 @@ def _parse(block: str, spool: str) -> _Spool:
             kind = line["kind"]
         except (ValueError, KeyError, TypeError):
             raise StorqualError(
-                f"spool of batch {block}, line {number}: found no spool record: {text[:80]!r}"
+                f"spool of batch {batch}, line {number}: found no spool record: {text[:80]!r}"
             ) from None
         if kind == "start":
             parts.start = line
@@ -159,7 +159,7 @@ def _parse(block: str, spool: str) -> _Spool:
             parts.findings += line.get("findings") or []
             parts.artifacts.update(line.get("artifacts") or {})
         else:
-            raise StorqualError(f"spool of batch {block}, line {number}: found kind {kind!r}, which is not known")
+            raise StorqualError(f"spool of batch {batch}, line {number}: found kind {kind!r}, which is not known")
     return parts
 
 
@@ -180,9 +180,9 @@ def sample_problem(sample: Mapping[str, Any], launch: Mapping[str, Any] | None, 
     """Why a sample is not of `launch` in the batch file `planned`; empty when it is (None: there is none)."""
     if launch is None:
         return "is not a launch of its batch"
-    if _of_block(sample) == _of_block(planned) and _of_launch(sample) == _of_launch(launch):
+    if _of_batch(sample) == _of_batch(planned) and _of_launch(sample) == _of_launch(launch):
         return ""
-    for whole, names in ((planned, _OF_BLOCK), (launch, _OF_LAUNCH)):
+    for whole, names in ((planned, _OF_BATCH), (launch, _OF_LAUNCH)):
         for name in names:
             if sample.get(name) != whole[name]:
                 return f"has {name} {sample.get(name)!r}, expected {whole[name]!r}"
@@ -220,9 +220,9 @@ def _ordered(sample: Mapping[str, Any]) -> dict[str, Any]:
     return {**first, **{name: value for name, value in sample.items() if name not in first}}
 
 
-def _stored(run: Path, block: str) -> dict[str, str]:
+def _stored(run: Path, batch: str) -> dict[str, str]:
     """Digest by id of the samples of `block` that are stored; the other lines are not even parsed."""
-    prefix = f"{block}/".encode()
+    prefix = f"{batch}/".encode()
     found = {}
     for _, line in read_lines(run, SAMPLES):
         match = _STORED_ID.match(line)
@@ -231,7 +231,7 @@ def _stored(run: Path, block: str) -> dict[str, str]:
     return found
 
 
-def block_digest(lines: Iterable[str]) -> str:
+def batch_digest(lines: Iterable[str]) -> str:
     """What stands for all samples of a batch: the digest over those of their lines, in the order of the file."""
     return sha256_of("".join(lines).encode())
 
@@ -256,7 +256,7 @@ def _finish(
             "outcome": outcome,
             "message": message,
             "samples": len(digests),
-            "sha256": block_digest(digests),
+            "sha256": batch_digest(digests),
             "boot_id": parts.start.get("boot_id"),
             "start": {name: value for name, value in parts.start.items() if name != "kind"},
             "end": {name: value for name, value in parts.end.items() if name != "kind"},
@@ -281,7 +281,7 @@ def finish_streamed(
     `interrupted` where its campaign was killed.
     """
     names = {name: planned[name] for name in ("bench", "session", "block")}
-    ended = {"outcome": outcome, "message": message, "samples": 0, "sha256": block_digest(())}
+    ended = {"outcome": outcome, "message": message, "samples": 0, "sha256": batch_digest(())}
     append_event(run, "block_finished", {**names, **ended, **fields})
     return outcome, message
 

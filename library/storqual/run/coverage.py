@@ -44,8 +44,8 @@ class Coverage:
             "planned": self.planned,
             "measured": self.measured,
             "skipped": [
-                {"bench": cell.bench, "adapter": cell.adapter, "point": cell.point, "reason": cell.reason}
-                for cell in listed
+                {"bench": planned.bench, "adapter": planned.adapter, "point": planned.point, "reason": planned.reason}
+                for planned in listed
             ],
         }
 

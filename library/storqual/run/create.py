@@ -15,7 +15,7 @@ from typing import Any
 from storqual.run.closing import plan_digest
 from storqual.run.events import append_event
 from storqual.run.layout import (
-    BLOCKS,
+    BATCHES,
     INPUTS,
     RAW,
     RUN_FILE,
@@ -61,7 +61,7 @@ def create_run(
     document: Mapping[str, Any],
     *,
     inputs: Mapping[str, InputFile],
-    blocks: Iterable[Mapping[str, Any]],
+    batches: Iterable[Mapping[str, Any]],
 ) -> Path:
     """Write `runs/<run_id>/` with run.json, inputs/, blocks/ and the event `planned`; returns its path.
 
@@ -88,7 +88,7 @@ def create_run(
     }
     try:
         with room_for(runs):
-            _fill(draft, full, inputs.values(), blocks)
+            _fill(draft, full, inputs.values(), batches)
             draft.chmod(0o755)
             draft.replace(path)
     except NoSpaceError:
@@ -102,27 +102,27 @@ def create_run(
 
 
 def _fill(
-    draft: Path, document: Mapping[str, Any], inputs: Iterable[InputFile], blocks: Iterable[Mapping[str, Any]]
+    draft: Path, document: Mapping[str, Any], inputs: Iterable[InputFile], batches: Iterable[Mapping[str, Any]]
 ) -> None:
     """Write everything of a new run, and wait until it is on the disk."""
-    for folder in (INPUTS, BLOCKS, RAW):
+    for folder in (INPUTS, BATCHES, RAW):
         (draft / folder).mkdir()
     for entry in inputs:
         (draft / INPUTS / entry.file).write_bytes(entry.data)
-    for block in blocks:
-        name = checked_name(block["block"], "block", most=2 * MOST)
-        (draft / BLOCKS / f"{name}.json").write_bytes(dump_json(block))
+    for batch in batches:
+        name = checked_name(batch["block"], "block", most=2 * MOST)
+        (draft / BATCHES / f"{name}.json").write_bytes(dump_json(batch))
     (draft / RUN_FILE).write_bytes(dump_json(document))
-    files = {path.name: sha256_of(path.read_bytes()) for path in sorted((draft / BLOCKS).iterdir())}
+    files = {path.name: sha256_of(path.read_bytes()) for path in sorted((draft / BATCHES).iterdir())}
     fields = {"run": document["run"], "plan_sha256": plan_digest(document), "blocks": files}
     append_event(draft, "planned", fields)
     sync_tree(draft)
 
 
-def write_block(run: Path, block: Mapping[str, Any]) -> Path:
+def write_batch(run: Path, batch: Mapping[str, Any]) -> Path:
     """Write a batch file unless it is there: what a bench may be running is never changed."""
-    path = run / BLOCKS / f"{checked_name(block['block'], 'block', most=2 * MOST)}.json"
+    path = run / BATCHES / f"{checked_name(batch['block'], 'block', most=2 * MOST)}.json"
     with locked(run):
         if not path.exists():
-            write_json(path, block)
+            write_json(path, batch)
     return path

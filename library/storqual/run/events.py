@@ -11,7 +11,7 @@ from typing import Any
 from storqual.run.event_kinds import EVENT_KINDS, OUTCOMES, Stage, event_problems, line_problems
 from storqual.run.files import parse_line, read_bytes, read_lines
 from storqual.run.layout import (
-    BLOCKS,
+    BATCHES,
     CHECKS,
     EVENTS,
     append_lines,
@@ -99,7 +99,7 @@ def _kind_of(line: bytes) -> str:
 
 
 def _batch_file(run: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
-    name = f"{BLOCKS}/{fields.get('block')}.json"
+    name = f"{BATCHES}/{fields.get('block')}.json"
     known = kind == "block_started" and (run / name).is_file()
     return {_FILE_DIGEST: sha256_of(read_bytes(run, name))} if known else {}
 

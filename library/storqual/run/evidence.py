@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from storqual.run.closing import collected, line_digests, plan_digest
-from storqual.run.collect import block_digest
+from storqual.run.collect import batch_digest
 from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_told, file_digest, read_bytes
 from storqual.run.layout import (
-    BLOCKS,
+    BATCHES,
     CHECK_INPUT,
     CHECKS,
     EVENTS,
@@ -38,7 +38,7 @@ from storqual.run.turns import COUNTED
 from storqual_core.kit.errors import StorqualError
 
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
-_FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BLOCKS}/", "document": RUN_FILE}
+_FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BATCHES}/", "document": RUN_FILE}
 
 
 def rules_of(run: Run) -> str:
@@ -237,42 +237,42 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
     """Files of batches, and what each was collected as."""
     started: set[str] = set()
     for event in run.events:
-        block = event.text("block")
+        batch = event.text("block")
         if event.kind == "planned":
             for file, digest in event.fields["blocks"].items():
                 yield from _file(run, file, digest)
         elif event.kind == "block_started":
-            started.add(block)
-            yield from _file(run, f"{block}.json", event.fields.get("file_sha256"))
+            started.add(batch)
+            yield from _file(run, f"{batch}.json", event.fields.get("file_sha256"))
         elif event.kind == "block_finished":
             yield from _finished(run, event, samples)
-    for block in samples.by_block:
-        if block not in started:
-            yield f"{SAMPLES}: has samples of batch {block}, which was never started"
+    for batch in samples.by_batch:
+        if batch not in started:
+            yield f"{SAMPLES}: has samples of batch {batch}, which was never started"
 
 
 def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:
-    path = run.path / BLOCKS / file
+    path = run.path / BATCHES / file
     if not path.is_file():
-        yield f"{BLOCKS}/{file}: is missing"
-    elif digest is not None and sha256_of(read_bytes(run.path, f"{BLOCKS}/{file}")) != digest:
-        yield f"{BLOCKS}/{file}: was changed after it was planned"
+        yield f"{BATCHES}/{file}: is missing"
+    elif digest is not None and sha256_of(read_bytes(run.path, f"{BATCHES}/{file}")) != digest:
+        yield f"{BATCHES}/{file}: was changed after it was planned"
 
 
 def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
     """Samples and kernel log of a batch are those that were collected."""
-    block = event.text("block")
-    lines = samples.by_block.get(block, [])
+    batch = event.text("block")
+    lines = samples.by_batch.get(batch, [])
     if event.fields["samples"] != len(lines):
-        yield f"{SAMPLES}: has {len(lines)} samples of batch {block}, {event.fields['samples']} were collected"
-    elif event.fields["sha256"] != block_digest(lines):
-        yield f"{SAMPLES}: the samples of batch {block} are not those that were collected"
+        yield f"{SAMPLES}: has {len(lines)} samples of batch {batch}, {event.fields['samples']} were collected"
+    elif event.fields["sha256"] != batch_digest(lines):
+        yield f"{SAMPLES}: the samples of batch {batch} are not those that were collected"
     log = event.fields.get("kernel_log")
     if log is not None:
         path, sha256 = log["path"], log["sha256"]
         said = read_raw(run.path, path, sha256, unpack=False)
         if isinstance(said, str):
-            yield f"{said} (it is the kernel's log of batch {block})"
+            yield f"{said} (it is the kernel's log of batch {batch})"
 
 
 PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl")

@@ -30,7 +30,7 @@ CHECK_INPUT = "check:"
 """Before the name of a file: the input of a run that is a hand-written check."""
 EVENTS = "events.jsonl"
 INPUTS = "inputs"
-BLOCKS = "blocks"
+BATCHES = "blocks"
 RAW = "raw"
 TURNS = "turns"
 """Records of trials and programs; those of launches are lines of samples.jsonl."""
@@ -83,12 +83,12 @@ _REFUSED = {
 }
 
 
-def machine_error(problem: BaseException, place: str) -> MachineError | None:
-    """The error about `place` with cause and remedy; None for what is not the machine's."""
+def machine_error(problem: BaseException, where: str) -> MachineError | None:
+    """The error about `where` with cause and remedy; None for what is not the machine's."""
     remedy = _REFUSED.get(problem.errno or 0) if isinstance(problem, OSError) else None
     if remedy is None:
         return None
-    return (NoSpaceError if remedy is _NO_SPACE else MachineError)(f"{place}: {remedy}")
+    return (NoSpaceError if remedy is _NO_SPACE else MachineError)(f"{where}: {remedy}")
 
 
 @contextmanager

@@ -84,14 +84,14 @@ def make_note(
         except BadInputError as problem:
             problems += problem.problems
             continue
-        place = f"{folder}/{number:04d}-{path.name}"
-        if place in files:
+        name = f"{folder}/{number:04d}-{path.name}"
+        if name in files:
             problems.append(f"{path}: another attachment has the same name; rename one of them")
         else:
-            files[place] = data
+            files[name] = data
     if problems:
         raise BadInputError(problems)
-    listed = tuple(Attachment(place, len(data), sha256_of(data)) for place, data in files.items())
+    listed = tuple(Attachment(name, len(data), sha256_of(data)) for name, data in files.items())
     return Note("", who, told, tuple(links), listed), files
 
 
@@ -102,8 +102,8 @@ def add_note(run: Path, text: str, by: str, links: Sequence[str], attached: Sequ
     """
     with locked(run) as folder:
         note, files = make_note(text, by, links, attached, folder=NOTES, number=len(read_notes(folder)) + 1)
-        for place, data in files.items():
-            write_bytes(folder / place, data)
+        for name, data in files.items():
+            write_bytes(folder / name, data)
         event = append_event_locked(folder, "noted", note.to_fields())
     return Note.from_fields(event.fields, event.time)
 

@@ -20,7 +20,7 @@ from storqual.base.child import Workers
 from storqual.base.files import OddFileError, OpenFolder, unpacked
 from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.launch import LAUNCH, RECORD_END
-from storqual.run.collect import read_block, sample_problem
+from storqual.run.collect import read_batch, sample_problem
 from storqual.run.files import LIMITS, read_bytes, read_packed_lines
 from storqual.run.layout import RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
@@ -29,7 +29,7 @@ from storqual_core.turns.fio_result import FioDocument, document_of
 
 MOST_TOLD = 20
 """Sentences of one kind of finding; the rest is counted."""
-_BLOCKS_HELD = 16
+_BATCHES_HELD = 16
 _FEW = 2000
 """Samples that are held to their evidence in this process; starting others takes as long."""
 _CHUNK = 200
@@ -55,10 +55,10 @@ class SampleCheck:
     def __init__(self, run: Path, name: str) -> None:
         self.findings: list[str] = []
         self.more = 0
-        self.by_block: defaultdict[str, list[str]] = defaultdict(list)
+        self.by_batch: defaultdict[str, list[str]] = defaultdict(list)
         self._run = run
         self._name = name
-        self._blocks: OrderedDict[str, tuple[Mapping[str, Any], Mapping[str, Any]] | str] = OrderedDict()
+        self._batches: OrderedDict[str, tuple[Mapping[str, Any], Mapping[str, Any]] | str] = OrderedDict()
         self._last: dict[str, int] = {}
         self._seen = 0
         self._chunk: list[bytes] = []
@@ -68,8 +68,8 @@ class SampleCheck:
         self._pool: Workers | None = None
 
     def look(self, line: bytes, sample: Mapping[str, Any]) -> None:
-        self.by_block[str(sample.get("block"))].append(sha256_of(line))
-        told = self._place(sample)
+        self.by_batch[str(sample.get("block"))].append(sha256_of(line))
+        told = self._ordered(sample)
         if told:
             self.tell(told)
         else:
@@ -82,10 +82,10 @@ class SampleCheck:
         else:
             self.more += 1
 
-    def _place(self, sample: Mapping[str, Any]) -> str:
+    def _ordered(self, sample: Mapping[str, Any]) -> str:
         """Whether the sample is of a launch of its batch, and comes after those before it."""
-        name, block = str(sample.get("id")), str(sample.get("block"))
-        planned = self._block(block)
+        name, batch = str(sample.get("id")), str(sample.get("block"))
+        planned = self._batch(batch)
         if isinstance(planned, str):
             return planned
         launches, document = planned
@@ -93,24 +93,24 @@ class SampleCheck:
         if problem:
             return f"{SAMPLES}: sample {name} {problem}"
         index = int(launches[name]["index"])
-        if index <= self._last.get(block, -1):
+        if index <= self._last.get(batch, -1):
             return f"{SAMPLES}: sample {name} comes after one that was launched later"
-        self._last[block] = index
+        self._last[batch] = index
         return ""
 
-    def _block(self, block: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | str:
+    def _batch(self, batch: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | str:
         """The launches of a batch by sample id with its file, or why there are none."""
-        held = self._blocks.get(block)
+        held = self._batches.get(batch)
         if held is None:
             try:
-                document = read_block(self._run, block)
+                document = read_batch(self._run, batch)
                 launches = {turn["id"]: turn for turn in document["turns"]}
                 held = (launches, document)
             except (StorqualError, KeyError, TypeError) as problem:
                 held = str(problem).removeprefix(f"{self._run}/")
-            self._blocks[block] = held
-            if len(self._blocks) > _BLOCKS_HELD:
-                self._blocks.popitem(last=False)
+            self._batches[batch] = held
+            if len(self._batches) > _BATCHES_HELD:
+                self._batches.popitem(last=False)
         return held
 
     def _held(self, line: bytes, sample: Mapping[str, Any]) -> None:

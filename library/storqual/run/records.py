@@ -274,7 +274,7 @@ class PlannedSession:
     change: str
     boot: str
     arms: tuple[str, ...]
-    blocks: tuple[str, ...]
+    batches: tuple[str, ...]
     purpose: str = ""
 
     @classmethod
@@ -289,7 +289,7 @@ class PlannedSession:
             change=_text(line, "change"),
             boot=str(line.get("boot") or "if_needed"),
             arms=tuple(line.get("arms") or (arm,)),
-            blocks=tuple(line.get("blocks") or ()),
+            batches=tuple(line.get("blocks") or ()),
             purpose=str(line.get("purpose") or ""),
         )
 
@@ -302,7 +302,7 @@ class PlannedSession:
             "change": self.change,
             "boot": self.boot,
             "arms": list(self.arms),
-            "blocks": list(self.blocks),
+            "blocks": list(self.batches),
             **({"purpose": self.purpose} if self.purpose else {}),
         }
 
@@ -462,18 +462,18 @@ class PointIndex:
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        self._places: defaultdict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
+        self._offsets: defaultdict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
         offset = 0
         for where, line in _lines(run):
-            self._places[_launch(where, line).key].append((offset, len(line)))
+            self._offsets[_launch(where, line).key].append((offset, len(line)))
             offset += len(line) + 1
 
     def samples(self, key: tuple[str, str, str]) -> Iterator[Sample]:
         """The samples at a point (bench, adapter, point) in the order they came in. Raises as `read_samples`."""
-        places = self._places.get(key, [])
-        if places:
+        offsets = self._offsets.get(key, [])
+        if offsets:
             with os.fdopen(open_file(self._run, SAMPLES), "rb") as file:
-                for offset, length in places:
+                for offset, length in offsets:
                     file.seek(offset)
                     yield _sample(f"{self._run / SAMPLES} at byte {offset}", file.read(length))
 

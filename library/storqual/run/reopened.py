@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from storqual.run.collect import read_block
+from storqual.run.collect import read_batch
 from storqual.run.event_kinds import OUTCOMES
 from storqual.run.layout import EVENTS
 from storqual.run.records import planned_session
@@ -26,14 +26,14 @@ _RANKS = {name: rank for rank, name in enumerate(("PASS", "MARGINAL", "SKIPPED",
 assert set(_RANKS) == set(OUTCOMES)  # noqa: S101 - an outcome without a rank would count as none
 
 
-def is_measured(run: Run, bench: str, blocks: Iterable[str]) -> bool:
+def is_measured(run: Run, bench: str, batches: Iterable[str]) -> bool:
     """Whether each launch of these batches has a sample, each other turn a record; False for one that has no file.
 
     What a reset cut off is tried again in another session: it is the same by adapter, arm, point and number, or by
     its id. Raises StorqualError for a batch file that is damaged.
     """
     try:
-        turns = [turn for block in blocks for turn in read_block(run.path, block)["turns"]]
+        turns = [turn for batch in batches for turn in read_batch(run.path, batch)["turns"]]
     except BadInputError:
         return False
     launches = [turn for turn in turns if turn["kind"] == "launch"]
@@ -54,8 +54,8 @@ def recovered(run: Run, event: Event) -> str:
         return _MEASURED if lost and is_measured(run, event.bench or "", [event.text("block")]) else ""
     if event.kind == "session_lost":
         planned = (event.bench, planned_session(event.text("session")))
-        blocks = [block for one in run.sessions if (one.bench, one.id) == planned for block in one.blocks]
-        return _MEASURED if is_measured(run, event.bench or "", blocks) else ""
+        batches = [batch for one in run.sessions if (one.bench, one.id) == planned for batch in one.batches]
+        return _MEASURED if is_measured(run, event.bench or "", batches) else ""
     if event.kind == "provision_failed":
         session = event.text("session")
         started = _later(run, event, "session_started", session)
@@ -111,8 +111,8 @@ def counted_checks(run: Run) -> tuple[Check, ...]:
         for check in run.checks[begin:end]:
             key = (check.id, check.bench, check.adapter, check.point)
             again = not number or (check.bench in measured if check.bench else bool(measured))
-            mended = file_of(check) in corrected and _mends(check, counted, key)
-            if again or mended or _is_worse(check, counted.get(key)):
+            corrected = file_of(check) in corrected and _mends(check, counted, key)
+            if again or corrected or _is_worse(check, counted.get(key)):
                 # the last one stands last, as it always did
                 counted.pop(key, None)
                 counted[key] = check

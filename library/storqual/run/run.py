@@ -113,7 +113,7 @@ class Run:
         found, begin = set(), 0
         for period in self.periods:
             end = period.count("samples")
-            ran = {block for block, status in launches[begin:end] if status != "lost"}
+            ran = {batch for batch, status in launches[begin:end] if status != "lost"}
             found |= {
                 event.number
                 for event in period.events

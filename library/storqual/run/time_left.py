@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.text import terminal_text
-from storqual.run.collect import read_block
+from storqual.run.collect import read_batch
 from storqual.run.effort import Effort, bench_seconds, effort_of
 from storqual.run.layout import CHECK_INPUT
 from storqual.run.records import Event, planned_session
@@ -112,29 +112,29 @@ class TimeLeft:
         sessions = [session for session in run.sessions if session.bench == bench]
         events = [event for event in run.events if event.bench in (bench, None)]
         added = [event for event in events if event.kind == "block_planned"]
-        names = [*(block for one in sessions for block in one.blocks), *(event.text("block") for event in added)]
-        blocks = {name: read_block(run.path, name) for name in dict.fromkeys([*names, *filter(None, [self._batch])])}
+        names = [*(batch for one in sessions for batch in one.batches), *(event.text("block") for event in added)]
+        batches = {name: read_batch(run.path, name) for name in dict.fromkeys([*names, *filter(None, [self._batch])])}
         planned = {}
-        for name, block in blocks.items():
-            turns = {str(turn["id"]): _turn_s(turn, trials) for turn in block["turns"]}
-            first = lines.get(_PRECONDITIONING, 0.0) if "precondition" in block else 0.0
+        for name, batch in batches.items():
+            turns = {str(turn["id"]): _turn_s(turn, trials) for turn in batch["turns"]}
+            first = lines.get(_PRECONDITIONING, 0.0) if "precondition" in batch else 0.0
             planned[name] = effort.block_s + first + sum(turns.values())
             if name == self._batch:
                 self._turns = turns
-        self._open_end = any(turn["kind"] == "program" for block in blocks.values() for turn in block["turns"])
+        self._open_end = any(turn["kind"] == "program" for batch in batches.values() for turn in batch["turns"])
         first_s = effort.session_s + sum(lines.get(what, 0.0) for what in _FIRST)
-        done, whole, started = self._seen(events, effort, blocks, planned, first_s)
+        done, whole, started = self._seen(events, effort, batches, planned, first_s)
         self._of_batch = planned.get(self._batch, 0.0)
-        here = {_key(blocks[self._batch], turn) for turn in blocks[self._batch]["turns"]} if self._batch else set()
+        here = {_key(batches[self._batch], turn) for turn in batches[self._batch]["turns"]} if self._batch else set()
         lost = done != whole or any(event.kind == "session_lost" for event in events)
         # what was cut off is measured in a batch of another name: what counts then is which launches are missing
         share = {
-            name: 1.0 if not lost else _missing(blocks[name], run, here)
+            name: 1.0 if not lost else _missing(batches[name], run, here)
             for name in names
             if name not in whole and name != self._batch
         }
         self._measure_s = sum(part * planned[name] for name, part in share.items())
-        due = [one for one in sessions if any(share.get(block) for block in one.blocks)]
+        due = [one for one in sessions if any(share.get(batch) for batch in one.batches)]
         fresh = [one for one in due if one.id not in started]
         again = len(due) > len(fresh) and lost and "." not in self._batch
         self._setup_s = (len(fresh) + again) * effort.session_s
@@ -147,7 +147,7 @@ class TimeLeft:
         self,
         events: list[Event],
         effort: Effort,
-        blocks: Mapping[str, Mapping[str, Any]],
+        batches: Mapping[str, Mapping[str, Any]],
         planned: Mapping[str, float],
         first_s: float,
     ) -> tuple[set[str], set[str], set[str]]:
@@ -158,7 +158,7 @@ class TimeLeft:
         began: dict[str, datetime] = {}
         free: datetime | None = None
         for event in events:
-            moment, block = datetime.fromisoformat(event.time), event.text("block")
+            moment, batch = datetime.fromisoformat(event.time), event.text("block")
             if event.kind in ("environment", "resumed"):
                 free = moment
             elif event.kind == "session_started":
@@ -170,15 +170,15 @@ class TimeLeft:
                     self._setting_up.add(effort.session_s if started else first_s, took)
                 started.add(planned_session(event.text("session")))
             elif event.kind == "block_started":
-                began[block] = moment
+                began[batch] = moment
             elif event.kind == "block_finished":
                 free = moment
-                done.add(block)
+                done.add(batch)
                 if event.text("outcome") != "done":
                     continue
-                whole.add(block)
-                if block in began and block in planned and "precondition" not in blocks[block]:
-                    self._measuring.add(planned[block], (moment - began[block]).total_seconds())
+                whole.add(batch)
+                if batch in began and batch in planned and "precondition" not in batches[batch]:
+                    self._measuring.add(planned[batch], (moment - began[batch]).total_seconds())
         if self._batch in began:
             self._since = began[self._batch]
         return done, whole, started
@@ -225,16 +225,16 @@ class TimeLeft:
         return terminal_text(f"{self._bench} | {what} | {left}")
 
 
-def _key(block: Mapping[str, Any], turn: Mapping[str, Any]) -> tuple[object, ...]:
+def _key(batch: Mapping[str, Any], turn: Mapping[str, Any]) -> tuple[object, ...]:
     """A launch as `Run.measured` has it; another turn by its id."""
     if turn["kind"] != "launch":
         return (turn["id"],)
-    return (block["bench"], turn["adapter"], turn["point"], turn["arm"], turn["n"])
+    return (batch["bench"], turn["adapter"], turn["point"], turn["arm"], turn["n"])
 
 
-def _missing(block: Mapping[str, Any], run: Run, here: Collection[tuple[object, ...]]) -> float:
+def _missing(batch: Mapping[str, Any], run: Run, here: Collection[tuple[object, ...]]) -> float:
     """The share of a batch's turns that has no record, and is not of the batch that runs."""
-    keys = [_key(block, turn) for turn in block["turns"]]
+    keys = [_key(batch, turn) for turn in batch["turns"]]
     left = [key for key in keys if key not in run.measured and key[0] not in run.recorded and key not in here]
     return len(left) / max(len(keys), 1)
 
@@ -255,8 +255,8 @@ def _most_more(run: Run, bench: str, effort: Effort, planned_s: float) -> float:
     points = sum(point.bench == bench and not point.skipped for point in run.plan.points)
     # as many units as a point may have, and as many again where every point fails and is confirmed
     units = 2 * effort.most
-    blocks = effort.block_s * units * (1 if effort.by_session else points)
-    whole = units * effort.unit_seconds(points) + blocks + effort.session_s
+    batches = effort.block_s * units * (1 if effort.by_session else points)
+    whole = units * effort.unit_seconds(points) + batches + effort.session_s
     return max(whole - planned_s - _measured_s(run, bench, effort), 0.0)
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from storqual.base.table import Table
 from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, Section
-from storqual.run.collect import read_block
+from storqual.run.collect import read_batch
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_told, parse_line, read_bytes
-from storqual.run.layout import BLOCKS, EVENTS, TURNS, dump_json, locked, sha256_of, write_bytes
+from storqual.run.layout import BATCHES, EVENTS, TURNS, dump_json, locked, sha256_of, write_bytes
 from storqual.run.recompute import RawFiles, first_difference, short
 from storqual.run.records import Check, Event
 from storqual.run.run import Run
@@ -55,8 +55,8 @@ class Turns:
         self.problems: list[str] = []
         self._kinds: set[str] = set()
         self._batches: dict[str, dict[str, PlannedTurn]] = {}
-        blocks = [name for session in run.plan.sessions for name in session.blocks]
-        turns = [turn for name in blocks for turn in self._batch(name).values()]
+        batches = [name for session in run.plan.sessions for name in session.batches]
+        turns = [turn for name in batches for turn in self._batch(name).values()]
         self.planned: tuple[PlannedTurn, ...] = tuple({turn.id: turn for turn in turns}.values())
         self._made = [*self._read()]
         self.records: tuple[Record, ...] = tuple(record for _, _, record in self._made)
@@ -68,13 +68,13 @@ class Turns:
         if name not in self._batches:
             self._batches[name] = {}
             try:
-                batch = read_block(self._run.path, name)
+                batch = read_batch(self._run.path, name)
                 self._kinds |= {str(turn["kind"]) for turn in batch["turns"]}
                 if batch["spool"] != "durable":
                     turns = [PlannedTurn.of(batch, turn) for turn in batch["turns"]]
                     self._batches[name] = {turn.id: turn for turn in turns if turn.kind in _kinds()}
             except DAMAGE as problem:
-                self.problems += self._damage(f"{BLOCKS}/{name}.json", problem)
+                self.problems += self._damage(f"{BATCHES}/{name}.json", problem)
         return self._batches[name]
 
     def _damage(self, file: str, problem: BaseException) -> list[str]:

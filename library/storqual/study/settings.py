@@ -43,7 +43,7 @@ class Effect:
     level: Any
     shift: Estimate
     influence: Influence
-    places: int
+    points: int
     least: float
     most: float
     along: tuple[tuple[str, Any, Any], ...] = ()
@@ -83,10 +83,10 @@ def ranking(
     """
     if not 0 < margin < 1:
         raise ValueError(f"margin {margin!r}, expected a fraction between 0 and 1")
-    places = list(launches)
-    data = log_levels({float(number): launches[place] for number, place in enumerate(places)})
-    at = {place: number for number, place in enumerate(places)}
-    compared = list(_pairs(places))
+    points = list(launches)
+    data = log_levels({float(number): launches[measured_at] for number, measured_at in enumerate(points)})
+    at = {measured_at: number for number, measured_at in enumerate(points)}
+    compared = list(_pairs(points))
     found = [_effect(one, data, at, better, margin, len(compared) * rankings) for one in compared]
     return tuple(sorted(found, key=lambda one: (_ORDER[one.influence], -abs(math.log1p(one.shift.value)))))
 
@@ -111,12 +111,12 @@ class _Pair:
         return tuple((name, was, now) for (name, was), (_, now) in both if name != self.setting and was != now)
 
 
-def _pairs(places: Sequence[_Measured]) -> Iterator[_Pair]:
+def _pairs(points: Sequence[_Measured]) -> Iterator[_Pair]:
     """Each other level beside a setting's base: the first one, of those that were measured at most places."""
     groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Measured]]] = defaultdict(lambda: defaultdict(dict))
     levels: defaultdict[str, Counter[Any]] = defaultdict(Counter)
-    bound = _bound([dict(combination) for _, combination in places])
-    for context, combination in places:
+    bound = _bound([dict(combination) for _, combination in points])
+    for context, combination in points:
         for name, level in combination:
             rest = tuple(item for item in combination if item[0] not in (name, *bound[name]))
             groups[name][(context, rest)][level] = (context, combination)
@@ -158,7 +158,7 @@ def _effect(
 ) -> Effect:
     matched, sign = pair.matched, 1.0 if better == "higher" else -1.0
     shifts = [sign * (data.mean[at[there]] - data.mean[at[here]]) for here, there in matched]
-    share = sum(1 / data.count[at[place]] for both in matched for place in both) / len(matched) ** 2
+    share = sum(1 / data.count[at[measured_at]] for both in matched for measured_at in both) / len(matched) ** 2
     log_shift = data.estimate(sum(shifts) / len(shifts), share, tests)
     ends = (None if end is None else math.expm1(end) for end in (log_shift.low, log_shift.high))
     return Effect(
@@ -167,7 +167,7 @@ def _effect(
         level=pair.level,
         shift=Estimate(math.expm1(log_shift.value), *ends),
         influence=_INFLUENCES[relation_of(log_shift, margin)],
-        places=len(matched),
+        points=len(matched),
         least=math.expm1(min(shifts)),
         most=math.expm1(max(shifts)),
         along=pair.along,
@@ -232,8 +232,8 @@ def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, m
         return (
             f"{where}: {change} {lacking}: a change of {format_percent(shift.value, signed=True)} is not conclusive."
         )
-    places = "1 place" if effect.places == 1 else f"{effect.places} places"
-    sure = f"(interval {percent_range(shift.low, shift.high, signed=True)}, {places})"
+    points = "1 point" if effect.points == 1 else f"{effect.points} points"
+    sure = f"(interval {percent_range(shift.low, shift.high, signed=True)}, {points})"
     if effect.influence == "neutral":
         return f"{where}: {change} is neutral: within {format_percent(margin)} {sure}."
     if effect.influence == "open":

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.bench.follow import ConnectionLostError
-from storqual.run import Run, append_event, read_block, read_run
+from storqual.run import Run, append_event, read_batch, read_run
 from storqual.run.collect import finish_streamed
-from storqual.run.layout import BLOCKS, TURNS
+from storqual.run.layout import BATCHES, TURNS
 from storqual.run.time_left import TimeLeft
 from storqual.run.turns import keep_record
 from storqual.turns.live_trial import LiveTrial
@@ -47,7 +47,7 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
         if "block_finished" in known:
             # another process was as far
             return "done", ""
-        planned = read_block(path, batch)
+        planned = read_batch(path, batch)
         fields = {"bench": bench.name, "session": planned["session"], "block": batch}
         if "block_started" in known:
             settle(bench.connection, bench.state_dir, bench.virtual, say=say)
@@ -127,8 +127,8 @@ def _alone(run: Path, bench: str, say: Callable[[str], None]) -> Iterator[None]:
     The bench's first batch file is what is locked: benches of one run work at the same time.
     """
     (run / TURNS).mkdir(exist_ok=True)
-    first = next(name for one in read_run(run).plan.sessions if one.bench == bench for name in one.blocks)
-    opened = os.open(run / BLOCKS / f"{first}.json", os.O_RDONLY)
+    first = next(name for one in read_run(run).plan.sessions if one.bench == bench for name in one.batches)
+    opened = os.open(run / BATCHES / f"{first}.json", os.O_RDONLY)
     try:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from storqual.bench.follow import Connection, ConnectionLostError
-from storqual.run import read_block
-from storqual.run.layout import BLOCKS
+from storqual.run import read_batch
+from storqual.run.layout import BATCHES
 from storqual.turns.acts import mend
 from storqual.turns.paths import take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
@@ -50,7 +50,7 @@ _RULES = f"""\
 
 def leaves_something(run: Path) -> bool:
     """Whether the run has batches whose turns may leave something behind."""
-    return any(read_block(run, path.stem)["spool"] == "streamed" for path in (run / BLOCKS).glob("*.json"))
+    return any(read_batch(run, path.stem)["spool"] == "streamed" for path in (run / BATCHES).glob("*.json"))
 
 
 def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *, say: Callable[[str], None]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual.run import append_event, read_block, read_run_json
+from storqual.run import append_event, read_batch, read_run_json
 from storqual.virtual_bench import limits
 from storqual.virtual_bench.places import BenchPlaces, locked
 from storqual.virtual_bench.power import power_state
@@ -24,7 +24,7 @@ def limits_of_batch(run: Path, bench: str, batch: str) -> dict[str, int] | None:
     if not design.get("by_block"):
         return None
     specs = document["provision"][bench]
-    names = dict.fromkeys(str(turn["configuration"]) for turn in read_block(run, batch)["turns"])
+    names = dict.fromkeys(str(turn["configuration"]) for turn in read_batch(run, batch)["turns"])
     wanted = [dict(specs[name]["virtual"].get("iops_limit") or {}) for name in names]
     if any(one != wanted[0] for one in wanted):
         raise StorqualError(f"batch {batch}: found launches of arms with different limits, expected one arm")

@@ -23,7 +23,7 @@ from storqual.inputs.places import witness_problem
 from storqual.run.event_kinds import FINISHED
 from storqual.run.events import append_event, iter_events
 from storqual.run.files import file_digest, read_lines
-from storqual.run.layout import BLOCKS, SAMPLES, TURNS, read_run_json, sha256_of
+from storqual.run.layout import BATCHES, SAMPLES, TURNS, read_run_json, sha256_of
 from storqual.run.records import Event
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import StorqualError
@@ -76,24 +76,24 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
     found: dict[str, Milestone] = {}
     for event in iter_events(run):
         if event.kind in FINISHED:
-            block = event.text(FINISHED[event.kind])
-            measured = samples[block].hexdigest() if block in samples else "none"
-            parts: tuple[str, ...] = (name, block, _file_digest(run, event, block), measured, event.sha256)
+            batch = event.text(FINISHED[event.kind])
+            measured = samples[batch].hexdigest() if batch in samples else "none"
+            parts: tuple[str, ...] = (name, batch, _file_digest(run, event, batch), measured, event.sha256)
             word = event.text("turn_kind") or "batch"
         elif event.kind in _OF_RUN:
             counted[event.kind] += 1
-            block = f"events/{event.kind}-{counted[event.kind]}"
-            parts, word = (name, block, event.sha256), _OF_RUN[event.kind]
+            batch = f"events/{event.kind}-{counted[event.kind]}"
+            parts, word = (name, batch, event.sha256), _OF_RUN[event.kind]
         else:
             continue
         digest = sha256_of(" ".join(parts).encode())
         bench = str(event.bench or "")
-        found[block] = Milestone(name, bench, block, event.time, digest, word)
+        found[batch] = Milestone(name, bench, batch, event.time, digest, word)
     return found
 
 
 def _file_digest(run: Path, event: Event, name: str) -> str:
-    file = f"{TURNS if event.kind == 'turn_finished' else BLOCKS}/{name}.json"
+    file = f"{TURNS if event.kind == 'turn_finished' else BATCHES}/{name}.json"
     return file_digest(run, file) if "/" not in name and (run / file).is_file() else "none"
 
 

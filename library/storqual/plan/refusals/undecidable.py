@@ -62,7 +62,7 @@ def undecidable(plan: BenchPlan, suite: Suite, profile: Profile) -> Iterator[tup
             if (problem := _problem(criterion, made.get((point.adapter, point.point), ()), plan))
         }
         if found:
-            worst = min(found, key=lambda place: found[place].order)
+            worst = min(found, key=lambda key: found[key].order)
             others = f" (and at {len(found) - 1} more points)" if len(found) > 1 else ""
             yield number, found[worst].sentence.format(where=f"{worst}{others}")
 

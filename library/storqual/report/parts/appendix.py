@@ -15,7 +15,7 @@ from storqual.report.parts.arms import flatten
 from storqual.report.view import Cell, KeyValue
 from storqual.run.event_kinds import FINISHED
 from storqual.run.files import file_digest
-from storqual.run.layout import BLOCKS
+from storqual.run.layout import BATCHES
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Appendix:
     digests: Table
     witness: str
     versions: tuple[KeyValue, ...]
-    blocks: Table
+    batches: Table
     logs: tuple[tuple[str, str], ...]
     commands: tuple[tuple[str, str], ...]
     plan: tuple[KeyValue, ...]
@@ -52,7 +52,7 @@ def appendix_of(material: Material) -> Appendix:
         versions=tuple(
             KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
         ),
-        blocks=_blocks(material),
+        batches=_batches(material),
         logs=tuple(_logs(material)),
         commands=commands_of(material),
         plan=_plan(material),
@@ -69,11 +69,11 @@ def _witness(material: Material) -> str:
         )
     what = "batches and turns" if any(event.kind == "turn_finished" for event in material.events) else "batches"
     ended = {event.text(FINISHED[event.kind]) for event in material.events if event.kind in FINISHED}
-    places = ", ".join(sorted(set(told.values())))
+    witnesses = ", ".join(sorted(set(told.values())))
     closings = sum(event.kind == "closed" for event in material.events)
     end = "the end of the run too" if f"events/closed-{closings}" in told else "the end of the run not"
     return (
-        f"{len(ended & set(told))} of {len(ended)} {what} had their digest recorded by {places} as they were "
+        f"{len(ended & set(told))} of {len(ended)} {what} had their digest recorded by {witnesses} as they were "
         f"collected, {end}."
     )
 
@@ -89,18 +89,18 @@ def _logs(material: Material) -> Iterator[tuple[str, str]]:
             yield f"Checks in plain words on {bench} (Robot Framework)", quote(log)
 
 
-def _blocks(material: Material) -> Table:
+def _batches(material: Material) -> Table:
     """Every batch that was run: its file, which holds each command that the bench ran, and the kernel's log of it."""
     rows: list[tuple[Cell, ...]] = []
     for event in material.events:
         if event.kind != "block_finished":
             continue
-        block = event.text("block")
-        file = f"{BLOCKS}/{block}.json"
+        batch = event.text("block")
+        file = f"{BATCHES}/{batch}.json"
         log = event.fields.get("kernel_log") or {}
         rows.append(
             (
-                block,
+                batch,
                 str(event.bench or ""),
                 event.text("session"),
                 event.text("outcome") or "done",

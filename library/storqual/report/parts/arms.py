@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.base.figures import DASH, ShownNumber, count
-from storqual.report.criterion import place_name
+from storqual.report.criterion import adapter_name
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
 from storqual_core.host.identity import declared_address
@@ -23,7 +23,7 @@ class TestedAdapter:
     alias: str
     bench: str
     model: str
-    place: str
+    address: str
     firmware: str
     driver: str
     baseline: str
@@ -255,11 +255,11 @@ def identities(material: Material) -> tuple[TestedAdapter, ...]:
             builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
             found.append(
                 TestedAdapter(
-                    name=place_name(list(material.run.benches), bench_name, alias),
+                    name=adapter_name(list(material.run.benches), bench_name, alias),
                     alias=alias,
                     bench=bench_name,
                     model=str(adapter.get("model") or DASH),
-                    place=declared_address(adapter),
+                    address=declared_address(adapter),
                     firmware=_firmware(bench, alias),
                     driver=driver,
                     baseline=builds[0][0],

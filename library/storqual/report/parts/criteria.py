@@ -16,10 +16,10 @@ from storqual.report.criterion import (
     NO_PICTURE,
     JudgedCriterion,
     OutcomeBadge,
+    adapter_name,
     in_words,
     is_shown,
     once_each,
-    place_name,
     says_nothing,
 )
 from storqual.report.material import measure
@@ -72,9 +72,9 @@ def _shift(row: JudgedCriterion) -> float:
 
 def change_of(row: JudgedCriterion, benches: Sequence[str], links: PageLinks) -> MetricChange:
     low, high = row.bounds
-    place = place_name(benches, row.text("bench"), row.text("adapter"))
+    adapter = adapter_name(benches, row.text("bench"), row.text("adapter"))
     return MetricChange(
-        in_words(row), low, high, f"{place} {row.text('point')}", links.criterion(row), row.badge, row.required
+        in_words(row), low, high, f"{adapter} {row.text('point')}", links.criterion(row), row.badge, row.required
     )
 
 
@@ -108,7 +108,7 @@ def shown_beside(rows: Sequence[JudgedCriterion], benches: Sequence[str]) -> tup
         if not changed:
             continue
         first = max(changed, key=lambda row: (_shift(row) < 0, abs(_shift(row))))
-        place = place_name(benches, first.text("bench"), first.text("adapter"))
+        adapter = adapter_name(benches, first.text("bench"), first.text("adapter"))
         of = (count(len(changed), f"count:shown:{metric}"), " of ", count(len(listed), f"count:shown-of:{metric}"))
         lines.append(
             (
@@ -116,7 +116,7 @@ def shown_beside(rows: Sequence[JudgedCriterion], benches: Sequence[str]) -> tup
                 *of,
                 " points its interval excludes zero: ",
                 in_words(first),
-                f" at {place} {first.text('point')}",
+                f" at {adapter} {first.text('point')}",
             )
         )
     return tuple(lines[:_MOST_LINES])
@@ -128,8 +128,8 @@ def odd_launches(rows: Sequence[JudgedCriterion], benches: Sequence[str]) -> tup
     for row in rows:
         odd = row.fields.get("odd_launch")
         if isinstance(odd, dict):
-            place = place_name(benches, row.text("bench"), row.text("adapter"))
-            told = f"{place} {row.text('point')} ({row.outcome}): one launch left out, {odd.get('text')}"
+            adapter = adapter_name(benches, row.text("bench"), row.text("adapter"))
+            told = f"{adapter} {row.text('point')} ({row.outcome}): one launch left out, {odd.get('text')}"
             lines.setdefault((*row.key, odd.get("sample")), (told,))
     return tuple(list(lines.values())[:_MOST_LINES])
 
@@ -205,7 +205,8 @@ def criteria_tables(
     adapters = list(dict.fromkeys(key[:2] for key in groups))
     ordered = sorted(groups, key=lambda key: (adapters.index(key[:2]), not key[4]))
     return tuple(
-        _table(number, groups[key], place_name(benches, key[0], key[1]), links) for number, key in enumerate(ordered)
+        _table(number, groups[key], adapter_name(benches, key[0], key[1]), links)
+        for number, key in enumerate(ordered)
     )
 
 
@@ -268,15 +269,15 @@ def problems_of(
     required: Sequence[JudgedCriterion], benches: Sequence[str], links: PageLinks
 ) -> tuple[tuple[Problem, ...], int]:
     """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
-    totals: Counter[tuple[str, ...]] = Counter(_place(row) for row in required)
+    totals: Counter[tuple[str, ...]] = Counter(_point_key(row) for row in required)
     groups: dict[tuple[object, ...], list[JudgedCriterion]] = {}
     for row in required:
         if row.outcome in _BAD:
-            groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
+            groups.setdefault((row.waived, row.outcome, *_point_key(row)), []).append(row)
     ordered = _merged(sorted(groups.values(), key=_weight))
     shown = ordered[:_MOST_GROUPS]
     left = sum(len(group) for groups in ordered[_MOST_GROUPS:] for group in groups)
-    return tuple(_problem(same, totals[_place(same[0][0])], benches, links) for same in shown), left
+    return tuple(_problem(same, totals[_point_key(same[0][0])], benches, links) for same in shown), left
 
 
 def _merged(groups: Sequence[Sequence[JudgedCriterion]]) -> list[list[Sequence[JudgedCriterion]]]:
@@ -290,7 +291,7 @@ def _merged(groups: Sequence[Sequence[JudgedCriterion]]) -> list[list[Sequence[J
     return list(merged.values())
 
 
-def _place(row: JudgedCriterion) -> tuple[str, ...]:
+def _point_key(row: JudgedCriterion) -> tuple[str, ...]:
     """What criteria of one group share; a hand-written check stands alone."""
     if row.against == "check":
         # one that is counted at points says another thing at each of them
@@ -336,7 +337,7 @@ def _problem(
         outcome=first.badge,
         where=first.check_name(benches, alone=False).replace("::", ": ")
         if check
-        else place_name(benches, first.text("bench"), first.text("adapter")),
+        else adapter_name(benches, first.text("bench"), first.text("adapter")),
         metric="" if check else " and ".join(map(_metric_told, (one[0] for one in same))),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),

@@ -39,7 +39,7 @@ from storqual.report.charts import (
     strip,
     value_axis,
 )
-from storqual.report.criterion import JudgedCriterion, place_name
+from storqual.report.criterion import JudgedCriterion, adapter_name
 from storqual.report.material import ARMS, CURVES, Material, Measure, mean_of, measure, spread_of
 from storqual.report.svg import SUBJECTS, Axis, decade_ticks, nice_ticks
 from storqual.report.view import DrawnChart
@@ -129,7 +129,7 @@ def _table(material: Material, found: dict[str, list[tuple[tuple[str, str, str],
     scale = scale_for("IOPS", [])
     rows: list[tuple[ShownNumber | str, ...]] = [
         (
-            f"{place_name(benches, *key[:2])} {key[2]}",
+            f"{adapter_name(benches, *key[:2])} {key[2]}",
             scale.figure(one, f"samples:mean:iops:{'/'.join(key)}:baseline"),
             scale.figure(other, f"samples:mean:iops:{'/'.join(key)}:candidate"),
         )

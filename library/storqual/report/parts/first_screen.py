@@ -16,7 +16,7 @@ from storqual.base.text import plural
 from storqual.judge.outcome import listed, required_roles, used_waivers
 from storqual.metrics import METRICS
 from storqual.plan.points import points_of
-from storqual.report.criterion import JudgedCriterion, OutcomeBadge, in_sentence, once_each, outcome, place_name
+from storqual.report.criterion import JudgedCriterion, OutcomeBadge, adapter_name, in_sentence, once_each, outcome
 from storqual.report.material import Material, measure, spread_of
 from storqual.report.parts.arms import TestedAdapter, environment_of, identities
 from storqual.report.parts.criteria import (
@@ -219,7 +219,7 @@ def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
     """Adapters of a bench that are not under test."""
     tested = material.tested
     left = [
-        f"{place_name(benches, bench, alias)} ({_described(adapter)})"
+        f"{adapter_name(benches, bench, alias)} ({_described(adapter)})"
         for bench, entry in material.run.benches.items()
         for alias, adapter in (entry.get("adapters") or {}).items()
         if (bench, alias) not in tested
@@ -350,7 +350,7 @@ class FirstScreen:
 def subject(material: Material) -> Iterable[str]:
     """What was compared, in a line or two."""
     run = material.run
-    names = list(dict.fromkeys(place_name(list(run.benches), *adapter) for adapter in material.tested))
+    names = list(dict.fromkeys(adapter_name(list(run.benches), *adapter) for adapter in material.tested))
     adapters = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "no adapter"
     kinds = [f"{name} ({_kind(bench).lower()})" for name, bench in run.benches.items()]
     yield f"{adapters} on {', '.join(kinds)}; suite {run.suite.name}, profile {run.suite.profile}"
@@ -467,7 +467,7 @@ def _notices(material: Material) -> Iterable[str]:
     for bench_name, alias in sorted(material.tested):
         bench = material.run.benches.get(bench_name, {})
         if (bench.get("adapters") or {}).get(alias, {}).get("pseudo"):
-            name = place_name(list(material.run.benches), bench_name, alias)
+            name = adapter_name(list(material.run.benches), bench_name, alias)
             yield (
                 f"Adapter {name} is the kernel's scsi_debug: no hardware was tested by it, nor the driver of any; "
                 "what this run says of it, it says of the kernel."

@@ -12,7 +12,7 @@ from typing import Any
 from storqual.base.figures import DASH, NONE, ShownNumber, count, percent, quantity, seconds
 from storqual.base.table import LinkedCell, Table
 from storqual.metrics.rates import TB
-from storqual.report.criterion import JudgedCriterion, place_name
+from storqual.report.criterion import JudgedCriterion, adapter_name
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
 from storqual.run import planned_session
@@ -57,7 +57,7 @@ def coverage_of(material: Material) -> CoverageLedger:
     }
     counted: dict[tuple[str, str], Counter[str]] = {}
     for key, data in material.points.items():
-        group = counted.setdefault((place_name(benches, *key[:2]), data.planned.workload), Counter())
+        group = counted.setdefault((adapter_name(benches, *key[:2]), data.planned.workload), Counter())
         reason = missing.get(key)
         state = "measured" if reason is None else "skipped" if reason else "hole"
         group.update({"planned": 1, state: 1, "launches": sum(map(len, data.launches.values()))})
@@ -69,7 +69,9 @@ def coverage_of(material: Material) -> CoverageLedger:
     heads = ("Adapter and workload", "Planned", "Measured", "Skipped", "Unexplained", "Launches")
     listed = tuple(
         SkippedRow(
-            f"{place_name(benches, key[0], key[1])} {key[2]}".strip(), reason or "no reason was recorded", not reason
+            f"{adapter_name(benches, key[0], key[1])} {key[2]}".strip(),
+            reason or "no reason was recorded",
+            not reason,
         )
         for key, reason in missing.items()
     )
@@ -144,7 +146,7 @@ def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
             "Steady state",
             "steady" if steady.get("steady") else "not steady",
             count(steady["rounds"], f"{at}/rounds"),
-            *(_share(value, f"{at}/drift/{place}") for place, value in enumerate(drift)),
+            *(_share(value, f"{at}/drift/{drive}") for drive, value in enumerate(drift)),
             *(_share(snia.get(name), f"{at}/snia/{name}") for name in ("range", "excursion")),
         )
 
@@ -263,7 +265,7 @@ def _per_tb(material: Material, arms: Mapping[tuple[str, str], str]) -> Table:
     """Each error counter with the drives that keep it, how often it counted, and what that excludes."""
     moved = _bytes_moved(material, arms)
     rows: list[tuple[ShownNumber | str, ...]] = []
-    for (counter, arm), (counted, drives) in sorted({**_of_blocks(material, arms), **_of_logs(material)}.items()):
+    for (counter, arm), (counted, drives) in sorted({**_of_batches(material, arms), **_of_logs(material)}.items()):
         amount = sum(
             value for (bench, drive, of), value in moved.items() if (bench, drive) in drives and arm in (of, _ALL)
         )
@@ -290,7 +292,7 @@ _ALL = "all"
 _ARMS = {_BOTH: "Both arms in turn", _ALL: "The whole campaign"}
 
 
-def _of_blocks(material: Material, arms: Mapping[tuple[str, str], str]) -> Counted:
+def _of_batches(material: Material, arms: Mapping[tuple[str, str], str]) -> Counted:
     """What the kernel counted of claimed drives and their links while batches ran."""
     found: Counted = {}
     for event in material.events:
@@ -314,12 +316,12 @@ def _of_logs(material: Material) -> Counted:
             for drive, log in (event.fields.get("logs") or {}).items():
                 looks[str(event.bench or ""), drive].append(log.get("counters") or {})
     found: Counted = {}
-    for place, seen in looks.items():
+    for drive, seen in looks.items():
         first, last = seen[0], seen[-1]
         for counter in first if len(seen) > 1 else ():
             if any(word in counter for word in _LOGGED) and last.get(counter, -1) >= first[counter]:
                 before, drives = found.get((counter, _ALL), (0, set()))
-                found[counter, _ALL] = (before + last[counter] - first[counter], drives | {place})
+                found[counter, _ALL] = (before + last[counter] - first[counter], drives | {drive})
     return found
 
 

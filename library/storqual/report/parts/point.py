@@ -44,7 +44,7 @@ from storqual.report.charts import (
     time_chart,
     value_axis,
 )
-from storqual.report.criterion import JudgedCriterion, OutcomeBadge, place_name
+from storqual.report.criterion import JudgedCriterion, OutcomeBadge, adapter_name
 from storqual.report.material import ARMS, CURVES, Material, measure
 from storqual.report.parts.appendix import measure_again
 from storqual.report.parts.curves import launch_strip
@@ -53,7 +53,7 @@ from storqual.report.svg import Axis, nice_ticks
 from storqual.report.view import Cell, DrawnChart, PageLinks, Phrase
 from storqual.run import Launch
 from storqual.run.files import read_object
-from storqual.run.layout import BLOCKS, INPUTS
+from storqual.run.layout import BATCHES, INPUTS
 from storqual.run.measurements import PointData, PointKey
 from storqual.statistics.estimates import Estimate, difference
 from storqual.study.demand import NEAR
@@ -447,11 +447,11 @@ class Repeat:
 def repeats_of(material: Material) -> dict[PointKey, Repeat]:
     """By point; the job is that of the point's first launch in the first batch file that has one."""
     jobs: dict[PointKey, str] = {}
-    for file in sorted((material.run.path / BLOCKS).glob("*.json")):
-        block = read_object(material.run.path, f"{BLOCKS}/{file.name}")
-        targets = block.get("targets") or {}
-        for launch in block.get("turns") or ():
-            key = (str(block.get("bench")), str(launch.get("adapter")), str(launch.get("point")))
+    for file in sorted((material.run.path / BATCHES).glob("*.json")):
+        batch = read_object(material.run.path, f"{BATCHES}/{file.name}")
+        targets = batch.get("targets") or {}
+        for launch in batch.get("turns") or ():
+            key = (str(batch.get("bench")), str(launch.get("adapter")), str(launch.get("point")))
             if key in material.points and key not in jobs:
                 jobs[key] = _job(material.run.name, launch, targets)
     again = measure_again(material)
@@ -531,7 +531,7 @@ def point_evidence(
     something happen; as numbers they stand with every launch.
     """
     ident = links.point(point.planned.key).partition("#")[2]
-    adapter = place_name(benches, point.planned.bench, point.planned.adapter)
+    adapter = adapter_name(benches, point.planned.bench, point.planned.adapter)
     launches = sorted(point.every(), key=lambda one: one.began)
     metrics = [metric.name for metric in CURVES]
     metrics += [name for name in dict.fromkeys(row.text("metric") for row in rows) if name and name not in metrics]
@@ -571,7 +571,7 @@ def _head(name: str, scale: Scale) -> str:
     return f"{label}, {scale.unit}" if scale.unit and scale.unit.lower() != label.lower() else label
 
 
-def _launch_table(place: str, point: PointData, launches: Sequence[Launch], scales: Mapping[str, Scale]) -> Table:
+def _launch_table(adapter: str, point: PointData, launches: Sequence[Launch], scales: Mapping[str, Scale]) -> Table:
     """Each launch with its values and its evidence; seconds in a column of their own where there are several."""
     seconds = any(len(launch.seconds) >= _SECONDS for launch in launches)
     rows = []
@@ -591,7 +591,7 @@ def _launch_table(place: str, point: PointData, launches: Sequence[Launch], scal
     heads = (*heads, *(["IOPS in each second"] if seconds else []), "Raw files by digest")
     tones = {at: "error" for at, launch in enumerate(launches) if launch.status != "ok"}
     caption = f"Launches on {' '.join(point.planned.drives)}" if point.planned.drives else "Launches"
-    label = f"Launches of {place} {point.planned.point}"
+    label = f"Launches of {adapter} {point.planned.point}"
     return Table(caption, heads, tuple(rows), styles, tones, label=label)
 
 

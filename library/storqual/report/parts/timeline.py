@@ -19,7 +19,7 @@ from storqual.base.figures import ShownNumber, count, percent, second
 from storqual.base.table import Table
 from storqual.base.text import telling_line
 from storqual.report.charts import EventMark, Span, Trace, clock_axis, percent_axis, time_chart
-from storqual.report.criterion import place_name
+from storqual.report.criterion import adapter_name
 from storqual.report.material import Material, clock
 from storqual.report.parts.ledger import preconditioning_of
 from storqual.report.view import DrawnChart
@@ -58,7 +58,7 @@ def timeline_of(material: Material, bench: str, moments: Sequence[TimelineEvent]
         spans = _spans(launches)
         for number, (adapter, members) in enumerate(adapters.items()):
             arms = material.arms
-            name = place_name(list(material.run.benches), bench, adapter)
+            name = adapter_name(list(material.run.benches), bench, adapter)
             chart = _chart(f"{ident}-{number}", name, members, mine, spans, (start, end), arms)
             if chart is not None:
                 charts.append(chart)

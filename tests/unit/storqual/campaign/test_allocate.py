@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.campaign.until_decided import SHORTEST_BLOCK_S, Want, allocate, funded
+from storqual.campaign.until_decided import SHORTEST_BATCH_S, Want, allocate, funded
 
 NO_LIMIT = float("inf")
 
@@ -50,6 +50,6 @@ def test_limits_hold_whatever_is_wanted(
     total = sum(given_.values()) * unit_s
     assert total <= left_s + 1e-9
     assert total <= max(longest_s, unit_s) + 1e-9
-    assert total <= max(SHORTEST_BLOCK_S, unit_s * len(wants)) + unit_s * len(wants)
+    assert total <= max(SHORTEST_BATCH_S, unit_s * len(wants)) + unit_s * len(wants)
     assert all(pairs <= wants[key].left for key, pairs in given_.items())
     assert bool(given_) == (left_s >= unit_s and any(want.left for want in wants))

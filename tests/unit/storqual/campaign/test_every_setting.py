@@ -25,7 +25,7 @@ from storqual_core.provision.mode_pages import LinkRates
 from storqual_core.provision.nvram import SHOWN, THROTTLE
 from storqual_core.provision.options import provision_options
 from storqual_core.provision.os_tuning import judge_frequency, judge_interrupts
-from storqual_core.provision.raid.volume_plan import POLICIES, Wish
+from storqual_core.provision.raid.volume_plan import POLICIES, DeclaredVolume
 from storqual_core.tools import TOOLS
 from tests.support.make_lab import lab_hosts
 
@@ -150,7 +150,9 @@ def test_every_nvram_word_has_a_tool_that_writes_it_or_is_refused() -> None:
 
 
 def test_every_word_of_a_volume_is_part_of_its_layout_or_a_policy() -> None:
-    wish = Wish("a", "5", ("x", "y", "z"), 65536, "n", "full", ("s",), dict.fromkeys(POLICIES, 1), "storcli")
+    wish = DeclaredVolume(
+        "a", "5", ("x", "y", "z"), 65536, "n", "full", ("s",), dict.fromkeys(POLICIES, 1), "storcli"
+    )
     handled = {*wish.declared(), "initialisation", "tool"}
     assert handled == set(section_of("raid"))
 

@@ -18,7 +18,7 @@ from storqual.campaign.further import rest_of
 from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import parse_fields, record
 from storqual.plan.make import check_resume
-from storqual.run import append_event, collect, coverage, finish_run, read_block, read_run
+from storqual.run import append_event, collect, coverage, finish_run, read_batch, read_run
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE
 from tests.support.simulated_campaign import Bench, KilledError, drive
@@ -42,7 +42,7 @@ def launched(path: Path) -> Counter[tuple[str, str, str, int]]:
 def wanted(path: Path) -> Counter[tuple[str, str, str, int]]:
     """Each launch of the plan once."""
     run = read_run(path)
-    blocks = [read_block(path, block) for session in run.plan.sessions for block in session.blocks]
+    blocks = [read_batch(path, block) for session in run.plan.sessions for block in session.batches]
     return Counter((x["adapter"], x["point"], x["arm"], x["n"]) for block in blocks for x in block["turns"])
 
 
@@ -100,14 +100,14 @@ def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
     path, bench = plan(tmp_path), Bench()
     record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": bench.boot_id})
     append_event(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
-    bench.run(read_block(path, "s01-b01"))
+    bench.run(read_batch(path, "s01-b01"))
     collect(path, "s01-b01", "".join(bench.spools["s01-b01"]))
     bench.reset()
     step = next_command(path, "b1", boot_id=bench.boot_id)
     assert isinstance(step, Provision)
     assert (step.session.id, step.session.boot) == ("s01.2", "if_needed")
-    rest = read_block(path, step.session.blocks[0])
-    assert [x["point"] for x in rest["turns"]] == [x["point"] for x in read_block(path, "s01-b02")["turns"]]
+    rest = read_batch(path, step.session.batches[0])
+    assert [x["point"] for x in rest["turns"]] == [x["point"] for x in read_batch(path, "s01-b02")["turns"]]
     assert (rest["session"], rest["block"]) == ("s01.2", "s01.2-b01")
 
 
@@ -167,8 +167,8 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
         if any(event.kind == "session_planned" for event in run.events):
             return Stop("enough", complete=True)
         first = run.plan.sessions[0]
-        session = replace(first, id="x01", boot="always", blocks=("x01-b01",))
-        block = rest_of(read_block(path, first.blocks[0]), (), name="x01-b01", session="x01")
+        session = replace(first, id="x01", boot="always", batches=("x01-b01",))
+        block = rest_of(read_batch(path, first.batches[0]), (), name="x01-b01", session="x01")
         assert block is not None
         return Further("one point is undecided", (block,), (session,))
 

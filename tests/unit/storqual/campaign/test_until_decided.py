@@ -15,7 +15,7 @@ import pytest
 from storqual.campaign import Stop
 from storqual.judge.verdict import judge_run
 from storqual.plan.make import check_resume
-from storqual.run import Event, coverage, read_block, read_run
+from storqual.run import Event, coverage, read_batch, read_run
 from storqual.run.effort import Effort, bench_seconds, effort_of
 from storqual.virtual_bench.campaign_limits import limits_of_batch
 from tests.support.make_lab import lab_hosts
@@ -202,8 +202,8 @@ def test_interrupted_anywhere_the_decision_is_the_same(tmp_path: Path, seed: int
     assert {sample.id for sample in run.samples} == finished
     assert outcomes(path) == outcomes(peaceful)
     for session in run.sessions:
-        for name in session.blocks:
-            assert read_block(path, name)["session"] == session.id
+        for name in session.batches:
+            assert read_batch(path, name)["session"] == session.id
 
 
 class SuspectRates(Rates):
@@ -258,7 +258,7 @@ def ramps(path: Path) -> dict[str, list[float]]:
     """The ramp of each launch in the order of the blocks, by block size."""
     found: dict[str, list[float]] = {}
     for name in sorted(file.stem for file in (path / "blocks").glob("*.json")):
-        for launch in read_block(path, name)["turns"]:
+        for launch in read_batch(path, name)["turns"]:
             size = launch["point"].partition("bs=")[2].rstrip("]")
             found.setdefault(size, []).append(launch["request"]["fio"]["ramp_s"])
     return found
@@ -278,7 +278,7 @@ def test_launches_that_still_settle_get_a_longer_ramp_in_the_rest_of_the_campaig
     assert last in (3.0, 4.0)
     by_arm: dict[str, Counter[float]] = {}
     for name in sorted(file.stem for file in (path / "blocks").glob("*.json")):
-        for launch in read_block(path, name)["turns"]:
+        for launch in read_batch(path, name)["turns"]:
             by_arm.setdefault(launch["arm"], Counter())[launch["request"]["fio"]["ramp_s"]] += 1
     assert by_arm["baseline"] == by_arm["candidate"]
     (told,) = [text for text in judge_run(path)["warnings"] if "had a longer ramp" in text]

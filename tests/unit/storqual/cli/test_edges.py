@@ -20,8 +20,8 @@ from storqual.inputs.drop import load_drop
 from storqual.inputs.lab import inventory_from_hostvars
 from storqual.inputs.suite_file import read_suite
 from storqual.robot_library import publish_suites
-from storqual.run import create_run, write_block
-from storqual.run.collect import read_block
+from storqual.run import create_run, write_batch
+from storqual.run.collect import read_batch
 from storqual.run.layout import MachineError, write_json
 from storqual_core.kit.errors import BadInputError
 from tests.support.judged_reports import QUICK, judged
@@ -227,7 +227,7 @@ def test_a_folder_of_runs_that_cannot_be_written_to_is_said(
 ) -> None:
     (tmp_path / "runs").write_text("a file")
     with pytest.raises(BadInputError, match="this is a file; --runs takes a folder"):
-        create_run(tmp_path / "runs", "r1", {}, inputs={}, blocks=[])
+        create_run(tmp_path / "runs", "r1", {}, inputs={}, batches=[])
     lab = Path("inventories/local")
     words = ["plan", "-i", str(lab), "--baseline", "baseline", "--candidate", "candidate", "--suite", "adapter"]
     code = ended([*words, "--profile", "quick", "--runs", "/proc/none"])
@@ -255,13 +255,13 @@ EVIL = ["../../evil", "/etc/evil", "a/b", "..", ".", "", "-rf", ".hidden", "a\0b
 @pytest.mark.parametrize("name", EVIL)
 def test_a_name_that_is_no_name_never_becomes_a_path(run: Path, name: str) -> None:
     with pytest.raises(BadInputError, match="expected a name"):
-        read_block(run, name)
+        read_batch(run, name)
     with pytest.raises(BadInputError, match="expected a name"):
-        write_block(run, {"block": name})
+        write_batch(run, {"block": name})
     with pytest.raises(BadInputError, match="expected a name"):
-        create_run(run.parent, name, {}, inputs={}, blocks=[])
+        create_run(run.parent, name, {}, inputs={}, batches=[])
     with pytest.raises(BadInputError, match="expected a name"):
-        create_run(run.parent, "fine", {}, inputs={}, blocks=[{"block": name}])
+        create_run(run.parent, "fine", {}, inputs={}, batches=[{"block": name}])
     assert sorted(os.listdir(run.parent)) == [run.name]  # noqa: PTH208 - names only
 
 

@@ -16,7 +16,7 @@ from storqual.inputs import load_suite
 from storqual.kinds.trial_shown import show_trials
 from storqual.plan import PlannedCampaign, make_plan
 from storqual.plan.make import plan_run
-from storqual.run import append_event, read_block, read_run
+from storqual.run import append_event, read_batch, read_run
 from storqual.run.turns import turns_of
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
@@ -108,7 +108,7 @@ def test_a_bench_goes_from_its_launches_to_its_trials_and_its_programs(tmp_path:
             append_event(path, "session_started", {"bench": "b2", "session": step.session.id, "boot_id": "x"})
         else:
             assert isinstance(step, RunBatch)
-            done += [turn["kind"] for turn in read_block(path, step.batch)["turns"]]
+            done += [turn["kind"] for turn in read_batch(path, step.batch)["turns"]]
             named = {"bench": "b2", "session": step.session, "block": step.batch}
             append_event(path, "block_started", named)
             append_event(path, "block_finished", {**named, "outcome": "done", "samples": 0, "sha256": "0" * 64})

@@ -13,7 +13,7 @@ import pytest
 from storqual.bench.follow import BatchProgress, Collector
 from storqual.cli.plan import _time_lines
 from storqual.plan.make import make_plan, plan_run
-from storqual.run import append_event, read_block, read_run_json
+from storqual.run import append_event, read_batch, read_run_json
 from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
 
 KERNELS: dict[str, Any] = {"baseline": KERNEL, "candidate": OTHER}
@@ -103,7 +103,7 @@ def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> No
     truth = []
     for session in reversed(document["plan"]["sessions"]):
         for block in reversed(session["blocks"]):
-            own = len(read_block(made, block)["turns"]) * effort["launch_s"]
+            own = len(read_batch(made, block)["turns"]) * effort["launch_s"]
             follows += own
             truth.append((session["id"], block, slow * own, slow * follows))
         follows += effort["session_s"]

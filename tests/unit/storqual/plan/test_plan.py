@@ -12,7 +12,7 @@ from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.question import asked_of
 from storqual.plan.make import PlanRequest, plan_run
-from storqual.run import coverage, read_block, read_run
+from storqual.run import coverage, read_batch, read_run
 from storqual_core.kit.errors import BadInputError
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def test_the_local_inventory_plans_within_two_minutes(tmp_path: Path) -> None:
     (drive, *_) = run.benches["this_machine"]["adapters"]["files"]["drives"]
     assert drive["id"] == str(REPOSITORY / ".cache" / "local" / "targets" / "drive0")
     assert run.benches["this_machine"]["state_dir"] == str(REPOSITORY / ".cache" / "local")
-    block = read_block(run.path, "s01-b01")
+    block = read_batch(run.path, "s01-b01")
     assert set(block["targets"][drive["id"]]["claim"]) == {"file", "size"}
     assert {launch["request"]["fio"]["options"]["rate_iops"] for launch in block["turns"]} <= {200, 192, 48}
     assert "compares a drop with itself" in planned.to_json()["warnings"][0]
@@ -87,7 +87,7 @@ def test_quick_on_the_virtual_bench_fits_its_minutes(tmp_path: Path) -> None:
     assert len({point.adapter for point in run.plan.points}) == 3
     assert planned.to_json()["expected_seconds"] <= 8 * 60
     for session in run.plan.sessions:
-        launches = [launch for block in session.blocks for launch in read_block(run.path, block)["turns"]]
+        launches = [launch for block in session.batches for launch in read_batch(run.path, block)["turns"]]
         assert len(launches) * (run.plan.runtime_s + run.plan.ramp_s + 0.9) <= 55
     factors = {(name, level) for point in run.plan.points for name, level in point.factors.items()}
     assert len(factors) == 3 + 2 + 2

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storqual.run import collect, iter_events, read_block, read_run, sha256_of
+from storqual.run import collect, iter_events, read_batch, read_run, sha256_of
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_run import make_run
 
@@ -157,4 +157,4 @@ def test_a_block_that_was_never_planned_is_refused(tmp_path: Path) -> None:
     path, _ = empty_run(tmp_path)
     with pytest.raises(BadInputError, match="no such batch"):
         collect(path, "s99-b01", "")
-    assert read_block(path, BLOCK)["session"] == "s02"
+    assert read_batch(path, BLOCK)["session"] == "s02"

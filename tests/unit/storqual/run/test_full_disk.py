@@ -19,7 +19,7 @@ CODES = pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return create_run(tmp_path / "runs", "r1", {"benches": {}}, inputs={}, blocks=[])
+    return create_run(tmp_path / "runs", "r1", {"benches": {}}, inputs={}, batches=[])
 
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -64,7 +64,7 @@ def test_a_run_for_which_there_is_no_space_is_not_begun(
 ) -> None:
     fill_the_disk(monkeypatch, code)
     with pytest.raises(BadInputError, match="there is no space for a run on this disk") as told:
-        create_run(tmp_path / "runs", "r1", {}, inputs={}, blocks=[])
+        create_run(tmp_path / "runs", "r1", {}, inputs={}, batches=[])
     assert told.value.exit_code == 3
     assert not list((tmp_path / "runs").iterdir())
 

@@ -20,8 +20,8 @@ def test_launches_are_known_by_what_they_are(tmp_path: Path) -> None:
     for kept, measured in ((moved, True), (moved[1:], False), ([], False)):
         (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         run = read_run(path)
-        assert is_measured(run, "vbench", run.sessions[0].blocks) is measured
-        assert not is_measured(run, "another", run.sessions[0].blocks)
+        assert is_measured(run, "vbench", run.sessions[0].batches) is measured
+        assert not is_measured(run, "another", run.sessions[0].batches)
 
 
 def test_a_block_that_nobody_planned_was_not_measured(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.next import next_command as next_cli
 from storqual.cli.playbook.record import record
-from storqual.run import append_event, collect, events, read_block
+from storqual.run import append_event, collect, events, read_batch
 from storqual.run.time_left import _END_S, _FIRST, Left, TimeLeft
 from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, plan
@@ -72,7 +72,7 @@ class Clocked:
 
     def _batch(self, step: RunBatch, bench: Bench, effort: Any) -> None:
         append_event(self.run, "block_started", {"bench": "b1", "session": step.session, "block": step.batch})
-        block, left = read_block(self.run, step.batch), TimeLeft(self.run, "b1", step.batch, self.now)
+        block, left = read_batch(self.run, step.batch), TimeLeft(self.run, "b1", step.batch, self.now)
         self.time += self.pace * effort["block_s"]
         costs = [
             sum(turn["request"]["fio"][name] for name in ("ramp_s", "runtime_s")) + 0.5 for turn in block["turns"]

@@ -57,7 +57,7 @@ def test_the_interval_holds_the_planted_effect() -> None:
     assert first.shift.high is not None
     assert first.shift.low < -0.4 < first.shift.high
     assert first.shift.high - first.shift.low < 0.05
-    assert first.places == 8
+    assert first.points == 8
 
 
 def test_a_neutral_setting_is_called_neutral_only_where_that_is_shown() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from storqual.bench.follow import ConnectionLostError
 from storqual.plan import PlanRequest
-from storqual.run import read_block, read_run
+from storqual.run import read_batch, read_run
 from storqual.turns import acts, paths
 from storqual.turns.acts import CONTROL_WAYS, Reach, mend
 from storqual_core.data.faults import WAYS
@@ -226,7 +226,7 @@ def test_a_fault_is_guarded_by_the_claims_of_all_adapters_and_nothing_else_is_te
     tmp_path: Path,
 ) -> None:
     run = read_run(plan_campaign(REQUEST, tmp_path))
-    batches = [read_block(run.path, path.stem) for path in (run.path / "blocks").glob("*.json")]
+    batches = [read_batch(run.path, path.stem) for path in (run.path / "blocks").glob("*.json")]
     claimed = {name for batch in batches for name in batch["targets"]}
     assert claimed == {DRIVE, "0x5000c5001f2d0010", "0x5000cca04e2d0000"}
     other = tmp_path / "other.suite.yml"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.run import read_block, read_run
+from storqual.run import read_batch, read_run
 from storqual.virtual_bench import campaign_limits
 from storqual.virtual_bench.campaign_limits import limit_drives, limits_of_batch
 from storqual_core.kit.errors import StorqualError, ToolError
@@ -51,7 +51,7 @@ def test_each_block_gets_the_limits_of_its_arm_and_a_record_of_them(
     run: Path, qemu: FakeQemu, tmp_path: Path
 ) -> None:
     for name, expected in (("s01-b01", 1000), ("s01-b02", 950), ("s01-b03", 1000)):
-        (arm,) = {launch["arm"] for launch in read_block(run, name)["turns"]}
+        (arm,) = {launch["arm"] for launch in read_batch(run, name)["turns"]}
         assert arm == ("baseline" if expected == 1000 else "candidate")
         limit_drives(run, "b1", name, str(tmp_path / "state"))
         assert (qemu.limits["sym-0"][0], qemu.limits["sym-1"][0]) == (expected, expected)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from storqual.run import read_block
+from storqual.run import read_batch
 from storqual_core.turns.derive import derive, kept_pace
 from tests.support.simulated_campaign import plan
 from tests.support.simulated_launch import spooled_launch
@@ -34,7 +34,7 @@ def block_of(folder: Path, suite: str = SUITE, paced: dict[str, Any] | None = No
     drive = {"file": str(folder / "file"), "size": "64MiB", "claim": True, **({"paced": paced} if paced else {})}
     adapters = {"files": {"model": "files", "drives": [drive]}}
     hosts = {"b1": {"storqual_kind": "local", "storqual_state_dir": str(folder), "storqual_adapters": adapters}}
-    return read_block(plan(folder, hosts=hosts, suite=suite), "s01-b01")
+    return read_batch(plan(folder, hosts=hosts, suite=suite), "s01-b01")
 
 
 def launched(block: dict[str, Any], series: list[float], **counted: int) -> dict[str, Any]:

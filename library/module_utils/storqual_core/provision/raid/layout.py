@@ -23,7 +23,16 @@ from ...tools import TOOLS
 from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for
 from ..engine import SettingChange, StepOutcome, lock_for, refuse_problems
-from .volume_plan import ControllerVolumes, Existing, MdVolumes, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
+from .volume_plan import (
+    ControllerVolumes,
+    DeclaredVolume,
+    Existing,
+    MdVolumes,
+    VolumePlan,
+    plan_volumes,
+    read_layouts,
+    wait_for,
+)
 
 MEMORY = "raid.volume"
 """The setting under which a volume that was not there before is remembered: `raid.volume@<UUID>`."""
@@ -70,21 +79,21 @@ def made_by(saved: SavedState | None, run: str) -> dict[str, Mapping[str, Any]]:
 
 
 def provision_volumes(
-    request: RaidRequest, backends: Backends, default_tool: Callable[[Wish], str]
+    request: RaidRequest, backends: Backends, default_tool: Callable[[DeclaredVolume], str]
 ) -> dict[str, Any]:
     """Make the volumes as declared; the module's result.
 
     Raises BadInputError and ToolError (nothing was written; every problem is in it), GuardRefusalError (refused
     before the first write), PartialError (something was written).
     """
-    wishes = read_wishes(request.volumes)
-    claims_for(request.adapters, [drive for wish in wishes for drive in wish.drives])
+    layouts = read_layouts(request.volumes)
+    claims_for(request.adapters, [drive for layout in layouts for drive in layout.drives])
     made = made_by(read_saved(Path(request.state_dir)), request.run)
-    if not wishes and not (request.only and made):
+    if not layouts and not (request.only and made):
         return StepOutcome([], []).result(progress={})
     claims = claims_of_adapters(request.adapters)
     with lock_for(request.state_dir, request.run, "RAID layout", check=request.check) as lock:
-        parts = _parts(request, wishes, claims, made, backends, default_tool)
+        parts = _parts(request, layouts, claims, made, backends, default_tool)
         if request.check:
             return _foreseen(parts)
         steps: list[str] = []
@@ -108,20 +117,20 @@ def provision_volumes(
 
 def _parts(
     request: RaidRequest,
-    wishes: Sequence[Wish],
+    layouts: Sequence[DeclaredVolume],
     claims: Sequence[Claim],
     made: Mapping[str, Mapping[str, Any]],
     backends: Backends,
-    default_tool: Callable[[Wish], str],
+    default_tool: Callable[[DeclaredVolume], str],
 ) -> list[_Part]:
     """The step by tool, read and planned. Raises ToolError with all that forbids it."""
-    chosen = [(wish, wish.tool or default_tool(wish)) for wish in wishes]
+    chosen = [(layout, layout.tool or default_tool(layout)) for layout in layouts]
     tools = {tool for _, tool in chosen} | {str(value["tool"]) for value in made.values() if request.only}
     parts, problems = [], []
     for tool in sorted(tools):
         backend = backends(tool, claims, made)
-        mine = [wish for wish, by in chosen if by == tool]
-        problems += [problem for wish in mine for problem in backend.objections(wish)]
+        mine = [layout for layout, by in chosen if by == tool]
+        problems += [problem for layout in mine for problem in backend.objections(layout)]
         existing = backend.look()
         plans = plan_volumes(mine, existing, (claim.id for claim in claims))
         problems += [problem for plan in plans for problem in plan.problems]
@@ -145,21 +154,21 @@ def _carry_out(part: _Part, lock: BenchLock | None, claims: Sequence[Claim], ste
                 remember(lock, _memory(part.tool, plan, claims))
 
         if plan.there is None:
-            steps += part.backend.create(plan.wish, save)
+            steps += part.backend.create(plan.layout, save)
             continue
         if plan.policies:
             save()
             for name, value in plan.policies.items():
-                steps += part.backend.set_policy(plan.wish.owner, plan.there, name, value)
-        steps += part.backend.resume(plan.wish.owner, plan.there)
+                steps += part.backend.set_policy(plan.layout.owner, plan.there, name, value)
+        steps += part.backend.resume(plan.layout.owner, plan.there)
 
 
 def _memory(tool: str, plan: VolumePlan, claims: Sequence[Claim]) -> dict[str, Any]:
     """What is remembered before a write: that a volume was not there, or its policies; and the claims."""
-    drives = plan.wish.drives if plan.there is None else tuple(sorted(plan.there.drives))
+    drives = plan.layout.drives if plan.there is None else tuple(sorted(plan.there.drives))
     values: dict[str, Any] = {f"claim@{claim.id}": claim_record(claim) for claim in claims if claim.id in drives}
     if plan.there is None:
-        values[f"{MEMORY}@{plan.wish.key}"] = {"tool": tool, "drives": list(drives), "state": "absent"}
+        values[f"{MEMORY}@{plan.layout.key}"] = {"tool": tool, "drives": list(drives), "state": "absent"}
     elif not plan.there.this_run:
         before = plan.before()
         for name in plan.policies:
@@ -171,8 +180,8 @@ def _memory(tool: str, plan: VolumePlan, claims: Sequence[Claim]) -> dict[str, A
 def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
     existing = part.backend.look()
     for plan in part.plans:
-        same = [volume for volume in existing if set(volume.members) == set(plan.wish.members)]
-        same += [volume for volume in existing if volume.own and volume.facts.uuid == plan.wish.key]
+        same = [volume for volume in existing if set(volume.members) == set(plan.layout.members)]
+        same += [volume for volume in existing if volume.own and volume.facts.uuid == plan.layout.key]
         yield plan, same[0] if same else None
 
 
@@ -181,26 +190,26 @@ def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping
         for plan, volume in _found(part):
             tasks = wait_for(volume, part.backend.progress, seconds) if volume is not None else {}
             if tasks:
-                yield plan.wish.owner, dict(tasks)
+                yield plan.layout.owner, dict(tasks)
 
 
 def _read_back(part: _Part) -> Iterator[Provisioned]:
     for plan, volume in _found(part):
         now = volume.settings() if volume is not None else {}
         before = plan.before()
-        for name, declared in plan.wish.declared().items():
+        for name, declared in plan.layout.declared().items():
             yield Provisioned(
                 name=f"raid.{name}",
                 declared=declared,
                 before=before[name],
                 read_back=now.get(name),
-                adapter=plan.wish.owner,
+                adapter=plan.layout.owner,
                 changed=before[name] != now.get(name),
                 proof=f"read back from {part.tool}",
             )
         was = plan.there.facts.state if plan.there is not None else None
         state = volume.facts.state if volume is not None else None
-        yield Provisioned("raid.state", None, was, state, adapter=plan.wish.owner, changed=was != state)
+        yield Provisioned("raid.state", None, was, state, adapter=plan.layout.owner, changed=was != state)
 
 
 def _foreseen(parts: Sequence[_Part]) -> dict[str, Any]:
@@ -210,15 +219,15 @@ def _foreseen(parts: Sequence[_Part]) -> dict[str, Any]:
         for part in parts
         for plan in part.plans
         if plan.makes
-        for refusal in part.backend.refusals(plan.wish, plan.delete)
+        for refusal in part.backend.refusals(plan.layout, plan.delete)
     ]
     if refusals:
         raise GuardRefusalError(refusals)
     settings = [
-        Provisioned(f"raid.{name}", declared, was, was, adapter=plan.wish.owner)
+        Provisioned(f"raid.{name}", declared, was, was, adapter=plan.layout.owner)
         for part in parts
         for plan in part.plans
-        for (name, declared), was in zip(plan.wish.declared().items(), plan.before().values())
+        for (name, declared), was in zip(plan.layout.declared().items(), plan.before().values())
     ]
     changes = list(_changes(parts))
     return StepOutcome(settings, [f"{change.owner}: would be changed" for change in changes], changes).result(
@@ -232,10 +241,10 @@ def _changes(parts: Sequence[_Part]) -> Iterator[SettingChange]:
             yield SettingChange(volume.facts.id, "raid.level", volume.facts.level, None)
         for plan in part.plans:
             before = plan.before()
-            for name, declared in plan.wish.declared().items():
+            for name, declared in plan.layout.declared().items():
                 if plan.makes or before[name] != declared:
                     yield SettingChange(
-                        plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared
+                        plan.layout.owner, f"raid.{name}", before[name] if plan.delete else None, declared
                     )
 
 
@@ -373,24 +382,24 @@ class Chooser:
     adapters: Mapping[str, Any]
     machine: Machine = field(default_factory=Machine)
 
-    def tool(self, wish: Wish) -> str:
+    def tool(self, layout: DeclaredVolume) -> str:
         """The adapter's own tool where the inventory names one that makes volumes, else by what the kernel sees.
 
         Software RAID when it sees every member, the tool of the adapter's driver when it sees none. Raises
         BadInputError when neither is so, or when no tool is known for the driver.
         """
-        own = str(self.adapters.get(wish.adapter, {}).get("tool") or "")
+        own = str(self.adapters.get(layout.adapter, {}).get("tool") or "")
         if own in volume_tools():
             return own
-        claims = [claim for claim in claims_of_adapters(self.adapters) if claim.id in wish.drives]
+        claims = [claim for claim in claims_of_adapters(self.adapters) if claim.id in layout.drives]
         drives = read_drives(self.machine)
         seen = [claim.id for claim in claims if matching(claim, drives)]
         if len(seen) == len(claims):
             return MD
-        driver = str(self.adapters.get(wish.adapter, {}).get("driver", ""))
+        driver = str(self.adapters.get(layout.adapter, {}).get("driver", ""))
         if not seen and driver in _TOOL_OF_DRIVER:
             return _TOOL_OF_DRIVER[driver]
         hidden = ", ".join(claim.id for claim in claims if claim.id not in seen)
         raise BadInputError(
-            [f"{wish.owner}: the kernel of this bench does not see {hidden}; name the tool that does (raid.tool)"]
+            [f"{layout.owner}: the kernel of this bench does not see {hidden}; name the tool that does (raid.tool)"]
         )

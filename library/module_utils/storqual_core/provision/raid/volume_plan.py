@@ -48,7 +48,7 @@ _NOT_STARTED = "inactive"
 
 
 @dataclass(frozen=True)
-class Wish:
+class DeclaredVolume:
     """A declared volume. `members` and `spares` are drive ids, `strip` is bytes; None: not declared."""
 
     adapter: str
@@ -125,7 +125,7 @@ class Existing:
 class VolumePlan:
     """One declared volume: the one that is it already, else what is in its way; policies to set; what forbids it."""
 
-    wish: Wish
+    layout: DeclaredVolume
     there: Existing | None
     delete: tuple[Existing, ...] = ()
     policies: Mapping[str, Value] = field(default_factory=dict)
@@ -144,15 +144,15 @@ class VolumePlan:
         """What was there in place of each declared setting; None where there was no such volume."""
         found = self.there or next((volume for volume in self.delete), None)
         settings = found.settings() if found is not None else {}
-        return {name: settings.get(name) for name in self.wish.declared()}
+        return {name: settings.get(name) for name in self.layout.declared()}
 
 
-def read_wishes(volumes: Iterable[Mapping[str, Any]]) -> list[Wish]:
+def read_layouts(volumes: Iterable[Mapping[str, Any]]) -> list[DeclaredVolume]:
     """Declared volumes from the section `raid` of a resolved drop (each with its `adapter`).
 
     Raises BadInputError with every problem: a name or value that is wrong, what is missing, a drive named twice.
     """
-    wishes, problems = [], []
+    layouts, problems = [], []
     taken: dict[str, str] = {}
     for number, given in enumerate(volumes, start=1):
         place = f"volume {number} of adapter {given.get('adapter')}"
@@ -166,20 +166,20 @@ def read_wishes(volumes: Iterable[Mapping[str, Any]]) -> list[Wish]:
         if missing:
             problems.append(f"{place}: found no {' and no '.join(missing)}, expected a level and members")
             continue
-        wish = _wish(str(given.get("adapter", "")), plain)
-        for drive in wish.drives:
+        layout = _layout_of(str(given.get("adapter", "")), plain)
+        for drive in layout.drives:
             if drive in taken:
                 problems.append(f"{place}: drive {drive} is in {taken[drive]} already")
             taken.setdefault(drive, place)
-        wishes.append(wish)
+        layouts.append(layout)
     if problems:
         raise BadInputError(problems)
-    return wishes
+    return layouts
 
 
-def _wish(adapter: str, plain: Mapping[str, Any]) -> Wish:
+def _layout_of(adapter: str, plain: Mapping[str, Any]) -> DeclaredVolume:
     spares = plain.get("hot_spares")
-    return Wish(
+    return DeclaredVolume(
         adapter=adapter,
         level=plain["level"],
         members=tuple(plain["members"]),
@@ -192,41 +192,43 @@ def _wish(adapter: str, plain: Mapping[str, Any]) -> Wish:
     )
 
 
-def plan_volumes(wishes: Sequence[Wish], existing: Sequence[Existing], claimed: Iterable[str]) -> list[VolumePlan]:
+def plan_volumes(
+    layouts: Sequence[DeclaredVolume], existing: Sequence[Existing], claimed: Iterable[str]
+) -> list[VolumePlan]:
     """One plan per declared volume. A volume that shares a drive with a declared one and is not it must go."""
     known = set(claimed)
-    return [_plan(wish, existing, known) for wish in wishes]
+    return [_plan(layout, existing, known) for layout in layouts]
 
 
-def _plan(wish: Wish, existing: Sequence[Existing], claimed: set[str]) -> VolumePlan:
-    touching = [volume for volume in existing if volume.drives & set(wish.drives)]
-    there = next((volume for volume in touching if not _cut_short(volume) and _same_layout(wish, volume)), None)
+def _plan(layout: DeclaredVolume, existing: Sequence[Existing], claimed: set[str]) -> VolumePlan:
+    touching = [volume for volume in existing if volume.drives & set(layout.drives)]
+    there = next((volume for volume in touching if not _cut_short(volume) and _same_layout(layout, volume)), None)
     if there is not None:
         has = there.settings()
-        policies = {name: value for name, value in wish.policies.items() if has.get(name) != value}
-        return VolumePlan(wish, there, policies=policies, problems=tuple(_ill(wish, there)))
+        policies = {name: value for name, value in layout.policies.items() if has.get(name) != value}
+        return VolumePlan(layout, there, policies=policies, problems=tuple(_ill(layout, there)))
     # of what cannot be read whole nobody knows which drives are its own; adapters look at theirs themselves
     odd = [volume for volume in existing if volume.facts.unread and (volume in touching or not volume.adapter)]
-    problems = [f"{wish.owner}: volume {each.facts.id} cannot be read: {each.facts.unread}" for each in odd]
+    problems = [f"{layout.owner}: volume {each.facts.id} cannot be read: {each.facts.unread}" for each in odd]
     for volume in touching:
         others = sorted(volume.drives - claimed)
         if others:
             problems.append(
-                f"{wish.owner}: volume {volume.facts.id} is in its way and is also on {', '.join(others)}, "
+                f"{layout.owner}: volume {volume.facts.id} is in its way and is also on {', '.join(others)}, "
                 f"which no claim covers; delete it yourself if it is not needed"
             )
-    return VolumePlan(wish, None, delete=tuple(touching), problems=tuple(problems))
+    return VolumePlan(layout, None, delete=tuple(touching), problems=tuple(problems))
 
 
-def _same_layout(wish: Wish, volume: Existing) -> bool:
+def _same_layout(layout: DeclaredVolume, volume: Existing) -> bool:
     """Level, members, strip, and name and spares where they are declared.
 
     A volume that storqual made of these members and that lost one is still that volume, and is told to be ill.
     """
     has = volume.settings()
-    ill = volume.own and volume.facts.uuid == wish.key and volume.facts.healthy is False
+    ill = volume.own and volume.facts.uuid == layout.key and volume.facts.healthy is False
     passed = {*POLICIES, *(("members", "hot_spares") if ill else ())}
-    return all(has[name] == value for name, value in wish.declared().items() if name not in passed)
+    return all(has[name] == value for name, value in layout.declared().items() if name not in passed)
 
 
 def _cut_short(volume: Existing) -> bool:
@@ -234,12 +236,12 @@ def _cut_short(volume: Existing) -> bool:
     return volume.this_run and volume.facts.state == _NOT_STARTED
 
 
-def _ill(wish: Wish, volume: Existing) -> Iterable[str]:
+def _ill(layout: DeclaredVolume, volume: Existing) -> Iterable[str]:
     """A volume that lost a member and is not being rebuilt is not what was declared, though its layout is."""
     if volume.facts.healthy is False and not volume.facts.progress:
         failed = f", failed: {', '.join(volume.facts.failed)}" if volume.facts.failed else ""
         yield (
-            f"{wish.owner}: volume {volume.facts.id} is {volume.facts.state}{failed}; "
+            f"{layout.owner}: volume {volume.facts.id} is {volume.facts.state}{failed}; "
             f"replace what failed and let it rebuild, or delete the volume"
         )
 
@@ -322,20 +324,20 @@ class MdVolumes:
         node = self.machine.node(path)
         return (self.machine.name_of(node) if node is not None else "") or path.rpartition("/")[2]
 
-    def objections(self, wish: Wish) -> list[str]:
+    def objections(self, layout: DeclaredVolume) -> list[str]:
         """What md cannot make of a wish."""
-        said = [f"{wish.owner}: {problem}" for problem in mdadm.objections(self._request(wish, {}))]
-        if not _NAME.match(wish.made_name):
-            said.append(f"{wish.owner}: md takes names of up to 31 letters, digits, dots, dashes and underscores")
+        said = [f"{layout.owner}: {problem}" for problem in mdadm.objections(self._request(layout, {}))]
+        if not _NAME.match(layout.made_name):
+            said.append(f"{layout.owner}: md takes names of up to 31 letters, digits, dots, dashes and underscores")
         return said
 
-    def refusals(self, wish: Wish, delete: Iterable[Existing]) -> list[str]:
+    def refusals(self, layout: DeclaredVolume, delete: Iterable[Existing]) -> list[str]:
         """What the guard says to deleting these and making that, for check mode; nothing is held or written."""
         going = list(delete)
         foreign = [volume for volume in going if not volume.this_run]
         own = [_claim_of(volume) for volume in going if volume.this_run]
         apart = {drive for volume in foreign for drive in volume.drives}
-        left = {*wish.drives, *(drive for volume in own for drive in volume.members)} - apart
+        left = {*layout.drives, *(drive for volume in own for drive in volume.members)} - apart
         found = self._check(left, "write", own)
         for volume in foreign:
             found += self._check(volume.drives, "delete_volume", [_claim_of(volume)])
@@ -382,20 +384,22 @@ class MdVolumes:
         left = [drive for drive in drives if key in made.get(drive, ())]
         return self.clear(left) if left else []
 
-    def create(self, wish: Wish, save: Callable[[], None]) -> list[str]:
+    def create(self, layout: DeclaredVolume, save: Callable[[], None]) -> list[str]:
         """Make the array; `save` keeps the state before the first write. Raises GuardRefusalError, PartialError."""
-        claims = self._claims_of(wish.drives)
+        claims = self._claims_of(layout.drives)
         with self._hold(claims, "write", []) as held:
             save()
-            held.announce(*wish.drives, name=wish.key)
-            nodes = {drive: held.release(drive) for drive in wish.drives}
-            steps = [f"{wish.owner}: RAID {wish.level} of {len(wish.members)} drives made"]
-            self._after([f"{wish.owner}: mdadm was started"], lambda: self._make(self._request(wish, nodes)))
+            held.announce(*layout.drives, name=layout.key)
+            nodes = {drive: held.release(drive) for drive in layout.drives}
+            steps = [f"{layout.owner}: RAID {layout.level} of {len(layout.members)} drives made"]
+            self._after([f"{layout.owner}: mdadm was started"], lambda: self._make(self._request(layout, nodes)))
 
         def verify() -> list[str]:
-            made = [volume for volume in own_volumes(self.machine, self.state_dir, claims) if volume.uuid == wish.key]
+            made = [
+                volume for volume in own_volumes(self.machine, self.state_dir, claims) if volume.uuid == layout.key
+            ]
             if not made:
-                raise ToolError(f"{wish.owner}: the kernel shows no array {wish.key} after mdadm made it")
+                raise ToolError(f"{layout.owner}: the kernel shows no array {layout.key} after mdadm made it")
             with self._hold(claims, "write", made):
                 return []
 
@@ -464,20 +468,20 @@ class MdVolumes:
         return found
 
     @staticmethod
-    def _device(wish: Wish) -> str:
-        return f"/dev/md/{wish.made_name}"
+    def _device(layout: DeclaredVolume) -> str:
+        return f"/dev/md/{layout.made_name}"
 
-    def _request(self, wish: Wish, nodes: Mapping[str, str]) -> VolumeRequest:
+    def _request(self, layout: DeclaredVolume, nodes: Mapping[str, str]) -> VolumeRequest:
         return VolumeRequest(
-            level=wish.level,
-            members=tuple(nodes.get(drive, drive) for drive in wish.members),
-            strip=wish.strip,
-            name=wish.made_name,
-            policies=wish.policies,
-            initialisation=wish.initialisation,
-            spares=tuple(nodes.get(drive, drive) for drive in wish.spares or ()),
-            uuid=wish.key,
-            device=self._device(wish),
+            level=layout.level,
+            members=tuple(nodes.get(drive, drive) for drive in layout.members),
+            strip=layout.strip,
+            name=layout.made_name,
+            policies=layout.policies,
+            initialisation=layout.initialisation,
+            spares=tuple(nodes.get(drive, drive) for drive in layout.spares or ()),
+            uuid=layout.key,
+            device=self._device(layout),
         )
 
 
@@ -554,44 +558,44 @@ class ControllerVolumes:
                 found[claim.id] = fitting[0]
         return found
 
-    def objections(self, wish: Wish) -> list[str]:
+    def objections(self, layout: DeclaredVolume) -> list[str]:
         """What the tool cannot make of a wish, and members that are not there, not alike, or not free."""
-        said = [f"{wish.owner}: {problem}" for problem in self.tool.objections(self._request(wish, {}))]
+        said = [f"{layout.owner}: {problem}" for problem in self.tool.objections(self._request(layout, {}))]
         facts: ToolFacts = self.tool.read_facts(self.runner)
         places = self._places(facts)
         free: Sequence[str] = getattr(self.tool, "FREE", ())
         taken = {position for a in facts.adapters for v in a.volumes for position in (*v.members, *v.spares)}
-        for drive in wish.drives:
+        for drive in layout.drives:
             place = places.get(drive)
             if place is None:
                 said.append(
-                    f"{wish.owner}: {self.name} shows no drive with the WWN, serial and model of {visible(drive)}"
+                    f"{layout.owner}: {self.name} shows no drive with the WWN, serial and model of {visible(drive)}"
                 )
             elif place.drive.position not in taken and free and place.drive.state not in free:
                 remedy = "change its state, or name another drive"
                 if place.drive.state.endswith("foreign"):
                     remedy = "it has a configuration of another controller: import or clear that first"
                 said.append(
-                    f"{wish.owner}: drive {visible(drive)} is {visible(place.drive.state) or 'in no known state'} in "
-                    f"the words of {self.name}, expected {' or '.join(free)}; {remedy}"
+                    f"{layout.owner}: drive {visible(drive)} is {visible(place.drive.state) or 'in no known state'} "
+                    f"in the words of {self.name}, expected {' or '.join(free)}; {remedy}"
                 )
-        indexes = {places[drive].adapter for drive in wish.drives if drive in places}
+        indexes = {places[drive].adapter for drive in layout.drives if drive in places}
         # what is not known whole may be made of any of its drives
         said += [
-            f"{wish.owner}: {self.name} shows what cannot be read of adapter {adapter.index}: {why}"
+            f"{layout.owner}: {self.name} shows what cannot be read of adapter {adapter.index}: {why}"
             for adapter in facts.adapters
             if adapter.index in indexes or not indexes
             for why in adapter.unreadable()
         ]
         if len(indexes) > 1:
-            said.append(f"{wish.owner}: its drives are on {len(indexes)} adapters")
+            said.append(f"{layout.owner}: its drives are on {len(indexes)} adapters")
         return said
 
-    def refusals(self, wish: Wish, delete: Iterable[Existing]) -> list[str]:
+    def refusals(self, layout: DeclaredVolume, delete: Iterable[Existing]) -> list[str]:
         """What forbids to delete these and make that; empty when nothing does."""
         going = list(delete)
         ours = {drive for volume in going if volume.this_run for drive in volume.drives}
-        drives = {*wish.drives, *(drive for volume in going for drive in volume.drives)} - ours
+        drives = {*layout.drives, *(drive for volume in going for drive in volume.drives)} - ours
         found = [
             *self._unconsented(drives),
             *(refusal for volume in going for refusal in volume_uses(self.machine, volume.facts)),
@@ -623,43 +627,43 @@ class ControllerVolumes:
         volume = next((volume for volume in self.look() if volume.facts.uuid == key), None)
         return self.delete(volume) if volume is not None else []
 
-    def create(self, wish: Wish, save: Callable[[], None]) -> list[str]:
+    def create(self, layout: DeclaredVolume, save: Callable[[], None]) -> list[str]:
         """Make a volume, set what cannot be said at its creation, start its initialisation.
 
         Raises GuardRefusalError, ToolError before the first write, PartialError after it.
         """
         made = Ledger.read(self.machine.path(self.state_dir))
-        known = wish.key in self.made_now or all(wish.key in made.made.get(drive, ()) for drive in wish.drives)
-        refusals = [] if known else list(self._unconsented(wish.drives))
+        known = layout.key in self.made_now or all(layout.key in made.made.get(drive, ()) for drive in layout.drives)
+        refusals = [] if known else list(self._unconsented(layout.drives))
         if refusals:
             raise GuardRefusalError([str(refusal) for refusal in refusals])
         places = self._places(self.tool.read_facts(self.runner))
-        missing = [drive for drive in wish.drives if drive not in places]
+        missing = [drive for drive in layout.drives if drive not in places]
         if missing:
-            raise ToolError(f"{wish.owner}: {self.name} shows no drive {', '.join(missing)} any more")
-        index = places[wish.members[0]].adapter
+            raise ToolError(f"{layout.owner}: {self.name} shows no drive {', '.join(missing)} any more")
+        index = places[layout.members[0]].adapter
         save()
-        made.announce(*wish.drives, name=wish.key)
-        request = self._request(wish, {drive: place.drive.position for drive, place in places.items()})
-        steps = [f"{wish.owner}: RAID {wish.level} of {len(wish.members)} drives made"]
+        made.announce(*layout.drives, name=layout.key)
+        request = self._request(layout, {drive: place.drive.position for drive, place in places.items()})
+        steps = [f"{layout.owner}: RAID {layout.level} of {len(layout.members)} drives made"]
         try:
             self.tool.create(self.runner, index, request)
-            steps += self._finish(wish)
+            steps += self._finish(layout)
         except StorqualError as problem:
             raise PartialError(str(problem), steps=steps, settings=()) from problem
         return steps
 
-    def _finish(self, wish: Wish) -> list[str]:
-        volume = next((volume for volume in self.look() if volume.facts.uuid == wish.key), None)
+    def _finish(self, layout: DeclaredVolume) -> list[str]:
+        volume = next((volume for volume in self.look() if volume.facts.uuid == layout.key), None)
         if volume is None:
-            raise ToolError(f"{wish.owner}: {self.name} shows no volume of these members after making it")
+            raise ToolError(f"{layout.owner}: {self.name} shows no volume of these members after making it")
         steps = []
-        for name, value in wish.policies.items():
+        for name, value in layout.policies.items():
             if name not in _AT_CREATION:
-                steps += self.set_policy(wish.owner, volume, name, value)
-        if wish.initialisation in ("fast", "full"):
-            self.tool.initialise(self.runner, volume.adapter, volume.facts, wish.initialisation)
-            steps.append(f"{wish.owner}: {wish.initialisation} initialisation started")
+                steps += self.set_policy(layout.owner, volume, name, value)
+        if layout.initialisation in ("fast", "full"):
+            self.tool.initialise(self.runner, volume.adapter, volume.facts, layout.initialisation)
+            steps.append(f"{layout.owner}: {layout.initialisation} initialisation started")
         return steps
 
     def set_policy(self, owner: str, volume: Existing, name: str, value: Value) -> list[str]:
@@ -685,15 +689,15 @@ class ControllerVolumes:
         raise ToolError(f"{self.name} shows no volume {volume.facts.id} of adapter {volume.adapter} any more")
 
     @staticmethod
-    def _request(wish: Wish, positions: Mapping[str, str]) -> VolumeRequest:
+    def _request(layout: DeclaredVolume, positions: Mapping[str, str]) -> VolumeRequest:
         return VolumeRequest(
-            level=wish.level,
-            members=tuple(positions.get(drive, drive) for drive in wish.members),
-            strip=wish.strip,
-            name=wish.name or "",
-            policies=wish.policies,
-            initialisation=wish.initialisation,
-            spares=tuple(positions.get(drive, drive) for drive in wish.spares or ()),
+            level=layout.level,
+            members=tuple(positions.get(drive, drive) for drive in layout.members),
+            strip=layout.strip,
+            name=layout.name or "",
+            policies=layout.policies,
+            initialisation=layout.initialisation,
+            spares=tuple(positions.get(drive, drive) for drive in layout.spares or ()),
         )
 
 

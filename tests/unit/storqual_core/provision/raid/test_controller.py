@@ -15,7 +15,7 @@ from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.labelled_text import size_range
 from storqual_core.kit.results import PartialError
 from storqual_core.provision.raid.layout import Chooser, RaidRequest, provision_volumes, restore_volume, volumes_of
-from storqual_core.provision.raid.volume_plan import ControllerVolumes, Existing, read_wishes, same_drive
+from storqual_core.provision.raid.volume_plan import ControllerVolumes, Existing, read_layouts, same_drive
 from storqual_core.tools import storcli
 from storqual_core.tools.capabilities import AdapterFacts, DriveFacts, ToolFacts, VolumeFacts, VolumeRequest
 from tests.support.bench_tree import STATE, BenchTree
@@ -284,7 +284,7 @@ def test_restore_deletes_what_the_run_made(tool: FakeTool, tree: BenchTree) -> N
 
 
 def test_the_tool_follows_from_what_the_kernel_sees_and_the_driver(tree: BenchTree) -> None:
-    (wish,) = read_wishes([VOLUME])
+    (wish,) = read_layouts([VOLUME])
     assert Chooser(ADAPTERS, tree.machine).tool(wish) == "storcli"
     other = {"raid0": {**ADAPTERS["raid0"], "driver": "somebodys"}}
     with pytest.raises(BadInputError, match=r"does not see .*; name the tool that does \(raid\.tool\)"):
