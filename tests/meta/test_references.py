@@ -101,7 +101,7 @@ def missing_files(name: str) -> Iterator[str]:
     # what a page has its reader write
     shown = {end for title in TITLE.findall(text_of(name)) for end in (title, Path(title).name)}
     for path in FILE.findall(text_of(name)):
-        if path in shown or any(word in Path(path).stem for word in EXAMPLES):
+        if path in shown or any(word in path for word in EXAMPLES):
             continue
         if name.startswith(("docs/", "ci/docs/")) and Path(path).name in made_for_the_site():
             continue
