@@ -111,8 +111,8 @@ def counted_checks(run: Run) -> tuple[Check, ...]:
         for check in run.checks[begin:end]:
             key = (check.id, check.bench, check.adapter, check.point)
             again = not number or (check.bench in measured if check.bench else bool(measured))
-            corrected = file_of(check) in corrected and _mends(check, counted, key)
-            if again or corrected or _is_worse(check, counted.get(key)):
+            replaces = file_of(check) in corrected and _mends(check, counted, key)
+            if again or replaces or _is_worse(check, counted.get(key)):
                 # the last one stands last, as it always did
                 counted.pop(key, None)
                 counted[key] = check
