@@ -80,6 +80,7 @@ OF_LABS: dict[str, list[list[str]]] = {
     "new": [["check", "mine"]],
     # what it downloads comes from the network
     "packages": [["--help"]],
+    "schema": [["drop"]],
     "sheet": [["-i", str(LOCAL), "-o", f"{CLEAN}/sheets"]],
 }
 

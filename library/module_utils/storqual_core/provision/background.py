@@ -40,18 +40,24 @@ def drivers_of(machine: Machine, addresses: Collection[str]) -> dict[str, str]:
 def work_of_arrays(machine: Machine, addresses: Collection[str]) -> Iterator[str]:
     """A sentence on each md array with something under way that has a drive behind one of these PCI functions.
 
-    Raises ToolError.
+    Raises ToolError, after those that were read, when one of these arrays was not.
     """
     text = machine.text("/proc/mdstat")
     if not text:
         return
     from ..tools import mdadm  # noqa: PLC0415 - compiled only where the kernel has arrays
 
+    unread = []
     for array in mdadm.parse_arrays(text):
         name = array.device.rpartition("/")[2]
         places = {pci_address(machine.real(f"/sys/block/{disk}")) for disk in physical(machine, name)}
         if places & set(addresses):
             yield from (_PROGRESS.format(f"array {name}", *each) for each in array.progress.items())
+        # of one that was not read, the drives may not be known either
+        if array.unread and (not places or places & set(addresses)):
+            unread.append(f"array {name}: {array.unread}")
+    if unread:
+        raise ToolError("; ".join(unread))
 
 
 class AdapterWatch:

@@ -69,7 +69,7 @@ def test_the_documents_of_a_campaign_of_trials_tell_of_faults_and_not_of_launche
     run = finished(tmp_path, **failed)
     plan = write_document(planned_tests(run), tmp_path / "plan.html").read_text(encoding="utf-8")
     assert "write error" in plan
-    assert "the drive answers a write with an error, and takes the next" in plan
+    assert "the drive answers one write with an error and accepts the next one" in plan
     assert "recovery within 60 s, no I/O longer than 60 s, I/O errors while it lasts" in plan
     assert "drive_exchange on fusion: no way with mptsas on a virtual bench." in plan
     assert "launch" not in plan.partition("<body")[2]

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storqual.bench.follow import BatchProgress, Collector
 from storqual.cli.plan import _time_lines
 from storqual.plan.make import make_plan, plan_run
-from storqual.run import append_event, read_batch, read_run_json
 from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
 
 KERNELS: dict[str, Any] = {"baseline": KERNEL, "candidate": OTHER}
@@ -88,33 +84,3 @@ def test_a_bench_that_nothing_changes_is_not_put_back_by_a_none(tmp_path: Path) 
     shown = [text for _, text in _time_lines(answer) if "restore" in text]
     assert len(shown) == 1
     assert shown[0].endswith("restore (typical of hardware benches)")
-
-
-def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> None:
-    """A campaign in which everything takes nearly twice what is usual, long after the plan expected its end."""
-    slow = 1.9
-    made = plan_run(make_lab(tmp_path, hosts=HOSTS, **KERNELS), tmp_path / "runs").path
-    assert made is not None
-    document = read_run_json(made)
-    effort = document["plan"]["effort"]["b1"]
-    document["created"] = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-    (made / "run.json").write_text(json.dumps(document), encoding="utf-8")
-    follows = effort["restore_s"]
-    truth = []
-    for session in reversed(document["plan"]["sessions"]):
-        for block in reversed(session["blocks"]):
-            own = len(read_batch(made, block)["turns"]) * effort["launch_s"]
-            follows += own
-            truth.append((session["id"], block, slow * own, slow * follows))
-        follows += effort["session_s"]
-    assert len(truth) >= 4
-    for session, block, own, seconds in reversed(truth):
-        collector = Collector(made, "b1", block)
-        told = collector.seconds_left(BatchProgress(block, 0, 1, "p", None, own))
-        assert told is not None
-        assert seconds / 2 <= told <= 2 * seconds
-        append_event(
-            made,
-            "block_finished",
-            {"bench": "b1", "session": session, "block": block, "outcome": "done", "samples": 0, "sha256": "0" * 64},
-        )

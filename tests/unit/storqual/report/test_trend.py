@@ -40,7 +40,7 @@ def test_a_quarter_is_on_one_page(lab: Path, tmp_path: Path) -> None:
 
 def test_a_bench_that_changed_needs_a_look(lab: Path, tmp_path: Path) -> None:
     """October's baseline is 20 % below its usual level on both adapters: beyond the limits, and said first."""
-    series = {one.place: one for one in series_of(read_past([lab]))}
+    series = {one.point: one for one in series_of(read_past([lab]))}
     assert {place: one.control.signals[-1] for place, one in series.items()} == {"sym": "beyond", "mpt": "beyond"}
     assert series["sym"].levels[-1].percent == pytest.approx(-20, abs=1)
     page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
@@ -51,7 +51,7 @@ def test_a_golden_reference_has_a_chart_of_its_own(tmp_path: Path) -> None:
     for number, rate in enumerate((200.0, 201.0, 199.0, 200.0, 201.0, 160.0), start=1):
         with_reference(campaign(tmp_path, number, seed=number), "0x5000c500aaaa0001", rate)
     (series,) = reference_series(read_past([tmp_path]))
-    assert (series.bench, series.place, series.what) == ("vbench", "0x5000c500aaaa0001", "golden reference")
+    assert (series.bench, series.point, series.what) == ("vbench", "0x5000c500aaaa0001", "golden reference")
     assert series.control.signals == ("",) * 5 + ("beyond",)
     assert series.levels[-1].percent == pytest.approx(-20, abs=0.5)
     page = read_page(build_trend([tmp_path], tmp_path / "trend.html", as_of=AS_OF))

@@ -31,7 +31,12 @@ LOADED = {"stat_user_ticks": 500}
 
 
 def block_of(folder: Path, suite: str = SUITE, paced: dict[str, Any] | None = None) -> dict[str, Any]:
-    drive = {"file": str(folder / "file"), "size": "64MiB", "claim": True, **({"paced": paced} if paced else {})}
+    drive = {
+        "file": str(folder / "targets" / "file"),
+        "size": "64MiB",
+        "claim": True,
+        **({"paced": paced} if paced else {}),
+    }
     adapters = {"files": {"model": "files", "drives": [drive]}}
     hosts = {"b1": {"storqual_kind": "local", "storqual_state_dir": str(folder), "storqual_adapters": adapters}}
     return read_batch(plan(folder, hosts=hosts, suite=suite), "s01-b01")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two benches at once, and all kinds of turns in one run: one campaign, one verdict, one report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.support.gate_bench import BIN, GATE, REPOSITORY, drops
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
+
+BENCHES = ("left", "right")
+MIXED = """\
+name: mixed
+description: A workload, a fault and a foreign program.
+workloads:
+  read: {rw: randread, iodepth: 4, factors: {bs: [4k], drives: [1]}}
+loads:
+  small: {region: 1MiB, workers: 4, sizes: [512, 4k], reads: 20%, write_through: 10%, flush_every: 16, time: 1.5s}
+trials:
+  - {fault: write_error, load: small, away: 0.5s}
+programs:
+  look: {run: [sh, -c, "echo 1..1; echo ok 1 - answers"], reads: tap, limit: 20s}
+criteria:
+  - {metric: iops, min: 20, required: true}
+profiles:
+  quick: {cells: all, runtime: 1s, ramp: 300ms, idle: 0s, pairs: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A lab of two virtual benches with drives of their own, powered on."""
+    folder = tmp_path_factory.mktemp("two") / "lab"
+    shutil.copytree(GATE / "drops", folder / "drops")
+    (described,) = YAML(typ="safe").load(GATE / "hosts.yml")["benches"]["hosts"].values()
+    hosts: dict[str, Any] = {}
+    for index, name in enumerate(BENCHES):
+        bench = json.loads(json.dumps(described))
+        bench["virtual_bench_state"] = str(REPOSITORY / ".cache" / "bench" / f"{name}bench")
+        bench["storqual_virtual"]["adapters"].pop("mraid")
+        bench["storqual_adapters"].pop("mraid")
+        for drive in bench["storqual_adapters"]["vscsi"]["drives"]:
+            drive["wwn"] = f"{drive['wwn'][:-4]}{index + 1}{drive['wwn'][-3:]}"
+            drive["serial"] = f"{name.upper()[:4]}{drive['serial'][-6:]}"
+        hosts[name] = bench
+    (folder / "hosts.yml").write_text(json.dumps({"benches": {"hosts": hosts}}), encoding="utf-8")
+    played(folder, "bench_up.yml")
+    try:
+        yield folder
+    finally:
+        played(folder, "bench_down.yml")
+
+
+def played(lab: Path, name: str) -> None:
+    with (lab.parent / "playbook.log").open("ab+") as log:
+        code = subprocess.run(
+            [BIN / "ansible-playbook", "-i", lab, REPOSITORY / "playbooks" / name],
+            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+        ).returncode
+    assert code == 0, (lab.parent / "playbook.log").read_text(errors="replace")[-3000:]
+
+
+def qualified(lab: Path, runs: Path, suite: Path, *more: str) -> Path:
+    """The run of a campaign that ended with PASS."""
+    log = lab.parent / f"{suite.name}.log"
+    words = ["qualify", "-i", str(lab), "--runs", str(runs), *drops("bare", "bare_too", suite=suite), *more]
+    with log.open("wb") as stream:
+        code = subprocess.run(
+            [BIN / "storqual", *words], stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False
+        ).returncode
+    assert code == 0, log.read_text(encoding="utf-8", errors="replace")[-4000:]
+    (run,) = (path.parent for path in runs.glob("*/run.json"))
+    return run
+
+
+def verdict_of(run: Path) -> dict[str, Any]:
+    return dict(json.loads((run / "verdict.json").read_text(encoding="utf-8")))
+
+
+def test_a_workload_a_trial_and_a_program_on_two_benches_are_one_verdict_and_one_report(
+    lab: Path, tmp_path: Path
+) -> None:
+    suite = tmp_path / "mixed.suite.yml"
+    suite.write_text(MIXED, encoding="utf-8")
+    run = qualified(lab, tmp_path / "runs", suite)
+    criteria = verdict_of(run)["criteria"]
+    kinds = {"write_error": "trial", "read": "workload", "look": "program"}
+    for bench in BENCHES:
+        judged = [one for one in criteria if one["bench"] == bench]
+        for name in kinds:
+            assert any(name in one["id"] + str(one.get("point")) for one in judged), (bench, name)
+        assert {one["outcome"] for one in judged} == {"PASS"}
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert all(name in page for name in kinds)
+    assert verdict_of(run)["sectors_written_outside_claims"] == 0
+
+
+def test_the_shipped_faults_are_tried_on_both_benches(lab: Path, tmp_path: Path) -> None:
+    run = qualified(lab, tmp_path / "runs", REPOSITORY / "suites" / "robustness.suite.yml", "--profile", "quick")
+    criteria = verdict_of(run)["criteria"]
+    left, right = ({one["id"] for one in criteria if one["bench"] == bench} for bench in BENCHES)
+    assert left
+    assert left == right
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in (run / "turns").glob("*.json")]
+    assert {record["outcome"] for record in records} == {"passed"}
