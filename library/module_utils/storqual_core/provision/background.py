@@ -54,7 +54,7 @@ def work_of_arrays(machine: Machine, addresses: Collection[str]) -> Iterator[str
         if places & set(addresses):
             yield from (_PROGRESS.format(f"array {name}", *each) for each in array.progress.items())
         # of one that was not read, the drives may not be known either
-        if array.unread and (not places or places & set(addresses)):
+        if array.unread and (not places - {"", None} or places & set(addresses)):
             unread.append(f"array {name}: {array.unread}")
     if unread:
         raise ToolError("; ".join(unread))

@@ -269,7 +269,7 @@ def read_health(runner: Runner, node: str, kind: str = "") -> Health:
 
 _HEADER = re.compile(r"^smartctl (?:version )?\d+\.\d+", re.MULTILINE)
 _SCANNED = re.compile(r"^(?P<name>/dev/\S+) -d (?P<kind>\S+)\s*(?:#.*?,\s*(?P<protocol>\w+) device)?")
-_LINE = re.compile(r"^ {0,2}(?P<label>[A-Z][^:\n]*?)\s*:\s*(?P<value>.*?)\s*$")
+_LINE = re.compile(r"^ {0,2}(?P<label>[A-Za-z][^:\n]*?)\s*:\s*(?P<value>.*?)\s*$")
 _GROUPED = re.compile(
     r"(0x[0-9a-f]{1,8}|[0-9]{1,3}(?:,[0-9]{3}){1,12}|[0-9]{1,19})(?:%|\Z|(?= +[^\s0-9]))", re.IGNORECASE
 )
