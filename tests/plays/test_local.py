@@ -165,9 +165,8 @@ def test_wrong_input_is_told_at_once_and_touches_nothing(lab: Path, tmp_path: Pa
     assert not list((lab.parents[1] / "runs").glob("*/run.json"))
 
 
-def test_no_matching_host_could_not_be_judged(lab: Path, tmp_path: Path) -> None:
-    """Exit code 2, never 0."""
-    assert job(words(lab, "--limit", "nosuch"), tmp_path / "log") == 2
+def test_no_matching_host_is_bad_input(lab: Path, tmp_path: Path) -> None:
+    assert job(words(lab, "--limit", "nosuch"), tmp_path / "log") == 3
 
 
 def test_ansible_playbook_alone_ends_with_the_gates_code(lab: Path, tmp_path: Path) -> None:
