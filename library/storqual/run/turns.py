@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from storqual.base.files import NoJsonError
 from storqual.base.table import Table
 from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, Section
 from storqual.run.collect import read_batch
@@ -111,7 +112,10 @@ class Turns:
         data = read_bytes(self._run.path, file)
         if sha256_of(data) != event.text("sha256"):
             return {}, ["is not the record that was made"]
-        record = parse_line(data, file)
+        try:
+            record = parse_line(data, file)
+        except NoJsonError as problem:
+            return {}, [f"is not JSON ({problem})"]
         if not isinstance(record, dict):
             return {}, [f"found {short(record)}, expected a record"]
         wrong = [

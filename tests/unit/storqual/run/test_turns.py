@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import random
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from storqual.campaign.pipeline import publish
@@ -193,9 +194,11 @@ ODD = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(sorted(RECORD)), value=ODD)
+@example(name="session", value=math.inf)
+@example(name="reasons", value=[math.nan])
 def test_any_value_in_a_record_is_read_or_told(planned: Path, tmp_path: Path, name: str, value: Any) -> None:
     told = problems(with_record(planned, tmp_path, lambda good: {**good, name: value}))
-    wanted = (f"{name}: found", f"found {name}", "cannot be read", "reasons: found none")
+    wanted = (f"{name}: found", f"found {name}", "cannot be read", "reasons: found none", "is not JSON")
     assert all(one.startswith("turns/") and any(words in one for words in wanted) for one in told)
 
 
@@ -207,6 +210,15 @@ def test_a_record_that_lacks_what_is_read_of_it_is_told_with_its_file(
     (told,) = problems(run)
     assert told.startswith("turns/")
     assert missing in told
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_record_with_a_number_that_json_has_not_is_told_with_its_file(
+    planned: Path, tmp_path: Path, value: float
+) -> None:
+    (told,) = problems(with_record(planned, tmp_path, lambda good: {**good, "recovery_s": value}))
+    assert told.startswith("turns/integrity.vbench.")
+    assert "is not JSON" in told
 
 
 @pytest.mark.parametrize("body", [[], None, "text", 3])
