@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SIZE = 1 << 20
+BLOCK = 4096
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def target(tmp_path: Path) -> FioTarget:
 def run(target: FioTarget, *, stopping: Callable[[], bool] = lambda: False, **fields: Any) -> Launched:
     """Run fio on `target`; `program` and `grace_s` are for the runner, the rest for fio."""
     ways = {name: fields.pop(name) for name in ("program", "grace_s") if name in fields}
-    ask = {"rw": "randread", "bs": 4096, "ioengine": "psync", "direct": 0, "runtime_s": 1.0, **fields}
+    ask = {"rw": "randread", "bs": BLOCK, "ioengine": "psync", "direct": 0, "runtime_s": 1.0, **fields}
     problems: list[str] = []
     read = read_ask(ask, "fio", problems)
     assert read is not None, problems
@@ -95,24 +96,34 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 def test_a_killed_fio_is_killed_and_nothing_else(target: FioTarget) -> None:
     for number, said in ((signal.SIGTERM, "a signal after"), (signal.SIGKILL, "SIGKILL; it left no result")):
-        killer = threading.Thread(target=kill_in, args=(0.8, number))
+        ended = threading.Event()
+        killer = threading.Thread(target=kill_at_work, args=(target, number, ended))
         killer.start()
-        launched = run(target, runtime_s=20.0)
+        launched = run(target, runtime_s=60.0)
+        ended.set()
         killer.join()
         assert launched.result.status == "killed"
         assert said in launched.result.reason
 
 
-def kill_in(seconds: float, number: signal.Signals) -> None:
-    """Send `number` to the fio that this process has started."""
-    time.sleep(seconds)
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            words = place.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-            if int(words[1]) == os.getpid() and (place.parent / "comm").read_text(encoding="ascii") == "fio\n":
-                os.kill(int(place.parent.name), number)
-        except (OSError, IndexError):
-            continue
+def kill_at_work(target: FioTarget, number: signal.Signals, ended: threading.Event) -> None:
+    """Send `number` to the fio that this process has started, once it reads its target."""
+    while not ended.wait(0.01):
+        for place in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                words = place.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+                if int(words[1]) == os.getpid() and reads(place.parent, target):
+                    os.kill(int(place.parent.name), number)
+                    return
+            except (OSError, IndexError):
+                continue
+
+
+def reads(process: Path, target: FioTarget) -> bool:
+    """Whether a process has its target open and has read from it many times."""
+    opened = {str(link.readlink()) for link in (process / "fd").iterdir()}
+    counted = dict(line.split(": ") for line in (process / "io").read_text(encoding="ascii").splitlines())
+    return target.node in opened and int(counted["rchar"]) > 100 * BLOCK
 
 
 def test_a_fio_that_does_not_end_is_given_up(tmp_path: Path, target: FioTarget) -> None:
