@@ -89,6 +89,7 @@ def _of_lines(text: str) -> Iterator[Variant]:
             and after["label"] != match["label"]
             and not numbered
             and not first
+            and not _is_continued(lines, place + 1)
         ):
             new = [*lines]
             new[place], new[place + 1] = new[place + 1], new[place]
@@ -101,6 +102,13 @@ def _of_lines(text: str) -> Iterator[Variant]:
         yield Variant(
             f"a section in line {place + 1}", "\n".join([*lines[:place], "", *section, *lines[place:]]), "?"
         )
+
+
+def _is_continued(lines: list[str], place: int) -> bool:
+    """Whether the value in a line goes on in the next one, which is further in and has no label: both move as one."""
+    line, after = lines[place], "".join(lines[place + 1 : place + 2])
+    deeper = len(after) - len(after.lstrip()) > len(line) - len(line.lstrip())
+    return bool(after.strip()) and deeper and ":" not in after.partition(",")[0]
 
 
 def _with_more_in_between(lines: list[str], labelled: dict[int, re.Match[str]]) -> Iterator[Variant]:
@@ -229,6 +237,19 @@ def _readable(right: Any, read: Any) -> tuple[Any, Any]:
     return [each for each in right if _name_of(each) in names], known
 
 
+def _without_more(right: list[Any], read: list[Any]) -> list[Any]:
+    """Events without the lines behind their right text, which are for people to read; another event's are left."""
+    if not all(isinstance(event, dict) and event.get("sequence") and event.get("text") for event in [*right, *read]):
+        return read
+    shown = []
+    for one, other in zip(right, read, strict=True):
+        more = other["text"].removeprefix(one["text"])
+        others = [each["text"] for each in right if each is not one]
+        own = more != other["text"] and not any(text in more for text in others)
+        shown.append({**other, "text": one["text"]} if own else other)
+    return shown
+
+
 def _differences(right: Any, read: Any, variant: Variant, place: str) -> Iterator[str]:
     if isinstance(read, dict) and read.get("unread"):
         return
@@ -242,7 +263,7 @@ def _differences(right: Any, read: Any, variant: Variant, place: str) -> Iterato
             if key not in _UNREAD:
                 yield from _differences(right[key], read.get(key), variant, f"{place}.{key}")
     elif isinstance(right, list) and isinstance(read, list) and len(right) == len(read):
-        for number, (one, other) in enumerate(zip(right, read, strict=True)):
+        for number, (one, other) in enumerate(zip(right, _without_more(right, read), strict=True)):
             yield from _differences(one, other, variant, f"{place}[{number}]")
     elif right != read and not _missing(read, variant, place) and not _fewer(read, right, variant):
         yield f"{variant.name}: {place} is {str(read)[:60]!r}, right is {str(right)[:60]!r}"

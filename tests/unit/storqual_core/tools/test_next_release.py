@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ FACTS = {
         "parse_volumes",
         "parse_foreign",
         "parse_patrol_read",
-        # not parse_events: what is not understood stands behind the text of an event, for people to read
+        "parse_events",
     ),
     "storcli2": ("parse_adapters", "parse_drives", "parse_volumes"),
 }
@@ -135,6 +136,29 @@ def test_a_state_of_tomorrow_is_never_called_healthy(tool: str, parser: str, pat
 def _before(parse: Callable[[str], Any], text: str, name: str) -> Any:
     """State and settings of a volume in the text as it is."""
     return next((each.state, each.settings) for each in volumes_of(read(parse, text)) if each.id == name)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_wrong"),
+    [
+        ({"text": "a drive was removed [Module Of Tomorrow]"}, False),
+        ({"text": "a drive was removed the volume is degraded"}, True),
+        ({"text": "[Module Of Tomorrow] a drive was removed"}, True),
+        ({"time": "later"}, True),
+        ({"severity": "fatal"}, True),
+        ({"sequence": 3}, True),
+    ],
+)
+def test_only_what_stands_behind_the_text_of_an_event_is_no_wrong_value(
+    changed: dict[str, Any], is_wrong: bool
+) -> None:
+    event = TOOLS["storcli"]().AdapterEvent
+    right = (
+        event(1, "noon", "warning", "a drive was removed"),
+        event(2, "noon", "critical", "the volume is degraded"),
+    )
+    told = wrongly_read(right, (replace(right[0], **changed), right[1]), Variant("any", ""))
+    assert bool(told) is is_wrong
 
 
 def test_a_wrong_value_is_seen() -> None:
