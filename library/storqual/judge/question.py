@@ -16,7 +16,7 @@ from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import criteria_at
 from storqual.inputs.suite import Suite
-from storqual.metrics import METRICS, Metric, Unavailable, Value
+from storqual.metrics import METRICS, OF_RATES, Metric, Unavailable, Value
 from storqual.run import PlannedPoint, Run, planned_session
 from storqual.run.measurements import PointData, PointKey
 from storqual.run.records import Launch
@@ -71,6 +71,12 @@ class ArmLaunches:
             return self
         return ArmLaunches(_clean(self.arms, paired=paired), _clean(self.fresh, paired=paired), whole=self)
 
+    def beyond_rates(self) -> ArmLaunches:
+        """For metrics that are no rates: launches that are suspect but for their rates are suspect."""
+        if not any(launch.suspect_but_rates for launch in chain(*self.arms.values(), *self.fresh.values())):
+            return self
+        return ArmLaunches(_beyond_rates(self.arms), _beyond_rates(self.fresh))
+
 
 def is_suspect(launch: Launch) -> bool:
     """Whether a launch ran as asked, and something is known that makes its numbers no evidence."""
@@ -81,6 +87,13 @@ def _clean(arms: Mapping[str, Sequence[Launch]], *, paired: bool) -> dict[str, l
     pairs = {launch.n for launches in arms.values() for launch in launches if is_suspect(launch)} if paired else set()
     return {
         arm: [one for one in launches if not is_suspect(one) and (one.n not in pairs or one.status != "ok")]
+        for arm, launches in arms.items()
+    }
+
+
+def _beyond_rates(arms: Mapping[str, Sequence[Launch]]) -> dict[str, list[Launch]]:
+    return {
+        arm: [replace(one, suspect=(*one.suspect, *one.suspect_but_rates)) for one in launches]
         for arm, launches in arms.items()
     }
 
@@ -362,11 +375,11 @@ def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, Poi
     designs = run.document["plan"].get("designs") or {}
     kinds = {bench: (designs.get(bench) or {}).get("kind", run.plan.design) for bench in run.benches}
     measured = launches_of(points, confirming_sessions(run))
-    launches_at = {key: launches.clean(paired=False) for key, launches in measured.items()}
-    peers: defaultdict[tuple[str, str], list[tuple[str, ArmLaunches]]] = defaultdict(list)
-    if any(rule.against == "peers" for one in asked for rule in one.criteria):
-        for (bench, adapter, name), launches in launches_at.items():
-            peers[bench, name].append((adapter, launches))
+    of_rates = {key: launches.clean(paired=False) for key, launches in measured.items()}
+    of_others = {key: launches.beyond_rates().clean(paired=False) for key, launches in measured.items()}
+    peers: defaultdict[tuple[str, str], list[PointKey]] = defaultdict(list)
+    for key in measured:
+        peers[key[0], key[2]].append(key)
     scaled = any(rule.against == "scaling" for one in asked for rule in one.criteria)
     curves = curves_of(one.point for one in asked) if scaled else []
     on_curve = {(point.key, curve.over): curve for curve in curves for point in curve.points.values()}
@@ -374,11 +387,12 @@ def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, Poi
     for one in asked:
         point = one.point
         kind = kinds[point.bench]
-        launches = launches_at.get(point.key) or ArmLaunches()
-        paired = launches if launches.whole is None or kind == "sessions" else launches.whole.clean(paired=True)
         for rule in one.criteria:
+            launches_at = of_rates if rule.metric in OF_RATES else of_others
+            launches = launches_at.get(point.key) or ArmLaunches()
+            paired = launches if launches.whole is None or kind == "sessions" else launches.whole.clean(paired=True)
             others = peers[point.bench, point.point] if rule.against == "peers" else []
-            beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
+            beside = tuple((key[1], launches_at[key]) for key in others if key != point.key)
             emulated = kind_of(run, point) != "hardware"
             excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else rule.unstated
             own = paired if rule.against == "baseline" else launches

@@ -10,7 +10,7 @@ from storqual.metrics.metric import Measured, Metric, Primitives, Unavailable, V
 from storqual.metrics.processor import PROCESSOR
 from storqual.metrics.rates import RATES, STEADINESS, VOLUMES
 
-__all__ = ["METRICS", "Measured", "Metric", "Primitives", "Unavailable", "Value", "merged"]
+__all__ = ["METRICS", "OF_RATES", "Measured", "Metric", "Primitives", "Unavailable", "Value", "merged"]
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -24,3 +24,6 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 """All metrics by name."""
+
+OF_RATES = frozenset(metric.name for metric in (*RATES, *STEADINESS))
+"""Metrics of how many I/Os were done in which second, and of nothing else."""

@@ -15,7 +15,7 @@ from storqual.base.text import terminal_text, visible_text
 from storqual.judge.outcome import listed, used_waivers, with_waivers
 from storqual.report.charts import levels
 from storqual.report.criterion import OUTCOMES, JudgedCriterion, read_criteria, waived_by
-from storqual.report.material import ARMS, Material, read_material
+from storqual.report.material import ARMS, Material, but_rates, read_material
 from storqual.report.parts.appendix import commands_of
 from storqual.report.parts.first_screen import sentence_for
 from storqual.report.view import Key
@@ -110,7 +110,7 @@ def _step(
         for raw in launch.raw:
             file = {"displayName": f"{launch.id} ({launch.arm})", "uri": raw.path, "isSnapshot": True}
             yield launch.start, _of_step(step, {"file": file})
-        for doubt in launch.suspect:
+        for doubt in (*launch.suspect, *but_rates(launch)):
             message = f"{launch.id}: {doubt}"
             yield launch.start, _of_step(step, {"log": {"severity": "WARNING", "message": message}})
     for row in rows:
@@ -258,7 +258,7 @@ def samples_csv(material: Material) -> str:
             *(launch.runtime_s, launch.status),
             *(levels(data.planned).get(name) for name in factors),
             *(launch.number(name) for name in metrics),
-            *("; ".join(launch.suspect), " ".join(raw.sha256 for raw in launch.raw)),
+            *("; ".join((*launch.suspect, *but_rates(launch))), " ".join(raw.sha256 for raw in launch.raw)),
         )
         for data, launch in sorted(launches, key=lambda pair: (pair[1].began, pair[1].id))
     )

@@ -166,8 +166,14 @@ def _units(launches: Sequence[Launch], metric: str) -> list[float]:
 def spread_of(points: Iterable[PointData], arm: str, metric: str, *, counted: bool = False) -> Spread:
     """The relative spread of `metric` over points; `counted`: of launches that count as evidence, no suspect ones."""
     return pooled_spread(
-        _units([launch for launch in point.good(arm) if not (counted and launch.suspect)], metric) for point in points
+        _units([launch for launch in point.good(arm) if not (counted and launch.doubts_about(metric))], metric)
+        for point in points
     )
+
+
+def but_rates(launch: Launch) -> list[str]:
+    """Doubts about all but the rates of a launch, as sentences that say so."""
+    return [f"suspect but for its rates, because it kept its pace: {doubt}" for doubt in launch.suspect_but_rates]
 
 
 def mean_of(launches: Sequence[Launch], metric: str, spread: Spread) -> Estimate | None:

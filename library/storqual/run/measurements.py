@@ -54,7 +54,8 @@ class PointData:
         values = {name: METRICS[name].value(sample) for name in (*judged, *shown) if name in METRICS}
         short = any(isinstance(values[name], Unavailable) and _percentile(METRICS[name]) for name in judged)
         # what is suspect is no evidence, in a pool neither
-        pool = self._pool(sample) if short and sample.status == "ok" and not sample.suspect else None
+        doubtful = sample.suspect or sample.suspect_but_rates
+        pool = self._pool(sample) if short and sample.status == "ok" and not doubtful else None
         self.launches[sample.arm].append(Launch.of(sample, values, pool))
         if sample.status != "ok" or not histograms:
             return

@@ -15,7 +15,7 @@ from typing import Any
 
 from orjson import loads
 
-from storqual.metrics import Unavailable, Value
+from storqual.metrics import OF_RATES, Unavailable, Value
 from storqual.run.files import open_file, read_lines
 from storqual.run.layout import SAMPLES
 from storqual_core.kit.errors import StorqualError
@@ -37,7 +37,11 @@ class RawFile:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """Which launch it was, when, and how it ended; `raw` is its evidence."""
+    """Which launch it was, when, and how it ended; `raw` is its evidence.
+
+    `suspect` are doubts about all that it measured, `suspect_but_rates` those about all but its rates: a file that
+    kept its pace beside another load shows nothing about latencies and processor time.
+    """
 
     id: str
     bench: str
@@ -53,11 +57,16 @@ class LaunchRecord:
     status: str
     suspect: tuple[str, ...]
     raw: tuple[RawFile, ...]
+    suspect_but_rates: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def key(self) -> tuple[str, str, str]:
         """The point that it was launched at: bench, adapter, point."""
         return (self.bench, self.adapter, self.point)
+
+    def doubts_about(self, metric: str) -> tuple[str, ...]:
+        """Why its value of a metric is no evidence; empty when it is."""
+        return self.suspect if metric in OF_RATES else (*self.suspect, *self.suspect_but_rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,7 @@ class Sample(LaunchRecord):
             runtime_s=float(_in_range(line["runtime_s"], "runtime_s")),
             status=status,
             suspect=tuple(str(reason) for reason in line.get("suspect") or ()),
+            suspect_but_rates=tuple(str(reason) for reason in line.get("suspect_but_rates") or ()),
             raw=tuple(RawFile(str(file["path"]), str(file["sha256"])) for file in line.get("raw") or ()),
             series=_numbers(line, "series"),
             primitives=_numbers(line, "primitives"),
@@ -418,6 +428,7 @@ _HEAD = re.compile(
 )
 """How a line begins that storqual wrote; one of any other form is parsed as a whole."""
 _TAIL = b',"suspect":['
+_TAIL_KEYS = {"suspect", "suspect_but_rates", "notes", "data", "seed", "raw"}
 
 
 Look = Callable[[bytes, Mapping[str, Any]], None]
@@ -514,7 +525,7 @@ def _launch(where: str, line: bytes) -> Launch:
         raw = tuple(RawFile(file["path"], file["sha256"]) for file in tail["raw"])
         names: dict[str, Any] = {name: sys.intern(head[name].decode()) for name in NAMES}
         status = head["status"].decode()
-        if status not in STATUSES or tail.keys() - {"suspect", "notes", "data", "seed", "raw"}:
+        if status not in STATUSES or tail.keys() - _TAIL_KEYS:
             return Launch.of(_sample(where, line))
         return Launch(
             **names,
@@ -523,6 +534,7 @@ def _launch(where: str, line: bytes) -> Launch:
             runtime_s=float(head["runtime_s"]),
             status=status,
             suspect=tuple(tail["suspect"]),
+            suspect_but_rates=tuple(tail.get("suspect_but_rates") or ()),
             raw=raw,
         )
     except (ValueError, KeyError, TypeError):

@@ -79,16 +79,17 @@ def kept_pace(series: Sequence[float], iops: int, asked_s: float) -> bool:
 
 
 def _beside(record: Mapping[str, Any], series: Sequence[float]) -> tuple[list[str], list[str]]:
-    """Doubts and notes about other loads beside a file that fio kept to a pace.
+    """Doubts about all that was measured, and about all but its rates: other loads beside a file that has a pace.
 
-    A file that had its pace in every second shows by itself that they did not reach it. This is decided here, by the
-    launch alone and for both arms alike: nothing that is judged is known yet.
+    A file that had its pace in every second shows by itself that they did not reach its rate. How long each I/O took
+    and what it cost of the processors shows nothing of the kind. This is decided here, by the launch alone and for
+    both arms alike: nothing that is judged is known yet.
     """
     paced: Mapping[str, Any] = record.get("paced") or {}
     doubts = [str(doubt) for doubt in paced.get("beside", ())]
     if not doubts or not kept_pace(series, int(paced["iops"]), float(record["asked_s"])):
         return doubts, []
-    return [], [f"it kept its pace of {paced['iops']} IOPS in every second beside {doubt}" for doubt in doubts]
+    return [], doubts
 
 
 def arrived_of(per_s: int | None, result: FioResult) -> dict[str, int]:
@@ -134,7 +135,7 @@ def derive(
     result, run = results[record["chosen"]], record["runs"][record["chosen"]]
     tick_ns = int(record["tick_ns"])
     series = series_of(result, record["iops_logs"], record["log_ms"])
-    doubts, notes = _beside(record, series)
+    doubts, but_rates = _beside(record, series)
     return {
         **record["launch"],
         "runtime_s": int(result.primitives.get("runtime_ns", 0)) / 1e9,
@@ -152,7 +153,9 @@ def derive(
             **(_curve(record, results) if record["search"] else {}),
         },
         "suspect": [*record["suspect"], *doubts],
-        "notes": [*record["notes"], *notes],
+        # only where there is something: it is about files that stand for drives
+        **({"suspect_but_rates": but_rates} if but_rates else {}),
+        "notes": list(record["notes"]),
         "data": _data(record["data"], texts),
         "seed": record["seed"],
     }

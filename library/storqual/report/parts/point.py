@@ -45,7 +45,7 @@ from storqual.report.charts import (
     value_axis,
 )
 from storqual.report.criterion import JudgedCriterion, OutcomeBadge, adapter_name
-from storqual.report.material import ARMS, CURVES, Material, measure
+from storqual.report.material import ARMS, CURVES, Material, but_rates, measure
 from storqual.report.parts.appendix import measure_again
 from storqual.report.parts.curves import launch_strip
 from storqual.report.parts.timeline import TimelineEvent
@@ -582,7 +582,7 @@ def _launch_table(adapter: str, point: PointData, launches: Sequence[Launch], sc
         raw = tuple(file.sha256 for file in launch.raw)
         cells = (
             *(launch.id, launch.arm, launch.start[11:19] if len(launch.start) > 19 else launch.start),
-            *((launch.status, *launch.suspect), *values, *([_rates(launch)] if seconds else [])),
+            *((launch.status, *launch.suspect, *but_rates(launch)), *values, *([_rates(launch)] if seconds else [])),
             Folded("raw files", raw) if len(raw) > _FEW_FILES else raw,
         )
         rows.append(cells)

@@ -10,6 +10,7 @@ from typing import Any
 
 from storqual.judge.verdict import judge_run
 from storqual.run.layout import dump_line
+from storqual.run.records import read_launches
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS, SUITE
 
@@ -17,8 +18,8 @@ LOAD = "another load on the bench"
 Change = Callable[[dict[str, Any]], bool]
 
 
-def run_with(folder: Path, chosen: Change, *, factor: float = 1.0, **shape: Any) -> Path:
-    """A run in which the chosen launches are suspect and gave `factor` of their I/Os."""
+def run_with(folder: Path, chosen: Change, *, factor: float = 1.0, doubts: str = "suspect", **shape: Any) -> Path:
+    """A run in which the chosen launches are suspect and gave `factor` of their I/Os; `doubts` is what says so."""
     asked = {
         "noise": 0.003,
         "points": POINTS[:1],
@@ -32,7 +33,7 @@ def run_with(folder: Path, chosen: Change, *, factor: float = 1.0, **shape: Any)
     for text in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines():
         sample = json.loads(text)
         if chosen(sample):
-            sample["suspect"] = [LOAD]
+            sample[doubts] = [LOAD]
             for name, value in sample["primitives"].items():
                 if name.endswith("_ios"):
                     sample["primitives"][name] = int(value * factor)
@@ -108,3 +109,34 @@ def test_a_limit_is_judged_by_every_clean_launch_whatever_its_partner_is(tmp_pat
     found = {one["id"]: one for one in judge_run(run)["criteria"]}
     assert (found["floor"]["outcome"], found["floor"]["samples"]["candidate"]) == ("PASS", 8)
     assert found["iops"]["outcome"] == "INCONCLUSIVE"
+
+
+ALL_BUT_RATES = """\
+  - {metric: dips_per_min, id: dips, against: absolute, max: 1000 1/min}
+  - {metric: latency_p99_us, id: latency, against: absolute, max: 1s}
+  - {metric: latency_mean_us, id: mean, against: baseline}
+  - {metric: cpu_us_per_io, id: processor, against: absolute, max: 100000 us/IO}
+"""
+
+
+def test_a_pace_that_was_kept_beside_another_load_is_evidence_for_rates_alone(tmp_path: Path) -> None:
+    """Latencies and processor time of the same launches may well be those of the other load."""
+    suite = SUITE.replace("criteria:\n", f"criteria:\n{ALL_BUT_RATES}", 1)
+    run = run_with(tmp_path, lambda one: one["n"] % 2 == 0, doubts="suspect_but_rates", suite=suite)
+    found = {one["id"]: one for one in judge_run(run)["criteria"]}
+    for name in ("iops", "dips"):
+        assert (found[name]["outcome"], found[name]["suspect"]["candidate"]) == ("PASS", 0), found[name]["reason"]
+        assert found[name]["samples"]["candidate"] == 8
+    for name in ("latency", "mean", "processor"):
+        assert (found[name]["suspect"]["candidate"], found[name]["samples"]["candidate"]) == (4, 4)
+        assert LOAD in found[name]["evidence"]
+
+
+def test_a_run_that_was_disturbed_throughout_passes_no_latency_because_it_kept_its_pace(tmp_path: Path) -> None:
+    suite = SUITE.replace("criteria:\n", f"criteria:\n{ALL_BUT_RATES}", 1)
+    run = run_with(tmp_path, lambda one: one["n"] > 0, doubts="suspect_but_rates", suite=suite)
+    verdict = judge_run(run)
+    found = {one["id"]: one["outcome"] for one in verdict["criteria"]}
+    assert (found["iops"], found["latency"], found["mean"], found["processor"]) == ("PASS", *["INCONCLUSIVE"] * 3)
+    assert verdict["exit_code"] == 2
+    assert all(one.suspect_but_rates == (LOAD,) and not one.suspect for one in read_launches(run))
