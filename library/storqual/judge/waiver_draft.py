@@ -89,7 +89,14 @@ def _refuse_outdated(path: Path, stored: Mapping[str, Any]) -> None:
         told = "this verdict is outdated: judged today the run has another one"
         # the reason may be a file that is not what it was
         known = {*(str(one.get("reason")) for one in stored["criteria"]), *map(str, stored.get("warnings") or ())}
-        news = [str(one) for one in (*(one["reason"] for one in present["criteria"] if one["outcome"] == "ERROR"), *present["warnings"]) if str(one) not in known]
+        news = [
+            str(one)
+            for one in (
+                *(one["reason"] for one in present["criteria"] if one["outcome"] == "ERROR"),
+                *present["warnings"],
+            )
+            if str(one) not in known
+        ]
         why = f" ({'; '.join(news[:3])})" if news else ""
         raise BadInputError([f"{path / 'verdict.json'}: {told}{why}; write it again: storqual publish {path}"])
 
