@@ -16,12 +16,12 @@ import os
 import struct
 from typing import Any, Sequence
 
+from .integrity_load import RWF_DSYNC
 from .load_levels import QueueLimits
 from .load_memory import PAGE, Arena, Shaped
 from .scsi_command import (
     UNIT_ATTENTION,
     LackingError,
-    MiscompareError,
     addresses_of,
     block_command,
     perform,
@@ -30,7 +30,6 @@ from .scsi_command import (
 )
 from .sectors import SECTOR
 
-RWF_DSYNC = 2
 _BLKDISCARD, _BLKZEROOUT, _BLKFLSBUF = 0x1277, 0x127F, 0x1261
 _ANY_LENGTH = 10
 """Every adapter takes commands of so many bytes."""
@@ -347,6 +346,3 @@ def _cut(pieces: Sequence[memoryview], sector: int, most: int) -> list[tuple[lis
             transfers[-1] = (now, first, size + len(part))
             left = left[len(part) :]
     return transfers
-
-
-__all__ = ["RWF_DSYNC", "KernelWays", "LackingError", "MiscompareError", "Ring"]

@@ -32,9 +32,10 @@ from .integrity_load import (
     SweepRequest,
     Tell,
 )
-from .kernel_ways import KernelWays, LackingError, MiscompareError, Ring
+from .kernel_ways import KernelWays, Ring
 from .load_levels import PLACES, QueueLimits, Region, alias_places, regions_of, size_of
 from .load_memory import Arena, Shaped
+from .scsi_command import LackingError, MiscompareError
 from .sectors import CORRUPTED, SECTOR, make_sectors, runs_of
 
 _GRID = 256
@@ -45,7 +46,6 @@ _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
 _MOST_AT_ONCE = 512
 """An adapter that holds more is not filled, which is told."""
-_SEQUENCED = (WRITE, WRITE_THROUGH, ZEROS)
 
 Told = Callable[..., None]
 """Takes the kind of a line and its fields."""
