@@ -13,14 +13,12 @@ from pathlib import Path
 
 from storqual_core.kit.machine import Machine
 from storqual_core.turns.batch_file import read_batch_file
-from storqual_core.turns.integrity_load import READ, WRITE, WRITE_THROUGH, LoadWorkers, Worker
+from storqual_core.turns.integrity_load import READ, RWF_DSYNC, WRITE, WRITE_THROUGH, LoadWorkers, Worker
 from storqual_core.turns.requests import TrialRequest
 from storqual_core.turns.sectors import SECTOR
 from storqual_core.turns.spool import Spool, Stream
 from storqual_core.turns.subject import HeldDevice, TurnSubject
 from storqual_core.turns.trial import TrialRun
-
-_RWF_DSYNC = 2
 
 
 class PlainWorker(Worker):
@@ -28,7 +26,7 @@ class PlainWorker(Worker):
 
     def _write(self, sector: int, length: int, *, through: bool) -> int:
         view = memoryview(self._buffer)[: length * SECTOR]
-        flags = _RWF_DSYNC if through else 0
+        flags = RWF_DSYNC if through else 0
         kind = WRITE_THROUGH if through else WRITE
 
         def write(descriptor: int) -> None:

@@ -6,19 +6,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.live_bench import BIN, REPOSITORY, over_ssh, play, powered_on
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 GATE = REPOSITORY / "tests" / "virtual" / "gate"
-BIN = Path(sys.executable).parent
 STATE = REPOSITORY / ".cache" / "bench" / "gatebench"
 SUITE = GATE / "gate.suite.yml"
 ASKED = os.environ.get("STORQUAL_LIVE_CAMPAIGNS")
@@ -48,16 +47,8 @@ class Finished:
 
 
 def playbook(name: str, *words: str) -> int:
-    """Run a playbook on the gate bench, its output to a file: an SSH master that stays behind would hold a pipe."""
-    with (STATE.parent / "gate-playbook.log").open("ab") as log:
-        return subprocess.run(
-            [BIN / "ansible-playbook", "-i", GATE, REPOSITORY / "playbooks" / name, *words],
-            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            check=False,
-        ).returncode
+    """Run a playbook on the gate bench."""
+    return play(STATE.parent / "gate-playbook.log", GATE, name, *words)[0]
 
 
 def command(runs: Path, *words: str) -> list[str]:
@@ -91,23 +82,12 @@ def finished(code: int, runs: Path) -> Finished:
 
 def on_bench(line: str) -> str:
     """What a command line prints on the gate bench."""
-    return subprocess.run(
-        ["ssh", "-F", STATE / "ssh_config", "gatebench", line],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout.strip()
+    return over_ssh(STATE, "gatebench", line, limit_s=60).strip()
 
 
 @contextmanager
 def powered() -> Iterator[None]:
     """The gate bench, powered on, and off again in the end; a run that finds it on leaves it on."""
     STATE.mkdir(parents=True, exist_ok=True)
-    assert playbook("bench_up.yml") == 0, (STATE.parent / "gate-playbook.log").read_text(errors="replace")[-3000:]
-    try:
+    with powered_on(STATE.parent / "gate-playbook.log", GATE):
         yield
-    finally:
-        code = playbook("bench_down.yml")
-    assert code == 0, (STATE.parent / "gate-playbook.log").read_text(errors="replace")[-3000:]

@@ -27,6 +27,50 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 INVENTORY = REPOSITORY / "inventories" / "virtual"
 BIN = Path(sys.executable).parent
 
+
+def ran(log: Path, program: str, *words: object, **environment: str) -> tuple[int, str]:
+    """Exit code and output of a program, by a file: an SSH master that stays behind would hold a pipe."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab+") as stream:
+        begin = stream.tell()
+        code = subprocess.run(
+            [BIN / program, *map(str, words)],
+            cwd=REPOSITORY,
+            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            check=False,
+        ).returncode
+        stream.seek(begin)
+        return code, stream.read().decode(errors="replace")
+
+
+def play(log: Path, inventory: Path, name: str, *words: object, **environment: str) -> tuple[int, str]:
+    """Exit code and output of one of the project's playbooks."""
+    return ran(log, "ansible-playbook", "-i", inventory, REPOSITORY / "playbooks" / name, *words, **environment)
+
+
+@contextmanager
+def powered_on(log: Path, inventory: Path) -> Iterator[None]:
+    """The benches of an inventory, powered on, and off again in the end."""
+    code, output = play(log, inventory, "bench_up.yml")
+    assert code == 0, output[-3000:]
+    try:
+        yield
+    finally:
+        code, output = play(log, inventory, "bench_down.yml")
+    assert code == 0, output[-3000:]
+
+
+def over_ssh(state: Path, host: str, line: str, *, data: bytes = b"", limit_s: float = 300) -> str:
+    """What a command line prints on a bench."""
+    words = ["ssh", "-F", state / "ssh_config", host, line]
+    ended = subprocess.run(words, input=data, capture_output=True, timeout=limit_s, check=False)
+    assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-2000:]
+    return ended.stdout.decode()
+
+
 # a line for each thing that provisioning could change, from the bench's own tools
 _LOOK = """
 for disk in /sys/block/sd*; do
@@ -175,12 +219,7 @@ class Bench:
 
     def ask(self, command: str, limit_s: float = 300) -> str:
         """Run a command on the bench."""
-        words = ["ssh", "-F", str(self.state / "ssh_config"), "vbench", command]
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s, check=False
-        )
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
+        return over_ssh(self.state, "vbench", command, limit_s=limit_s)
 
     def send(self, files: Sequence[str], folder: str) -> None:
         """Copy files of this machine into a folder of the bench."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import MissingToolError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,3 +43,19 @@ class Replay:
     def done(self) -> None:
         """Every call of the table was made."""
         assert self.calls == []
+
+
+@dataclass
+class Tools:
+    """A Runner that answers by whole command lines; tools that are `broken` do not end, and others are missing."""
+
+    answers: dict[str, str]
+    broken: set[str] = field(default_factory=set)
+
+    def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
+        line = shlex.join(argv)
+        if argv[0] in self.broken:
+            raise ToolError(f"`{argv[0]}` did not end within 120 s")
+        if line not in self.answers:
+            raise MissingToolError(f"`{argv[0]}` is not installed on this machine")
+        return Completed(tuple(argv), 0, self.answers[line], "", 0.0)

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,17 +14,15 @@ import pytest
 
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
-from tests.support.live_bench import discard
+from tests.support.live_bench import BIN, REPOSITORY, discard, over_ssh, play
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 INVENTORY = REPOSITORY / "tests" / "virtual" / "guard"
 STATE = REPOSITORY / ".cache" / "bench" / "guardbench"
-BIN = Path(sys.executable).parent
 LOG = STATE.parent / "guard-playbook.log"
 # on the other controllers the states whose way to the drive differs by controller; the rest is the same code
 ELSEWHERE = (
@@ -64,31 +60,13 @@ grep -q eui. /sys/block/nvme*n1/wwid /sys/block/nvme*n2/wwid && udevadm settle
 
 
 def playbook(name: str, *words: str) -> tuple[int, str]:
-    """Run a playbook on the guard bench, its output to a file: an SSH master that stays behind would hold a pipe."""
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    with LOG.open("wb") as log:
-        code = subprocess.run(
-            [BIN / "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / name, *words],
-            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"), "COLUMNS": "1000"},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            check=False,
-        ).returncode
-    return code, LOG.read_text(encoding="utf-8", errors="replace")
+    """Run a playbook on the guard bench."""
+    return play(LOG, INVENTORY, name, *words, COLUMNS="1000")
 
 
 def on_bench(line: str, *, data: bytes = b"", limit_s: float = 1700) -> str:
     """What a command line prints on the bench."""
-    ended = subprocess.run(
-        ["ssh", "-F", STATE / "ssh_config", "guardbench", line],
-        input=data,
-        capture_output=True,
-        timeout=limit_s,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-2000:]
-    return ended.stdout.decode()
+    return over_ssh(STATE, "guardbench", line, data=data, limit_s=limit_s)
 
 
 @pytest.fixture(scope="module")

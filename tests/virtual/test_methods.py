@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import pytest
 from storqual.study.demand import growths
 from storqual.study.points import points_of_runs
 from storqual.study.settings import setting_studies
-from tests.support.live_bench import BIN, REPOSITORY
+from tests.support.live_bench import BIN, REPOSITORY, over_ssh, play, powered_on, ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,43 +144,17 @@ LOOK = (
 """Parts of drives and volumes, mounts, what waits to be restored, mount points."""
 
 
-def ran(folder: Path, program: str, *words: object) -> tuple[int, str]:
-    """Exit code and output of a command, by a file: an SSH master that stays behind would hold a pipe."""
-    log = folder / "command.log"
-    with log.open("wb") as stream:
-        ended = subprocess.run(
-            [str(BIN / program), *map(str, words)],
-            cwd=REPOSITORY,
-            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            timeout=1800,
-            check=False,
-        )
-    return ended.returncode, log.read_text(encoding="utf-8", errors="replace")
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for runs, with the bench of the methods powered on."""
     folder = tmp_path_factory.mktemp("runs")
-    code, output = ran(folder, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_up.yml")
-    assert code == 0, output
-    try:
+    with powered_on(folder / "power.log", INVENTORY):
         yield folder
-    finally:
-        code, output = ran(folder, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_down.yml")
-    assert code == 0, output
 
 
 def on_bench(command: str) -> str:
     """What a command on the bench of the methods says."""
-    config = REPOSITORY / ".cache" / "bench" / "vmethods" / "ssh_config"
-    words = ["ssh", "-F", str(config), "vmethods", command]
-    ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1200, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    return over_ssh(REPOSITORY / ".cache" / "bench" / "vmethods", "vmethods", command, limit_s=1200)
 
 
 def qualified(
@@ -192,7 +165,7 @@ def qualified(
     file.write_text(suite, encoding="utf-8")
     here = folder / "runs"
     words = ("-i", INVENTORY, "--candidate", candidate, "--suite", file, "--adapters", adapter, "--runs", here)
-    code, output = ran(runs, "storqual", "qualify", *words)
+    code, output = ran(runs / "command.log", "storqual", "qualify", *words)
     assert code == 0, output
     (run,) = [made.parent for made in here.glob("*/run.json")]
     return run
@@ -204,7 +177,7 @@ def test_files_on_xfs_and_ext4_are_read_at_the_drives_rate_and_nothing_is_left(r
     assert set(points) == {(target, direct) for target in ("xfs", "ext4", "raw") for direct in (True, False)}
     assert all(len(point.launches) == 2 for point in points.values())
     assert on_bench(LOOK).split() == ["0"]
-    code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
+    code, output = play(runs / "preflight.log", INVENTORY, "preflight.yml")
     assert code == 0, output
 
 
@@ -224,7 +197,7 @@ def test_a_file_on_a_striped_volume_is_read_at_the_rate_of_its_drives_and_nothin
         assert points[readers,].mean("throughput_mib_s") > 1.5 * one
     assert on_bench(LOOK).split() == ["0"]
     assert on_bench("grep -h ^md /proc/mdstat; true") == ""
-    code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
+    code, output = play(runs / "preflight.log", INVENTORY, "preflight.yml")
     assert code == 0, output
 
 

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from tests.support.gate_bench import BIN, GATE, REPOSITORY, drops
+from tests.support.gate_bench import GATE, drops
+from tests.support.live_bench import REPOSITORY, powered_on, ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,35 +55,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             drive["serial"] = f"{name.upper()[:4]}{drive['serial'][-6:]}"
         hosts[name] = bench
     (folder / "hosts.yml").write_text(json.dumps({"benches": {"hosts": hosts}}), encoding="utf-8")
-    played(folder, "bench_up.yml")
-    try:
+    with powered_on(folder.parent / "playbook.log", folder):
         yield folder
-    finally:
-        played(folder, "bench_down.yml")
-
-
-def played(lab: Path, name: str) -> None:
-    with (lab.parent / "playbook.log").open("ab+") as log:
-        code = subprocess.run(
-            [BIN / "ansible-playbook", "-i", lab, REPOSITORY / "playbooks" / name],
-            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            check=False,
-        ).returncode
-    assert code == 0, (lab.parent / "playbook.log").read_text(errors="replace")[-3000:]
 
 
 def qualified(lab: Path, runs: Path, suite: Path, *more: str) -> Path:
     """The run of a campaign that ended with PASS."""
     log = lab.parent / f"{suite.name}.log"
     words = ["qualify", "-i", str(lab), "--runs", str(runs), *drops("bare", "bare_too", suite=suite), *more]
-    with log.open("wb") as stream:
-        code = subprocess.run(
-            [BIN / "storqual", *words], stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False
-        ).returncode
-    assert code == 0, log.read_text(encoding="utf-8", errors="replace")[-4000:]
+    code, output = ran(log, "storqual", *words)
+    assert code == 0, output[-4000:]
     (run,) = (path.parent for path in runs.glob("*/run.json"))
     return run
 

@@ -4,26 +4,22 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
+from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 INVENTORY = REPOSITORY / "inventories" / "virtual_debug"
 STATE = REPOSITORY / ".cache" / "bench" / "vdebug"
-BIN = Path(sys.executable).parent
 LOGGED = {
     "busy": ("statusbyte=0x8",),
     "task_set_full": ("statusbyte=0x28",),
@@ -48,36 +44,16 @@ LEFT = "; ".join(
 )
 
 
-def run(log: Path, program: str, *words: object) -> tuple[int, str]:
-    """A program of the environment: its status and what it said."""
-    with log.open("wb") as stream:
-        code = subprocess.run(
-            [BIN / program, *map(str, words)],
-            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
-    return code, log.read_text(encoding="utf-8", errors="replace")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("power")
     STATE.mkdir(parents=True, exist_ok=True)
-    code, said = run(folder / "up", "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_up.yml")
-    assert code == 0, said[-3000:]
-    yield
-    code, said = run(
-        folder / "down", "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_down.yml"
-    )
-    assert code == 0, said[-3000:]
+    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
+        yield
 
 
 def qualify(folder: Path, *words: object) -> tuple[int, str, Path]:
     """A campaign on the bench: its exit code, what it said, and the run."""
-    code, said = run(folder / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
+    code, said = ran(folder / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
     (found,) = (path.parent for path in folder.glob("*/run.json"))
     return code, said, found
 
@@ -107,16 +83,9 @@ def test_every_step_of_the_recovery_fails_as_it_is_told_and_no_data_is_lost(tmp_
     assert (code, verdict["outcome"]) == (0, "PASS"), said[-3000:]
     page = (path / "report.html").read_text(encoding="utf-8")
     assert "no hardware was tested by it" in page
-    left = subprocess.run(
-        ["ssh", "-F", STATE / "ssh_config", "vdebug", LEFT],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    left = over_ssh(STATE, "vdebug", f"{LEFT}; true", limit_s=120)
     # the campaign has put the former kernel back, whose scsi_debug takes no rules
-    assert left.stdout.split() == ["0", "30", "10", "running"], (left.stdout, left.stderr)
+    assert left.split() == ["0", "30", "10", "running"], left
 
 
 def test_a_kernel_without_rules_leaves_every_trial_void_and_passes_none(tmp_path: Path) -> None:

@@ -9,34 +9,21 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeVar
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from ..kit.command import Runner
-from ..kit.errors import MissingToolError, ToolError
+from ..kit.command import Runner, ToolAnswers
 from ..kit.machine import Machine, visible
 from ..provision.background import AdapterWatch, work_of_adapters
 
 _Facts = Mapping[str, Any]
-_Found = TypeVar("_Found")
 _ENCLOSURE = "13"
 
 
 @dataclass
-class Conditions:
+class Conditions(ToolAnswers):
     """What tools answered: sentences on what is not well or under way, and on what could not be read."""
 
     conditions: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
-
-    def ask(self, what: str, ask: Callable[[], _Found]) -> _Found | None:
-        """The answer; None from a tool that is not installed, and from one that fails, which leaves a sentence."""
-        try:
-            return ask()
-        except MissingToolError:
-            return None
-        except ToolError as problem:
-            self.unread.append(f"{what}: {problem}")
-            return None
 
 
 def read_shelves(facts: _Facts, machine: Machine, runner: Runner, answers: Conditions) -> list[dict[str, Any]]:
@@ -146,6 +133,5 @@ def read_conditions(facts: _Facts, addresses: Sequence[str], machine: Machine, r
     watch = AdapterWatch(machine, addresses, runner, log=False)
     answers.conditions += watch.work
     answers.unread += watch.unread
-    for sentence, known in work_of_adapters(machine, addresses, runner, _tools_of):
-        (answers.conditions if known else answers.unread).append(sentence)
+    answers.conditions += work_of_adapters(machine, addresses, runner, _tools_of, answers)
     return answers

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import partial
-from typing import Any, Callable, Mapping, TypeVar
+from typing import Any, Mapping
 
 from ..host.identity import unit_serial, wwn_of_page
 from ..host.in_use import ways
-from ..kit.command import Runner
-from ..kit.errors import MissingToolError, ToolError
+from ..kit.command import Runner, ToolAnswers
+from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from ..kit.settings import section_of
 from ..tools import sg3
@@ -23,53 +23,36 @@ from ..tools.sg3 import CHANGEABLE, changeable_bits, get_field, read_page
 from .conditions import Conditions, path_conditions, read_paths, read_shelves, shelf_conditions
 from .tool_facts import add_vendor_facts, read_drive_log, told
 
-_Found = TypeVar("_Found")
 _DISK = "disk"
-
-
-class _Reader:
-    """Asks one thing after the other: a tool that is not installed is silent, one that fails leaves a sentence."""
-
-    def __init__(self, facts: dict[str, Any]) -> None:
-        self.unread: list[str] = facts.setdefault("unread", [])
-
-    def __call__(self, what: str, ask: Callable[[], _Found]) -> _Found | None:
-        try:
-            return ask()
-        except MissingToolError:
-            return None
-        except ToolError as problem:
-            self.unread.append(f"{what}: {problem}")
-            return None
 
 
 def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> dict[str, Any]:
     """The same fact set with what tools tell; `unread` says what they could not."""
-    read = _Reader(facts)
-    _slots(facts, runner, read)
-    _functions(facts, runner, read)
-    _other_devices(facts, runner, read)
+    tools = ToolAnswers(facts.setdefault("unread", []))
+    _slots(facts, runner, tools)
+    _functions(facts, runner, tools)
+    _other_devices(facts, runner, tools)
     for drive in facts["drives"]:
         if drive["transport"] == "scsi":
-            _scsi_drive(drive, runner, read)
-            _name_by_pages(facts, drive, runner, read)
-        _health(drive, runner, read)
-    _namespaces(facts, runner, read)
-    _hidden_drives(facts, runner, read)
-    _arrays(facts, machine, read)
+            _scsi_drive(drive, runner, tools)
+            _name_by_pages(facts, drive, runner, tools)
+        _health(drive, runner, tools)
+    _namespaces(facts, runner, tools)
+    _hidden_drives(facts, runner, tools)
+    _arrays(facts, machine, tools)
     _surroundings(facts, machine, runner)
-    _nvram(facts, machine, runner, read)
+    _nvram(facts, machine, runner, tools)
     add_vendor_facts(facts, machine, runner)
     # what the guard can ask this kernel about programs that write
     facts["writers_told_by"] = dict(ways(machine))
     return facts
 
 
-def _slots(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _slots(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """The slots of the machine, and the label of the slot that each adapter is in."""
     from ..tools import dmidecode  # noqa: PLC0415 - compiled only on a bench that is asked in depth
 
-    found = read("slots of the machine", lambda: dmidecode.read_slots(runner)) or ()
+    found = tools.ask("slots of the machine", lambda: dmidecode.read_slots(runner)) or ()
     facts["slots"] = [
         {"label": slot.designation, "kind": slot.kind, "usage": slot.usage, "pci": slot.pci} for slot in found
     ]
@@ -78,11 +61,11 @@ def _slots(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
         adapter["slot"] = labels.get(adapter["pci"].rpartition(".")[0], "") or adapter["slot"]
 
 
-def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _functions(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """Vital product data and PCI errors of the adapters, what the driver does not show, and all other functions."""
     from ..tools import lspci  # noqa: PLC0415 - as above
 
-    found = {each.address: each for each in read("PCI functions", lambda: lspci.read_functions(runner)) or ()}
+    found = {each.address: each for each in tools.ask("PCI functions", lambda: lspci.read_functions(runner)) or ()}
     for adapter in facts["adapters"]:
         function = found.get(adapter["pci"])
         if function is not None:
@@ -107,22 +90,22 @@ def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
             "subsystem": each.subsystem,
             "driver": each.driver,
         }
-        for each in read("PCI records", lambda: lspci.read_records(runner)) or ()
+        for each in tools.ask("PCI records", lambda: lspci.read_records(runner)) or ()
         if not each.unread
     ]
 
 
-def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _other_devices(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """SCSI devices that are no disks: enclosures, controllers' own units, tapes."""
     from ..tools import lsscsi  # noqa: PLC0415 - as above
 
     facts["devices"] = []
-    for device in read("SCSI devices", lambda: lsscsi.read_devices(runner)) or ():
+    for device in tools.ask("SCSI devices", lambda: lsscsi.read_devices(runner)) or ():
         if device.unread:
-            read.unread.append(f"SCSI devices: {device.unread}")
+            tools.unread.append(f"SCSI devices: {device.unread}")
         if device.kind == _DISK or device.unread:
             continue
-        who = read(device.generic, partial(sg3.read_inquiry, runner, device.generic)) if device.generic else None
+        who = tools.ask(device.generic, partial(sg3.read_inquiry, runner, device.generic)) if device.generic else None
         facts["devices"].append(
             {
                 "hctl": device.path,
@@ -136,12 +119,12 @@ def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None
         )
 
 
-def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _scsi_drive(drive: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """Mode pages with what can be changed where sdparm is there, else their current values; names from VPD pages."""
     from ..tools import sdparm  # noqa: PLC0415 - as above
 
     node = drive["sg"] or drive["node"]
-    fields = read(drive["id"], lambda: sdparm.read_fields(runner, node))
+    fields = tools.ask(drive["id"], lambda: sdparm.read_fields(runner, node))
     if fields is not None:
         drive["mode_pages"] = {
             acronym: {
@@ -154,17 +137,17 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
             for acronym, found in page.items()
         }
     else:
-        pages = read(drive["id"], lambda: sg3.read_mode_pages(runner, node))
+        pages = tools.ask(drive["id"], lambda: sg3.read_mode_pages(runner, node))
         current = pages.pages if pages is not None else {}
         known = {
             (setting.field.page, setting.field.subpage) for setting in section_of("drive").values() if setting.field
         }
         masks = {
-            place: read(drive["id"], partial(read_page, runner, node, *place, CHANGEABLE))
+            place: tools.ask(drive["id"], partial(read_page, runner, node, *place, CHANGEABLE))
             for place in sorted(known & current.keys())
         }
         drive["mode_pages"] = _fields(current, masks)
-    capacity = read(drive["id"], lambda: sg3.read_capacity(runner, node))
+    capacity = tools.ask(drive["id"], lambda: sg3.read_capacity(runner, node))
     if capacity is not None:
         drive["capacity"] = {
             "size": capacity.size,
@@ -173,13 +156,13 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
         }
 
 
-def _name_by_pages(facts: dict[str, Any], drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _name_by_pages(facts: dict[str, Any], drive: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """Kernels before 3.15 do not keep the pages that name a drive; ask the drive."""
     if drive["wwn"] or drive["serial"]:
         return
     node, former = drive["sg"] or drive["node"], drive["id"]
-    page = read(former, lambda: sg3.read_vpd_page(runner, node, 0x83))
-    number = read(former, lambda: sg3.read_vpd_page(runner, node, 0x80))
+    page = tools.ask(former, lambda: sg3.read_vpd_page(runner, node, 0x83))
+    number = tools.ask(former, lambda: sg3.read_vpd_page(runner, node, 0x80))
     drive["wwn"], drive["serial"] = wwn_of_page(page or b""), unit_serial(number or b"")
     drive["id"] = drive["wwn"] or drive["serial"] or former
     for owner, key in [
@@ -212,25 +195,29 @@ def _fields(
     return values
 
 
-def _namespaces(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _namespaces(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """Of each NVMe namespace the bytes in use (which fall after a purge), and the format of its blocks."""
     from ..tools import nvme  # noqa: PLC0415 - as above
 
     drives = {drive["node"]: drive for drive in facts["drives"] if drive["transport"] == "nvme"}
-    for namespace in (read("NVMe namespaces", lambda: nvme.read_namespaces(runner)) or ()) if drives else ():
+    for namespace in (tools.ask("NVMe namespaces", lambda: nvme.read_namespaces(runner)) or ()) if drives else ():
         if namespace.node in drives:
             about = {"controller": namespace.controller, "used": namespace.used, "sector": namespace.sector}
             drives[namespace.node]["namespace"] = about
-        read.unread += [namespace.unread] if namespace.unread else []
+        tools.unread += [namespace.unread] if namespace.unread else []
 
 
-def _arrays(facts: dict[str, Any], machine: Machine, read: _Reader) -> None:
+def _arrays(facts: dict[str, Any], machine: Machine, tools: ToolAnswers) -> None:
     """What is under way on each md array, which the kernel tells in one text."""
     from ..tools import mdadm  # noqa: PLC0415 - as above
 
     text = machine.text("/proc/mdstat")
-    told = {each.device: each for each in (read("md arrays", lambda: mdadm.parse_arrays(text)) or ())} if text else {}
-    read.unread += [array.unread for array in told.values() if array.unread]
+    told = (
+        {each.device: each for each in (tools.ask("md arrays", lambda: mdadm.parse_arrays(text)) or ())}
+        if text
+        else {}
+    )
+    tools.unread += [array.unread for array in told.values() if array.unread]
     for volume in facts["volumes"]:
         array = told.get(volume.get("node", ""))
         if array is not None:
@@ -256,28 +243,30 @@ def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> No
     facts["unread"] += answers.unread
 
 
-def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _hidden_drives(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """Identity and health of the disks behind RAID controllers, which the kernel does not see as disks."""
     from ..tools import smartctl  # noqa: PLC0415 - as above
 
     facts["hidden_drives"] = []
-    for device in read("disks behind controllers", lambda: smartctl.read_scan(runner)) or ():
+    for device in tools.ask("disks behind controllers", lambda: smartctl.read_scan(runner)) or ():
         if not device.hidden:
             continue
-        said = read(f"{device.name} {device.kind}", partial(smartctl.read_health, runner, device.name, device.kind))
+        said = tools.ask(
+            f"{device.name} {device.kind}", partial(smartctl.read_health, runner, device.name, device.kind)
+        )
         if said is not None:
             who = {name: getattr(said, name) for name in ("vendor", "model", "serial", "firmware", "wwn", "size")}
             found = {"node": device.name, "kind": device.kind, **who, "health": told(said)}
             facts["hidden_drives"].append(found)
 
 
-def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+def _health(drive: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     log = read_drive_log(drive, runner)
     drive["health"] = log.health
-    read.unread += [f"{drive['id']}: {sentence}" for sentence in log.unread]
+    tools.unread += [f"{drive['id']}: {sentence}" for sentence in log.unread]
 
 
-def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, read: _Reader) -> None:
+def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, tools: ToolAnswers) -> None:
     """What an adapter's NVRAM holds: its settings by the tool that keeps them, the image where the driver shows it.
 
     The digest is of the image, or of the settings; it is the same as long as nobody changes a setting.
@@ -290,8 +279,10 @@ def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, read: _Reade
         place = AdapterFunction(
             adapter["pci"], adapter["pci"], adapter["driver"], adapter["module"]["name"], hosts, ""
         )
-        backend = read(f"NVRAM of {adapter['pci']}", partial(backend_of, runner, place))
-        settings = read(f"NVRAM of {adapter['pci']}", partial(backend.read, runner)) if backend is not None else None
+        backend = tools.ask(f"NVRAM of {adapter['pci']}", partial(backend_of, runner, place))
+        settings = (
+            tools.ask(f"NVRAM of {adapter['pci']}", partial(backend.read, runner)) if backend is not None else None
+        )
         images = (machine.read(f"/sys/class/scsi_host/{host}/device/nvram") for host in hosts)
         image = next((found for found in images if found), None)
         if image is None and not settings:

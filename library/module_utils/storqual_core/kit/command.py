@@ -8,8 +8,8 @@ import shlex
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Callable, Iterator, Mapping, Sequence, TypeVar
 
 from .errors import MissingToolError, ToolError
 from .machine import Machine, visible
@@ -139,3 +139,22 @@ def run_first(runner: Runner, programs: Sequence[str], words: Sequence[str], *, 
         with suppress(MissingToolError):
             return runner([program, *words], timeout=timeout)
     raise MissingToolError(f"none of {', '.join(programs)} is installed on this machine")
+
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass
+class ToolAnswers:
+    """Asks one tool after the other; `unread` has a sentence on each that failed, and none on one that is missing."""
+
+    unread: list[str] = field(default_factory=list)
+
+    def ask(self, what: str, question: Callable[[], _Answer]) -> _Answer | None:
+        try:
+            return question()
+        except MissingToolError:
+            return None
+        except ToolError as problem:
+            self.unread.append(f"{what}: {problem}")
+            return None

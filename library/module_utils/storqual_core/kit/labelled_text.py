@@ -80,11 +80,16 @@ def the_object(text: str, tool: str, key: str = "") -> dict[str, Any]:
     raise ToolError(f"{tool} printed no JSON object: {why_unread(rest)}")
 
 
+def first_line(text: str) -> str:
+    """The beginning of the first line that is not empty; `nothing` where there is none: what a tool said instead."""
+    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "nothing")
+
+
 def why_unread(text: str) -> str:
     """Why the JSON of a text cannot be read: where it stops being JSON, and what stands there; or what was said."""
     start = _OPENING.search(text)
     if start is None:
-        return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "nothing")
+        return first_line(text)
     try:
         _DECODER.raw_decode(text, start.start())
     except json.JSONDecodeError as problem:

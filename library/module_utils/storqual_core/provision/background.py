@@ -14,11 +14,11 @@ from typing import Any, Callable, Collection, Iterator, Mapping, Sequence
 
 from ..host.block_stack import physical
 from ..host.sysfs import pci_address
-from ..kit.command import Runner, find_program
-from ..kit.errors import MissingToolError, ToolError
+from ..kit.command import Runner, ToolAnswers, find_program
+from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from ..tools import TOOLS
-from ..tools.capabilities import AdapterEvent, BackgroundWork, offers
+from ..tools.capabilities import AdapterEvent, AdapterFacts, BackgroundWork, offers
 
 _WATCHED: Mapping[str, str] = {"megaraid_sas": "storcli"}
 """By driver the tool that tells of its adapters' work and log in few commands."""
@@ -60,7 +60,7 @@ def work_of_arrays(machine: Machine, addresses: Collection[str]) -> Iterator[str
         raise ToolError("; ".join(unread))
 
 
-class AdapterWatch:
+class AdapterWatch(ToolAnswers):
     """The arrays and adapters at some PCI functions, from the moment it is made.
 
     `work` is what was under way then, a sentence each, and `unread` what could not be told. Without `log` the
@@ -68,17 +68,17 @@ class AdapterWatch:
     """
 
     def __init__(self, machine: Machine, addresses: Collection[str], runner: Runner, *, log: bool = True) -> None:
+        super().__init__()
         self._runner = runner
         self.work: list[str] = []
-        self.unread: list[str] = []
         self._last: dict[tuple[str, str], int] = {}
-        self._ask("the work of md arrays", lambda: self.work.extend(work_of_arrays(machine, addresses)))
+        self.ask("the work of md arrays", lambda: self.work.extend(work_of_arrays(machine, addresses)))
         drivers = drivers_of(machine, addresses)
         names = sorted({_WATCHED[each] for each in drivers.values() if each in _WATCHED})
         installed = [name for name in names if any(find_program(machine, program) for program in PROGRAMS[name])]
         self._tools: dict[str, ModuleType] = {name: TOOLS[name]() for name in installed}
         for name, tool in self._tools.items():
-            for adapter in self._ask(f"the work of adapters, {name}", partial(tool.read_background, runner)) or ():
+            for adapter in self.ask(f"the work of adapters, {name}", partial(tool.read_background, runner)) or ():
                 # one of which the tool tells no address may be any of them
                 if not adapter.pci or adapter.pci in addresses:
                     self.work += [f"{_named(name, adapter)}: {said}" for said in adapter.work]
@@ -87,20 +87,9 @@ class AdapterWatch:
                         self._last[name, adapter.index] = max((event.sequence or 0 for event in events), default=0)
 
     def _events(self, name: str, index: str) -> tuple[AdapterEvent, ...] | None:
-        what = f"the log of adapter {index}, {name}"
-        found: tuple[AdapterEvent, ...] | None = self._ask(
-            what, lambda: self._tools[name].read_events(self._runner, index)
-        )
-        return found
-
-    def _ask(self, what: str, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is asked for
-        try:
-            return ask()
-        except MissingToolError:
-            return None
-        except ToolError as problem:
-            self.unread.append(f"{what}: {problem}")
-            return None
+        read = partial(self._tools[name].read_events, self._runner, index)
+        events: tuple[AdapterEvent, ...] | None = self.ask(f"the log of adapter {index}, {name}", read)
+        return events
 
     def findings(self, time: str) -> list[dict[str, Any]]:
         """What the adapters' logs have said since, from a warning on, as findings of a spool; `time` is now."""
@@ -127,32 +116,30 @@ class AdapterWatch:
         return found
 
 
-def _named(tool: str, adapter: BackgroundWork) -> str:
+def _named(tool: str, adapter: BackgroundWork | AdapterFacts) -> str:
     return f"adapter {adapter.pci or adapter.index} ({tool})"
 
 
 def work_of_adapters(
-    machine: Machine, addresses: Collection[str], runner: Runner, named: Callable[[str], Collection[str]]
-) -> Iterator[tuple[str, bool]]:
-    """What adapters that are not watched have under way, by their whole facts; with False what could not be told.
+    machine: Machine,
+    addresses: Collection[str],
+    runner: Runner,
+    tools_of: Callable[[str], Collection[str]],
+    answers: ToolAnswers,
+) -> Iterator[str]:
+    """What adapters that are not watched have under way, by their whole facts.
 
-    `named` gives the tools that may know the adapters of a driver.
+    `tools_of` gives the tools that may know the adapters of a driver.
     """
-    unwatched = {each for each in drivers_of(machine, addresses).values() if each not in _WATCHED}
-    for name in sorted({tool for driver in unwatched for tool in named(driver)}):
+    unwatched = {driver for driver in drivers_of(machine, addresses).values() if driver not in _WATCHED}
+    for name in sorted({tool for driver in unwatched for tool in tools_of(driver)}):
         tool = TOOLS[name]()
         if "facts" not in offers(tool):
             continue
-        try:
-            said = tool.read_facts(runner)
-        except MissingToolError:
-            continue
-        except ToolError as problem:
-            yield f"the work of adapters, {name}: {problem}", False
-            continue
-        for adapter in said.adapters:
+        facts = answers.ask(f"the work of adapters, {name}", partial(tool.read_facts, runner))
+        for adapter in facts.adapters if facts is not None else ():
             if not adapter.pci or adapter.pci in addresses:
-                where = f"adapter {adapter.pci or adapter.index} ({name}), volume"
+                where = f"{_named(name, adapter)}, volume"
                 for volume in adapter.volumes:
                     for each in volume.progress.items():
-                        yield _PROGRESS.format(f"{where} {volume.name or volume.id}", *each), True
+                        yield _PROGRESS.format(f"{where} {volume.name or volume.id}", *each)

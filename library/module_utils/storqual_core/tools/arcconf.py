@@ -7,15 +7,15 @@ Builds of twenty years write the same label in several ways, and put parts (phys
 object that others do not have. Labels below such a part are kept with its title, never taken for the object's own.
 The last line that is no rule decides, not the exit status: `Command completed successfully.`
 
-The last line decides, not the exit status: `Command completed successfully.` What is known: LIST, GETCONFIG and
-GETSTATUS (recorded), CREATE, SETCACHE, ROMUPDATE (documented: other people's code runs them). DELETE is not verified
-and is looked for in the tool's own help before it is used.
+What is known: LIST, GETCONFIG and GETSTATUS (recorded), CREATE, SETCACHE, ROMUPDATE (documented: other people's code
+runs them). DELETE is not verified and is looked for in the tool's own help before it is used.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Iterator, Mapping, Sequence
 
 from ..host.identity import printed_wwn, same_maker
@@ -43,6 +43,8 @@ from .capabilities import (
     VolumeFacts,
     VolumeRequest,
     all_but_odd,
+    all_controllers,
+    with_tasks,
 )
 
 STATUS = "Controller Status"
@@ -568,22 +570,7 @@ def _do(runner: Runner, what: str, *words: str, timeout: float = _CHANGE_TIMEOUT
 def _facts_of(runner: Runner, index: str) -> ToolFacts:
     """One controller, with the percentages of what is under way."""
     facts = parse_config(_ask(runner, "GETCONFIG", index, "AL").stdout, index, "AL")
-    adapter = facts.adapters[0]
-    if not adapter.volumes:
-        return facts
-    try:
-        tasks = parse_tasks(_ask(runner, "GETSTATUS", index).stdout)
-    except ToolError as problem:
-        # what is under way is not known, and what is there is
-        volumes = tuple(replace(each, healthy=None, unread=each.unread or str(problem)) for each in adapter.volumes)
-        return ToolFacts((replace(adapter, volumes=volumes),), facts.notes)
-    volumes = tuple(
-        replace(volume, progress={**volume.progress, **tasks[volume.id]}, healthy=False)
-        if tasks.get(volume.id)
-        else volume
-        for volume in adapter.volumes
-    )
-    return ToolFacts((replace(adapter, volumes=volumes),), facts.notes)
+    return with_tasks(facts, lambda: parse_tasks(_ask(runner, "GETSTATUS", index).stdout))
 
 
 def parse_list(text: str) -> tuple[str, ...]:
@@ -605,20 +592,7 @@ def parse_list(text: str) -> tuple[str, ...]:
 
 def read_facts(runner: Runner) -> ToolFacts:
     """All controllers with their drives and volumes. Raises ToolError."""
-    found = [_facts_or_why(runner, index) for index in parse_list(_ask(runner, "LIST").stdout)]
-    all_but_odd([adapter for facts in found for adapter in facts.adapters])
-    return ToolFacts(
-        tuple(adapter for facts in found for adapter in facts.adapters),
-        tuple(note for facts in found for note in facts.notes),
-    )
-
-
-def _facts_or_why(runner: Runner, index: str) -> ToolFacts:
-    """One controller, or why it cannot be read: that says nothing against the others."""
-    try:
-        return _facts_of(runner, index)
-    except ToolError as problem:
-        return ToolFacts((AdapterFacts(index, unread=str(problem)),))
+    return all_controllers(partial(_facts_of, runner), parse_list(_ask(runner, "LIST").stdout))
 
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:

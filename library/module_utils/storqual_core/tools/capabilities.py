@@ -16,7 +16,7 @@ Sizes are bytes; what a tool does not say is None or empty, never guessed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Mapping, Protocol, Sequence, Sized, TypeVar, Union
+from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence, Sized, TypeVar, Union
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
@@ -158,6 +158,45 @@ def all_but_odd(found: Sequence[Object], beside: Sized = ()) -> tuple[Object, ..
         raise ToolError(found[0].unread)
     known: list[Any] = [_without_members(each) if isinstance(each, VolumeFacts) else each for each in found]
     return tuple(known)
+
+
+def read_or_why(read: Callable[[], Object], unread: Object) -> Object:
+    """What is read; where it cannot be, `unread` with the reason, which says nothing against the others."""
+    try:
+        return read()
+    except ToolError as problem:
+        return replace(unread, unread=str(problem))
+
+
+def all_controllers(read: Callable[[str], ToolFacts], indices: Iterable[str]) -> ToolFacts:
+    """The facts of every controller; one that cannot be read is told as unread. Raises ToolError when none can be."""
+    found = [_controller_or_why(read, index) for index in indices]
+    adapters = all_but_odd([adapter for facts in found for adapter in facts.adapters])
+    return ToolFacts(adapters, tuple(note for facts in found for note in facts.notes))
+
+
+def _controller_or_why(read: Callable[[str], ToolFacts], index: str) -> ToolFacts:
+    try:
+        return read(index)
+    except ToolError as problem:
+        return ToolFacts((AdapterFacts(index, unread=str(problem)),))
+
+
+def with_tasks(facts: ToolFacts, read: Callable[[], Mapping[str, Mapping[str, float]]]) -> ToolFacts:
+    """The facts of one controller with the percentages of what is under way, which `read` gives by volume."""
+    adapter = facts.adapters[0]
+    if not adapter.volumes:
+        return facts
+    try:
+        tasks = read()
+        volumes = [
+            replace(each, progress={**each.progress, **tasks[each.id]}, healthy=False) if tasks.get(each.id) else each
+            for each in adapter.volumes
+        ]
+    except ToolError as problem:
+        # what is under way is not known, and what is there is
+        volumes = [replace(each, healthy=None, unread=each.unread or str(problem)) for each in adapter.volumes]
+    return ToolFacts((replace(adapter, volumes=tuple(volumes)),), facts.notes)
 
 
 def _without_members(volume: VolumeFacts) -> VolumeFacts:

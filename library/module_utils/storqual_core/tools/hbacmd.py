@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Mapping
 
 from ..host.identity import normalise_wwn
@@ -17,7 +18,7 @@ from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
 from ..kit.labelled_text import Fields, normal_label, pci_of, read_lines
 from ..kit.machine import visible
-from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value, all_but_odd
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value, all_but_odd, read_or_why
 
 PROGRAMS = ("hbacmd", "/usr/sbin/ocmanager/hbacmd", "/usr/sbin/hbanyware/hbacmd")
 _TIMEOUT = 120.0
@@ -162,7 +163,7 @@ def read_facts(runner: Runner) -> ToolFacts:
     adapters: list[AdapterFacts] = []
     notes: list[str] = []
     for wwn in parse_list(listed.stdout):
-        adapter = _attributes_or_why(runner, wwn)
+        adapter = read_or_why(partial(_attributes, runner, wwn), AdapterFacts(wwn))
         adapters.append(adapter)
         if adapter.unread:
             continue
@@ -181,14 +182,6 @@ def read_facts(runner: Runner) -> ToolFacts:
         ]
         adapters[-1] = replace(adapter, settings={**adapter.settings, **current})
     return ToolFacts(all_but_odd(adapters), tuple(notes))
-
-
-def _attributes_or_why(runner: Runner, wwn: str) -> AdapterFacts:
-    """One port, or why it cannot be read: that says nothing against the others."""
-    try:
-        return _attributes(runner, wwn)
-    except ToolError as problem:
-        return AdapterFacts(wwn, unread=str(problem))
 
 
 def _attributes(runner: Runner, wwn: str) -> AdapterFacts:

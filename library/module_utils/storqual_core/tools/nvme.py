@@ -13,7 +13,7 @@ from typing import Any, Iterator, Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, plain_label, respelt, the_object
+from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, first_line, plain_label, respelt, the_object
 from .capabilities import FirmwareImage
 
 _WRITE_CACHE = 6
@@ -208,8 +208,7 @@ def parse_feature(text: str, feature: int) -> int:
         match = _FEATURE.search(line)
         if match and int(match.group(1), 16 if match.group(1)[:2].lower() == "0x" else 10) == feature:
             return int(match.group(2), 16)
-    said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-    raise ToolError(f"nvme printed no value of feature {feature}: {said[:200]}")
+    raise ToolError(f"nvme printed no value of feature {feature}: {first_line(text)}")
 
 
 def read_write_cache(runner: Runner, device: str) -> int:

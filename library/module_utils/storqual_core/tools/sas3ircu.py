@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from typing import Mapping, Sequence
 
 from ..host.identity import printed_wwn
@@ -33,6 +33,8 @@ from .capabilities import (
     VolumeFacts,
     VolumeRequest,
     all_but_odd,
+    all_controllers,
+    with_tasks,
 )
 
 PROGRAMS = ("sas3ircu", "sas2ircu")
@@ -365,40 +367,13 @@ def _ask(runner: Runner, index: str, *words: str) -> Completed:
 def _facts_of(runner: Runner, index: str) -> ToolFacts:
     """One controller, with the percentages of what is under way."""
     facts = parse_display(_ask(runner, index, "DISPLAY").stdout, index)
-    adapter = facts.adapters[0]
-    if not adapter.volumes:
-        return facts
-    try:
-        tasks = parse_status(_ask(runner, index, "STATUS").stdout)
-    except ToolError as problem:
-        # what is under way is not known, and what is there is
-        volumes = tuple(replace(each, healthy=None, unread=each.unread or str(problem)) for each in adapter.volumes)
-        return ToolFacts((replace(adapter, volumes=volumes),), facts.notes)
-    volumes = tuple(
-        replace(volume, progress=tasks[volume.id], healthy=False) if volume.id in tasks else volume
-        for volume in adapter.volumes
-    )
-    return ToolFacts((replace(adapter, volumes=volumes),), facts.notes)
+    return with_tasks(facts, lambda: parse_status(_ask(runner, index, "STATUS").stdout))
 
 
 def read_facts(runner: Runner) -> ToolFacts:
     """All controllers of both programs, where they are installed; `index` is `sas3ircu 0`. Raises ToolError."""
-    found = [
-        _facts_or_why(runner, f"{program} {number}") for program, numbers in _listed(runner) for number in numbers
-    ]
-    all_but_odd([adapter for facts in found for adapter in facts.adapters])
-    return ToolFacts(
-        tuple(adapter for facts in found for adapter in facts.adapters),
-        tuple(note for facts in found for note in facts.notes),
-    )
-
-
-def _facts_or_why(runner: Runner, index: str) -> ToolFacts:
-    """One controller, or why it cannot be read: that says nothing against the others."""
-    try:
-        return _facts_of(runner, index)
-    except ToolError as problem:
-        return ToolFacts((AdapterFacts(index, unread=str(problem)),))
+    indices = [f"{program} {number}" for program, numbers in _listed(runner) for number in numbers]
+    return all_controllers(partial(_facts_of, runner), indices)
 
 
 def _listed(runner: Runner) -> list[tuple[str, dict[str, str]]]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.labelled_text import Fields, read_lines
-from .capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts, all_but_odd
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts, all_but_odd, read_or_why
 
 PROGRAMS = ("sas3flash", "sas2flash")
 
@@ -164,18 +165,11 @@ def read_facts(runner: Runner) -> ToolFacts:
         except MissingToolError as problem:
             missing.append(problem)
             continue
-        adapters += [_read_or_why(runner, f"{program} {each.number}") for each in listed]
+        indices = [f"{program} {each.number}" for each in listed]
+        adapters += [read_or_why(partial(_read, runner, index), AdapterFacts(index)) for index in indices]
     if len(missing) == len(PROGRAMS):
         raise missing[0]
     return ToolFacts(all_but_odd(adapters))
-
-
-def _read_or_why(runner: Runner, index: str) -> AdapterFacts:
-    """One adapter, or why it cannot be read: that says nothing against the others."""
-    try:
-        return _read(runner, index)
-    except ToolError as problem:
-        return AdapterFacts(index, unread=str(problem))
 
 
 def _read(runner: Runner, index: str) -> AdapterFacts:

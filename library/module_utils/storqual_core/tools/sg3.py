@@ -26,7 +26,7 @@ from typing import Mapping, Sequence
 
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
-from ..kit.labelled_text import Fields, read_lines
+from ..kit.labelled_text import Fields, first_line, read_lines
 from ..kit.settings import ModeField
 
 _LOG_TIMEOUT = 120.0
@@ -101,8 +101,7 @@ def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
         odd = f"sg_logs reports {told} phys and lists {listed}" if told and told != listed else ""
         found[key] = LogPage(heading, fields.printed(), tuple(notes), odd)
     if not found:
-        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ToolError(f"sg_logs printed no log page: {said[:200]}")
+        raise ToolError(f"sg_logs printed no log page: {first_line(text)}")
     return found
 
 
@@ -326,8 +325,7 @@ def parse_capacity(text: str) -> Capacity:
     """`sg_readcap` or `sg_readcap --long`. Raises ToolError when it tells no size, or two."""
     last, length = _LAST.search(text), _LENGTH.search(text)
     if last is None or length is None:
-        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ToolError(f"sg_readcap tells no size: {said[:200]}")
+        raise ToolError(f"sg_readcap tells no size: {first_line(text)}")
     blocks, block = int(last.group(1)) + 1, int(length.group(1))
     hexadecimal, counted, told = last.group(2), _BLOCKS.search(text), _BYTES.search(text)
     if not block or blocks in (1 << 32, 1 << 64):

@@ -18,6 +18,7 @@ from typing import Iterator, Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from ..kit.labelled_text import first_line
 
 _TIMEOUT = 120.0
 _UNIT_ATTENTION = 6
@@ -185,8 +186,7 @@ def parse_elements(text: str) -> Shelf:
             raise ToolError(f"sg_ses lists two elements in one place: {head.kind} {head.index}")
         elements[place] = _element(head, body, notes)
     if not elements:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ToolError(f"sg_ses printed no element of a shelf: {first[:200]}")
+        raise ToolError(f"sg_ses printed no element of a shelf: {first_line(text)}")
     named = _ENCLOSURE.search(text)
     return Shelf(id=named.group("id").lower() if named else "", elements=tuple(elements.values()), notes=tuple(notes))
 
@@ -295,8 +295,7 @@ def parse_configuration(text: str) -> tuple[Shelf, tuple[tuple[str, int], ...]]:
             types[-1] = (types[-1][0], int(count.group("count")))
     counts = tuple((kind, count) for kind, count in types if count is not None)
     if not types or len(counts) != len(types):
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ToolError(f"sg_ses printed no whole configuration of a shelf: {first[:200]}")
+        raise ToolError(f"sg_ses printed no whole configuration of a shelf: {first_line(text)}")
     named, product = _ENCLOSURE.search(text), _PRODUCT.search(text)
     vendor, model, revision = product.groups() if product else ("", "", "")
     return Shelf(named.group("id").lower() if named else "", vendor, model, revision), counts

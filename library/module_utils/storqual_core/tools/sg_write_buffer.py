@@ -15,6 +15,7 @@ from typing import Mapping
 
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
+from ..kit.labelled_text import first_line
 from .capabilities import FirmwareImage
 from .sg3 import status_sentence
 
@@ -36,8 +37,7 @@ def parse_revision(text: str) -> str:
     """The revision level that `sg_inq` printed. Raises ToolError when it did not."""
     match = _REVISION.search(text)
     if match is None:
-        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ToolError(f"sg_inq printed no revision level: {said[:200]}")
+        raise ToolError(f"sg_inq printed no revision level: {first_line(text)}")
     return match.group("revision")
 
 

@@ -16,7 +16,7 @@ from typing import Any, Iterator, Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
-from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, the_object
+from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, first_line, the_object
 
 _TIMEOUT = 120.0
 _CANNOT = 0b11
@@ -345,8 +345,7 @@ def parse_scan_text(text: str) -> tuple[ScannedDevice, ...]:
 def parse_health_text(text: str, status: int = 0) -> Health:
     """The text of `smartctl -a`, with its exit status. Raises ToolError when it is none, or when it says nothing."""
     if not _HEADER.search(text):
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ToolError(f"smartctl did not print its name first, but: {first[:200]}")
+        raise ToolError(f"smartctl did not print its name first, but: {first_line(text)}")
     said: dict[str, str] = {}
     for line in text.splitlines():
         match = _LINE.match(line)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from textwrap import dedent
 from typing import Iterator, Mapping
 
@@ -41,6 +42,7 @@ from .capabilities import (
     VolumeFacts,
     VolumeRequest,
     all_but_odd,
+    read_or_why,
 )
 
 _PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
@@ -557,7 +559,11 @@ def parse_controllers(text: str) -> ToolFacts:
             told_of = each.fields.printed().items()
             notes += [each.name, *(f"{each.name}: {label}: {value}" for label, value in told_of)]
             _look_into(controller, each)
-    return ToolFacts(all_but_odd([_adapter_or_why(controller) for controller in controllers]), tuple(notes))
+    adapters = [
+        read_or_why(partial(adapter_of, each), AdapterFacts(each.slot, each.model, serial=each.serial))
+        for each in controllers
+    ]
+    return ToolFacts(all_but_odd(adapters), tuple(notes))
 
 
 def _look_into(controller: SmartArray, part: TreePart) -> None:
@@ -573,14 +579,6 @@ def _look_into(controller: SmartArray, part: TreePart) -> None:
     elif owned:
         why = f"ssacli printed {owned[0]!r} under {part.name[:80]!r}, which is not a known drive or volume"
         controller.lose(part.name, why, drive=drive)
-
-
-def _adapter_or_why(controller: SmartArray) -> AdapterFacts:
-    """The facts of a controller, or why it cannot be read: that says nothing against the others."""
-    try:
-        return adapter_of(controller)
-    except ToolError as problem:
-        return AdapterFacts(controller.slot, controller.model, serial=controller.serial, unread=str(problem))
 
 
 def _without_notices(text: str) -> tuple[list[PrintedLine], list[str]]:

@@ -55,6 +55,7 @@ from .capabilities import (
     VolumeFacts,
     VolumeRequest,
     all_but_odd,
+    read_or_why,
 )
 
 _HEAD = re.compile(
@@ -387,11 +388,16 @@ def check_answer(answer: ControllerAnswer, tool: str) -> None:
 
 
 def adapters_of(
-    text: str, tool: str, read: Callable[[ControllerAnswer], Sequence[AdapterFacts]]
+    text: str,
+    tool: str,
+    firmware: Mapping[str, Sequence[str]],
+    state: Callable[[Mapping[str, Any]], str],
+    volume: Callable[[Mapping[str, Any], Mapping[str, Any]], VolumeFacts],
 ) -> tuple[AdapterFacts, ...]:
-    """The controllers of an answer by `read`; one that cannot be read is told as unread.
+    """The controllers of an answer; one that cannot be read is told as unread. Raises ToolError when none can be.
 
-    Raises ToolError when none can be.
+    Of the overview of plain `show`: number, model and health of each. `firmware` are the labels of each version,
+    `state` reads that of a drive's row, and `volume` a row of the list of volumes, beside the whole answer.
     """
     found: list[AdapterFacts] = []
     for answer in answers_of(text, tool):
@@ -399,7 +405,14 @@ def adapters_of(
             continue
         try:
             check_answer(answer, tool)
-            found += read(answer)
+            if is_overview(answer):
+                found += overview_of(answer)
+                continue
+            rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
+            volumes = all_but_odd(
+                [volume_or_why(row, partial(volume, row, answer.data)) for row in rows], answer.data
+            )
+            found.append(replace(adapter_of(answer, firmware), drives=drives_of(answer, state), volumes=volumes))
         except ToolError as problem:
             found.append(AdapterFacts(answer.controller, unread=str(problem)))
     return all_but_odd(found)
@@ -599,10 +612,8 @@ def drives_of(answer: ControllerAnswer, state: Callable[[Mapping[str, Any]], str
         odd[""] = f"the answer of controller {answer.controller} lists a drive without its place"
     found = []
     for position, row in rows.items():
-        try:
-            drive = _drive(position, row, details.get(position, {}), state)
-        except ToolError as problem:
-            drive = DriveFacts(position, state=as_text(row.get("State")).strip(), unread=str(problem))
+        read = partial(_drive, position, row, details.get(position, {}), state)
+        drive = read_or_why(read, DriveFacts(position, state=as_text(row.get("State")).strip()))
         found.append(replace(drive, unread=odd.get(position, drive.unread)))
     return tuple(found)
 
@@ -1008,17 +1019,9 @@ def _volumes_or_why(runner: Runner, index: str) -> tuple[tuple[VolumeFacts, ...]
 def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
     """The controllers of `/call show all` (or `show`), with the drives and volumes listed there.
 
-    Of the overview of plain `show`: number, model and health of each. Raises ToolError.
+    Raises ToolError.
     """
-    return adapters_of(text, _TOOL, _adapters)
-
-
-def _adapters(answer: ControllerAnswer) -> list[AdapterFacts]:
-    if is_overview(answer):
-        return overview_of(answer)
-    rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
-    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows], answer.data)
-    return [replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes)]
+    return adapters_of(text, _TOOL, _FIRMWARE, _state, _listed)
 
 
 def parse_drives(text: str) -> tuple[DriveFacts, ...]:

@@ -17,20 +17,25 @@ from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, printed_size, size_range
-from .capabilities import AdapterFacts, DriveFacts, ToolFacts, Value, VolumeFacts, VolumeRequest, all_but_odd
+from .capabilities import (
+    AdapterFacts,
+    DriveFacts,
+    ToolFacts,
+    Value,
+    VolumeFacts,
+    VolumeRequest,
+    all_but_odd,
+    read_or_why,
+)
 from .storcli import (
-    ControllerAnswer,
-    adapter_of,
     adapters_of,
     blocks_size,
     carried_out,
     data_of,
     drives_behind,
-    drives_of,
     drives_told,
     first,
     flat,
-    is_overview,
     miscounted,
     overview_of,
     places,
@@ -78,36 +83,26 @@ def read_facts(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
     adapters: list[AdapterFacts] = []
     for answer in data_of(_ask(runner, "show").stdout, _TOOL):
-        adapters += [_whole_or_why(runner, each.index) for each in overview_of(answer)]
+        indices = [each.index for each in overview_of(answer)]
+        adapters += [read_or_why(partial(_whole, runner, index), AdapterFacts(index)) for index in indices]
     return ToolFacts(all_but_odd(adapters))
 
 
-def _whole_or_why(runner: Runner, index: str) -> AdapterFacts:
-    """One controller with its drives and volumes, or why it cannot be read: that says nothing against the others."""
-    try:
-        adapter = _controller(runner, index)
-        known = {drive.position: drive for drive in adapter.drives}
-        told = parse_drives(_ask(runner, f"/c{index}/eall/sall show all").stdout)
-        known.update({drive.position: drive for drive in told})
-        return replace(adapter, drives=tuple(known.values()), volumes=read_volumes(runner, index))
-    except ToolError as problem:
-        return AdapterFacts(index, unread=str(problem))
+def _whole(runner: Runner, index: str) -> AdapterFacts:
+    """One controller with its drives and volumes. Raises ToolError."""
+    adapter = _controller(runner, index)
+    known = {drive.position: drive for drive in adapter.drives}
+    told = parse_drives(_ask(runner, f"/c{index}/eall/sall show all").stdout)
+    known.update({drive.position: drive for drive in told})
+    return replace(adapter, drives=tuple(known.values()), volumes=read_volumes(runner, index))
 
 
 def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
     """The controller of `/cN show all` (or `/cN show`); none when there is no such controller.
 
-    Of the overview of plain `show`: number, model and health of each. Raises ToolError.
+    Raises ToolError.
     """
-    return adapters_of(text, _TOOL, _adapters)
-
-
-def _adapters(answer: ControllerAnswer) -> list[AdapterFacts]:
-    if is_overview(answer):
-        return overview_of(answer)
-    rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
-    volumes = all_but_odd([volume_or_why(row, partial(_listed, row, answer.data)) for row in rows], answer.data)
-    return [replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes)]
+    return adapters_of(text, _TOOL, _FIRMWARE, _state, _listed)
 
 
 def _controller(runner: Runner, index: str) -> AdapterFacts:

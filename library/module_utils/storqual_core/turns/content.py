@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence, Tuple
 
 from .fio_job import FioAsk, FioTarget
+from .sectors import SECTOR
 
-SECTOR = 512
 READBACK_SCHEMA = "storqual.readback/1"
 _WORDS = SECTOR // 8
 _LINES = 8

@@ -31,7 +31,7 @@ from .sectors import CODES, GOOD, SECTOR, ZERO, make_sectors, runs_of
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
-_RWF_DSYNC = 2
+RWF_DSYNC = 2
 _UNKNOWN = 0
 """In place of the sequence of a write: what is there is not known."""
 _REMEMBERED = 4096
@@ -318,7 +318,7 @@ class Worker:
         view = memoryview(self._buffer)[:size]
 
         def write(descriptor: int) -> None:
-            flags = _RWF_DSYNC if through else 0
+            flags = RWF_DSYNC if through else 0
             if os.pwritev(descriptor, [view], sector * SECTOR, flags) != size:
                 raise OSError(errno.EIO, "short write")
 

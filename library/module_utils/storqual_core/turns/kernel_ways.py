@@ -16,12 +16,12 @@ import os
 import struct
 from typing import Any, Sequence
 
+from .integrity_load import RWF_DSYNC
 from .load_levels import QueueLimits
 from .load_memory import PAGE, Arena, Shaped
 from .scsi_command import (
     UNIT_ATTENTION,
     LackingError,
-    MiscompareError,
     addresses_of,
     block_command,
     perform,
@@ -30,7 +30,6 @@ from .scsi_command import (
 )
 from .sectors import SECTOR
 
-RWF_DSYNC = 2
 _BLKDISCARD, _BLKZEROOUT, _BLKFLSBUF = 0x1277, 0x127F, 0x1261
 _ANY_LENGTH = 10
 """Every adapter takes commands of so many bytes."""
@@ -142,7 +141,7 @@ class KernelWays:
     """All ways to one drive. `direct` is a descriptor with O_DIRECT, whose hold lasts as long as this is used."""
 
     def __init__(self, direct: int, limits: QueueLimits, arena: Arena) -> None:
-        self._direct, self.limits, self.arena = direct, limits, arena
+        self.direct, self.limits, self.arena = direct, limits, arena
         # the same device, by the open file and no name
         self._cached = os.open(f"/proc/self/fd/{direct}", os.O_RDWR | os.O_CLOEXEC)
         self._ring: Ring | None = None
@@ -166,7 +165,7 @@ class KernelWays:
         self._drop_cache(way)
         try:
             if way in ("direct", "dsync"):
-                _whole(os.pwritev(self._direct, pieces, offset, RWF_DSYNC if way == "dsync" else 0), size)
+                _whole(os.pwritev(self.direct, pieces, offset, RWF_DSYNC if way == "dsync" else 0), size)
             elif way in ("buffered", "range"):
                 _whole(os.pwritev(self._cached, pieces, offset), size)
                 if way == "buffered":
@@ -195,7 +194,7 @@ class KernelWays:
         self._drop_cache(way)
         try:
             if way == "direct":
-                _whole(os.preadv(self._direct, pieces, offset), size)
+                _whole(os.preadv(self.direct, pieces, offset), size)
             elif way == "buffered":
                 _whole(os.preadv(self._cached, pieces, offset), size)
             elif way == "mmap":
@@ -240,13 +239,13 @@ class KernelWays:
         try:
             if name in ("zeroout", "discard"):
                 request = _BLKZEROOUT if name == "zeroout" else _BLKDISCARD
-                fcntl.ioctl(self._direct, request, struct.pack("<QQ", sector * SECTOR, sectors * SECTOR))
+                fcntl.ioctl(self.direct, request, struct.pack("<QQ", sector * SECTOR, sectors * SECTOR))
                 return
         except OSError as problem:
             raise _lacking(problem, name) from None
         self._scsi_only()
         if name == "unmap":
-            unmap(self._direct, sector // block, sectors // block)
+            unmap(self.direct, sector // block, sectors // block)
         else:
             blocks = sectors // block
             if name == "compare_and_write" and blocks > self.limits.compare:
@@ -257,7 +256,7 @@ class KernelWays:
     def _by_ring(self, pieces: Sequence[memoryview], offset: int, size: int, *, reads: bool) -> None:
         if self._ring is None:
             raise LackingError(self.ring_lacks)
-        (result,) = self._ring.transfer(self._direct, [(pieces, offset)], reads=reads)
+        (result,) = self._ring.transfer(self.direct, [(pieces, offset)], reads=reads)
         if result < 0:
             raise OSError(-result, os.strerror(-result))
         _whole(result, size)
@@ -272,14 +271,14 @@ class KernelWays:
         if size > _ANY_LENGTH and size not in self._lengths:
             block = memoryview(bytearray(self.limits.block * SECTOR))
             try:
-                end = send(self._direct, block_command(f"read{size}", 0, 1), [block], reads=True)
+                end = send(self.direct, block_command(f"read{size}", 0, 1), [block], reads=True)
                 failed = bool(end.host) or (bool(end.status) and end.key != UNIT_ATTENTION)
                 self._lengths[size] = f"a READ({size}) of the first block ended with {end.told}" if failed else ""
             except OSError as problem:
                 self._lengths[size] = f"the kernel does not send it: {problem.strerror}"
         if self._lengths.get(size):
             raise LackingError(self._lengths[size])
-        perform(self._direct, command, pieces, reads=reads)
+        perform(self.direct, command, pieces, reads=reads)
 
     def _by_scsi(self, name: str, memory: Shaped, sector: int, *, reads: bool, compares: bool = False) -> None:
         """One command, or several where the driver takes no transfer of that length."""
@@ -347,6 +346,3 @@ def _cut(pieces: Sequence[memoryview], sector: int, most: int) -> list[tuple[lis
             transfers[-1] = (now, first, size + len(part))
             left = left[len(part) :]
     return transfers
-
-
-__all__ = ["RWF_DSYNC", "KernelWays", "LackingError", "MiscompareError", "Ring"]

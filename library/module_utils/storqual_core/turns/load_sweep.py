@@ -32,9 +32,10 @@ from .integrity_load import (
     SweepRequest,
     Tell,
 )
-from .kernel_ways import KernelWays, LackingError, MiscompareError, Ring
+from .kernel_ways import KernelWays, Ring
 from .load_levels import PLACES, QueueLimits, Region, alias_places, regions_of, size_of
 from .load_memory import Arena, Shaped
+from .scsi_command import LackingError, MiscompareError
 from .sectors import CORRUPTED, SECTOR, make_sectors, runs_of
 
 _GRID = 256
@@ -45,7 +46,6 @@ _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
 _MOST_AT_ONCE = 512
 """An adapter that holds more is not filled, which is told."""
-_SEQUENCED = (WRITE, WRITE_THROUGH, ZEROS)
 
 Told = Callable[..., None]
 """Takes the kind of a line and its fields."""
@@ -101,26 +101,26 @@ class Sweep:
         ways = KernelWays(descriptor, limits, arena)
         try:
             self._until = time.monotonic() + request.limit_s
-            self._steps(ways, arena, descriptor, machine)
+            self._steps(ways, machine)
         finally:
             ways.close()
             self._send_rows()
 
-    def _steps(self, ways: KernelWays, arena: Arena, descriptor: int, machine: Machine) -> None:
+    def _steps(self, ways: KernelWays, machine: Machine) -> None:
         places = {region.name: region for region in self.regions}
-        self._fill(ways, arena)
+        self._fill(ways)
         for number, row in enumerate(self._request.rows):
             if self._is_over("rows", number, len(self._request.rows)):
                 break
-            self._row(ways, arena, places, number, row)
+            self._row(ways, places, number, row)
         for number, row in enumerate(self._request.commands):
             if self._is_over("commands", number, len(self._request.commands)):
                 break
-            self._command(ways, arena, places, number, row)
+            self._command(ways, places, number, row)
         for number, idle_s in enumerate(self._request.idles_s):
-            self._after_idle(ways, arena, descriptor, number, idle_s)
-        self._burst(arena, descriptor)
-        self._measure_memory(ways, arena, descriptor, machine)
+            self._after_idle(ways, number, idle_s)
+        self._burst(ways)
+        self._measure_memory(ways, machine)
 
     def _is_over(self, what: str, number: int, total: int) -> bool:
         if self._errors >= _MOST_ERRORS:
@@ -157,6 +157,10 @@ class Sweep:
         """A write of tagged sectors that `work` sends; its sequence, 0 where it failed. Raises LackingError."""
         sequence = next(self._numbers)
         memory.put(make_sectors(self._tag, sector, sequence, length, self._period(memory, length)))
+        return self._recorded(kind, sequence, sector, length, work)
+
+    def _recorded(self, kind: str, sequence: int, sector: int, length: int, work: Callable[[], object]) -> int:
+        """A command that changes sectors, as the ledger has it; as `_write`."""
         self.ledger.begin(sequence, sector, length)
         try:
             problem = self._timed(kind, sequence, sector, length, work)
@@ -185,49 +189,46 @@ class Sweep:
 
         return not self._timed(READ, 0, sector, length, read)
 
-    def _plain_read(self, ways: KernelWays, arena: Arena, sector: int, length: int) -> bool:
-        memory = arena.shape("aligned", length * SECTOR)
+    def _plain_read(self, ways: KernelWays, sector: int, length: int) -> bool:
+        memory = ways.arena.shape("aligned", length * SECTOR)
         return self._read(lambda into: ways.read("direct", into, sector), sector, length, memory)
 
-    def _fill(self, ways: KernelWays, arena: Arena) -> None:
+    def _fill(self, ways: KernelWays) -> None:
         """Write every place once, and the blocks where a write lands whose address went wrong."""
         for first, sectors in self.ledger.extents:
             for sector in range(first, first + sectors, _FILL):
                 if self._errors >= _MOST_ERRORS:
                     return
                 length = min(_FILL, first + sectors - sector)
-                self._write_by(ways, arena, ("direct", "aligned"), sector, length)
+                self._write_by(ways, ("direct", "aligned"), sector, length)
 
-    def _write_by(
-        self, ways: KernelWays, arena: Arena, level: tuple[str, str], sector: int, length: int
+    def _write_by(self, ways: KernelWays, level: tuple[str, str], sector: int, length: int) -> tuple[int, str, str]:
+        """Write by a way from a shape, or what the kernel has of them; the sequence (0 for none), way and shape."""
+
+        def write(way: str, memory: Shaped) -> int:
+            kind = WRITE_THROUGH if way == "dsync" else WRITE
+            return self._write(kind, sector, length, memory, lambda: ways.write(way, memory, sector))
+
+        return self._by_level(ways, "way", level, length, write)
+
+    def _by_level(
+        self, ways: KernelWays, what: str, level: tuple[str, str], length: int, transfer: Callable[[str, Shaped], int]
     ) -> tuple[int, str, str]:
-        """Write by a way from a shape; where the kernel has not both, by what it has. Sequence, way and shape."""
-        way, shape = level
+        """What `transfer` returns, with way and shape: where the kernel has not both, those that it has."""
         lacking = ""
-        for used, shaped in ((way, shape), (way, "aligned"), ("direct", "aligned")):
-            memory = arena.shape(shaped, length * SECTOR)
-            kind = WRITE_THROUGH if used == "dsync" else WRITE
-
-            def work(memory: Shaped = memory, used: str = used) -> None:
-                ways.write(used, memory, sector)
-
+        for way, shape in (level, (level[0], "aligned"), ("direct", "aligned")):
             try:
-                sequence = self._write(kind, sector, length, memory, work)
+                result = transfer(way, ways.arena.shape(shape, length * SECTOR))
             except LackingError as problem:
                 lacking = str(problem)
-            else:
-                self._lack_of_level("way", level, (used, shaped), lacking)
-                return sequence, used, shaped
-        self._lack(f"way {way}", lacking)
+                continue
+            if lacking and (way, shape) != level:
+                self._lack(f"{what} {level[0]}" if way != level[0] else f"{what} {' from '.join(level)}", lacking)
+            return result, way, shape
+        self._lack(f"{what} {level[0]}", lacking)
         return 0, "", ""
 
-    def _lack_of_level(self, what: str, wanted: tuple[str, str], used: tuple[str, str], lacking: str) -> None:
-        if lacking and used != wanted:
-            self._lack(f"{what} {wanted[0]}" if used[0] != wanted[0] else f"{what} {' from '.join(wanted)}", lacking)
-
-    def _row(
-        self, ways: KernelWays, arena: Arena, places: Mapping[str, Region], number: int, row: Sequence[str]
-    ) -> None:
+    def _row(self, ways: KernelWays, places: Mapping[str, Region], number: int, row: Sequence[str]) -> None:
         """Write, read back, and read the blocks beside it."""
         size, place, side, way, shape, back = row
         length, lacking = size_of(size, self._limits, self._request.most)
@@ -240,48 +241,36 @@ class Sweep:
             self._lack(f"place {place}", "the drive has no room for it")
             place, region = "", self.regions[0]
         sector = region.begin_of(length, side, self._limits.block)
-        sequence, used, shaped = self._write_by(ways, arena, (way, shape), sector, length)
-        right, back = self._read_back(
-            ways, arena, (back, "aligned" if shaped == "one_page" else shaped), sector, length
-        )
-        block = self._limits.block
-        for beside in (sector - block, sector + length):
-            if region.first <= beside <= region.end - block:
-                right &= self._plain_read(ways, arena, beside, block)
+        sequence, used, shaped = self._write_by(ways, (way, shape), sector, length)
+        into = "aligned" if shaped == "one_page" else shaped
+        right, back = self._read_back(ways, (back, into), sector, length)
+        right &= self._is_unchanged_beside(ways, region, sector, length)
         self._rows.append([number, [size, place, side, used, shaped, back], sequence, int(right)])
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._send_rows()
 
-    def _read_back(
-        self, ways: KernelWays, arena: Arena, level: tuple[str, str], sector: int, length: int
-    ) -> tuple[bool, str]:
-        """Read by a way, into a shape; where the kernel has not both, by what it has. Whether right, and the way."""
-        way, shape = level
-        lacking = ""
-        for used, shaped in ((way, shape), (way, "aligned"), ("direct", "aligned")):
-            memory = arena.shape(shaped, length * SECTOR)
+    def _read_back(self, ways: KernelWays, level: tuple[str, str], sector: int, length: int) -> tuple[bool, str]:
+        """Read by a way, into a shape, or by what the kernel has of them. Whether right, and the way."""
 
-            def by_way(into: Shaped, used: str = used) -> None:
-                ways.read(used, into, sector)
+        def read(way: str, memory: Shaped) -> bool:
+            if way == "verify":
+                return self._verify(ways, memory, sector, length)
+            return self._read(lambda into: ways.read(way, into, sector), sector, length, memory)
 
-            try:
-                if used == "verify":
-                    right = self._verify(ways, arena, memory, sector, length)
-                else:
-                    right = self._read(by_way, sector, length, memory)
-            except LackingError as problem:
-                lacking = str(problem)
-            else:
-                self._lack_of_level("read", level, (used, shaped), lacking)
-                return right, used
-        self._lack(f"read {way}", lacking)
-        return False, ""
+        right, way, _ = self._by_level(ways, "read", level, length, read)
+        return bool(right), way
 
-    def _verify(self, ways: KernelWays, arena: Arena, memory: Shaped, sector: int, length: int) -> bool:
+    def _is_unchanged_beside(self, ways: KernelWays, region: Region, sector: int, length: int) -> bool:
+        block = self._limits.block
+        beside = [at for at in (sector - block, sector + length) if region.first <= at <= region.end - block]
+        right = [self._plain_read(ways, at, block) for at in beside]
+        return all(right)
+
+    def _verify(self, ways: KernelWays, memory: Shaped, sector: int, length: int) -> bool:
         """Read as ever, then have the drive compare what came with what it has. Raises LackingError."""
-        if not self._plain_read(ways, arena, sector, length):
+        if not self._plain_read(ways, sector, length):
             return False
-        memory.put(arena.shape("aligned", length * SECTOR).data())
+        memory.put(ways.arena.shape("aligned", length * SECTOR).data())
         return not self._timed(READ, 0, sector, length, lambda: ways.read("verify", memory, sector))
 
     def _send_rows(self) -> None:
@@ -289,9 +278,7 @@ class Sweep:
             self._line("rows", rows=self._rows)
             self._rows = []
 
-    def _command(
-        self, ways: KernelWays, arena: Arena, places: Mapping[str, Region], number: int, row: Sequence[str]
-    ) -> None:
+    def _command(self, ways: KernelWays, places: Mapping[str, Region], number: int, row: Sequence[str]) -> None:
         """A command that is seldom sent, with what must be there after it."""
         size, place, name = row
         length, lacking = size_of(size, self._limits, self._request.most)
@@ -302,16 +289,14 @@ class Sweep:
         block = self._limits.block
         sector = region.begin_of(length, "above", block)
         try:
-            sequence, right = self._send(ways, arena, name, sector, length)
+            sequence, right = self._send(ways, name, sector, length)
         except LackingError as problem:
             self._lack(f"command {name}", str(problem))
             return
-        for beside in (sector - block, sector + length):
-            if region.first <= beside <= region.end - block:
-                right &= self._plain_read(ways, arena, beside, block)
+        right &= self._is_unchanged_beside(ways, region, sector, length)
         self._rows.append([number, [size, place, name], sequence, int(right)])
 
-    def _send(self, ways: KernelWays, arena: Arena, name: str, sector: int, length: int) -> tuple[int, bool]:
+    def _send(self, ways: KernelWays, name: str, sector: int, length: int) -> tuple[int, bool]:
         """Send it and read back; the sequence of what is there then. Raises LackingError."""
         block = self._limits.block
 
@@ -319,63 +304,49 @@ class Sweep:
             ways.command(name, memory, sector, length)
 
         if name.startswith("read"):
-            memory = arena.shape("aligned", length * SECTOR)
+            memory = ways.arena.shape("aligned", length * SECTOR)
             right = self._read(work, sector, length, memory)
             known = self.ledger.before(sector, 1)[0][0]
             return known, right
         if name in ("discard", "unmap"):
-            return self._deallocate(ways, arena, work, sector, length)
+            return self._deallocate(ways, work, sector, length)
         if name == "zeroout":
-            sequence = next(self._numbers)
-            self.ledger.begin(sequence, sector, length)
-            try:
-                problem = self._timed(ZEROS, sequence, sector, length, lambda: work(arena.shape("aligned", 0)))
-            except LackingError:
-                self.ledger.end(sequence, errno.EINVAL)
-                raise
-            self.ledger.end(sequence, problem, zeros=True)
-            return 0 if problem else sequence, self._plain_read(ways, arena, sector, length)
+            memory = ways.arena.shape("aligned", 0)
+            sequence = self._recorded(ZEROS, next(self._numbers), sector, length, lambda: work(memory))
+            return sequence, self._plain_read(ways, sector, length)
         if name.startswith("write_same"):
-            memory = Shaped([arena.shape("aligned", block * SECTOR).pieces[0]], (), repeats=True)
+            memory = Shaped([ways.arena.shape("aligned", block * SECTOR).pieces[0]], (), repeats=True)
             sequence = self._write(WRITE, sector, length, memory, lambda: work(memory))
         elif name == "compare_and_write":
-            sequence = self._compare_and_write(ways, arena, sector, length)
+            sequence = self._compare_and_write(ways, sector, length)
         else:
-            memory = arena.shape("aligned", length * SECTOR)
+            memory = ways.arena.shape("aligned", length * SECTOR)
             sequence = self._write(WRITE, sector, length, memory, lambda: work(memory))
-        return sequence, self._plain_read(ways, arena, sector, length)
+        return sequence, self._plain_read(ways, sector, length)
 
-    def _compare_and_write(self, ways: KernelWays, arena: Arena, sector: int, length: int) -> int:
+    def _compare_and_write(self, ways: KernelWays, sector: int, length: int) -> int:
         """What is there is read, and sent to be compared, with what is to be there after it."""
-        if not self._plain_read(ways, arena, sector, length):
+        if not self._plain_read(ways, sector, length):
             return 0
-        held = arena.shape("aligned", length * SECTOR).data()
-        both = arena.shape("aligned", 2 * length * SECTOR)
+        held = ways.arena.shape("aligned", length * SECTOR).data()
+        both = ways.arena.shape("aligned", 2 * length * SECTOR)
         sequence = next(self._numbers)
         both.put(held + bytes(make_sectors(self._tag, sector, sequence, length)))
-        self.ledger.begin(sequence, sector, length)
-        try:
-            problem = self._timed(
-                *(WRITE, sequence, sector, length),
-                lambda: ways.command("compare_and_write", both, sector, length),
-            )
-        except LackingError:
-            self.ledger.end(sequence, errno.EINVAL)
-            raise
-        self.ledger.end(sequence, problem)
-        return 0 if problem else sequence
+        return self._recorded(
+            *(WRITE, sequence, sector, length), lambda: ways.command("compare_and_write", both, sector, length)
+        )
 
     def _deallocate(
-        self, ways: KernelWays, arena: Arena, work: Callable[[Shaped], object], sector: int, length: int
+        self, ways: KernelWays, work: Callable[[Shaped], object], sector: int, length: int
     ) -> tuple[int, bool]:
         """After it there is what was there, or zeros where the drive says so; then it is written anew."""
         sequence = next(self._numbers)
         known = self.ledger.before(sector, length)[0]
-        if self._timed(UNMAP, sequence, sector, length, lambda: work(arena.shape("aligned", 0))):
+        if self._timed(UNMAP, sequence, sector, length, lambda: work(ways.arena.shape("aligned", 0))):
             return 0, False
         right = True
         if self._limits.keeps_zeros:
-            memory = arena.shape("aligned", length * SECTOR)
+            memory = ways.arena.shape("aligned", length * SECTOR)
 
             def read() -> None:
                 ways.read("direct", memory, sector)
@@ -387,10 +358,10 @@ class Sweep:
                         raise OSError(OTHER_DATA[code], "other data than what was there, and no zeros")
 
             right = not self._timed(READ, 0, sector, length, read)
-        sequence, _, _ = self._write_by(ways, arena, ("direct", "aligned"), sector, length)
-        return sequence, self._plain_read(ways, arena, sector, length) and right
+        sequence, _, _ = self._write_by(ways, ("direct", "aligned"), sector, length)
+        return sequence, self._plain_read(ways, sector, length) and right
 
-    def _after_idle(self, ways: KernelWays, arena: Arena, descriptor: int, number: int, idle_s: float) -> None:
+    def _after_idle(self, ways: KernelWays, number: int, idle_s: float) -> None:
         """Wait, then let another kind of command come first each time; all that it wrote is read back."""
         if self._errors >= _MOST_ERRORS:
             return
@@ -400,34 +371,34 @@ class Sweep:
         longest = size_of("limit", self._limits, self._request.most)[0] or 8 * block
         first = ("write", "read", "flush", "dsync", "longest")[number % 5]
         if first == "read":
-            self._plain_read(ways, arena, region.anchor, block)
+            self._plain_read(ways, region.anchor, block)
         elif first == "flush":
-            self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(descriptor))
+            self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(ways.direct))
         written = []
         for step in range(4):
             length = longest if first == "longest" and step == 0 else (1, 8, 3, 16)[step] * block
             sector = region.begin_of(length, ("above", "below")[step % 2], block)
             way = "dsync" if first == "dsync" and step == 0 else "direct"
-            self._write_by(ways, arena, (way, "aligned"), sector, length)
+            self._write_by(ways, (way, "aligned"), sector, length)
             written.append((sector, length))
         for sector, length in written:
-            self._plain_read(ways, arena, sector, length)
+            self._plain_read(ways, sector, length)
         self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", first], 0, 1]])
 
-    def _burst(self, arena: Arena, descriptor: int) -> None:
+    def _burst(self, ways: KernelWays) -> None:
         """More writes at once than the adapter holds, a block each, then as many reads at once."""
         block = self._limits.block
         wanted = min(self._limits.depth + self._limits.depth // 4 + 8, _MOST_AT_ONCE)
         if wanted <= self._limits.depth:
             self._lack(f"more than {wanted} commands at once", f"{self._limits.depth} would fill the adapter's queue")
         size, region = block * SECTOR, self.regions[-1]
-        wanted = min(wanted, region.sectors // block, len(arena.whole()[0]) // size - 16)
+        wanted = min(wanted, region.sectors // block, len(ways.arena.whole()[0]) // size - 16)
         try:
-            ring = Ring(_MOST_AT_ONCE, arena.whole())
+            ring = Ring(_MOST_AT_ONCE, ways.arena.whole())
         except LackingError as lacking:
             self._lack(f"{wanted} commands at once", str(lacking))
             return
-        memory = arena.whole()[0]
+        memory = ways.arena.whole()[0]
         pieces = [memory[8 * size + at * size : 8 * size + (at + 1) * size] for at in range(wanted)]
         sectors = [region.first + at * block for at in range(wanted)]
         self._random.shuffle(sectors)
@@ -440,7 +411,7 @@ class Sweep:
                 sequences.append(sequence)
             begin = time.monotonic_ns()
             asked = [((piece,), sector * SECTOR) for piece, sector in zip(pieces, sectors)]
-            results = ring.transfer(descriptor, asked, reads=False)
+            results = ring.transfer(ways.direct, asked, reads=False)
             end = time.monotonic_ns()
             for sequence, sector, result in zip(sequences, sectors, results):
                 problem = 0 if result == size else (-result if result < 0 else errno.EIO)
@@ -449,7 +420,7 @@ class Sweep:
             before = [self.ledger.before(sector, block) for sector in sectors]
             memory[8 * size : 8 * size + wanted * size] = bytes(wanted * size)
             begin = time.monotonic_ns()
-            results = ring.transfer(descriptor, asked, reads=True)
+            results = ring.transfer(ways.direct, asked, reads=True)
             end = time.monotonic_ns()
             for piece, sector, result, known in zip(pieces, sectors, results, before):
                 problem = 0 if result == size else (-result if result < 0 else errno.EIO)
@@ -459,13 +430,13 @@ class Sweep:
             ring.close()
         self._line("rows", rows=[[0, ["burst", str(wanted), f"of {self._limits.depth}"], 0, 1]])
 
-    def _measure_memory(self, ways: KernelWays, arena: Arena, descriptor: int, machine: Machine) -> None:
+    def _measure_memory(self, ways: KernelWays, machine: Machine) -> None:
         """Ordinary commands in batches, with the kernel's memory after each: what grows with them is a leak."""
         commands, block = self._request.memory_commands, self._limits.block
         if not commands:
             return
         each, done = max(2, commands // _MEMORY_BATCHES), 0
-        memory, region = arena.shape("aligned", block * SECTOR), self.regions[0]
+        memory, region = ways.arena.shape("aligned", block * SECTOR), self.regions[0]
         samples = []
         for batch in range(_MEMORY_BATCHES + 2):
             for _ in range(each):
@@ -473,7 +444,7 @@ class Sweep:
                 if self._errors >= _MOST_ERRORS:
                     return
                 if done % 4 == 0:
-                    self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(descriptor))
+                    self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(ways.direct))
                 elif done % 4 == 1:
                     self._write(
                         *(WRITE, region.anchor, block, memory), lambda: ways.write("direct", memory, region.anchor)

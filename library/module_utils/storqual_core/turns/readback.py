@@ -20,7 +20,6 @@ from typing import Any, Callable, Iterable, Iterator, Sequence
 from .batch_file import LaunchTurn
 from .content import (
     READBACK_SCHEMA,
-    SECTOR,
     Block,
     Job,
     OffsetSequence,
@@ -36,6 +35,7 @@ from .content import (
 )
 from .fio_job import FioAsk, FioProcess, FioTarget
 from .launch import Launched, empty_folder
+from .sectors import SECTOR
 
 _MOST_READ = 4 << 20
 _MOST_BLOCKS = 4096

@@ -205,11 +205,6 @@ def _equal_sectors(data: bytes, other: bytes, most: int) -> int:
     return low
 
 
-def is_of_write(data: memoryview, tag: bytes, sector: int, sequence: int) -> bool:
-    """Whether the 512 bytes found at `sector` are whole and of the write `sequence`."""
-    return read_sector(data, tag, sector) == Found(GOOD, sequence)
-
-
 def runs_of(data: memoryview, tag: bytes, sector: int) -> Iterator[tuple[int, int, str, int]]:
     """What was read at `sector` as runs of alike sectors: first, how many, what they are, sequence of their write."""
     at, count = 0, len(data) // SECTOR

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,13 +11,11 @@ import pytest
 from storqual_core.facts.bench_facts import read_facts
 from storqual_core.facts.conditions import Conditions, read_conditions, read_paths, read_shelves
 from storqual_core.facts.preflight import Request, examine
-from storqual_core.kit.command import Completed
-from storqual_core.kit.errors import MissingToolError
 from tests.support.bench_tree import STATE, BenchTree
+from tests.support.replay import Tools
 from tests.support.tool_fixtures import fixture_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 PCI = "0000:3b:00.0"
@@ -29,19 +26,6 @@ MAP = (
     "`-+- policy='service-time 0' prio=1 status=active\n"
     "  |- 2:0:0:0 sda 8:16 active ready running\n  `- 3:0:0:0 sdb 8:32 failed faulty offline\n"
 )
-
-
-class Tools:
-    """Answers by command line; any other tool is not installed."""
-
-    def __init__(self, answers: dict[str, str]) -> None:
-        self.answers = answers
-
-    def __call__(self, argv: Sequence[str], **_: Any) -> Completed:
-        line = shlex.join(argv)
-        if line not in self.answers:
-            raise MissingToolError(f"`{argv[0]}` is not installed on this machine")
-        return Completed(tuple(argv), 0, self.answers[line], "", 0.0)
 
 
 @pytest.fixture

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual_core.facts import tool_facts
 from storqual_core.facts.bench_facts import environment_of, read_facts
-from storqual_core.kit.command import Completed
-from storqual_core.kit.errors import MissingToolError, ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.provision import nvram
 from storqual_core.tools.capabilities import (
     AdapterFacts,
@@ -26,10 +24,8 @@ from storqual_core.tools.capabilities import (
     VolumeFacts,
 )
 from tests.support.bench_tree import STATE, BenchTree
+from tests.support.replay import Tools
 from tests.support.tool_fixtures import fixture_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PCI = "0000:3b:00.0"
 WWN = "0x5000c50000000001"
@@ -47,23 +43,6 @@ ANSWERS = {
     "smartctl --json -a -d megaraid,8 /dev/bus/0": fixture_text("smartctl", "ata.json"),
     "smartctl --json -a -d megaraid,9 /dev/bus/0": fixture_text("smartctl", "open_failed.json"),
 }
-
-
-class Tools:
-    """Answers by command line; any other tool is not installed."""
-
-    def __init__(self, answers: dict[str, str]) -> None:
-        self.answers = answers
-        self.broken: set[str] = set()
-
-    def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
-        """As the table says."""
-        line = shlex.join(argv)
-        if argv[0] in self.broken:
-            raise ToolError(f"`{argv[0]}` did not end within 120 s")
-        if line not in self.answers:
-            raise MissingToolError(f"`{argv[0]}` is not installed on this machine")
-        return Completed(tuple(argv), 0, self.answers[line], "", 0.0)
 
 
 @pytest.fixture

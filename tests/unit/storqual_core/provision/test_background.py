@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.kit.command import Completed
-from storqual_core.kit.errors import MissingToolError
+from storqual_core.kit.command import Completed, ToolAnswers
 from storqual_core.provision import background
 from storqual_core.provision.background import AdapterWatch, work_of_adapters, work_of_arrays
 from storqual_core.tools import TOOLS
 from storqual_core.tools.capabilities import offers
 from tests.support.bench_tree import BenchTree
+from tests.support.replay import Tools
 from tests.support.tool_fixtures import fixture_text
 
 if TYPE_CHECKING:
@@ -30,19 +29,6 @@ ANSWERS = {
     "storcli64 /c0/vall show all J nolog": fixture_text("storcli", "volumes.json"),
     "storcli64 /c0 show events type=latest=300 nolog": EVENTS[: EVENTS.index("seqNum: 0x00001286")],
 }
-
-
-class Tools:
-    """Answers by command line; any other tool is not installed."""
-
-    def __init__(self, answers: dict[str, str]) -> None:
-        self.answers = answers
-
-    def __call__(self, argv: Sequence[str], **_: Any) -> Completed:
-        line = shlex.join(argv)
-        if line not in self.answers:
-            raise MissingToolError(f"`{argv[0]}` is not installed on this machine")
-        return Completed(tuple(argv), 0, self.answers[line], "", 0.0)
 
 
 @pytest.fixture
@@ -125,9 +111,13 @@ def test_adapters_of_other_tools_are_asked_for_their_facts(tree: BenchTree) -> N
         asked.append(argv[0])
         return Completed(tuple(argv), 0, text, "", 0.0)
 
-    told = list(work_of_adapters(tree.machine, [OTHER], answer, lambda driver: ["ssacli"] if driver else []))
+    def work(address: str, runner: Any) -> list[str]:
+        return list(work_of_adapters(tree.machine, [address], runner, lambda _: ["ssacli"], said))
+
+    said = ToolAnswers()
+    work(OTHER, answer)
     assert set(asked) == {"ssacli"}
-    assert all(known or said.startswith("the work of adapters, ssacli: ") for said, known in told)
+    assert all(sentence.startswith("the work of adapters, ssacli: ") for sentence in said.unread)
     # no tool, no word
-    assert list(work_of_adapters(tree.machine, [OTHER], runner, lambda _: ["ssacli"])) == []
-    assert list(work_of_adapters(tree.machine, [PCI], answer, lambda _: ["ssacli"])) == []
+    assert work(OTHER, runner) == []
+    assert work(PCI, answer) == []

@@ -25,7 +25,6 @@ from storqual_core.turns.integrity_load import (
 from storqual_core.turns.sectors import (
     SECTOR,
     Found,
-    is_of_write,
     make_sectors,
     read_region,
     read_sector,
@@ -308,12 +307,12 @@ def test_a_sector_is_of_a_write_as_long_as_nothing_of_it_is_another(
 ) -> None:
     data = make_sectors(TAG_sectors, 100, sequence, 4)
     part = bytearray(data[place * SECTOR : (place + 1) * SECTOR])
-    assert is_of_write(memoryview(part), TAG_sectors, 100 + place, sequence)
-    assert not is_of_write(memoryview(part), TAG_sectors, 101 + place, sequence)
-    assert not is_of_write(memoryview(part), TAG_sectors, 100 + place, sequence + 1)
-    assert not is_of_write(memoryview(part), OTHER, 100 + place, sequence)
+    own = Found("good", sequence)
+    assert read_sector(part, TAG_sectors, 100 + place) == own
+    assert read_sector(part, TAG_sectors, 101 + place) != own
+    assert read_sector(part, OTHER, 100 + place) != own
     part[at] ^= change
-    assert not is_of_write(memoryview(part), TAG_sectors, 100 + place, sequence)
+    assert read_sector(part, TAG_sectors, 100 + place) != own
 
 
 @pytest.mark.parametrize("chunk", [128, 48, 1])

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.turns.batch_file import LaunchTurn
-from storqual_core.turns.content import READBACK_SCHEMA, SECTOR, OffsetSequence, data_of, unstamped
+from storqual_core.turns.content import READBACK_SCHEMA, OffsetSequence, data_of, unstamped
 from storqual_core.turns.fio_job import FioAsk, FioTarget, read_ask
 from storqual_core.turns.launch import Launched, empty_folder, run_fio
 from storqual_core.turns.readback import Looked, Readback, try_fio
+from storqual_core.turns.sectors import SECTOR
 from tests.support.fake_fio import fake_fio
 
 if TYPE_CHECKING:
