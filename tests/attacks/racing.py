@@ -66,7 +66,6 @@ class Running:
         return None
 
     def go_on(self) -> None:
-        """Let it make the call."""
         os.write(self._go, b".")
 
     def end(self) -> str:

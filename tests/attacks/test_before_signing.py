@@ -29,7 +29,6 @@ PASSING = ("PASS", "MARGINAL")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run that passes and one that fails."""
     folder = tmp_path_factory.mktemp("runs")
     return {"good": finished_run(folder / "good", 0.0), "bad": finished_run(folder / "bad", 0.3)}
 

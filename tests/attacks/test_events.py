@@ -29,10 +29,9 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.attacks.finished_run import copy_of, put
 from tests.support.event_examples import example
 from tests.support.judged_run import suite_with
-from tests.support.make_run import make_run
+from tests.support.make_run import POINTS, drive_id, make_run
 from tests.support.sealed_run import chained, lines_of
 from tests.support.signing import make_person, sign, write_keys
-from tests.support.synthetic_shape import POINTS, drive_id
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +64,6 @@ NOT_PASSING = [name for name, (outcome, _) in RUNS.items() if outcome not in PAS
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The runs, judged and published."""
     made = {}
     for number, (name, (_, shape)) in enumerate(RUNS.items()):
         folder = tmp_path_factory.mktemp(f"run{number}")

@@ -159,7 +159,6 @@ def broken(ended: Ended) -> str:
 
 
 def words_of(command: str, kind: str, run: Path, base: Path) -> list[str]:
-    """The command line for a run."""
     (base / "out").unlink(missing_ok=True)
     bench, batch = BENCHES.get(kind, ("b1", "s01-b01"))
     named = {"run": run, "runs": run.parent, "keys": base / "keys.yml", "key": base / "pat", "out": base / "out"}
@@ -275,7 +274,6 @@ def test_random_bytes_are_a_finding(runs: dict[str, Path], base: Path, data: st.
 
 
 def judged(run: Path) -> int:
-    """The exit code of judging."""
     try:
         return int(verdict_of(run)["exit_code"])
     except StorqualError:

@@ -11,8 +11,7 @@ from storqual.run import append_event, read_run
 from storqual.run.turns import turns_of
 from tests.attacks.finished_run import GATE
 from tests.support.streamed_turns import made_record
-from tests.support.trial_campaign import plan_campaign
-from tests.support.turn_records import keep_turn
+from tests.support.turn_records import keep_turn, plan_campaign
 
 SUITE = """\
 name: kept

@@ -59,7 +59,6 @@ def chosen(
     commit: str = "c1",
     minutes: float = 20.0,
 ) -> list[Chosen]:
-    """A choice among nine tests of three files."""
     return choose(
         TESTS,
         FILES,

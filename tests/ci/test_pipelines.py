@@ -62,7 +62,6 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def change(folder: Path, *drops: str) -> None:
-    """Commit drops."""
     for drop in drops:
         (folder / "inventories" / "lab" / "drops" / f"{drop}.yml").write_text(f"name: {drop}\n")
     git(folder, "add", "-A")

@@ -28,6 +28,7 @@ from tests.support.site_blocks import (
     REPOSITORY,
     Block,
     Command,
+    Desk,
     blocks,
     commands,
     pages,
@@ -35,7 +36,6 @@ from tests.support.site_blocks import (
     shows,
     words_of,
 )
-from tests.support.site_desk import Desk
 from tests.support.site_example import Example
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,6 @@ ALL = [block for page in pages() for block in blocks(page)]
 
 
 def marked(where: str) -> list[str]:
-    """The pages with a block of that mark."""
     return sorted({block.page for block in ALL if block.where == where})
 
 
@@ -69,7 +68,6 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site."""
     folder = tmp_path_factory.mktemp("site")
     done = build(folder)
     assert done.returncode == 0, done.stdout + done.stderr

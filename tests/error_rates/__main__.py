@@ -39,7 +39,6 @@ VERSUS = f"{'noise':<11}{'effect':>7} |" + 3 * (
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=int(os.environ.get("STORQUAL_BENCHMARK_TRIALS", "1000")))
     parser.add_argument("--seed", type=int, default=SEED)

@@ -78,7 +78,6 @@ def smallest(rules: Sequence[Rule], paths: int, seed: int) -> dict[Rule, np.ndar
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--paths", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=SEED)

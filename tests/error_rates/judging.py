@@ -95,7 +95,6 @@ def _megabytes(pid: int) -> float:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", type=Path, help="another checkout, with a .venv of its own")
     parser.add_argument("--rounds", type=int, default=2, help="turns of each checkout")

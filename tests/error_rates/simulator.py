@@ -65,7 +65,6 @@ class Bench:
 
     @property
     def launches(self) -> int:
-        """Launches per arm."""
         return self.pairs * max(self.sessions, 1)
 
     def simulate(self, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -114,7 +114,6 @@ def run_pairs(
 
 
 def _history(baseline: np.ndarray, candidate: np.ndarray) -> Prior | None:
-    """What history keeps of a point's earlier launches."""
     found = estimate([pair_levels(baseline, candidate)], [None])
     return History(sd_pair=float(found.sd[0]), df_pair=float(found.df[0])).pair()
 
@@ -142,7 +141,6 @@ def cell_of(once: Outcomes, again: Outcomes, unit_s: float) -> Cell:
 def gate(
     baseline: np.ndarray, candidate: np.ndarray, known: Sequence[Prior | None], points: int, first: int
 ) -> Outcomes:
-    """The gate, campaign by campaign."""
     trials, most, _ = baseline.shape
     found = Outcomes.none(trials, most)
     campaigns = [_Campaign(np.arange(start, min(start + points, trials))) for start in range(0, trials, points)]

@@ -47,7 +47,6 @@ LOSS = {"64k": 0.12}
 
 
 def make_run(folder: Path) -> Path:
-    """The run directory, closed."""
     gate = folder / "gate.yml"
     gate.write_text(GATE, encoding="utf-8")
     hosts = lab_hosts({"hba0": 2})

@@ -15,7 +15,6 @@ SHEET = "bench01.sheet.html"
 
 
 def _drive(name: str, number: int, adapter: str, **more: Any) -> dict[str, Any]:
-    """A drive as a fact set has it."""
     return {
         "id": f"0x5000c5000000000{number}",
         "name": name,

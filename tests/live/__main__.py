@@ -67,7 +67,6 @@ def _changed_since(commit: str) -> tuple[str, ...] | None:
 
 
 def _collected() -> list[str]:
-    """The long tests that need the bench."""
     argv = [sys.executable, "-m", "pytest", "tests/virtual", "-m", "bench and long", "--collect-only", "-q"]
     printed = subprocess.run(argv, cwd=TREE, capture_output=True, text=True, check=False).stdout
     return [line for line in printed.splitlines() if line.startswith("tests/virtual/") and "::" in line]

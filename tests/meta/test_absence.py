@@ -25,9 +25,8 @@ from storqual.robot_library import StorqualLibrary
 from storqual.run import read_run
 from storqual_core.kit.errors import StorqualError
 from tests.support import make_run as making
-from tests.support.make_run import make_run
+from tests.support.make_run import SUITE, drive_id, make_run
 from tests.support.robot_benches import fingerprint
-from tests.support.synthetic_shape import SUITE, drive_id
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +45,6 @@ SOUND: dict[str, Any] = {
 
 @contextmanager
 def events_changed(change: Change) -> Iterator[None]:
-    """Synthetic runs whose events are other ones."""
     with pytest.MonkeyPatch.context() as patch:
         events_of = making.events_of
         patch.setattr(
@@ -61,12 +59,10 @@ def without(kind: str) -> Change:
 
 
 def having(kind: str, /, **fields: Any) -> Change:
-    """Events of a kind with other fields."""
     return lambda event: {**event, **fields} if event["kind"] == kind else event
 
 
 def end(**fields: Any) -> Change:
-    """Blocks with another end."""
     return lambda e: {**e, "end": {**e["end"], **fields}} if e["kind"] == "block_finished" else e
 
 
@@ -131,7 +127,6 @@ def no_samples(run: Path) -> None:
 
 
 def cut_samples(run: Path) -> None:
-    """Every line is damaged."""
     lines = (run / "samples.jsonl").read_bytes().splitlines()
     (run / "samples.jsonl").write_bytes(b"".join(line[: len(line) // 2] + b"\n" for line in lines))
 
@@ -144,13 +139,11 @@ def no_raw_named(run: Path) -> None:
 
 
 def no_raw(run: Path) -> None:
-    """The evidence is gone."""
     for path in (run / "raw").iterdir():
         path.unlink()
 
 
 def no_inputs(run: Path) -> None:
-    """The inputs are gone."""
     for path in (run / "inputs").iterdir():
         path.unlink()
 
@@ -375,7 +368,6 @@ def test_no_verdict_passes_without_what_it_is_judged_by(spoil: Callable[[Path], 
 
 
 def entry(outcome: str, against: str, *, required: bool = True) -> VerdictEntry:
-    """A criterion of a verdict."""
     place: dict[str, Any] = {"id": "x", "bench": "b", "adapter": "a", "point": None}
     return VerdictEntry(**place, required=required, against=against, source="suite", outcome=outcome, reason="")
 

@@ -13,8 +13,7 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import POINTS, SUITE
+from tests.support.make_run import POINTS, SUITE, make_run
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +24,6 @@ FINDING = {"kind": "adapter_reset", "count": 1, "lines": ["sym0: SCSI BUS reset 
 
 
 def verdict_of(tmp_path: Path, **shape: Any) -> dict[str, Any]:
-    """The verdict on a synthetic run."""
     return judge_run(make_run(tmp_path, **{**QUIET, **shape}))
 
 

@@ -7,7 +7,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from storqual import __version__
+from tests.support.planted_driver import MODULE, SOURCE, Kind, all_kinds, drawn_kinds
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -34,3 +37,45 @@ def test_every_format_has_its_number_in_the_list_that_is_kept() -> None:
     written = {found for text in library for found in re.findall(r'"(storqual\.[a-z_]+/[0-9]+)"', text)}
     listed = set(form.findall((REPOSITORY / "docs/reference/run-files.md").read_text(encoding="utf-8")))
     assert written == listed
+
+
+LAYER = (SOURCE / f"{MODULE}.c").read_text(encoding="utf-8")
+OWN = frozenset(re.findall(r"^CONDITION\((\w+),", LAYER, re.MULTILINE)) | {"every"}
+
+
+def listed(array: str) -> list[str]:
+    text = LAYER.partition(f"const {array}[] = {{")[2].partition("}")[0]
+    return re.findall(r'"(\w+)"', text)
+
+
+@pytest.mark.parametrize("kind", all_kinds().values(), ids=lambda kind: kind.name)
+def test_a_kind_is_what_the_layer_can_do(kind: Kind) -> None:
+    assert kind.on in listed("commands")
+    assert kind.act in listed("acts")
+    assert kind.profile in ("quick", "full")
+    for seed in range(20):
+        drawn = kind.parameters(seed)
+        assert drawn.keys() <= OWN
+        assert drawn == kind.parameters(seed)
+        assert all(drawn[name] >= 0 for name in drawn)
+    # what a load could know beforehand is no drawing
+    ranges = [tuple(limits) for limits in kind.draw.values()]
+    assert len({kind.words(seed) for seed in range(60)}) > 1 or all(low == high for low, high in ranges)
+
+
+def test_the_names_of_the_layer_are_in_the_order_of_its_numbers() -> None:
+    """`match_string` gives a number, and the enumeration says what it means."""
+    acts = LAYER.partition("\nenum act {")[2].partition("}")[0]
+    assert re.findall(r"\w+", acts.lower()) == listed("acts")
+    commands = LAYER.partition("\nenum command {")[2].partition("}")[0]
+    plurals = {"write": "writes", "read": "reads", "flush": "flushes", "discard": "discards", "zero": "zeroes"}
+    assert re.findall(r"\w+", commands.lower()) == [plurals.get(name, name) for name in listed("commands")]
+
+
+def test_there_are_enough_kinds_and_another_seed_draws_others() -> None:
+    assert len(all_kinds()) >= 25
+    assert {kind.name for kind in drawn_kinds(1, 6)} != {kind.name for kind in drawn_kinds(2, 6)}
+    every = drawn_kinds(1, 200)
+    assert {kind.name for kind in every} == {
+        kind.name for kind in all_kinds().values() if kind.profile == "quick" and not kind.lacks
+    }

@@ -30,7 +30,6 @@ FATES = {True: "survived", False: "killed", None: "hung"}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try the mutants that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], help="names, with * and ?")
     parser.add_argument("--list", action="store_true")

@@ -115,7 +115,6 @@ class Sources:
         return Change(path, text)
 
     def _of(self, path: Path) -> list[Word]:
-        """The words of a file."""
         if path not in self._words:
             self._words[path] = _words(self.texts[path])
         return self._words[path]

@@ -31,7 +31,6 @@ def mutant(was: str, now: str) -> Mutant:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Sources:
-    """A tree with one file."""
     folder = tmp_path / PACKAGES[0]
     folder.mkdir(parents=True)
     (folder / "held.py").write_text(CODE, encoding="utf-8")

@@ -97,7 +97,6 @@ class Copy:
         return None if code < 0 else code == 0
 
     def write(self, change: Change) -> None:
-        """Put a changed file into the copy."""
         self._put(self.folder / change.path.relative_to(self.tree), change.text)
 
     def put_back(self, change: Change) -> None:

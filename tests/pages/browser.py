@@ -90,7 +90,6 @@ class Browser:
         return answer["result"].get("value")
 
     def picture(self) -> bytes:
-        """The window as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def print(self, width: float, height: float) -> bytes:

@@ -18,7 +18,7 @@ from storqual.run.notes import Attachment, Note, add_note
 from tests.golden.sheet import FACTS, LAST, bench_of
 from tests.pages.browser import Browser, browser, find_chromium
 from tests.support.judged_reports import QUICK, judged
-from tests.support.synthetic_shape import SUITE
+from tests.support.make_run import SUITE
 from tests.support.trend_labs import make_year
 from tests.unit.storqual.report.conftest import runs  # noqa: F401 - the reports that both folders test
 from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of
@@ -39,7 +39,6 @@ NOTES = [
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests."""
     program = find_chromium()
     if program is None:
         pytest.skip("no Chromium on this machine; `make test-pages` installs it")
@@ -49,7 +48,6 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    """The text of axe-core."""
     if not AXE.is_file():
         pytest.skip(f"{AXE} is not here; `make test-pages` fetches it")
     return AXE.read_text(encoding="utf-8")
@@ -60,7 +58,6 @@ def files(
     runs: dict[str, Path],  # noqa: F811 - a fixture is asked for by its name
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Path]:
-    """Each kind of page by name."""
     made = {name: build_report(path) for name, path in runs.items()}
     year = make_year(tmp_path_factory.mktemp("year"))
     made["trend"] = build_trend([year], year / "trend.html", as_of=datetime(2027, 3, 20, tzinfo=UTC))

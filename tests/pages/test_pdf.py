@@ -25,7 +25,6 @@ pytestmark = pytest.mark.pages
 
 @pytest.fixture(autouse=True)
 def weasyprint() -> None:
-    """The extra is here."""
     pytest.importorskip("weasyprint", reason="WeasyPrint is not installed; `make test-pages` installs it")
 
 

@@ -40,7 +40,6 @@ BROKEN_KEYS = """
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site."""
     folder = tmp_path_factory.mktemp("site")
     words = [str(Path(sys.executable).parent / "mkdocs"), "build", "--strict", "--quiet", "--site-dir", str(folder)]
     subprocess.run(words, cwd=REPOSITORY, stdin=subprocess.DEVNULL, check=True, timeout=300)

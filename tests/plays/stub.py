@@ -49,7 +49,6 @@ class Played:
     facts: dict[str, Any]
 
     def asked(self, module: str) -> list[dict[str, Any]]:
-        """The arguments of each call of one module."""
         return [arguments for name, arguments, _ in self.calls if name == module]
 
     @property

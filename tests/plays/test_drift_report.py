@@ -41,7 +41,6 @@ def drive(number: int) -> str:
 
 
 def bench(number: int, **more: Any) -> dict[str, Any]:
-    """A bench with one claimed drive."""
     claimed = {"wwn": drive(number), "serial": f"S{number}", "model": "DISK9", "size": 1048576, "claim": True}
     adapter = {"model": "HBA", "driver": "mpt3sas", "pci": "0000:3b:00.0", "drives": [claimed]}
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}

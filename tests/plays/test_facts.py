@@ -20,7 +20,6 @@ LOCAL = str(REPOSITORY / "inventories" / "local")
 
 
 def storqual(*words: str, folder: Path) -> str:
-    """What a command prints."""
     ended = subprocess.run(
         [sys.executable, "-m", "storqual", *words],
         cwd=folder,
@@ -50,3 +49,21 @@ def test_the_sheet_of_this_machine_says_what_may_be_destroyed(tmp_path: Path) ->
     page = (tmp_path / path).read_text(encoding="utf-8")
     assert bench == declared.name
     assert page.count("DESTROY</span>") == 1 + sum(len(adapter.claimed) for adapter in declared.adapters.values())
+
+
+def test_a_bench_of_files_is_asked_for_what_it_has(tmp_path: Path) -> None:
+    """Its kernel log is read where that is allowed; what needs adapters is left out; logs lie where asked."""
+    words = ["robot", "bench_acceptance", "-i", str(REPOSITORY / "inventories" / "local"), "--output", str(tmp_path)]
+    program = str(Path(sys.executable).parent / "storqual")
+    ended = subprocess.run(
+        [program, *words, "--json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    checks = {line["id"].partition("::")[2]: line for line in json.loads(ended.stdout)["checks"]["this_machine"]}
+    assert set(checks) == {
+        "The Kernel Log Is Clean Since The Bench Booted",
+        "The Management Controller Sees A Healthy Bench",
+    }
+    log = checks["The Kernel Log Is Clean Since The Bench Booted"]
+    assert log["outcome"] in ("PASS", "FAIL") or "dmesg was refused" in log["reason"]
+    assert checks["The Management Controller Sees A Healthy Bench"]["outcome"] == "SKIPPED"
+    assert (tmp_path / "this_machine" / "xunit.xml").is_file()

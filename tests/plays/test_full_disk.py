@@ -42,7 +42,6 @@ def runs(tmp_path: Path) -> Iterator[Path]:
 
 
 def qualify(runs: Path, *words: str) -> tuple[int, str]:
-    """The exit code and all that is said."""
     ended = subprocess.run(
         [str(BIN / "storqual"), "qualify", "--runs", str(runs), *words],
         cwd=runs.parent,

@@ -50,7 +50,6 @@ def job(argv: list[str], log: Path) -> int:
 
 
 def the_run(lab: Path) -> Path:
-    """The one run directory."""
     (made,) = (path.parent for path in (lab.parents[1] / "runs").glob("*/run.json"))
     return made
 

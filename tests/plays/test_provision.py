@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual.run import read_run_json
 from tests.plays.stub import Played, play
+from tests.support.make_run import make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +36,6 @@ BOOT = {**FIRST, "boot_needed": {"kind": "reboot", "reason": "kernel 6.1"}}
 def apply(
     folder: Path, answers: dict[str, list[dict[str, Any]]], *, given: dict[str, Any] | None = None, **more: Any
 ) -> Played:
-    """Apply something to a bench by the role."""
     bench = {"kind": "virtual", "state_dir": str(folder / "state"), "adapters": {"sym": {"drives": []}}}
     variables = {"provision_bench": bench, "provision_declared": {"change": ""}, **(given or {})}
     return play(folder, "provision", variables, answers, tasks_from="apply", report="provision_report", **more)
@@ -248,3 +249,64 @@ def test_what_is_not_initialised_in_time_is_a_failure_unless_nobody_waits(tmp_pa
     played = apply(tmp_path, answers, given={"provision_wait_s": wait_s}, plugins=["bench_apply"])
     assert played.code == (2 if wait_s else 0), played.output
     assert ("there is still under way: sym/r5 initialise 30.5 %" in played.output) == bool(wait_s)
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+NOTHING = {"restored": True, "reboot": False, "power_cycle": False, "run": "", "settings": [], "steps": []}
+
+
+def test_a_bench_on_its_own_kernel_is_put_back_without_a_boot(tmp_path: Path) -> None:
+    answers = {"bench_restore": [{**NOTHING, "changed": True, "run": "r1"}], "bench_reboot": [{}]}
+    played = play(tmp_path, "restore", {"restore_state_dir": "/s"}, answers, report="restore_report")
+    assert played.code == 0, played.output
+    assert played.order == ["bench_restore"]
+    assert played.asked("bench_restore")[0]["state_dir"] == "/s"
+    assert played.facts["run"] == "r1"
+
+
+def test_a_bench_on_another_kernel_is_booted_and_then_put_back(tmp_path: Path) -> None:
+    first = {**NOTHING, "changed": True, "restored": False, "reboot": True}
+    answers = {
+        "bench_restore": [first, {**NOTHING, "changed": True, "run": "r1"}],
+        "bench_reboot": [{"changed": True}],
+    }
+    played = play(tmp_path, "restore", {}, answers, report="restore_report")
+    assert played.code == 0, played.output
+    assert played.order == ["bench_restore", "bench_reboot", "bench_restore"]
+    assert played.facts["restored"]
+
+
+def test_a_former_kernel_that_does_not_come_up_is_a_failure(tmp_path: Path) -> None:
+    """It booted, and still another kernel runs."""
+    answers = {"bench_restore": [{**NOTHING, "restored": False, "reboot": True}], "bench_reboot": [{"changed": True}]}
+    played = play(tmp_path, "restore", {}, answers)
+    assert played.code == 2
+    assert "its former kernel is not the default" in played.output
+
+
+def test_check_mode_of_a_restore_boots_nothing(tmp_path: Path) -> None:
+    """It says that it would."""
+    answers = {
+        "bench_restore": [{**NOTHING, "restored": False, "reboot": True, "changed": True}],
+        "bench_reboot": [{}],
+    }
+    played = play(tmp_path, "restore", {}, answers, check=True)
+    assert played.code == 0, played.output
+    assert all(check for _, _, check in played.calls)
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_report_that_was_not_published_ends_the_role_with_the_reason(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs")
+    assert read_run_json(run)
+    (run / "samples.jsonl").write_text("no sample\n", encoding="utf-8")
+    played = play(tmp_path / "play", "publish", {"publish_run": str(run)}, {})
+    assert played.code != 0
+    assert "samples.jsonl" in played.output
+    assert "has no attribute" not in played.output

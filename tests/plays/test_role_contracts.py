@@ -17,7 +17,6 @@ ROLES = sorted((Path(__file__).resolve().parents[2] / "roles").glob("*/tasks"))
 
 @pytest.fixture(params=[path.parent for path in ROLES], ids=[path.parent.name for path in ROLES])
 def role(request: pytest.FixtureRequest) -> Path:
-    """Each role's folder."""
     return Path(request.param)
 
 

@@ -38,7 +38,6 @@ class AdapterBench:
 
     @property
     def machine(self) -> Machine:
-        """What the code under test is given."""
         return self.tree.machine
 
     def adapter(self, pci: str, driver: str, **ids: str) -> None:
@@ -69,18 +68,15 @@ class AdapterBench:
         self.set_queue(name, 16, "none")
 
     def set_queue(self, name: str, depth: int, kind: str) -> None:
-        """What the driver gave a drive."""
         device = self.machine.real(f"/sys/block/{name}/device")
         self.tree.write(f"{device}/queue_depth", f"{depth}\n")
         self.tree.write(f"{device}/queue_type", f"{kind}\n")
 
     def modprobe_file(self) -> str | None:
-        """Our file in modprobe.d."""
         place = self.root / "etc/modprobe.d/zz-storqual.conf"
         return place.read_text() if place.exists() else None
 
     def __call__(self, argv: Sequence[str], **_options: Any) -> Completed:
-        """Do what the command does."""
         line = " ".join(argv)
         self.seen.append(line)
         if any(line.startswith(start) for start in self.broken):

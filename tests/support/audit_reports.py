@@ -23,7 +23,6 @@ report: {name: paper, title: A paper, publisher: Nobody, pages: numbered}
 
 
 def report_text(figures: str, assertions: str) -> str:
-    """The text of a published file."""
     return f"{HEAD}figures:\n{indent(dedent(figures), '  ')}assertions:\n{indent(dedent(assertions), '  ')}"
 
 

@@ -64,11 +64,9 @@ class FakeDrives:
         return self.tree.machine.path("/sys")
 
     def wwn(self, name: str) -> str:
-        """A drive's id."""
         return f"0x5000c50015ea00{self.names.index(name):02x}"
 
     def targets(self) -> dict[str, DriveTarget]:
-        """The drives as the guard gives them out."""
         return {self.wwn(name): DriveTarget(self.wwn(name), name, f"/dev/{name}") for name in self.names}
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> FakeDrives:
@@ -128,7 +126,6 @@ class FakeDrives:
         path.write_text(f"{value}\n")
 
     def __call__(self, argv: Sequence[str], **_options: Any) -> Completed:
-        """sg_modes and sg_wr_mode of the caching page."""
         tool, *words, device = argv
         target = next(name for name in self.names if device in (f"/dev/{name}", self._generic(name)))
         given = dict(word.lstrip("-").split("=", 1) for word in words if "=" in word)

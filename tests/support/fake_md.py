@@ -61,7 +61,6 @@ class FakeMd:
     known_to: int | None = None
 
     def __call__(self, argv: Sequence[str], **_options: object) -> Completed:
-        """Do what the command says."""
         self.seen.append(" ".join(argv))
         words = list(argv[1:])
         if argv[0] != "mdadm":

@@ -30,7 +30,6 @@ class FakeParts:
         return [words[0] for words in self.calls if words[0] != "blkid"]
 
     def __call__(self, argv: Sequence[str], **_: object) -> Completed:
-        """Run one tool."""
         words = list(argv)
         self.calls.append(words)
         said = self.fails.get(words[0]) or []
@@ -45,12 +44,10 @@ class FakeParts:
         return Completed(tuple(argv), 2 if words[0] == "blkid" else 0, "", "", 0.0)
 
     def add(self, disk: str, number: int, start: int) -> None:
-        """The kernel knows of a part."""
         self.tree.partition(disk, number)
         self.tree.write(f"/sys/class/block/{_part(disk, number)}/start", f"{start}\n")
 
     def remove(self, disk: str, number: int) -> None:
-        """The kernel forgets it."""
         tree, name = self.tree, _part(disk, number)
         number_of = tree.machine.text(f"/sys/class/block/{name}/dev")
         shutil.rmtree(tree.machine.path(tree.machine.real(f"/sys/class/block/{name}")))

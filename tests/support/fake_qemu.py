@@ -32,7 +32,6 @@ class FakeQemu:
         self.asked: list[str] = []
 
     async def ask(self, command: str, arguments: Any = None) -> Any:
-        """Answer a command as QEMU does."""
         self.asked.append(command)
         if command == "query-block":
             disks = [

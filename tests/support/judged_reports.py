@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.metrics import METRICS, Primitives, Value
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import point_name
+from tests.support.make_run import make_run, point_name
 
 PANIC = """[    4.512207] BUG: unable to handle page fault for address: ffffa3c100ff0010
 [    4.512661] #PF: supervisor read access in kernel mode
@@ -31,7 +30,6 @@ def points_of(
     drives: Iterable[int] = (1, 4),
     depths: Iterable[int] = (1, 16),
 ) -> tuple[str, ...]:
-    """The names of a whole matrix of points."""
     drives, depths, sizes = tuple(drives), tuple(depths), tuple(sizes)
     return tuple(
         point_name(workload, bs=size, drives=number, iodepth=depth)

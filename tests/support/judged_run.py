@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from storqual.judge.verdict import judge_run
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import SUITE
+from tests.support.make_run import SUITE, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,5 +22,4 @@ def suite_with(*criteria: str) -> str:
 
 
 def judged(tmp_path: Path, **shape: Any) -> dict[str, Any]:
-    """The verdict on a synthetic run."""
     return judge_run(make_run(tmp_path, **{**QUIET, **shape}))

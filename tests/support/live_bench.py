@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual bench of a test's own: play the project's playbooks on it, and ask it itself what it is like."""
+"""The gate bench: a small virtual bench on which the real main job meets drops whose effect is known."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def powered_on(log: Path, inventory: Path) -> Iterator[None]:
 
 
 def over_ssh(state: Path, host: str, line: str, *, data: bytes = b"", limit_s: float = 300) -> str:
-    """What a command line prints on a bench."""
     words = ["ssh", "-F", state / "ssh_config", host, line]
     ended = subprocess.run(words, input=data, capture_output=True, timeout=limit_s, check=False)
     assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-2000:]
@@ -110,7 +109,6 @@ class Played:
 
     @property
     def changed(self) -> int:
-        """How many tasks changed the bench."""
         found = re.search(r"^vbench .*changed=(\d+)", self.output, re.MULTILINE)
         assert found, self.output
         return int(found.group(1))
@@ -124,7 +122,6 @@ class Bench:
     drops: Path
 
     def play(self, name: str, *words: str) -> Played:
-        """Run a playbook on it."""
         with self._playing(name, *words) as child:
             code = child.wait(timeout=1800)
         return Played(code, self._log.read_text(encoding="utf-8", errors="replace"))
@@ -155,7 +152,6 @@ class Bench:
                 child.terminate()
 
     def provision(self, drop: str, *words: str) -> Played:
-        """Make the bench what a drop says."""
         return self.play("provision.yml", *self._drop(drop), *words)
 
     def cut_power(self, drop: str, event: str, *words: str) -> Played:
@@ -199,7 +195,6 @@ class Bench:
         return drive["wwn"]
 
     def look(self) -> list[str]:
-        """Everything that provisioning could change, line by line."""
         return self.ask(_LOOK).splitlines()
 
     def touched(self) -> list[str]:
@@ -218,7 +213,6 @@ class Bench:
         return self.play(str(file))
 
     def ask(self, command: str, limit_s: float = 300) -> str:
-        """Run a command on the bench."""
         return over_ssh(self.state, "vbench", command, limit_s=limit_s)
 
     def send(self, files: Sequence[str], folder: str) -> None:
@@ -270,3 +264,77 @@ def powered_bench(name: str, drops: Path) -> Iterator[Bench]:
     finally:
         down = found.play("bench_down.yml")
     assert down.code == 0, down.output
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+GATE = REPOSITORY / "tests" / "virtual" / "gate"
+STATE = REPOSITORY / ".cache" / "bench" / "gatebench"
+SUITE = GATE / "gate.suite.yml"
+ASKED = os.environ.get("STORQUAL_LIVE_CAMPAIGNS")
+CAMPAIGNS = range(int(ASKED or "3"))
+"""How many campaigns of a kind go through the whole pipeline; the seed is the number."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One run of the main job: its exit code, what it printed, its run directory."""
+
+    code: int
+    output: str
+    run: Path | None
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        assert self.run is not None, self.output
+        return dict(json.loads((self.run / "verdict.json").read_text(encoding="utf-8")))
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        assert self.run is not None, self.output
+        lines = (self.run / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        return [event for event in map(json.loads, lines) if event["kind"] == kind]
+
+
+def playbook(name: str, *words: str) -> int:
+    return play(STATE.parent / "gate-playbook.log", GATE, name, *words)[0]
+
+
+def command(runs: Path, *words: str) -> list[str]:
+    return [str(BIN / "storqual"), "qualify", "-i", str(GATE), "--runs", str(runs), *words]
+
+
+def drops(baseline: str, candidate: str, *, suite: Path = SUITE, seed: int = 1) -> list[str]:
+    return ["--baseline", baseline, "--candidate", candidate, "--suite", str(suite), "--seed", str(seed)]
+
+
+def qualify(runs: Path, *words: str) -> Finished:
+    runs.mkdir(parents=True, exist_ok=True)
+    log = runs / "output.log"
+    with log.open("wb") as stream:
+        code = subprocess.run(
+            command(runs, *words), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, check=False
+        ).returncode
+    return finished(code, runs)
+
+
+def finished(code: int, runs: Path) -> Finished:
+    """The newest run in `runs`."""
+    made = sorted(path.parent for path in runs.glob("*/run.json"))
+    return Finished(
+        code, (runs / "output.log").read_text(encoding="utf-8", errors="replace"), made[-1] if made else None
+    )
+
+
+def on_bench(line: str) -> str:
+    """What a command line prints on the gate bench."""
+    return over_ssh(STATE, "gatebench", line, limit_s=60).strip()
+
+
+@contextmanager
+def powered() -> Iterator[None]:
+    """The gate bench, powered on, and off again in the end; a run that finds it on leaves it on."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    with powered_on(STATE.parent / "gate-playbook.log", GATE):
+        yield

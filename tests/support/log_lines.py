@@ -14,7 +14,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "unit" / "storqual_core" / "host"
 
 
 def read_all() -> list[tuple[str, str]]:
-    """Kind and text of each line."""
     found = []
     for path in sorted(FOLDER.glob("*.txt")):
         for line in path.read_text(encoding="utf-8").splitlines():

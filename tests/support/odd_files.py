@@ -101,7 +101,6 @@ def _rights(mode: int) -> Make:
 
 @functools.cache
 def _bomb() -> bytes:
-    """A megabyte that unpacks to a gigabyte."""
     packer = zlib.compressobj(9, wbits=31)
     head = packer.compress(bytes(MIB)) + packer.flush(zlib.Z_FULL_FLUSH)
     return head + (packer.compress(bytes(MIB)) + packer.flush(zlib.Z_FULL_FLUSH)) * 1023
@@ -225,7 +224,6 @@ class Commands:
         return code, said, memory
 
     def close(self) -> None:
-        """End the server."""
         self._server.communicate()
 
 

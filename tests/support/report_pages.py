@@ -41,7 +41,6 @@ class Node:
     inner: list[str] = field(default_factory=list)
 
     def walk(self) -> Iterator[Node]:
-        """This element and everything in it."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -81,11 +80,9 @@ class Page(HTMLParser):
         assert len(self._open) == 1, f"not closed: {[node.name for node in self._open]}"
 
     def handle_decl(self, decl: str) -> None:
-        """Keep a declaration."""
         self.declarations.append(decl)
 
     def handle_comment(self, data: str) -> None:
-        """Keep a comment."""
         self.comments.append(data)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -100,7 +97,6 @@ class Page(HTMLParser):
             self._open.append(node)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open and close an element."""
         self.handle_starttag(tag, attrs)
         if tag not in VOID:
             self.handle_endtag(tag)
@@ -111,18 +107,15 @@ class Page(HTMLParser):
         self._open.pop()
 
     def handle_data(self, data: str) -> None:
-        """Text belongs to every open element."""
         self._open[-1].texts.append(data)
         for node in self._open:
             node.inner.append(data)
 
     def find(self, ident: str) -> Node:
-        """The element with that id."""
         return next(node for node in self.root.walk() if node.attributes.get("id") == ident)
 
     @property
     def header(self) -> str:
-        """The text above the outcome."""
         return self.root.all("header")[0].text()
 
     def section(self, name: str) -> Node:

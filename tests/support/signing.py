@@ -38,7 +38,6 @@ class Person:
     expires: str
 
     def entry(self) -> str:
-        """The entry of the trusted keys file."""
         return (
             f"  - {{name: {self.name}, role: [{self.role}], expires: {self.expires}, from: 2026-01-01,\n"
             f'     public: "{self.public}"}}\n'
@@ -61,7 +60,6 @@ def make_person(
 
 
 def write_keys(folder: Path, *people: Person) -> Path:
-    """A trusted keys file with these people."""
     path = folder / "keys.yml"
     path.write_text("keys:\n" + "".join(person.entry() for person in people), encoding="utf-8")
     return path

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from storqual.run import sha256_of
-from tests.support.synthetic_shape import CPUS, DRIVERS, Shape, drive_id, time_at
+from tests.support.make_run import CPUS, DRIVERS, Shape, drive_id, time_at
 
 
 def events_of(

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from storqual.base.resources import project_root
 from storqual.campaign import Provision, Stop
 from storqual.campaign.next_step import next_command
 from storqual.kinds.kind import PlannedTurn
+from storqual.plan import PlanRequest
+from storqual.plan.make import plan_run
 from storqual.run import append_event, iter_events, planned_session, read_batch, read_run
 from storqual.run.collect import finish_streamed
 from storqual.run.turns import keep_record, turns_of
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
 
 
 def batch_of(run: Path, turn: str) -> dict[str, Any]:
-    """The batch file that has a turn."""
     names = (path.stem for path in sorted((run / "blocks").glob("*.json")))
     return next(batch for batch in (read_batch(run, name) for name in names) if batch["turns"][0]["id"] == turn)
 
@@ -57,7 +60,6 @@ informative:
 
 
 def gate_in(folder: Path) -> Path:
-    """The file of that gate."""
     folder.mkdir(parents=True, exist_ok=True)
     gate = folder / "gate.yml"
     gate.write_text(GATE, encoding="utf-8")
@@ -90,16 +92,13 @@ class Faked:
     host = "vbench"
 
     def run(self, command: str, *, limit_s: float = 0.0) -> str:
-        """What a command prints."""
         raise NotImplementedError
 
     def call(self, _command: str, *, limit_s: float = 0.0) -> tuple[int, str]:
-        """The start of the bench's program."""
         assert limit_s
         return 0, ""
 
     def boot_id(self, *, limit_s: float = 60.0) -> str:
-        """The bench's boot."""
         return self.run("cat /proc/sys/kernel/random/boot_id", limit_s=limit_s).splitlines()[0]
 
 
@@ -163,3 +162,27 @@ def drive(
             begun.append(name)
         else:
             run_streamed(path, step.batch, here, say=print)
+
+
+INVENTORY = project_root() / "inventories" / "virtual"
+REQUEST = PlanRequest(
+    inventories=(INVENTORY,),
+    candidate="stable",
+    baseline="stable",
+    suite="robustness",
+    profile="quick",
+    adapters=("fusion", "vscsi"),
+    seed=5,
+)
+
+
+def plan_campaign(request: PlanRequest, folder: Path) -> Path:
+    """The directory of a planned run in a folder."""
+    path = plan_run(request, folder).path
+    assert path is not None
+    return path
+
+
+def finished(folder: Path, request: PlanRequest = REQUEST, **failures: dict[str, Any]) -> Path:
+    """A campaign in which every trial was made; `failures` change records by the id's first word and the arm."""
+    return finish_by_hand(plan_campaign(replace(request, gate=gate_in(folder)), folder), **failures)

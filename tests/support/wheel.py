@@ -28,7 +28,6 @@ def run(*words: str | Path, cwd: Path, path: Path | None = None) -> str:
 
 
 def ended_with(*words: str | Path, cwd: Path, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """How a command ended."""
     before = f"{path}{os.pathsep}" if path is not None else ""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ANSIBLE"))}
     return subprocess.run(

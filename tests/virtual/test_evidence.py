@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.gate_bench import Finished, command, drops, finished, on_bench, powered
+from tests.support.live_bench import Finished, command, drops, finished, on_bench, powered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

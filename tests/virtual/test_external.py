@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.gate_bench import drops, on_bench, powered, qualify
+from tests.support.live_bench import drops, on_bench, powered, qualify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

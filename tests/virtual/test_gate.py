@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.gate_bench import ASKED, CAMPAIGNS, GATE, command, drops, on_bench, playbook, powered, qualify
+from tests.support.live_bench import ASKED, CAMPAIGNS, GATE, command, drops, on_bench, playbook, powered, qualify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.support.gate_bench import Finished
+    from tests.support.live_bench import Finished
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1500)]
 

@@ -23,7 +23,7 @@ from storqual.virtual_bench.limits import declared_limits, read_limits
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state, reset
 from storqual.virtual_bench.qmp import converse
-from tests.support.gate_bench import STATE, command, drops, powered
+from tests.support.live_bench import STATE, command, drops, powered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from storqual.judge.verdict import judge_run
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state, reset
 from storqual.virtual_bench.qmp import converse
-from tests.support.gate_bench import CAMPAIGNS, STATE, command, drops, on_bench, powered
+from tests.support.live_bench import CAMPAIGNS, STATE, command, drops, on_bench, powered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,8 +24,7 @@ from storqual.turns.live_turn import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from tests.support.live_bench import INVENTORY, powered_bench
 from tests.support.planted_driver import SUITE
-from tests.support.trial_campaign import REQUEST, plan_campaign
-from tests.support.turn_records import drive
+from tests.support.turn_records import REQUEST, drive, plan_campaign
 from tests.support.wire import Dispatched, recorded, unseen
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.support.gate_bench import GATE, drops
-from tests.support.live_bench import REPOSITORY, powered_on, ran
+from tests.support.live_bench import GATE, REPOSITORY, drops, powered_on, ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

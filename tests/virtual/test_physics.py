@@ -22,8 +22,8 @@ from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.scaling import scaling
 from storqual_core.turns.fio_job import FioTarget, build_argv, read_ask
 from storqual_core.turns.launch import read_steps
-from tests.support.batches import launch_batch
-from tests.support.gate_bench import REPOSITORY, STATE, powered
+from tests.support.fake_fio import launch_batch
+from tests.support.live_bench import REPOSITORY, STATE, powered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,8 +17,14 @@ import pytest
 from storqual.judge.verdict import verdict_of
 from tests.support.driver_sources import DriverSources, driver_sources
 from tests.support.live_bench import Bench, powered_bench
-from tests.support.planted_driver import build_planted, measure_planted, qualify_planted, send_planted
-from tests.support.planted_kinds import Kind, drawn_kinds
+from tests.support.planted_driver import (
+    Kind,
+    build_planted,
+    drawn_kinds,
+    measure_planted,
+    qualify_planted,
+    send_planted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

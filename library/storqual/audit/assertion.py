@@ -178,7 +178,6 @@ class StatedNumber:
 
 
 def comparisons(assertion: Assertion, figures: Figures) -> Iterator[StatedNumber]:
-    """The comparisons of an assertion that states a number: one, or one per cell of the series it states."""
     expression = assertion.computed or assertion.same
     if expression is None or assertion.stated is None:
         return
@@ -482,7 +481,6 @@ def _input(
 
 
 def _place(comparison: StatedNumber, reference: Reference) -> Reference:
-    """The cell that a reference means in this comparison."""
     labelled = comparison.label is not None and comparison.figures.labels(reference)
     return Reference(reference.figure, comparison.label) if labelled else reference
 

@@ -218,7 +218,6 @@ def audit_report(report: Published) -> list[AuditedAssertion]:
 
 
 def _judged(assertions: Sequence[Assertion], figures: Figures) -> Mapping[str, list[_Judged]]:
-    """Every comparison with its units and manners of rounding settled, by assertion."""
     found = [comparison for assertion in assertions for comparison in comparisons(assertion, figures)]
     by_sense: dict[str, list[StatedNumber]] = defaultdict(list)
     for one in found:

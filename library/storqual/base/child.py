@@ -78,7 +78,6 @@ class Workers(ProcessPoolExecutor):
             super().__init__(os.cpu_count() or 1, mp_context=get_context("spawn"), initializer=initializer)
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """As any pool."""
         with _safe_environment():
             return super().submit(fn, *args, **kwargs)
 

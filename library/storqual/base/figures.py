@@ -48,7 +48,6 @@ class ShownNumber:
     divisor: float = 1.0
 
     def __str__(self) -> str:
-        """What the page shows."""
         return self.text
 
 
@@ -133,7 +132,6 @@ def percent_range(low: float, high: float, *, signed: bool = False) -> str:
 
 
 def count(value: int | None, source: str) -> ShownNumber:
-    """A whole number with thousands parted."""
     return NONE if value is None else ShownNumber(f"{value:,}".replace("-", MINUS), value, source)
 
 
@@ -158,7 +156,6 @@ def minute(value: object) -> str:
 
 
 def second(value: object) -> str:
-    """The same to the second."""
     return _clock(value, 19)
 
 

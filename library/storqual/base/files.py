@@ -200,11 +200,9 @@ class Unpacking(io.RawIOBase):
         self._most = self._left = most
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - as the class of the library has it
-        """The next piece."""
         part = self._whole.decompress(self._data, len(buffer))
         self._data = self._whole.unconsumed_tail
         self._left -= len(part)

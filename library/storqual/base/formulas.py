@@ -31,7 +31,6 @@ class Interval:
 
     @classmethod
     def exactly(cls, value: Plain) -> Interval:
-        """The one number `value`."""
         return cls(Fraction(value), Fraction(value))
 
     @classmethod
@@ -114,7 +113,6 @@ def percent_of(part: N, whole: N) -> N:
 
 
 def increase_percent(new: N, old: N) -> N:
-    """By how many percent `new` is above `old` (of `old`)."""
     return new / old * 100 - 100
 
 

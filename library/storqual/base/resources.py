@@ -16,12 +16,10 @@ def project_root() -> Path:
 
 
 def suites_folder() -> Path:
-    """The suites that come with the project."""
     return project_root() / "suites"
 
 
 def templates_folder() -> Path:
-    """The report's templates."""
     return project_root() / "templates"
 
 

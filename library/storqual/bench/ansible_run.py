@@ -137,7 +137,6 @@ def _used(value: Any, *, expression: bool = False) -> Iterator[str]:  # noqa: AN
 
 
 def _declared(roles: Path) -> Iterator[str]:
-    """Every variable in the argument_specs of the roles."""
     for path in sorted(roles.glob("*/meta/argument_specs.yml")):
         for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values():
             yield from entry.get("options", {})

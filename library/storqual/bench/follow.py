@@ -43,7 +43,6 @@ class Tail:
         return f"tail -c +{self._offset + 1}{' -f' if follow else ''} {self._path}"
 
     def take(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now, with their ends."""
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [line + b"\n" for line in lines]
@@ -267,7 +266,6 @@ class Collector:
         collect(self._run, self._batch, "".join(self._kept), lost=reason)
 
     def arm_of(self, progress: BatchProgress) -> str:
-        """The arm of the launch that runs now."""
         turns = self._planned["turns"]
         return str(turns[min(progress.index, len(turns) - 1)]["arm"])
 

@@ -111,7 +111,6 @@ class FlashAction(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The module's result."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         arguments = {"log_rules": read_table("kernel_log")["rules"], **self._task.args}
         # by the name of the task: in a collection the module has a longer one

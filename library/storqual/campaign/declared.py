@@ -86,7 +86,6 @@ def _image(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, A
 
 
 def _on_bench(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, str]:
-    """One image and its signature below the state folder."""
     signature = image.get("signature") or {}
     named = {"path": image["file"], "signature": signature.get("file", ""), "key": signature.get("key", "")}
     found = {"sha256": image["sha256"], "version": image.get("version") or ""}

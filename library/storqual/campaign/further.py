@@ -37,7 +37,6 @@ class SessionPattern:
     switches: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 
     def takes_ramp(self, key: PointKey) -> bool:
-        """Whether launches at a point may have a ramp: see `plan.points.Pattern.ramp`."""
         return all(
             THINK_TIME not in one["request"]["fio"]["options"] for (at, _), one in self.launches.items() if at == key
         )

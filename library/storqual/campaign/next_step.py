@@ -119,7 +119,6 @@ def _following(run: Run, progress: CampaignProgress, session: PlannedSession, at
 
 
 def _spec(run: Run, session: PlannedSession, *, boot: str) -> dict[str, Any]:
-    """The provisioning spec of a session: the configuration's, and how to get there."""
     specs = (run.document.get("provision") or {}).get(session.bench) or {}
     spec = specs.get(session.configuration)
     if spec is None:
@@ -136,7 +135,6 @@ that the state of a campaign stays in its files alone.
 
 
 def nothing_more(_run: Run, _bench: str) -> Stop:
-    """The planned sessions, then stop."""
     return Stop("everything that was planned has been measured", complete=True)
 
 

@@ -43,7 +43,6 @@ class PublishedRun:
     ocp: Path
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`: paths, outcome and exit code."""
         return {
             "run": str(self.run),
             "verdict": str(self.run / "verdict.json"),

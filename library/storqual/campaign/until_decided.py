@@ -173,7 +173,6 @@ class _Campaign:
         return None
 
     def why_not(self, wanted: Sequence[Need]) -> str:
-        """The end of a campaign with criteria undecided, and what they would need."""
         nearest = wanted[0]
         unit = "session of each arm" if self._effort.by_session else "pair"
         more = plural(nearest.units, unit).replace("arms", "arm") if nearest.units != 1 else f"1 {unit}"
@@ -185,7 +184,6 @@ class _Campaign:
         return f"{limit}; {count}, the nearest needs about {more} more ({seconds})"
 
     def _batch(self, lane: _Lane, pattern: SessionPattern) -> Further | None:
-        """Pairs for the points of a lane, in the session that is under way or in a new one."""
         effort = self._effort
         live = self._live(lane.purpose)
         cost = effort.block_s + (0.0 if live else effort.session_s)
@@ -214,7 +212,6 @@ class _Campaign:
         return Further(reason, batches, (replace(session, boot="if_needed", batches=names),), ramps=self._told(ramps))
 
     def _sessions(self, lane: _Lane, pattern: SessionPattern) -> Further | None:
-        """One more session of each arm for the points of a lane that are measured under the same slow settings."""
         effort = self._effort
         chosen = funded(lane.wants, effort.unit_seconds(), max(self._left_s, 0.0))
         if not chosen:

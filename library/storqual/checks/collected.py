@@ -99,7 +99,6 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """The end."""
     _write(DONE)
 
 
@@ -122,7 +121,6 @@ class DryRun:
         self._in_test: list[str] = []
 
     def start_test(self, data: Any, result: Any) -> None:  # noqa: ANN401 - Robot Framework's own
-        """Begin anew."""
         del data, result
         self._in_test = []
 
@@ -151,5 +149,4 @@ class DryRun:
             _tell(found["file"], int(found["line"]), found["text"])
 
     def close(self) -> None:
-        """The end."""
         _write(DONE)

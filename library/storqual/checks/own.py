@@ -156,7 +156,6 @@ def planned_checks(run: Run, suffix: str, only: Collection[str] | None = None) -
 
 
 def _read(run: Run, name: str, sha256: str, allowed: dict[str, str] | None) -> bytes | str:
-    """The file of a check, or why it is not executed."""
     if allowed is None:
         return (
             f"{name}: not executed, because this user did not plan this run on this machine; to execute your own copy"
@@ -176,7 +175,6 @@ def _read(run: Run, name: str, sha256: str, allowed: dict[str, str] | None) -> b
 
 
 def _planned(run: Run) -> dict[str, str]:
-    """The digests of the checks of the run, as they were planned or corrected, by the names of their files."""
     planned = {
         name.removeprefix(CHECK_INPUT): str(entry["sha256"])
         for name, entry in (run.document.get("inputs") or {}).items()

@@ -150,13 +150,11 @@ def point(request: pytest.FixtureRequest) -> PlannedPoint:
 
 @pytest.fixture
 def baseline(run: Run, point: PlannedPoint, request: pytest.FixtureRequest) -> tuple[Sample, ...]:
-    """The baseline's samples at `point`, in the order they were measured."""
     return _samples(run, point, "baseline", request.config.stash)
 
 
 @pytest.fixture
 def candidate(run: Run, point: PlannedPoint, request: pytest.FixtureRequest) -> tuple[Sample, ...]:
-    """The candidate's samples at `point`, in the order they were measured."""
     return _samples(run, point, "candidate", request.config.stash)
 
 
@@ -234,7 +232,6 @@ class _Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Remember which files have a test, of whatever suite."""
         silent = {Path(word).name for word in config.args if word.endswith(".py")}
         self._silent = silent - {item.path.name for item in items} - {one["id"] for one in self._not_collected}
 

@@ -104,7 +104,6 @@ _PROPERTIES = (
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take a file called verdict.json for what it is."""
     if file_path.name != "verdict.json":
         return None
     collector: pytest.Collector = VerdictFile.from_parent(parent, path=file_path)
@@ -115,7 +114,6 @@ class VerdictFile(pytest.File):
     """One verdict.json."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """The items, their names made unique."""
         verdict = read_object(self.path.parent, self.path.name)
         criteria = verdict["criteria"]
         accepted = with_waivers(used_waivers(criteria))

@@ -121,7 +121,6 @@ class Target:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What the suites import the library with."""
         return f"RUN:{self.run or ''}", f"INVENTORY:{','.join(self.inventories)}", f"BENCH:{self.bench}"
 
     @property
@@ -186,7 +185,6 @@ def _of_run(run: Run) -> str:
 
 
 def _bound_to(run: Run) -> list[str]:
-    """The suite and the workloads of a run."""
     return [run.suite.name, *sorted({point.workload for point in run.plan.points if not point.skipped})]
 
 

@@ -248,7 +248,6 @@ class RecordedBench:
 
     @cached_property
     def expected(self) -> Mapping[str, ExpectedAdapter]:
-        """The adapters as the run was planned with them."""
         adapters = self.run.benches[self.bench].get("adapters") or {}
         return expected_of({alias: entry for alias, entry in adapters.items() if entry.get("under_test", True)})
 

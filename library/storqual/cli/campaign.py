@@ -91,7 +91,6 @@ class Campaign:
 
 
 def refuse_broken_checks(request: PlanRequest) -> None:
-    """Raise BadInputError with every mistake of the checks, and with those of the other inputs beside them."""
     from storqual.checks.collection import broken_checks
     from storqual.inputs.shape import raise_all
     from storqual.plan.make import make_plan
@@ -224,8 +223,6 @@ _CAMPAIGN = (
 
 
 def campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options, all together as its argument `campaign`."""
-
     @wraps(command)
     def gathered(**given: Any) -> Any:  # noqa: ANN401 - the command's own options, as click has them
         campaign = Campaign(**{field.name: given.pop(field.name) for field in fields(Campaign)})

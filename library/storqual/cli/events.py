@@ -39,7 +39,6 @@ def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool
 
 
 def _told(fields: Mapping[str, object]) -> Iterator[str]:
-    """The plain values of an event."""
     for name, value in fields.items():
         if name not in ("time", "kind", "previous") and isinstance(value, str | int | float):
             yield f"{name}={value}"

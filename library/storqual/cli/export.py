@@ -59,7 +59,6 @@ def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> 
 
 
 def _text(form: str, material: Material) -> str:
-    """The run in a format that is text."""
     from storqual.report import export
 
     writers: dict[str, Callable[[Material], str]] = {

@@ -140,7 +140,6 @@ def _show(name: str, facts: dict[str, Any]) -> None:
 
 
 def _show_tables(name: str, facts: dict[str, Any]) -> None:
-    """The same as tables."""
     print_rows(
         ("PCI", "Driver", "Board", "Firmware", "Slot", "Link"),
         [

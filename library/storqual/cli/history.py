@@ -53,7 +53,6 @@ def history_command(runs: Path, bench: str | None, extract: Path | None, as_json
 
 
 def _show(answer: Mapping[str, Any]) -> None:
-    """The answer for a person: runs, the control chart of each bench, how much its points spread."""
     if not answer["runs"]:
         click.echo("no judged run was found")
     print_rows(
@@ -85,7 +84,6 @@ def _show(answer: Mapping[str, Any]) -> None:
 
 
 def _limits(point: Mapping[str, Any]) -> str:
-    """The control limits, in IOPS."""
     return "" if point["low"] is None or point["high"] is None else f"{point['low']:.0f} to {point['high']:.0f}"
 
 

@@ -207,7 +207,6 @@ def _with_schemas(example: Example) -> Example:
 
 
 def _check_name(kind: str, name: str) -> None:
-    """Raise BadInputError for a name that is not of the alphabet."""
     pattern, alphabet = _NAMES.get(kind, _ANY_NAME)
     if not pattern.fullmatch(name):
         raise BadInputError([f"{kind} {name!r}: this name cannot be used; a name has {alphabet}"])

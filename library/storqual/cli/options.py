@@ -123,7 +123,6 @@ def json_text(value: object) -> str:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output."""
     click.echo(json_text(value), nl=False)
 
 

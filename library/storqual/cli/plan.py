@@ -110,7 +110,6 @@ def _skipped(points: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _until(answer: dict[str, Any]) -> str:
-    """How a campaign ends."""
     if answer["until"] == "planned":
         return f" in {answer['sessions']} session{'s' * (answer['sessions'] != 1)}"
     most = (
@@ -129,7 +128,6 @@ def _time_lines(answer: dict[str, Any]) -> list[tuple[str, object]]:
 
 
 def _print(answer: dict[str, Any]) -> None:
-    """The plan in a few lines for a person."""
     pairs: list[tuple[str, object]] = [("run", answer["run"])]
     if answer.get("points") or answer.get("skipped"):
         points = f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"

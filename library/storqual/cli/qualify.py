@@ -157,14 +157,12 @@ def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """A JSON object that a run directory holds."""
     from storqual.run.files import read_object
 
     return read_object(path.parent, path.name)
 
 
 def _find_run(name: str, runs: Path) -> Path:
-    """The run directory called `name` in `runs`, or the path itself."""
     for path in (runs / name, Path(name)):
         if (path / "run.json").is_file():
             return path.resolve()
@@ -172,7 +170,6 @@ def _find_run(name: str, runs: Path) -> Path:
 
 
 def _inventories_of(run: Path) -> tuple[str, ...]:
-    """The inventories the run was planned from."""
     from storqual.run import read_run_json
 
     return tuple(str(path) for path in read_run_json(run)["inventories"])

@@ -69,7 +69,6 @@ def _lines(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _software(driver: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Kernel, build and options of drivers."""
     if driver["kernel"]:
         yield "driver.kernel", _named(driver["kernel"])
     if driver["build"]:

@@ -193,7 +193,6 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
 
 
 def _beside(one: AnnexNote) -> str:
-    """Links and attachments of a note, behind its text."""
     named = [*one.note.links, *(file.name for file in one.note.files)]
     return f" ({', '.join(named)})" if named else ""
 

@@ -59,7 +59,6 @@ class Noise:
 
 
 def noise_of(run: Run) -> list[Noise]:
-    """The noise of every criterion against the baseline that is a rate or a time, from all launches of a run."""
     asked = [
         Asked(one.point, tuple(rule for rule in one.criteria if rule.against == "baseline"))
         for one in asked_of(run, load_suite(run.input_file("suite")), Gate())

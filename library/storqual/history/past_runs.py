@@ -48,7 +48,6 @@ class PastRun:
 
     @property
     def suite(self) -> Mapping[str, Any]:
-        """Its name and its profile."""
         return self.document.get("suite") or {}
 
     def drop(self, arm: str) -> str:

@@ -126,7 +126,6 @@ class Drop(Shape):
     folder: str = ""
 
     def settings(self) -> Iterator[tuple[str, On, str, Any]]:
-        """Every setting as (section, on, name, value)."""
         for section, entries in self.sections.items():
             for entry in entries:
                 for name, value in entry.settings.items():

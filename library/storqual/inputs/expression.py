@@ -26,13 +26,9 @@ class Scope(Protocol):
         """What the figure may have been before it was printed."""
         ...
 
-    def cells(self, reference: Reference) -> list[Interval]:
-        """All cells of a series."""
-        ...
+    def cells(self, reference: Reference) -> list[Interval]: ...
 
-    def convention(self, name: str) -> Fraction:
-        """What a convention's name stands for."""
-        ...
+    def convention(self, name: str) -> Fraction: ...
 
 
 class Expression(Protocol):
@@ -46,9 +42,7 @@ class Expression(Protocol):
         """The figures and conventions it reads, in order."""
         ...
 
-    def show(self, printed: Callable[[Reference], str]) -> str:
-        """The expression with each figure replaced by what is printed of it."""
-        ...
+    def show(self, printed: Callable[[Reference], str]) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -58,16 +52,13 @@ class Number:
     text: str
 
     def evaluate(self, scope: Scope) -> Interval:
-        """See Expression."""
         del scope
         return Interval.exactly(Fraction(self.text))
 
     def leaves(self) -> Iterator[Reference | Convention]:
-        """See Expression."""
         return iter(())
 
     def show(self, printed: Callable[[Reference], str]) -> str:
-        """See Expression."""
         del printed
         return self.text
 
@@ -83,15 +74,12 @@ class Reference:
         return self.figure if self.cell is None else f"{self.figure}[{self.cell}]"
 
     def evaluate(self, scope: Scope) -> Interval:
-        """See Expression."""
         return scope.value(self)
 
     def leaves(self) -> Iterator[Reference | Convention]:
-        """See Expression."""
         yield self
 
     def show(self, printed: Callable[[Reference], str]) -> str:
-        """See Expression."""
         return printed(self)
 
 
@@ -102,15 +90,12 @@ class Convention:
     name: str
 
     def evaluate(self, scope: Scope) -> Interval:
-        """See Expression."""
         return Interval.exactly(scope.convention(self.name))
 
     def leaves(self) -> Iterator[Reference | Convention]:
-        """See Expression."""
         yield self
 
     def show(self, printed: Callable[[Reference], str]) -> str:
-        """See Expression."""
         del printed
         return self.name
 
@@ -124,16 +109,13 @@ class Operation:
     right: Expression
 
     def evaluate(self, scope: Scope) -> Interval:
-        """See Expression."""
         return _bounded(_OPERATIONS[self.sign](self.left.evaluate(scope), self.right.evaluate(scope)))
 
     def leaves(self) -> Iterator[Reference | Convention]:
-        """See Expression."""
         yield from self.left.leaves()
         yield from self.right.leaves()
 
     def show(self, printed: Callable[[Reference], str]) -> str:
-        """See Expression."""
         left, right = self.left.show(printed), self.right.show(printed)
         if isinstance(self.left, Operation) and self.sign in "*/" and self.left.sign in "+-":
             left = f"({left})"
@@ -150,16 +132,13 @@ class Formula:
     arguments: tuple[Expression, ...]
 
     def evaluate(self, scope: Scope) -> Interval:
-        """See Expression."""
         return _bounded(_FORMULAS[self.name](*(argument.evaluate(scope) for argument in self.arguments)))
 
     def leaves(self) -> Iterator[Reference | Convention]:
-        """See Expression."""
         for argument in self.arguments:
             yield from argument.leaves()
 
     def show(self, printed: Callable[[Reference], str]) -> str:
-        """See Expression."""
         return f"{self.name}({', '.join(argument.show(printed) for argument in self.arguments)})"
 
 
@@ -171,7 +150,6 @@ class OverSeries:
     series: Reference
 
     def evaluate(self, scope: Scope) -> Interval:
-        """See Expression."""
         return _OVER_SERIES[self.name](scope.cells(self.series))
 
     def leaves(self) -> Iterator[Reference | Convention]:
@@ -179,7 +157,6 @@ class OverSeries:
         return iter(())
 
     def show(self, printed: Callable[[Reference], str]) -> str:
-        """See Expression."""
         del printed
         return f"{self.name}({self.series})"
 

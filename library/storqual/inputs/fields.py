@@ -293,7 +293,6 @@ def metric_facts(name: str) -> MetricFacts | None:
 
 
 def metric_names() -> list[str]:
-    """Every metric, in the order of the list."""
     return list(_table())
 
 

@@ -25,14 +25,12 @@ class Figures:
         self._figures = {figure.id: figure for figure in figures}
 
     def figure(self, reference: Reference) -> Figure:
-        """The figure that `reference` names."""
         figure = self._figures.get(reference.figure)
         if figure is None:
             raise KeyError(f"no figure {reference.figure!r}")
         return figure
 
     def series(self, reference: Reference) -> Mapping[str | None, Printed | str]:
-        """All cells of a figure by label."""
         return self.figure(reference).cells()
 
     def labels(self, reference: Reference) -> tuple[str, ...]:
@@ -49,14 +47,12 @@ class Figures:
         raise KeyError(f"no {reference.cell or label or 'single value'!r} in {reference.figure!r}")
 
     def number(self, reference: Reference, label: str | None = None) -> Printed:
-        """The same, of a number."""
         entry = self.entry(reference, label)
         if isinstance(entry, str):
             raise KeyError(f"{reference} is the name {entry!r} and no number")
         return entry
 
     def numbers(self) -> Iterator[tuple[Reference, Printed, Figure]]:
-        """Every number of the report with its place."""
         for figure in self._figures.values():
             for label, entry in figure.cells().items():
                 if isinstance(entry, Printed):
@@ -75,7 +71,6 @@ class PrintedScope:
     """Numbers to be tried in place of what is printed; keyed by the reference as the expression writes it."""
 
     def value(self, reference: Reference) -> Interval:
-        """See expression.Scope."""
         return self._before(self.instead.get(reference) or self.figures.number(reference, self.label))
 
     def cells(self, reference: Reference) -> list[Interval]:
@@ -84,7 +79,6 @@ class PrintedScope:
         return [self._before(entry) if isinstance(entry, Printed) else Interval.exactly(0) for entry in entries]
 
     def convention(self, name: str) -> Fraction:
-        """See expression.Scope."""
         return self.conventions[name]
 
     def _before(self, printed: Printed) -> Interval:
@@ -238,8 +232,6 @@ def on_page(page: Page) -> str:
 
 
 def shown_by(figures: Figures, label: str | None) -> Callable[[Reference], str]:
-    """A function that shows a reference as what is printed of it."""
-
     def shown(reference: Reference) -> str:
         entry = figures.entry(reference, label)
         return entry.text if isinstance(entry, Printed) else entry

@@ -56,7 +56,6 @@ class Pace(Shape):
     bandwidth: Annotated[Size, Field(ge=_LEAST_RATE)] | None = None
 
     def rate(self, block_size: int) -> int:
-        """I/O per second at a block size."""
         return self.iops if self.bandwidth is None else max(1, min(self.iops, self.bandwidth // block_size))
 
 
@@ -194,11 +193,9 @@ class Bench(Shape):
         ]
 
     def witnessed(self) -> dict[str, str]:
-        """The witness as run.json names it."""
         return {"witness": self.witness} if self.witness else {}
 
     def drive(self, drive_id: str) -> Drive | None:
-        """The drive of that id on any adapter of this bench."""
         for adapter in self.adapters.values():
             for drive in adapter.drives:
                 if drive.id == drive_id:
@@ -272,7 +269,6 @@ def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
 
 
 def _with_paths(bench: Bench, folder: Path) -> Bench:
-    """The bench with absolute paths for the files of a local bench."""
     if bench.kind != "local":
         return bench
 
@@ -321,7 +317,6 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
 
 
 def _unknown_names(adapter: Adapter) -> Iterable[tuple[str, str]]:
-    """Names of an adapter that no driver and no tool has, each with its key."""
     if adapter.driver is not None and slip_of(adapter.driver):
         yield "driver", no_driver(adapter.driver)
     if adapter.tool is not None and adapter.tool not in TOOLS:
@@ -343,7 +338,6 @@ def _pseudo_problems(bench: Bench, alias: str) -> Iterable[str]:
 
 
 def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[str]:
-    """What is wrong with one drive."""
     if bench.kind not in _KINDS or drive == Drive():
         # what the drive should be is not known, or it was told already what is wrong with it
         return
@@ -372,7 +366,6 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[str]:
 
 
 def _file_problems(bench: Bench, drive: Drive, what: str) -> Iterable[str]:
-    """What is wrong with a file that stands in for a drive."""
     if drive.file is None or "{{" in drive.file:
         lacking = f"{what} has no `file`; the drives of a local bench are files"
         yield lacking if drive.file is None else f"{drive.file!r} {TEMPLATES}"
@@ -386,7 +379,6 @@ def _file_problems(bench: Bench, drive: Drive, what: str) -> Iterable[str]:
 
 
 def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document]) -> list[str]:
-    """One name for two things: drives with one WWN, serial or file, adapters with one PCI address."""
     problems = []
     seen: defaultdict[tuple[str, ...], list[tuple[str, Keys]]] = defaultdict(list)
     for name, bench in benches.items():

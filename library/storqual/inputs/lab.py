@@ -153,7 +153,6 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
 
 
 def missing_inventories(sources: Sequence[Path]) -> list[str]:
-    """Inventories that are not there."""
     return [f"{source}: no such inventory; expected a folder or a file" for source in sources if not source.exists()]
 
 

@@ -123,7 +123,6 @@ def load_gate(path: Path) -> Gate:
 
 
 def read_gate(path: Path) -> tuple[Gate | None, list[str]]:
-    """A gate policy and all problems with it."""
     document = read_yaml(path)
     return shaped(Gate, document)
 
@@ -154,7 +153,6 @@ def read_waivers(
 
 
 def _refused(document: Document, waivers: Sequence[Waiver], gate: Gate, today: date) -> Iterator[str]:
-    """What of the waivers the gate does not take."""
     rules = gate.waivers
     for number, waiver in enumerate(waivers):
 
@@ -241,7 +239,6 @@ class TrustedKey(Shape):
 
     @property
     def id(self) -> str:
-        """Its fingerprint."""
         return fingerprint(self.public)
 
 

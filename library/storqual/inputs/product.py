@@ -91,7 +91,6 @@ def product_files(suite: Path, names: Sequence[str]) -> dict[str, Path]:
 def read_products(
     suite: Suite, path: Path, document: Document, *, new: bool = True
 ) -> tuple[dict[str, Product], list[str]]:
-    """The spec sheets that a suite names, and every problem with them and with the criteria that ask for them."""
     found: dict[str, Product] = {}
     problems: list[str] = []
     for name in suite.products:

@@ -48,7 +48,6 @@ class Printed:
         return cls(text, Fraction(number), Fraction(10) ** int(exponent), exact)
 
     def before(self, rounding: Rounding) -> Interval:
-        """The values that print like this."""
         if self.exact:
             return Interval.exactly(self.value)
         if rounding is Rounding.NEAREST:
@@ -90,7 +89,6 @@ def finer(value: Fraction, step: Fraction) -> str:
 
 
 def range_text(values: Interval, step: Fraction) -> str:
-    """`45.95 to 46.06`."""
     return f"{finer(values.low, step / 10)} to {finer(values.high, step / 10)}"
 
 

@@ -71,7 +71,6 @@ def _where(problem: str) -> tuple[str, int]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean 'driver'?)` or nothing."""
     names = list(known) if len(word) <= _LONGEST_NAME else []
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     near = near or [name for name in names if name.lower() == word.lower()]
@@ -116,7 +115,6 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def _told(shape: type[Shape], document: Document, data: object, error: ErrorDetails) -> str:
-    """One pydantic error as a line of ours."""
     keys, owner = _keys_of_location(shape, data, error["loc"])
     kind = error["type"]
     if kind == "extra_forbidden":

@@ -64,7 +64,6 @@ class Factor:
         return number
 
     def json_schema(self) -> dict[str, Any]:
-        """One level as a JSON Schema."""
         if self.kind == "flag":
             return {"type": "boolean"}
         if self.kind == "word":
@@ -105,7 +104,6 @@ def format_level(name: str, value: object) -> str:
 
 
 def _plainly(listed: object) -> str:
-    """Levels as they stand in a message."""
     return "[" + ", ".join(map(str, listed)) + "]" if isinstance(listed, list) else repr(listed)
 
 
@@ -135,7 +133,6 @@ def _factors(value: object) -> object:
 
 
 def _levels() -> WithJsonSchema:
-    """Factors with their levels as a JSON Schema."""
     levels = {name: factor.json_schema() for name, factor in FACTORS.items()}
     lists = {name: {"type": "array", "items": level, "minItems": 1} for name, level in levels.items()}
     named = {name: {"anyOf": [levels[name], lists[name]]} for name in FACTORS}
@@ -374,7 +371,6 @@ class Suite(Shape):
         return suite
 
     def only(self, *parts: str) -> Suite:
-        """The suite with these of its parts alone: workloads (with their criteria), trials, programs."""
         empty: dict[str, Any] = {"workloads": {}, "trials": (), "programs": {}}
         suite = self.model_copy(update={name: nothing for name, nothing in empty.items() if name not in parts})
         if "workloads" in parts:
@@ -385,7 +381,6 @@ class Suite(Shape):
 
     @property
     def numbered(self) -> Iterable[tuple[int, Criterion]]:
-        """The criteria, each with its position in the file."""
         return zip(range(len(self.criteria)) if self._numbers is None else self._numbers, self.criteria, strict=True)
 
     def profile_name(self, asked: str | None = None) -> str:

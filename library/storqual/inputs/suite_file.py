@@ -103,7 +103,6 @@ def read_suite(path: Path, *, profile: str | None = None, new: bool = True) -> t
 
 
 def _requirements(suite: Suite) -> Mapping[str, Requirement]:
-    """The requirements of a suite, each also with the checks of the trials that name it."""
     found = dict(suite.requirements)
     for trial in suite.trials:
         for name in trial.requirement:
@@ -114,7 +113,6 @@ def _requirements(suite: Suite) -> Mapping[str, Requirement]:
 
 
 def _part_problems(document: Document) -> Iterator[str]:
-    """A suite without any part that can be run, and keys that are of a part which it does not have."""
     data = document.data if isinstance(document.data, dict) else {}
     if not any(data.get(part) for part in _PARTS):
         yield document.about((), f"this suite has nothing to run; give `{'`, `'.join(_PARTS[:2])}` or `{_PARTS[2]}`")
@@ -350,7 +348,6 @@ def _answer_problems(
 
 
 def _sides(workload: Workload) -> Iterable[str]:
-    """Which of read and write a workload does."""
     for rw in workload.factors.get("rw", (workload.rw,)):
         kind = (
             "trim"
@@ -365,7 +362,6 @@ def _sides(workload: Workload) -> Iterable[str]:
 
 
 def _chosen(suite: Suite, criterion: Criterion) -> list[Workload]:
-    """The workloads that a criterion is about."""
     plain = criterion.model_copy(update={"at": {}, "adapters": ()})
     return [workload for name, workload in suite.workloads.items() if applies(plain, name, {}, "")]
 
@@ -389,7 +385,6 @@ def _profile_problems(suite: Suite, document: Document, asked: str | None) -> It
 
 
 def _level_problems(suite: Suite, document: Document, name: str, profile: Profile) -> Iterator[str]:
-    """Levels of a profile that the suite does not have, and workloads that would be left without any."""
     for factor, levels in profile.levels.items():
         keys = ("profiles", name, "levels", factor)
         having = {

@@ -37,11 +37,9 @@ class Load(Shape):
 
     @property
     def parameter(self) -> str:
-        """The parameter of the workload that is raised."""
         return _PARAMETER[self.by]
 
     def to_batch(self, least: int) -> dict[str, Any]:
-        """The `load` of a launch in a batch file, from `least` on."""
         most = self.most or _MOST[self.by]
         return {
             "cap_ns": round(self.to * 1e9),

@@ -58,7 +58,6 @@ class WrittenInt(int):
     written: str
 
     def __new__(cls, value: int, written: str) -> WrittenInt:
-        """Make the number `value` that was written as `written`."""
         number = super().__new__(cls, value)
         number.written = written
         return number
@@ -70,7 +69,6 @@ class WrittenFloat(float):
     written: str
 
     def __new__(cls, value: float, written: str) -> WrittenFloat:
-        """Make the number `value` that was written as `written`."""
         number = super().__new__(cls, value)
         number.written = written
         return number
@@ -99,7 +97,6 @@ class Document:
         return 1
 
     def about(self, keys: Sequence[str | int], sentence: str) -> str:
-        """One complete line about `keys`."""
         return f"{self.name}:{self.line(keys)}: {sentence}"
 
     def problem(self, keys: Sequence[str | int], found: str, expected: str) -> str:
@@ -208,7 +205,6 @@ def read_yaml(path: Path, *, foreign_tags: bool = False) -> Document:
 
 
 def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
-    """The same from text."""
     try:
         nodes = _nodes(text)
     except MaxDepthExceededError as problem:
@@ -268,7 +264,6 @@ def _characters(node: Node) -> str:
 
 
 def _line(node: Node) -> int:
-    """The line of a node, from 1."""
     return int(node.start_mark.line) + 1
 
 

@@ -111,7 +111,6 @@ def _ratios(mine: Sequence[Unit], others: Mapping[str, Sequence[Unit]]) -> tuple
 
 
 def _by_session(units: Sequence[Unit]) -> dict[str, float]:
-    """The mean logarithm of each session."""
     sessions: defaultdict[str, list[float]] = defaultdict(list)
     for unit in units:
         sessions[unit.session].append(math.log(unit.value))

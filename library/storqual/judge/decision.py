@@ -46,7 +46,6 @@ class History:
                 raise ValueError(f"{name} is {value!r}, expected 0 or more")
 
     def pair(self) -> Prior | None:
-        """The variance of a pair's log-ratio."""
         return _prior(self.sd_pair, self.df_pair, 1.0)
 
     def launch(self) -> Prior | None:
@@ -54,7 +53,6 @@ class History:
         return _prior(self.sd_pair, self.df_pair, 0.5)
 
     def session(self) -> Prior | None:
-        """The variance of a session's level."""
         return _prior(self.sd_session, self.df_session, 1.0)
 
 

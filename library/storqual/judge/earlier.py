@@ -58,7 +58,6 @@ class ReferenceReading:
 
 
 def readings_of(run: Run, reference: Iterable[Launch]) -> Iterator[ReferenceReading]:
-    """The launches of a run on reference drives that ended well."""
     drives = {name: str(bench.get("reference") or "") for name, bench in run.benches.items()}
     for launch in reference:
         iops = launch.number("iops")

@@ -107,7 +107,6 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> Ve
 
 
 def check_entry(check: Check, *, required: bool) -> VerdictEntry:
-    """The outcome of a hand-written test as a criterion."""
     return VerdictEntry(
         id=check.id,
         bench=check.bench,

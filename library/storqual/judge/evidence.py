@@ -85,7 +85,6 @@ def grown_errors(run: Run) -> Grown:
 
 
 def recorded_errors_of(question: Question, grown: Grown) -> list[str]:
-    """The sentences about a question's drives."""
     return [text for drive in question.point.drives for text in grown.get((question.point.bench, drive), ())]
 
 

@@ -94,7 +94,6 @@ def run_line(turn: PlannedTurn, *, boot: str, start: str) -> dict[str, Any]:
 
 
 def derive_program(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
-    """The values of the record of one run of a program."""
     seen = Told()
     for line in raw.lines(OUTPUT) or ():
         seen.take(line)
@@ -236,7 +235,6 @@ def _flaky(base: Sequence[str], cand: Sequence[str], told: str) -> tuple[Differe
 def program_checks(
     planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, Any]], _document: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """The checks of a run: one for each program on each adapter, one for each of its tests."""
     for key in dict.fromkeys((one.bench, one.point, one.adapter) for one in planned):
         bench, program, adapter = key
         outcome, reason = _of_program(
@@ -285,7 +283,6 @@ _ABOUT = (
 def show_programs(
     planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, Any]], _document: Mapping[str, Any]
 ) -> Section:
-    """Counts by program and adapter, then each program with how its runs ended, and its tests by difference."""
     arms = {one.arm for one in planned}
     tests = list(compare_tests(planned, records))
     keys = list(dict.fromkeys((one.bench, one.point, one.adapter) for one in planned))

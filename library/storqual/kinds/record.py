@@ -121,7 +121,6 @@ def _recovery_s(seen: Observed, way: Way) -> float | None:
 
 
 def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
-    """What did not come back, or was not to be read back."""
     told = {name for _, name, _ in seen.seen}
     if any(name not in told for name in way.returns):
         yield f"drive missing: {seen.fault_failed or 'it did not come back'}"
@@ -140,7 +139,6 @@ def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
 
 
 def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -> Iterable[str]:
-    """What is not as it was before: drives, identity, sizes, settings, commands under way."""
     before, after = states.get("before"), states.get("after")
     if before is None or after is None:
         yield "the state afterwards was never told"
@@ -310,7 +308,6 @@ class Observed:
             self.disks, self.boot_id = line.get("disks") or {}, str(line.get("boot_id") or "")
 
     def take_story(self, at: int, line: Mapping[str, Any]) -> None:
-        """What belongs to the trial's timeline."""
         kind = line["kind"]
         if kind == "kernel":
             self.kernel += [(at, text) for text in line["lines"]]
@@ -345,7 +342,6 @@ class Observed:
             self.last_trouble = max(self.last_trouble or 0, end)
 
     def lines_of_fault(self) -> tuple[str, ...]:
-        """The kernel's lines from the fault's begin to a little after its end."""
         if self.fault_begin is None:
             return ()
         last = (self.fault_end or max((at for at, _ in self.kernel), default=0)) + KERNEL_GRACE_S * 1e9

@@ -31,14 +31,12 @@ _MOST_NAMED = 6
 
 
 def _order(key: tuple[str, str]) -> tuple[int, int]:
-    """Factors and their levels as the plan has them."""
     factor, level = key
     known = {**COMMAND_FACTORS, **FACTORS}.get(factor, ())
     return list(_FACTORS).index(factor), known.index(level) if level in known else len(known)
 
 
 def _by_adapter(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The sweeps of the candidate, or of the only arm, by adapter."""
     swept = [record for record in records if record.get("coverage")]
     arms = {record["arm"] for record in swept}
     found: defaultdict[str, list[Record]] = defaultdict(list)

@@ -37,7 +37,6 @@ def head_line(turn: PlannedTurn, *, tag: str, start: str) -> dict[str, Any]:
 
 
 def derive_trial(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
-    """The values of a trial's record."""
     seen = Observed()
     for line in held_to_load(raw.lines(STREAM) or (), turn.request["load"]):
         seen.take(line)

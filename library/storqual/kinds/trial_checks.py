@@ -51,7 +51,6 @@ def trial_checks(
 
 
 def _judged(planned: Sequence[PlannedTurn], records: Records, left: int) -> tuple[str, str]:
-    """Outcome and reason of one fault on one adapter."""
     valid = [record for record in records if record["outcome"] != "void"]
     void = [record for record in records if record["outcome"] == "void"]
     arms = list(dict.fromkeys(trial.arm for trial in planned))

@@ -36,7 +36,6 @@ Busy = tuple[float, str]
 
 
 def _total_ns(measured: Measured, prefix: str = "") -> float:
-    """Processor time that there was in the window."""
     total = float(measured.primitives[f"{prefix}wall_ns"]) * float(measured.primitives["cpu_count"])
     if total <= 0:
         raise UnavailableError("the counters cover no time")

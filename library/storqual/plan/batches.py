@@ -32,11 +32,9 @@ class PlannedLaunch:
 
     @property
     def point(self) -> str:
-        """The point's name."""
         return self.placed.point.name
 
     def seconds(self, profile: Profile, launch_cost: float = 0.0) -> float:
-        """Expected seconds of it."""
         return self.placed.point.pattern.launch_seconds(profile, launch_cost)
 
 
@@ -186,7 +184,6 @@ def batch_of(
     *,
     spool: str,
 ) -> dict[str, Any]:
-    """What every batch file has, whatever its turns are."""
     return {
         "schema": SCHEMA,
         "run": run,
@@ -212,7 +209,6 @@ def _volumes(launch: PlannedLaunch, configurations: Mapping[str, Configuration])
 def _drives(
     launch: PlannedLaunch, bench: Bench, volumes: Sequence[TargetVolume], layouts: Mapping[str, Layout]
 ) -> tuple[Drive, ...]:
-    """The drives that a launch works on, as targets or behind its volumes."""
     if volumes:
         behind = {drive for volume in volumes for drive in volume.drives}
         return tuple(d for adapter in bench.adapters.values() for d in adapter.claimed if d.id in behind)
@@ -258,7 +254,6 @@ def _paced(launch: PlannedLaunch, drives: Sequence[Drive]) -> dict[str, int]:
 
 
 def _rates(drives: Sequence[Drive], values: Mapping[str, Any]) -> list[int]:
-    """The paces of files, of each job."""
     return [drive.paced.rate(values["bs"]) // values["numjobs"] or 1 for drive in drives if drive.paced is not None]
 
 

@@ -82,7 +82,6 @@ class BenchPlan:
 
     @property
     def seconds(self) -> float:
-        """Bench time, the sum of its lines."""
         return sum(line.seconds for line in self.time)
 
 
@@ -394,12 +393,10 @@ def _point_count(profile: Profile, adapters: int, workloads: int) -> int | None:
 
 
 def every_point(suite: Suite) -> list[Point]:
-    """The whole matrix with every combination of varied settings."""
     return points_of(suite, _varied(suite))
 
 
 def _varied(suite: Suite) -> list[dict[str, Any]]:
-    """Every combination of varied settings."""
     slow, quick = combinations(suite.vary)
     return [dict((*one, *two)) for one in slow for two in quick]
 

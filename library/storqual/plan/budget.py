@@ -64,7 +64,6 @@ class Costs:
 
 
 def costs_of(kind: str, profile: Profile) -> Costs:
-    """The costs of a bench of this kind."""
     table: dict[str, float] = dict(_KINDS[kind])
     table.update({str(name): seconds for name, seconds in profile.costs.items()})
     return Costs(
@@ -236,12 +235,10 @@ class BenchTime:
             self._seconds[key] = self._seconds.get(key, 0.0) + seconds
 
     def add_lines(self, lines: Iterable[TimeLine]) -> None:
-        """The seconds of each line."""
         for line in lines:
             self.add(line.what, line.seconds, line.source)
 
     def add_change(self, change: str, times: int = 1, what: str = "") -> None:
-        """What getting from one configuration to another takes."""
         source = f"`costs` of the profile: {change}" if change in self._profile.costs else self._usual
         self.add(what or _CHANGES.get(change, change), times * self.costs.change.get(change, 0.0), source)
 

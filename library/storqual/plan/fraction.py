@@ -23,7 +23,6 @@ class Placed:
 
     @property
     def levels(self) -> tuple[tuple[str, Any], ...]:
-        """The adapter is a level like any other."""
         return (("adapter", self.adapter), *self.point.levels)
 
 

@@ -95,7 +95,6 @@ class PlanInputs:
 
     @property
     def everywhere(self) -> tuple[Bench, ...]:
-        """All benches of the lab."""
         return tuple(self.lab.benches.values()) if self.lab is not None else ()
 
     @property

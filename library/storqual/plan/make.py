@@ -212,7 +212,6 @@ def _absences(
 
 
 def _part_of(suite: Suite, request: PlanRequest) -> Suite:
-    """The suite with what of it is asked for."""
     if request.trial is not None:
         return suite.only("trials")
     return suite.only("workloads") if request.points else suite
@@ -282,7 +281,6 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
 
 
 def _emulated_time(plans: Sequence[BenchPlan], suite: Suite) -> Iterator[str]:
-    """Processor time that a criterion rests on, of an emulator whose speed follows the load of this machine."""
     times = {metric.name: metric.label for metric in PROCESSOR if "cpu" in metric.name}
     rests = {
         times[entry.metric] for entry in suite.criteria if entry.metric in times and entry.is_required("virtual")
@@ -303,7 +301,6 @@ class Planned:
     path: Path | None
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
         campaign, plan = self.campaign, self.campaign.document["plan"]
         points, detectable = plan["points"], plan["detectable"]
         return {

@@ -106,7 +106,6 @@ class Pattern:
 
     @property
     def on_file_system_of_volume(self) -> bool:
-        """Whether its targets are files, on file systems made on volumes."""
         return str(self.values["target"]).endswith(ON_VOLUME)
 
     @property
@@ -240,7 +239,6 @@ def shortage(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOLUM
 
 
 def _have(claimed: int, layout: Layout, free: int) -> str:
-    """What there is in place of enough drives."""
     if not layout.drives:
         return f"{claimed} {'is' if claimed == 1 else 'are'} claimed"
     if not free:

@@ -67,7 +67,6 @@ def _names_of(file: Path) -> tuple[str, list[str]]:
 
 
 def gate_warnings(gate: Gate, path: Path, names: Names) -> Iterator[str]:
-    """Criteria that a gate names and that no suite has."""
     document = read_yaml(path)
     for key in ("required", "informative"):
         for pattern in getattr(gate, key):

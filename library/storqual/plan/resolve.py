@@ -58,7 +58,6 @@ class Resolved:
                 yield ("firmware", owner, f"{image['component']}/{image['activation']}"), image["sha256"]
 
     def to_json(self) -> dict[str, Any]:
-        """The sections of the provisioning spec."""
         return {
             "driver": self.driver,
             "firmware": self.firmware,
@@ -139,7 +138,6 @@ def _spread_requests(found: Resolved, bench: Bench, under_test: Sequence[str]) -
 
 
 def _limit_commands(found: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
-    """`driver.can_queue` is one word for what each driver calls it: a module option of its own name."""
     commands = found.driver.pop("can_queue", None)
     problems: list[str] = []
     for alias in under_test if commands is not None else ():

@@ -52,7 +52,6 @@ def unasked(suite: Suite) -> Iterator[str]:
 
 
 def settable(suite: Suite, bench: Bench, under_test: Sequence[str], facts: Facts) -> tuple[Suite, dict[str, str]]:
-    """The suite with what this bench can vary, and why each other setting is not varied, a sentence by its name."""
     reasons: dict[str, list[str]] = {}
     for entry in facts.get(bench.name, {}).get("drives") or ():
         mine = [drive.id for alias in under_test for drive in bench.adapters[alias].claimed]

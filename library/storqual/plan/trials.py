@@ -101,7 +101,6 @@ class PlannedTrial:
         return self.load_s + self.away_s + (self.sweep.limit_s if self.sweep else 0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of `plan.trials` in run.json."""
         return asdict(self)
 
 
@@ -270,7 +269,6 @@ def plan_trials(
 def plan_programs(
     suite: Suite, profile: Profile, seats: Sequence[Seat], sessions: Sequence[tuple[str, str]], *, bench: str
 ) -> tuple[tuple[PlannedProgram, ...], tuple[str, ...]]:
-    """Every run in the order in which they are made: sessions, then programs, adapters and repeats."""
     planned, left_out = [], []
     for name, program in suite.programs.items():
         for seat in seats if not profile.programs or name in profile.programs else ():
@@ -401,7 +399,6 @@ def _program(suite: Suite, planned: PlannedProgram) -> dict[str, Any]:
 
 
 def _boot_words(drop: Drop) -> list[str]:
-    """What a drop adds to the kernel's command line."""
     listed = [value for section, _, name, value in drop.settings() if (section, name) == ("os", "cmdline")]
     return [str(word) for value in listed for word in value]
 

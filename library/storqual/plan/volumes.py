@@ -33,12 +33,10 @@ class TargetVolume:
 
     @property
     def uuid(self) -> str:
-        """What storqual will name it."""
         return volume_uuid(self.members)
 
     @property
     def drives(self) -> tuple[str, ...]:
-        """Members and spares."""
         return self.members + self.spares
 
     def claim(self) -> dict[str, Any]:

@@ -111,14 +111,12 @@ def latency_axis(low: float, high: float) -> Axis:
 
 
 def share_axis(highest: float) -> Axis:
-    """Shares of all I/O in percent, from zero."""
     top = nice_ceiling(highest * 102, 3) / 100
     ticks = nice_ticks(0.0, top * 100, 3)
     return Axis("of I/O", 0.0, top, tuple((tick / 100, f"{tick:g} %") for tick in ticks))
 
 
 def percent_axis(name: str, reach: float) -> Axis:
-    """Deviations in percent, as far below zero as above."""
     top = nice_ceiling(reach * 1.05, 2)
     ticks = nice_ticks(-top, top, 4)
     return Axis(name, -top, top, tuple((tick, f"{'+' if tick > 0 else ''}{short(tick)} %") for tick in ticks))

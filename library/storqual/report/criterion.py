@@ -24,7 +24,6 @@ WORST_FIRST = ("ERROR", "FAIL", "INCONCLUSIVE", "MARGINAL", "PASS", "SKIPPED")
 
 
 def named_cases(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """The cases of a verdict in their order, each with its criteria and a name that no other one has."""
     groups = _by_point(criteria) if len(criteria) <= MOST_ITEMS else _by_workload(criteria)
     seen: defaultdict[str, int] = defaultdict(int)
     for name, members in groups:
@@ -38,7 +37,6 @@ def worst_of(criteria: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def is_accepted(criteria: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a case fails, and every failure in it is waived."""
     failed = [entry for entry in criteria if entry["outcome"] == "FAIL"]
     return worst_of(criteria)["outcome"] == "FAIL" and all(entry.get("waiver") for entry in failed)
 
@@ -248,7 +246,6 @@ OUTCOMES: dict[str, OutcomeBadge] = {
 
 
 def waived_by(waiver: Mapping[str, object]) -> str:
-    """Who accepted a failure, and for how long."""
     return f"waived by {waiver.get('owner') or DASH} until {waiver.get('expiry') or DASH}"
 
 

@@ -76,7 +76,6 @@ def _drops(run: Run) -> str:
 
 
 def annex_page(run: Run, notes: Sequence[Note]) -> ReleaseDocument:
-    """The page of the annex of `run`, which lies in its folder `annex`."""
     section = DocumentSection(
         "notes",
         "Notes after signing",

@@ -292,7 +292,6 @@ def open_metrics(material: Material) -> str:
 
 
 def _samples(material: Material) -> Iterator[tuple[str, str, dict[str, str], str]]:
-    """Family, name, labels, value."""
     verdict, run = material.verdict, material.run
     own = {"run": run.name}
     drops = {arm: drop.drop for arm, drop in run.arms.items()}

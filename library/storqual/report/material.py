@@ -83,7 +83,6 @@ class Material:
 
     @property
     def tested(self) -> tuple[tuple[str, str], ...]:
-        """Bench and alias of each adapter under test."""
         # turns are planned in a random order
         others = sorted({(turn.bench, turn.adapter) for turn in turns_of(self.run).planned})
         return tuple(dict.fromkeys([*(key[:2] for key in self.points), *others]))

@@ -34,7 +34,6 @@ def print_summary(
     *,
     file: TextIO | None = None,
 ) -> None:
-    """Print the summary of a verdict to `file` (standard output without it)."""
     out = file or sys.stdout
     rows = read_criteria(verdict)
     shown, left = _chosen(rows)
@@ -127,7 +126,6 @@ def _ending(
     drops: Mapping[str, str],
     report: Path | None,
 ) -> list[str]:
-    """The last lines: warnings, the outcome in a word and a sentence, the exit code, the report."""
     code = verdict.get("exit_code")
     meaning = EXIT_CODES.get(code, "not known") if isinstance(code, int) else "not known"
     sentence = "".join(str(part) for part in sentence_for(verdict, rows, drops))

@@ -273,7 +273,6 @@ def _validity(expiry: str, today: date) -> OutcomeBadge:
 
 
 def _drops(runs: Sequence[PastRun]) -> Table:
-    """Drops beside each other: by adapter and baseline, the newest campaign of each candidate first."""
     found: defaultdict[tuple[str, str, str], list[PastRun]] = defaultdict(list)
     for run in runs:
         for adapter in dict.fromkeys(row.text("adapter") for row in shifts_of(run)):

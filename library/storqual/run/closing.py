@@ -42,7 +42,6 @@ def plan_digest(document: Mapping[str, Any]) -> str:
 
 
 def collected(run: Path) -> dict[str, Any]:
-    """Count and digest of samples, checks, raw files and batch files, and the digest of run.json, as they are now."""
     return {
         "samples": line_digests(run, SAMPLES, ())[-1],
         "checks": line_digests(run, CHECKS, ())[-1],

@@ -170,7 +170,6 @@ def _overhead(seconds: Sequence[float]) -> dict[str, Any]:
 
 
 def _versions(events: Iterable[Event]) -> dict[str, Any]:
-    """The version of fio on each bench, as the benches said it."""
     found: dict[str, str] = {}
     for event in events:
         version = event.kind == "block_finished" and (event.fields.get("start") or {}).get("fio")

@@ -116,7 +116,6 @@ def _at(event: Event) -> str:
 
 
 def _order(run: Run) -> Iterator[str]:
-    """Events behind the end, and events of things that are there already."""
     for period in run.periods:
         for event in period.after:
             if EVENT_KINDS[event.kind].stage is not Stage.ANY:
@@ -234,7 +233,6 @@ def _other(said: object, now: object) -> str:
 
 
 def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
-    """Files of batches, and what each was collected as."""
     started: set[str] = set()
     for event in run.events:
         batch = event.text("block")
@@ -260,7 +258,6 @@ def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:
 
 
 def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
-    """Samples and kernel log of a batch are those that were collected."""
     batch = event.text("block")
     lines = samples.by_batch.get(batch, [])
     if event.fields["samples"] != len(lines):

@@ -104,7 +104,6 @@ _SMALL = min(limit.most for limit in LIMITS.values())
 
 
 def limit_of(name: str) -> FileLimit:
-    """The limit of a file at `name` in a run directory."""
     folder, _, inner = name.partition("/")
     if not inner:
         return LIMITS.get(name) or LIMITS["signoff." if name.startswith("signoff") else ""]

@@ -83,7 +83,6 @@ class SampleCheck:
             self.more += 1
 
     def _ordered(self, sample: Mapping[str, Any]) -> str:
-        """Whether the sample is of a launch of its batch, and comes after those before it."""
         name, batch = str(sample.get("id")), str(sample.get("block"))
         planned = self._batch(batch)
         if isinstance(planned, str):
@@ -364,6 +363,5 @@ def first_difference(made: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
 
 
 def short(value: object) -> str:
-    """A value as a sentence quotes it."""
     text = json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

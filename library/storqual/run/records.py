@@ -61,7 +61,6 @@ class LaunchRecord:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The point that it was launched at: bench, adapter, point."""
         return (self.bench, self.adapter, self.point)
 
     def doubts_about(self, metric: str) -> tuple[str, ...]:
@@ -238,7 +237,6 @@ class PlannedPoint:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What names this cell in a campaign."""
         return (self.bench, self.adapter, self.point)
 
     @classmethod
@@ -490,7 +488,6 @@ class PointIndex:
 
 
 def _lines(run: Path) -> Iterator[tuple[str, bytes]]:
-    """Whole lines with their place in the file."""
     file = run / SAMPLES
     for number, line in read_lines(run, SAMPLES):
         yield f"{file}:{number}", line

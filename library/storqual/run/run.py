@@ -95,7 +95,6 @@ class Run:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """The event chain, verified."""
         return tuple(iter_events(self.path))
 
     @cached_property

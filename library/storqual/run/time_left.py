@@ -75,7 +75,6 @@ class _Pace:
         self.taken += taken
 
     def factor(self, planned: float = 0.0, taken: float = 0.0) -> float:
-        """With what is under way."""
         return (_PRIOR_S + self.taken + taken) / (_PRIOR_S + self.planned + planned)
 
 

@@ -154,7 +154,6 @@ class Turns:
         return [] if until_failure else [turn for turn in self.planned if turn.id not in made]
 
     def checks(self) -> list[Check]:
-        """The checks that are counted from the records."""
         document = self._run.document
         return [
             Check.from_json(one)
@@ -180,11 +179,9 @@ class Turns:
         return found
 
     def plan(self) -> list[Part]:
-        """What a test plan says of each kind."""
         return [part for kind, planned, _ in self._of_kinds() for part in kind.plan(planned, self._run.document)]
 
     def summary(self) -> list[Part]:
-        """What a customer is told of each kind."""
         return [kind.summary(records) for kind, _, records in self._of_kinds() if kind.summary]
 
     def absent(self) -> list[tuple[str, str]]:

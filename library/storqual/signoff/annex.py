@@ -94,7 +94,6 @@ def _add(request: NoteRequest) -> AnnexNote:
 
 
 def _statement(run: str, key: str, note: Note, *, manifest: str) -> bytes:
-    """What is signed of a note: all of it, its attachments, and the manifest of the run that it is about."""
     subjects = {MANIFEST: manifest, **{one.path: one.sha256 for one in note.files}}
     statement = {
         "_type": STATEMENT_TYPE,

@@ -290,7 +290,6 @@ class Named:
 
 
 def envelope_name(role: str) -> str:
-    """The file of a DSSE envelope."""
     return f"signoff.{role}.json"
 
 

@@ -163,7 +163,6 @@ def _test(entry: Mapping[str, Any]) -> str:
 
 
 def _artifacts(run: Run) -> Iterator[tuple[str, str]]:
-    """What the candidate is made of, by digest: its manifest, then each file that it or its provisioning names."""
     candidate = run.arms["candidate"]
     yield candidate.file, candidate.sha256
     provisioned = [

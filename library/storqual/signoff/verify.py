@@ -332,7 +332,6 @@ def _same_person(signatures: Iterable[Signature]) -> list[str]:
 
 
 def _other_outcome(signatures: Iterable[Signature]) -> list[str]:
-    """People who sign one release say one thing."""
     said = {one.outcome: one.file for one in signatures}
     if len(said) < 2:
         return []

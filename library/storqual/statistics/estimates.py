@@ -37,7 +37,6 @@ class Estimate:
         return False if self.high < limit else None
 
     def exp(self) -> Estimate:
-        """From a logarithm to the thing itself."""
         low, high = (None if end is None else math.exp(end) for end in (self.low, self.high))
         return Estimate(math.exp(self.value), low, high)
 
@@ -116,7 +115,6 @@ def pooled_spread(groups: Iterable[Sequence[float]]) -> Spread:
 
 
 def mean_estimate(values: Sequence[float], units: int, spread: Spread) -> Estimate:
-    """The mean of `values`, which are of so many independent `units`, with the interval that `spread` gives."""
     mean = sum(values) / len(values)
     if spread.freedom < 1:
         return Estimate(mean, None, None)

@@ -55,7 +55,6 @@ class PairLevels:
 
     @property
     def ratios(self) -> Floats:
-        """Log-ratios of pairs, negative = worse."""
         return self.sign * (self.after - self.before)
 
 
@@ -159,7 +158,6 @@ class Crossings:
 
 
 def crossings(found: Estimates, limits: Sequence[Limits], looks: Looks = "every") -> Crossings:
-    """What the estimates show of the limits of each point."""
     margin, indifference, alpha = (
         np.array([getattr(limit, name) for limit in limits]) for name in ("margin", "indifference", "alpha")
     )

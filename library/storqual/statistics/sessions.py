@@ -79,7 +79,6 @@ class _Known:
 
 
 def split_sessions(launches: Floats, ids: Sequence[object]) -> list[Session]:
-    """Launches grouped by session in the order the sessions began."""
     order: dict[object, list[int]] = {}
     for index, name in enumerate(ids):
         order.setdefault(name, []).append(index)

@@ -161,7 +161,6 @@ def _by_root(first: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -
 
 
 def _of_bridge(bench: str, bridge: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]]) -> str:
-    """What cards share, and whether it is enough for all of them."""
     start = f"{bench}: {', '.join(links)} share "
     upstream = _carries(bridge)
     if upstream is None:

@@ -80,7 +80,6 @@ class PointLine:
 
     @property
     def title(self) -> str:
-        """The workload with what is fixed on the line."""
         return together(self.workload, self.rest)
 
     def values(self, metric: str) -> dict[float, tuple[float, ...]]:
@@ -160,13 +159,11 @@ def points_of(
 
 
 def _values(launch: Launch) -> dict[str, float]:
-    """The studied metrics of a launch that have a value."""
     values = {name: launch.number(name) for name in STUDIED}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def ports_of(run: Run, bench: str) -> dict[str, tuple[str, int]]:
-    """The adapter and the port of every drive of a bench, by the drive's id."""
     return {
         str(drive["id"]): (alias, int(drive.get("port") or 0))
         for alias, adapter in (run.benches[bench].get("adapters") or {}).items()

@@ -29,7 +29,6 @@ class Beside:
 
     @property
     def ratio(self) -> float:
-        """Ours as a multiple of theirs."""
         return self.ours / self.theirs.value
 
 

@@ -102,7 +102,6 @@ class LiveTurn(ABC):
         """What the bench and the control node do for it."""
 
     def _beside(self) -> list[dict[str, str]]:
-        """The raw files that it leaves beside its stream."""
         return []
 
     def _lines(self, part: str, limit_s: float) -> Iterator[dict[str, Any] | None]:

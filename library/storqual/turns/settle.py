@@ -49,7 +49,6 @@ _RULES = f"""\
 
 
 def leaves_something(run: Path) -> bool:
-    """Whether the run has batches whose turns may leave something behind."""
     return any(read_batch(run, path.stem)["spool"] == "streamed" for path in (run / BATCHES).glob("*.json"))
 
 

@@ -136,7 +136,6 @@ class BenchDescription:
 
 
 def from_plain(document: Mapping[str, Any]) -> BenchDescription:
-    """The description that `plain` gave."""
     adapters = tuple(
         EmulatedAdapter(**{**adapter, "drives": tuple(EmulatedDrive(**drive) for drive in adapter["drives"])})
         for adapter in document["adapters"]
@@ -156,7 +155,6 @@ class _Problems:
         self.sentences.append(f"{self.host}: {where}: {problem}")
 
     def text(self, value: str | None, where: str, limit: int) -> str:
-        """A text that the device has room for."""
         text = value or ""
         if len(text.encode("utf-8", "surrogateescape")) > limit:
             self.add(where, f"{text!r} is longer than the {limit} bytes that the device has room for")
@@ -230,7 +228,6 @@ def _adapter(problems: _Problems, alias: str, adapter: Adapter, virtual: Emulati
 
 
 def _refuse_beyond_room(problems: _Problems, adapter: EmulatedAdapter) -> None:
-    """More drives than a channel of the adapter has room for."""
     most = DEVICES[adapter.device].drives
     for channel in range(adapter.channels):
         count = sum(drive.channel == channel for drive in adapter.drives)

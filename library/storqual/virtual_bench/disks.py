@@ -56,7 +56,6 @@ class BenchKeys:
 
     @property
     def client_public(self) -> Path:
-        """What the bench accepts."""
         return self.client.with_suffix(".pub")
 
 

@@ -153,7 +153,6 @@ class BenchImage:
 
     @property
     def disc(self) -> Path:
-        """The boot disc with GRUB."""
         return self.folder / "boot.iso"
 
     @property
@@ -163,12 +162,10 @@ class BenchImage:
 
     @property
     def apt_options(self) -> Path:
-        """How apt reaches those sources from here."""
         return self.folder / "apt.conf"
 
     @property
     def packages(self) -> Path:
-        """Dpkg's status file of the guest as built."""
         return self.folder / "dpkg-status"
 
 

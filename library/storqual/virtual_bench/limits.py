@@ -29,7 +29,6 @@ class Limit:
 
 
 def declared_limits(description: BenchDescription) -> dict[str, Limit]:
-    """What the inventory says of each drive, by identity."""
     return {drive.identity: Limit(drive.iops, drive.bandwidth) for drive in description.drives}
 
 

@@ -96,7 +96,6 @@ class _PrivateApt:
         )
 
     def apt(self, *words: str) -> Completed:
-        """Run apt-get with this configuration only."""
         return run(["apt-get", "-q", *words], timeout=_LIMIT_S, env={"APT_CONFIG": str(self.config)})
 
 

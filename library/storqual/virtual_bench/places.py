@@ -27,7 +27,6 @@ def cache_folder() -> Path:
 
 
 def socket_folder(state: Path) -> Path:
-    """A short folder for the sockets of the bench in `state`: a socket path has room for 107 bytes only."""
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"storqual-{os.getuid()}"  # noqa: S108 - owner is checked
     return base / hashlib.sha256(os.fsencode(state)).hexdigest()[:16]
 
@@ -68,7 +67,6 @@ class BenchPlaces:
         return self.state / "system.qcow2"
 
     def drive(self, device: str) -> Path:
-        """The contents of one drive under test."""
         return self.state / "drives" / f"{device}.img"
 
     @property
@@ -78,7 +76,6 @@ class BenchPlaces:
 
     @property
     def keys(self) -> Path:
-        """Client and host keys of this bench."""
         return self.state / "keys"
 
     @property

@@ -68,7 +68,6 @@ class PowerState:
 
     @property
     def bench(self) -> BenchDescription:
-        """What was powered on."""
         return from_plain(self.description)
 
 
@@ -111,7 +110,6 @@ def power_state(places: BenchPlaces) -> PowerState | None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace a small file in one step."""
     fresh = file.with_name(f"{file.name}.new")
     fresh.write_text(text, encoding="utf-8")
     fresh.rename(file)
@@ -191,7 +189,6 @@ def _spawn(
 
 
 def _boot(places: BenchPlaces, state: PowerState, began: float, since: int, limit_s: float) -> PowerState:
-    """Wait for the guest and keep what it said."""
     booted: Booted = wait_for_boot(
         state.bench.name,
         ssh_config=places.ssh_config,
@@ -363,7 +360,6 @@ def reset(places: BenchPlaces, *, limit_s: float = BOOT_LIMIT_S) -> PowerState:
 def power_cycle(
     places: BenchPlaces, description: BenchDescription, *, graceful: bool = True, say: Callable[[str], None] = print
 ) -> PowerState:
-    """Off and on again."""
     power_off(places, graceful=graceful)
     return power_on(places, description, say=say)[0]
 

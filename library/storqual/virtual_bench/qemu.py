@@ -62,7 +62,6 @@ def _channel(adapter: EmulatedAdapter, channel: int) -> str:
 
 
 def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str, Any]:
-    """The device of one drive, as `-device` and the monitor's `device_add` take it."""
     index, node = adapter.drives.index(drive), f"{drive.first or drive.device}-file"
     if DEVICES[adapter.device].namespaces:
         namespace = {"driver": "nvme-ns", "id": drive.device, "bus": adapter.alias, "drive": node}

@@ -50,12 +50,10 @@ class Milestone:
     word: str = "batch"
 
     def line(self) -> str:
-        """What a witness that keeps lines is told."""
         return f"storqual run={self.run} batch={self.name} sha256={self.sha256}"
 
     @property
     def label(self) -> str:
-        """What a sentence about it begins with."""
         return f"{self.word} {self.name}"
 
 

@@ -35,7 +35,6 @@ class Attack:
     stranger: Person
 
     def any_file(self, source: random.Random) -> Path:
-        """A file that the manifest covers."""
         found = (path for path in sorted(self.run.rglob("*")) if path.is_file())
         return source.choice([path for path in found if not path.name.startswith("signoff")])
 

@@ -37,7 +37,6 @@ def edited(path: Path) -> Iterator[list[dict[str, Any]]]:
 
 @contextmanager
 def document(path: Path) -> Iterator[dict[str, Any]]:
-    """A JSON file to be changed in place."""
     body = json.loads(path.read_text(encoding="utf-8"))
     yield body
     put(path, json.dumps(body, indent=1))

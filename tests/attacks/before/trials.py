@@ -48,7 +48,6 @@ def raw_of(run: Path, record: Path, what: str) -> Path | None:
 
 
 def text_of(run: Path, record: Path, what: str) -> bytes:
-    """What it holds."""
     path = raw_of(run, record, what)
     assert path is not None
     return gzip.decompress(path.read_bytes())

@@ -105,7 +105,6 @@ def suite_problems(root: Element) -> Iterator[str]:
 
 
 def unknown_elements(root: Element, known: Iterable[str]) -> Iterator[str]:
-    """Elements that the format does not have."""
     names = set(known)
     for part in root.parts:
         if part.name not in names:

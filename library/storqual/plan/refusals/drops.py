@@ -202,7 +202,6 @@ def _member_problems(
 def _drive_problems(
     document: Document, keys: tuple[str | int, ...], text: str, benches: Sequence[Bench]
 ) -> Iterator[str]:
-    """A drive that no bench has, or that no claim covers."""
     found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
     if any(drive.claim for drive in found):
         return
@@ -225,7 +224,6 @@ def section_keys(document: Document, section: str, number: int) -> tuple[str | i
 
 
 def reference_problems(bench: Bench) -> list[str]:
-    """A reference that is no claimed drive of the bench."""
     if bench.reference is None:
         return []
     drive = find_drive(bench, bench.reference)
@@ -285,7 +283,6 @@ def _queue_objection(adapter: Adapter, name: str, value: object, most: int | Non
 def scheduler_problems(
     files: Sequence[DropFile], chosen: Sequence[tuple[Bench, Sequence[str]]], facts: Facts
 ) -> Iterator[str]:
-    """Schedulers of drops that the kernel of a bench does not have for a drive, by what the bench said."""
     for file in files:
         document = read_yaml(file.path)
         for number, entry in enumerate(file.drop.sections["drive"]):

@@ -30,7 +30,6 @@ def nothing_planned(plans: Sequence[BenchPlan], suite: Suite, trial: str | None,
 
 
 def idle_because(plan: BenchPlan, suite: Suite) -> str:
-    """Why nothing of a suite can be run on a bench."""
     reasons = [*skipped_reasons(plan.points), *plan.turns.left_out]
     listed = [*(trial.adapters for trial in suite.trials), *(one.adapters for one in suite.programs.values())]
     named = dict.fromkeys(alias for aliases in listed for alias in aliases)

@@ -63,7 +63,6 @@ def _keys(suite: Suite, workload: str, name: str) -> Keys:
 
 
 def _largest_block(bench: Bench, aliases: Sequence[str], facts: Facts) -> tuple[int, str]:
-    """The largest logical block of the drives under test that the bench told, and its drive."""
     claimed = {drive.id for alias in aliases for drive in bench.adapters[alias].claimed}
     told: list[dict[str, Any]] = [
         one for one in facts.get(bench.name, {}).get("drives") or () if one["id"] in claimed

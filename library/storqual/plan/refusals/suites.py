@@ -72,7 +72,6 @@ def level_problems(
 def _elsewhere(
     benches: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop], lab: Sequence[Bench]
 ) -> Iterator[tuple[Bench, str, Layout]]:
-    """The adapters of the lab that are not under test and have claimed drives, each with its layout."""
     tested = {bench.name: aliases for bench, aliases in benches}
     for bench in lab:
         others = [a for a, one in bench.adapters.items() if one.claimed and a not in tested.get(bench.name, ())]
@@ -126,7 +125,6 @@ def unjudged_criteria(
 
 
 def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
-    """Criteria against a baseline that nobody named."""
     document = read_yaml(path)
     for number, criterion in suite.numbered:
         if criterion.against == "baseline":

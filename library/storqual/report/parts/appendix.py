@@ -33,7 +33,6 @@ class Appendix:
 
 
 def appendix_of(material: Material) -> Appendix:
-    """The appendix of a run."""
     run, verdict = material.run, material.verdict
     judged = [(f"{name} (as judged)", str(digest)) for name, digest in sorted((verdict.get("inputs") or {}).items())]
     planned = [
@@ -90,7 +89,6 @@ def _logs(material: Material) -> Iterator[tuple[str, str]]:
 
 
 def _batches(material: Material) -> Table:
-    """Every batch that was run: its file, which holds each command that the bench ran, and the kernel's log of it."""
     rows: list[tuple[Cell, ...]] = []
     for event in material.events:
         if event.kind != "block_finished":

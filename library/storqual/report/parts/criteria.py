@@ -268,7 +268,6 @@ _FEW = 3
 def problems_of(
     required: Sequence[JudgedCriterion], benches: Sequence[str], links: PageLinks
 ) -> tuple[tuple[Problem, ...], int]:
-    """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
     totals: Counter[tuple[str, ...]] = Counter(_point_key(row) for row in required)
     groups: dict[tuple[object, ...], list[JudgedCriterion]] = {}
     for row in required:

@@ -216,7 +216,6 @@ def _levels(material: Material) -> Iterator[str]:
 
 
 def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
-    """Adapters of a bench that are not under test."""
     tested = material.tested
     left = [
         f"{adapter_name(benches, bench, alias)} ({_described(adapter)})"

@@ -48,7 +48,6 @@ class Guard:
 
 
 def coverage_of(material: Material) -> CoverageLedger:
-    """Planned, measured, skipped and unexplained points per adapter and workload, and every point that is missing."""
     benches = list(material.run.benches)
     covered = material.verdict.get("coverage") or {}
     missing = {
@@ -214,7 +213,6 @@ def error_counters_of(material: Material) -> ErrorCounters:
 
 
 def _session_arms(material: Material) -> dict[tuple[str, str], str]:
-    """The arm of each session by bench and id."""
     return {
         (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
         for session in material.run.plan.sessions
@@ -225,7 +223,6 @@ _NUMBERS = re.compile(r"\b(?:0x)?[0-9a-f]*[0-9][0-9a-f]*\b", re.IGNORECASE)
 
 
 def unclassified_of(material: Material) -> Table:
-    """Log lines of storage drivers that no rule knows, by arm: a row for those that differ only in their numbers."""
     measured = {
         launch.id: arm for data in material.points.values() for arm in data.launches for launch in data.launches[arm]
     }

@@ -216,7 +216,6 @@ class TimelineEvent:
 
     @property
     def headline(self) -> str:
-        """The line of the text that says most."""
         return telling_line(self.text)
 
 

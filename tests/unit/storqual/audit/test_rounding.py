@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the audit's rounding rule: rounding is never called inconsistent, and nothing else is excused by it."""
+"""Tests of the audit: rounding, conventions and misprints are told apart, and statements are held to the figures."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -11,7 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from storqual.audit import Status
-from storqual.base.formulas import Interval
+from storqual.audit.assertion import infer_conventions, mixed_up_with, most_likely_misprint
+from storqual.base.formulas import Interval, service_demand_percent_thousandths
 from storqual.inputs.published import Printed, Rounding, decimal_text, prints_as
 from tests.support.audit_reports import claims_of, comparison_of, printed
 
@@ -170,3 +172,189 @@ def test_about_lets_a_figure_be_rounded_either_way() -> None:
     """Approximately 13 may be said of 12.2, and 12 of 12.2, but not 14."""
     assert two_percentages(13, 54, "about")["one"] is Status.ROUNDING
     assert two_percentages(14, 54, "about")["one"] is Status.INCONSISTENT
+
+
+def number(text: str) -> Printed:
+    return Printed.parse(text)
+
+
+def test_one_wrong_digit_of_the_result_is_found() -> None:
+    """59.7 where the figures give 59.8."""
+    wrong = comparison_of(number("51.1"), "percent_of(a, 800)", {"a": number("412")})
+    found = most_likely_misprint(wrong, [wrong])
+    assert found is not None
+    assert (found.reference, found.meant.text) == (None, "51.5")
+
+
+def test_a_wrong_input_is_found_where_the_result_is_far_off() -> None:
+    """143 MB/s that must have been 41; a CPU of 213 % is no way out."""
+    claims = claims_of(
+        """\
+        - {id: cpu, page: 1, what: CPU, value: 61, unit: "% CPU"}
+        - {id: rate, page: 1, what: throughput, value: 143, unit: MB/s}
+        """,
+        """\
+        - {id: demand, page: 1, text: demand, stated: 1.454,
+           computed: "service_demand_percent_thousandths(cpu, rate, 1048576, 1024)"}
+        """,
+    )
+    assert "143 should read 41 (throughput)" in claims["demand"].explanation
+
+
+def test_a_change_that_would_break_another_claim_is_not_proposed() -> None:
+    """8 = 2 x 2: the 2 that another sum needs is not the wrong one."""
+    figures = """\
+    - {id: cells, page: 1, what: cells, value: 2, exact: true}
+    - {id: cpus, page: 1, what: CPUs a cell, value: 2, exact: true}
+    - {id: memory, page: 1, what: memory a cell, value: 4, exact: true}
+    - {id: all_cpus, page: 2, what: all CPUs, value: 8, exact: true}
+    - {id: again, page: 3, what: all CPUs again, value: 8, exact: true}
+    """
+    claims = claims_of(
+        figures,
+        """\
+        - {id: cpus, page: 1, text: CPUs, stated: all_cpus, computed: cells * cpus}
+        - {id: memory, page: 1, text: memory, stated: 8, computed: cells * memory}
+        - {id: again, page: 1, text: CPUs again, stated: again, same: all_cpus}
+        """,
+    )
+    assert "2 should read 4 (CPUs a cell)" in claims["cpus"].explanation
+
+
+def test_another_number_altogether_is_no_misprint() -> None:
+    """51 % where it is 98 %: no digit is left of it, so nothing is proposed."""
+    wrong = comparison_of(number("51"), "increase_percent(a, b)", {"a": number("521.1"), "b": number("262.6")})
+    assert most_likely_misprint(wrong, [wrong]) is None
+
+
+def test_a_figure_taken_from_another_place_is_named() -> None:
+    """49 % comes out with the number of the other system."""
+    wrong = comparison_of(
+        number("49"),
+        "increase_percent(quad, symbios)",
+        {"quad": number("2666"), "symbios": number("1826"), "dual": number("2721")},
+    )
+    assert [(str(here), str(there)) for here, there in mixed_up_with(wrong)] == [("quad", "dual")]
+
+
+MEGA, KILO = (10**6, 2**20), (1000, 1024)
+DEMAND = "service_demand_percent_thousandths(cpu, rate, MB, KB)"
+
+rows = st.lists(
+    st.tuples(st.integers(2000, 9500), st.integers(2000, 9000)).map(
+        lambda row: (Fraction(row[0], 100), Fraction(row[1], 10))
+    ),
+    min_size=8,
+    max_size=10,
+)
+
+
+@pytest.mark.parametrize(("mb", "kb"), list(itertools.product(MEGA, KILO)))
+@given(rows)
+@settings(max_examples=3)
+def test_the_units_of_a_table_are_found(mb: int, kb: int, rows: list[tuple[Fraction, Fraction]]) -> None:
+    members = []
+    for cpu, rate in rows:
+        demand = service_demand_percent_thousandths(cpu, rate, mb, kb)
+        members.append(comparison_of(printed(demand, 4), DEMAND, {"cpu": printed(cpu, 2), "rate": printed(rate, 1)}))
+    sense = infer_conventions(members)
+    assert (sense.fits, sense.members) == (len(rows), len(rows))
+    assert sense.values["MB"] / sense.values["KB"] == Fraction(mb, kb)
+
+
+def test_readings_that_fit_alike_are_named() -> None:
+    """One coarse figure cannot tell 1000 from 1024; the answer says so."""
+    sense = infer_conventions([comparison_of(printed(Fraction(5), 0), "a / KB", {"a": printed(Fraction(5000), 0)})])
+    assert sense.fits == 1
+    assert "so they do with KB = 1024 bytes" in sense.sentence()
+
+
+def test_a_reading_that_fits_alone_is_named_with_the_next_best() -> None:
+    members = [
+        comparison_of(printed(value / 1024, 3), "a / KB", {"a": printed(value, 0)})
+        for value in (Fraction(123456), Fraction(777777))
+    ]
+    assert infer_conventions(members).sentence() == (
+        "With KB = 1024 bytes 2 of 2 agree, with any other reading at most 0."
+    )
+
+
+def test_where_nothing_fits_that_is_said() -> None:
+    sense = infer_conventions([comparison_of(printed(Fraction(7), 0), "a / KB", {"a": printed(Fraction(50), 0)})])
+    assert sense.sentence().startswith("No sense of its units makes it agree")
+
+
+def test_without_conventions_there_is_nothing_to_say() -> None:
+    assert (
+        infer_conventions([comparison_of(printed(Fraction(2), 0), "a / a", {"a": printed(Fraction(2), 0)})]).words
+        == ""
+    )
+
+
+FIGURES = """\
+- {id: low, page: 1, what: low, value: 10}
+- {id: near, page: 1, what: near, value: 10}
+- {id: high, page: 1, what: high, value: 20}
+- {id: other_low, page: 2, what: low there, value: 11}
+- {id: other_high, page: 2, what: high there, value: 25}
+- {id: word, page: 1, what: a name, value: A6826A}
+- {id: wrong_word, page: 2, what: a name, value: A6828A}
+- id: scaling
+  page: 3
+  what: throughput
+  along: ports
+  at: [1, 2, 3, 4, 5, 8]
+  values: [191, 381, 571, 712, 710, 1026]
+"""
+
+
+def status(assertion: str) -> Status:
+    return claims_of(FIGURES, f"- {{id: claim, page: 1, text: it says so, {assertion}}}\n")["claim"].status
+
+
+@pytest.mark.parametrize(
+    ("assertion", "expected"),
+    [
+        ("falling: [high, low]", Status.CONSISTENT),
+        ("falling: [low, high]", Status.INCONSISTENT),
+        ("falling: [low, near]", Status.ROUNDING),
+        ("ranking: {there: [low, high], here: [other_low, other_high]}", Status.CONSISTENT),
+        ("ranking: {there: [low, high], here: [other_high, other_low]}", Status.INCONSISTENT),
+        ("stated: word, same: word", Status.CONSISTENT),
+        ("stated: wrong_word, same: word", Status.INCONSISTENT),
+        ("linear: {series: scaling, up_to: 3}", Status.CONSISTENT),
+        ("linear: {series: scaling, up_to: 4}", Status.INCONSISTENT),
+        ("linear: {series: scaling, up_to: 4, tolerance: 10%}", Status.CONSISTENT),
+        ("linear: {total: 'scaling[3]', single: 'scaling[1]', units: 3}", Status.CONSISTENT),
+        ("linear: {total: high, single: low, units: 2}", Status.ROUNDING),
+        ("linear: {total: other_high, single: other_low, units: 3}", Status.INCONSISTENT),
+        ("course: {series: scaling, over: [4, 5], is: flat}", Status.CONSISTENT),
+        ("course: {series: scaling, over: [4, 5], is: falls}", Status.CONSISTENT),
+        ("course: {series: scaling, over: [4, 8], is: flat}", Status.INCONSISTENT),
+        ("course: {series: scaling, over: [5, 8], is: falls}", Status.INCONSISTENT),
+        ("course: {series: scaling, over: [1, 2, 3], is: rises}", Status.CONSISTENT),
+        ("stated: 10, relation: more_than, computed: high", Status.CONSISTENT),
+        ("stated: 30, relation: more_than, computed: high", Status.INCONSISTENT),
+        ("stated: 20, relation: more_than, computed: high", Status.ROUNDING),
+        ("stated: 21, relation: less_than, computed: high", Status.CONSISTENT),
+        ("stated: 10, relation: at_least, computed: high", Status.CONSISTENT),
+        ("stated: 10, relation: at_most, computed: high", Status.INCONSISTENT),
+        ("stated: 40, relation: just_over, computed: high * 7", Status.INCONSISTENT),
+        ("stated: 40, relation: just_over, computed: high * 2.2", Status.CONSISTENT),
+        ("stated: 5, computed: high / (low - near)", Status.NOT_CHECKABLE),
+        ("not_checkable: the chart has no data", Status.NOT_CHECKABLE),
+    ],
+)
+def test_each_statement_is_judged(assertion: str, expected: Status) -> None:
+    assert status(assertion) is expected
+
+
+def test_a_scaling_claim_is_answered_with_the_linear_range() -> None:
+    claims = claims_of(FIGURES, "- {id: claim, page: 1, text: linear, linear: {series: scaling, up_to: 4}}\n")
+    assert "It is linear up to 3. Unit 4 adds 141." in claims["claim"].explanation
+
+
+def test_a_series_is_judged_cell_by_cell() -> None:
+    claims = claims_of(FIGURES, "- {id: claim, page: 1, text: it rises, stated: scaling, same: scaling}\n")
+    assert list(claims) == [f"claim[{label}]" for label in (1, 2, 3, 4, 5, 8)]
+    assert claims["claim[8]"].text == "it rises (ports 8)"

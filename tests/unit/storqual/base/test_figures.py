@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual.base.factor_names import together
 from storqual.base.figures import DASH, MINUS, NONE, Scale, count, percent, plain, quantity, scale_for, seconds
 
 TIED = "\u00a0"
@@ -80,3 +81,18 @@ def test_a_quantity_carries_its_unit_and_what_it_was() -> None:
 )
 def test_times_read_as_people_say_them(value: float, shown: str) -> None:
     assert seconds(value, "x").text == shown
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ({"bs": 4096, "iodepth": 16}, "4 KiB, QD 16"),
+        ({"direct": False, "target": "xfs"}, "buffered, XFS"),
+        ({"direct": True, "target": "raw"}, "direct, drive"),
+        ({"drives": 1, "ports": 2}, "1 drive, 2 ports"),
+        ({"drive.WCE": 0}, "drive.WCE=0"),
+    ],
+    ids=["sizes", "file-system", "drive", "counts", "setting"],
+)
+def test_a_workload_with_its_levels_reads_as_a_person_would_say_it(levels: dict[str, object], said: str) -> None:
+    assert together("reads", levels.items()) == f"reads, {said}"

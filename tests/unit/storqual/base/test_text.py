@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.base.text import csv_cell, terminal_text, typeset_text, visible_text, xml_text
+from storqual.base.text import csv_cell, telling_line, terminal_text, typeset_text, visible_text, xml_text
 
 anything = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=40)
 
@@ -139,3 +139,22 @@ def test_a_formula_behind_a_mark_gets_an_apostrophe(mark: str, start: str) -> No
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_word_behind_a_mark_gets_none(mark: str) -> None:
     assert not csv_cell(f"{mark}a=1").startswith("'") or mark.startswith("'")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("storqual: bench start\n[ 2.3] Kernel panic - not syncing: VFS\n[ 2.4] Call Trace:\n", "Kernel panic"),
+        ("[ 1.0] BUG: unable to handle page fault\n[ 1.2] Kernel panic - not syncing: Fatal", "Kernel panic"),
+        ("[ 1.2] Kernel panic - not syncing: A\n[ 1.9] ---[ end Kernel panic - not syncing: A ]---", "syncing: A"),
+        ("one\n[ 1.0] BUG: soft lockup\ntwo", "BUG: soft lockup"),
+        ("\n\n  kernel 6.12 did not boot\nsecond line", "kernel 6.12 did not boot"),
+    ],
+)
+def test_the_panic_is_told_before_what_led_to_it(text: str, line: str) -> None:
+    assert telling_line(text).endswith(line) or line in telling_line(text)
+    assert "end Kernel panic" not in telling_line(text)
+
+
+def test_a_text_without_words_is_told_as_nothing() -> None:
+    assert telling_line(" \n\n") == ""

@@ -26,7 +26,6 @@ Loader.add_constructor("!unsafe", lambda loader, node: str(loader.construct_scal
 
 
 def drafted(facts: dict[str, Any]) -> dict[str, Any]:
-    """The adapters of the drafted inventory, read back."""
     document = yaml.load(draft_inventory({"bench1": facts}), Loader=Loader)  # noqa: S506 - a SafeLoader
     return dict(document["benches"]["hosts"]["bench1"]["storqual_adapters"])
 
@@ -86,7 +85,6 @@ DRIVE = {
 
 
 def bench(*drives: dict[str, Any], **adapter: Any) -> dict[str, Any]:
-    """A fact set with one adapter."""
     return {"adapters": [{**ADAPTER, **adapter}], "drives": [{**DRIVE, **drive} for drive in drives], "volumes": []}
 
 

@@ -50,7 +50,6 @@ VALUES: dict[str, Any] = {
 
 
 def value_of(setting: Setting) -> Any:
-    """A value that the setting takes."""
     if setting.qualified in VALUES:
         return VALUES[setting.qualified]
     if setting.choices:

@@ -20,8 +20,16 @@ from storqual.report.material import read_material
 from storqual.run import append_event, read_run
 from storqual.run.collect import finish_streamed
 from storqual_core.kit.errors import BadInputError
-from tests.support.trial_campaign import INVENTORY, REQUEST, finished, plan_campaign
-from tests.support.turn_records import batch_of, keep_turn, record_by_hand, turns_planned
+from tests.support.turn_records import (
+    INVENTORY,
+    REQUEST,
+    batch_of,
+    finished,
+    keep_turn,
+    plan_campaign,
+    record_by_hand,
+    turns_planned,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 

@@ -41,18 +41,15 @@ ONE_ADAPTER = lab_hosts({"sym": 2})
 
 
 def campaign(folder: Path, rates: Rates, **options: Any) -> tuple[Path, Bench, Stop]:
-    """Plan and measure to the end."""
     path, bench = plan(folder, **{"hosts": ONE_ADAPTER, "suite": SUITE, **options}), Bench(rates)
     return path, bench, drive(path, bench)
 
 
 def launches(path: Path) -> Counter[str]:
-    """Launches by block size."""
     return Counter(sample.point.partition("bs=")[2].rstrip("]") for sample in read_run(path).samples)
 
 
 def outcomes(path: Path) -> dict[str, str]:
-    """Outcome of the IOPS by block size."""
     criteria = [one for one in judge_run(path)["criteria"] if one["id"] == "iops"]
     return {one["point"].partition("bs=")[2].rstrip("]"): one["outcome"] for one in criteria}
 

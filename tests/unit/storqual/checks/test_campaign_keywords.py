@@ -15,14 +15,12 @@ from storqual.checks.campaign_keywords import Percent, builds_told
 from storqual.checks.seen import NotJudgedError, UndecidedError
 from storqual.robot_library import StorqualLibrary
 from storqual.run import Event
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import POINTS
+from tests.support.make_run import POINTS, make_run
 
 QUIET: dict[str, Any] = {"noise": 0.002, "sessions": 8}
 
 
 def about(tmp_path: Path, **options: Any) -> StorqualLibrary:
-    """The library about a synthetic run."""
     return StorqualLibrary(run=str(make_run(tmp_path, **{**QUIET, **options})))
 
 

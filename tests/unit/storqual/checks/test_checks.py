@@ -16,8 +16,7 @@ from storqual.judge.verdict import judge_run
 from storqual.pytest_plugin import run_checks
 from storqual.run import append_event, finish_run, read_run
 from storqual.run.closing import close_run
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import POINTS
+from tests.support.make_run import POINTS, make_run
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +25,6 @@ README = Path(__file__).resolve().parents[4] / "suites" / "README.md"
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    """The example of suites/README.md as a file."""
     (block,) = re.findall(r"```python check\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     file = tmp_path / "test_example.py"
     file.write_text(block)

@@ -46,7 +46,6 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A bench that answers."""
     made = Bench(tmp_path / "bench")
     monkeypatch.setattr("storqual.bench.ask.ask_benches", made.answer)
     return made

@@ -31,7 +31,6 @@ COMMANDS = sorted(storqual.list_commands(click.Context(storqual)))
 
 @pytest.fixture(scope="module")
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose every free text is hostile."""
     run = judged(tmp_path_factory.mktemp("hostile"), points=QUICK[:1], noise=0.002)
     infect(run, PAYLOADS)
     return run
@@ -221,7 +220,6 @@ def test_a_passphrase_is_not_asked_for_where_nobody_can_answer(
 
 
 def completions(line: str, folder: Path) -> list[str]:
-    """What bash is offered for a command line."""
     words = line.split(" ")
     environment = {**os.environ, "_STORQUAL_COMPLETE": "bash_complete", "COMP_WORDS": line}
     environment["COMP_CWORD"] = str(len(words) - 1)
@@ -232,7 +230,6 @@ def completions(line: str, folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a lab and a run."""
     path = tmp_path_factory.mktemp("work")
     for drop in ("field", "new"):
         (path / "inventories" / "lab" / "drops").mkdir(parents=True, exist_ok=True)
@@ -258,7 +255,6 @@ def test_a_shell_completes_commands_options_and_names(line: str, offered: list[s
 
 
 def readme_lines() -> Iterator[str]:
-    """Commands of ours in the README."""
     text = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
     yield from re.findall(r"^    (?:\.venv/bin/)?(storqual .*)$", text, re.MULTILINE)
 

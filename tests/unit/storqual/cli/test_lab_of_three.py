@@ -130,7 +130,6 @@ def call(lab: Path, capsys: pytest.CaptureFixture[str]) -> Call:
 
 
 def options(limit: str | None, adapters: str | None = None) -> list[str]:
-    """The two options as they are typed."""
     return [
         *(["--limit", limit] if limit is not None else []),
         *(["--adapters", adapters] if adapters is not None else []),

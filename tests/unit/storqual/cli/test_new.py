@@ -55,7 +55,6 @@ def made(storqual: Storqual, *words: str) -> dict[str, Any]:
 
 
 def followed(storqual: Storqual, line: str, *more: str) -> str:
-    """What the next line of an answer prints."""
     program, *words = shlex.split(line)
     assert program == "storqual"
     code, out, err = storqual(*words, *more)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from storqual.cli import main
-from tests.support.usual_mistakes import LOCAL, MISTAKES, OTHERS, REPOSITORY, SUITE, VIRTUAL
+from tests.support.make_lab import LOCAL, MISTAKES, OTHERS, REPOSITORY, SUITE, VIRTUAL
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,6 @@ def told(make: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]) -> s
 
 
 def golden() -> dict[str, str]:
-    """The accepted message of each mistake."""
     parts = GOLDEN.read_text(encoding="utf-8").split("## ")[1:] if GOLDEN.is_file() else []
     return {name: message.rstrip("\n") + "\n" for name, _, message in (part.partition("\n") for part in parts)}
 

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.slow
 
 
 def judged(folder: Path, name: str, **options: object) -> Path:
-    """A run directory with its verdict."""
     path = make_run(folder, run=name, **options)
     judge_run(path)
     return path
@@ -117,7 +116,6 @@ def test_the_command_tells_runs_and_noise_and_writes_the_extract(tmp_path: Path,
 
 
 def readings(values: list[float]) -> list[ReferenceReading]:
-    """Two readings for each campaign."""
     return [
         ReferenceReading(
             f"r{number:02d}", "b1", "0x5", f"2026-01-{number + 1:02d}T0{at}:00:00Z", value * (1 + 0.001 * at)

@@ -52,7 +52,6 @@ LINE = re.compile(r"\S+:\d+: \S.* \S", re.DOTALL)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all examples."""
     return tmp_path_factory.mktemp("any")
 
 

@@ -12,7 +12,6 @@ from storqual_core.kit.errors import BadInputError
 
 
 def write(folder: Path, text: str) -> Path:
-    """A drop file."""
     path = folder / "x.yml"
     path.write_text(text, encoding="utf-8")
     return path

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storqual.inputs import inventory_from_hostvars, load_inventory
+from storqual.inputs.drivers import slip_of
 from storqual_core.kit.errors import BadInputError
 
 DRIVE = {
@@ -28,7 +29,6 @@ BENCH: dict[str, Any] = {
 
 
 def bench(**changes: Any) -> dict[str, Any]:
-    """Host variables like BENCH with some replaced."""
     return {**copy.deepcopy(BENCH), **{f"storqual_{name}": value for name, value in changes.items()}}
 
 
@@ -38,7 +38,6 @@ def drives(*entries: dict[str, Any], kind: str = "hardware", **more: Any) -> dic
 
 
 def problems(**hosts: dict[str, Any]) -> str:
-    """What is said of these hosts."""
     with pytest.raises(BadInputError) as caught:
         inventory_from_hostvars(hosts)
     return "\n".join(caught.value.problems)
@@ -251,3 +250,39 @@ def test_what_else_lies_in_the_folder_of_a_lab_is_no_inventory(tmp_path: Path) -
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(hosts % (Path(name).stem, adapters), encoding="utf-8")
     assert list(load_inventory([tmp_path]).benches) == ["hosts"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("megaraid", "megaraid_sas"),
+        ("megaraid-sass", "megaraid_sas"),
+        ("mpt3sass", "mpt3sas"),
+        ("qla2xx", "qla2xxx"),
+        ("smartqpi", "smartpqi"),
+        ("virtio", "virtio_scsi"),
+    ],
+)
+def test_a_name_that_no_driver_has_and_that_looks_like_one_is_a_slip(written: str, meant: str) -> None:
+    assert slip_of(written) == meant
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "megaraid_sas",
+        "megaraid-sas",
+        "mpt3sas_oem",
+        "megaraid_sas_x",
+        "mpt4sas",
+        "mpi4mr",
+        "leapraid",
+        "scsi_mod",
+        "nvme_core",
+        "x",
+        "",
+    ],
+)
+def test_a_driver_and_a_name_that_may_be_one_are_none(name: str) -> None:
+    """A vendor's build has more behind the driver's name, a next generation other digits."""
+    assert slip_of(name) == ""

@@ -158,7 +158,6 @@ def test_a_slip_is_refused_by_the_schema_and_by_the_reader(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all examples."""
     return tmp_path_factory.mktemp("any")
 
 
@@ -181,7 +180,6 @@ FILES = whole_files()
 
 
 def places(data: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every key and every item below the top."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
         yield (*at, key)

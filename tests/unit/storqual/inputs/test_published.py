@@ -55,7 +55,6 @@ INCONSISTENT = {
 
 
 def file_of(name: str) -> Path:
-    """The published file of a report."""
     return suites_folder() / "published" / f"{name.replace('_', '-')}.yml"
 
 
@@ -67,7 +66,6 @@ def report(name: str) -> Published:
 
 @functools.cache
 def claims(name: str) -> dict[str, AuditedAssertion]:
-    """Its claims by the assertion's id."""
     return {claim.id.removeprefix(f"{name}."): claim for claim in audit_report(report(name))}
 
 

@@ -36,7 +36,6 @@ class Point:
 
 
 def write(folder: Path, text: str) -> Path:
-    """A suite file."""
     path = folder / "x.suite.yml"
     path.write_text(text, encoding="utf-8")
     return path

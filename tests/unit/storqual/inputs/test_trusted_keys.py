@@ -24,7 +24,6 @@ def public(number: int = 0, kind: bytes = b"ssh-ed25519", more: bytes = b"") -> 
 
 
 def write(folder: Path, text: str) -> Path:
-    """A keys file."""
     path = folder / "keys.yml"
     path.write_text(text, encoding="utf-8")
     return path

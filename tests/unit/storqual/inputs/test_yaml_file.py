@@ -16,7 +16,6 @@ from storqual_core.kit.errors import BadInputError
 
 
 def problems(text: str) -> list[str]:
-    """What a text is refused for."""
     with pytest.raises(BadInputError) as caught:
         parse_yaml(text, name="x.yml")
     return caught.value.problems

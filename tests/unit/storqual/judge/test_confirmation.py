@@ -12,8 +12,7 @@ import pytest
 from storqual.judge.interim import needs
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import POINTS
+from tests.support.make_run import POINTS, make_run
 
 pytestmark = pytest.mark.slow
 
@@ -42,13 +41,11 @@ def change(path: Path, factor: float, sessions: set[str]) -> None:
 
 
 def entry_at(path: Path, adapter: str) -> dict[str, Any]:
-    """The entry of IOPS at POINT."""
     entries = judge_run(path)["criteria"]
     return next(e for e in entries if (e["id"], e["adapter"], e["point"]) == ("iops", adapter, POINT))
 
 
 def outcome_at(path: Path, adapter: str) -> tuple[str, str]:
-    """Outcome and reason of IOPS at POINT."""
     found = entry_at(path, adapter)
     return found["outcome"], found["reason"]
 

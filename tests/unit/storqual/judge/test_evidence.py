@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +15,10 @@ import pytest
 from storqual.judge import evidence
 from storqual.judge.entry import stale_baseline
 from storqual.judge.question import Judged
+from storqual.judge.verdict import judge_run
+from storqual.run.layout import dump_line
+from storqual.run.records import read_launches
+from tests.support.make_run import POINTS, SUITE, make_run
 
 
 def run_with(*boots: tuple[str, str], change: str = "reboot") -> Any:
@@ -56,3 +63,139 @@ def test_a_baseline_is_as_old_as_its_oldest_launch() -> None:
     assert told == "the baseline was measured on 2026-10-01; the gate accepts a baseline of at most 20 days"
     assert stale_baseline(launches, moment, 25) == ""
     assert stale_baseline(launches, moment, None) == ""
+
+
+LOAD = "another load on the bench"
+Change = Callable[[dict[str, Any]], bool]
+
+
+def run_with_suspects(
+    folder: Path, chosen: Change, *, factor: float = 1.0, doubts: str = "suspect", **shape: Any
+) -> Path:
+    """A run in which the chosen launches are suspect and gave `factor` of their I/Os; `doubts` is what says so."""
+    asked = {
+        "noise": 0.003,
+        "points": POINTS[:1],
+        "adapters": ("sym",),
+        "design": "interleaved",
+        "launches": 8,
+        **shape,
+    }
+    run = make_run(folder, **asked)
+    lines = []
+    for text in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines():
+        sample = json.loads(text)
+        if chosen(sample):
+            sample[doubts] = [LOAD]
+            for name, value in sample["primitives"].items():
+                if name.endswith("_ios"):
+                    sample["primitives"][name] = int(value * factor)
+            sample["series"]["iops"] = [value * factor for value in sample["series"]["iops"]]
+        lines.append(dump_line(sample))
+    (run / "samples.jsonl").write_bytes(b"".join(lines))
+    return run
+
+
+def criterion(verdict: dict[str, Any]) -> dict[str, Any]:
+    (found,) = [one for one in verdict["criteria"] if one["id"] == "iops"]
+    return found
+
+
+def test_a_run_of_suspect_launches_alone_is_no_pass(tmp_path: Path) -> None:
+    verdict = judge_run(run_with_suspects(tmp_path, lambda one: one["n"] > 0))
+    found = criterion(verdict)
+    assert (found["outcome"], verdict["exit_code"]) == ("INCONCLUSIVE", 2)
+    assert "no launch of the candidate is left as evidence" in found["reason"]
+    assert f"16 of 16 launches are suspect and do not count as evidence ({LOAD})" in found["reason"]
+    assert found["suspect"] == {"candidate": 8, "baseline": 8}
+
+
+def test_the_partner_of_a_suspect_launch_is_left_out_with_it(tmp_path: Path) -> None:
+    found = criterion(
+        judge_run(run_with_suspects(tmp_path, lambda one: one["arm"] == "candidate" and one["n"] in {1, 5}))
+    )
+    assert found["outcome"] == "PASS"
+    assert found["samples"] == {"candidate": 6, "baseline": 6}
+    assert found["suspect"] == {"candidate": 2, "baseline": 0}
+    assert LOAD in found["evidence"]
+
+
+def test_suspect_launches_do_not_make_a_fail(tmp_path: Path) -> None:
+    """Another load took a fifth of half of the candidate's launches: what is left is a pass that nobody believes."""
+    slow = run_with_suspects(
+        tmp_path, lambda one: one["arm"] == "candidate" and one["n"] % 2 == 0, factor=0.5, launches=12
+    )
+    found = criterion(judge_run(slow))
+    assert found["outcome"] in ("PASS", "INCONCLUSIVE")
+    assert found["shift_percent"] > -3
+
+
+def test_a_pass_of_clean_launches_that_suspect_ones_would_make_a_fail_decides_nothing(tmp_path: Path) -> None:
+    """Whatever made them suspect may be the candidate's doing."""
+    slow = run_with_suspects(
+        tmp_path, lambda one: one["arm"] == "candidate" and one["n"] > 4, factor=0.8, launches=24
+    )
+    found = criterion(judge_run(slow))
+    assert found["outcome"] == "INCONCLUSIVE"
+    assert "with the suspect launches included it fails" in found["reason"]
+
+
+def test_a_fail_of_clean_launches_stays_one(tmp_path: Path) -> None:
+    run = run_with_suspects(tmp_path, lambda one: one["n"] == 2, factor=2.0, effect={"sym": -0.2})
+    assert criterion(judge_run(run))["outcome"] == "FAIL"
+
+
+def test_a_launch_that_did_not_run_spoils_its_point_though_its_partner_is_suspect(tmp_path: Path) -> None:
+    run = run_with_suspects(tmp_path, lambda one: one["n"] == 3)
+    text = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = [json.loads(line) for line in text]
+    (killed,) = [one for one in lines if one["n"] == 3 and one["arm"] == "candidate"]
+    killed["status"] = "killed"
+    (run / "samples.jsonl").write_bytes(b"".join(map(dump_line, lines)))
+    found = criterion(judge_run(run))
+    assert (found["outcome"], "was killed" in found["reason"]) == ("ERROR", True)
+
+
+def test_too_few_clean_launches_are_told_with_the_reason(tmp_path: Path) -> None:
+    found = criterion(judge_run(run_with_suspects(tmp_path, lambda one: one["n"] > 1)))
+    assert found["outcome"] == "INCONCLUSIVE"
+    assert f"14 of 16 launches are suspect and do not count as evidence ({LOAD})" in found["reason"]
+
+
+def test_a_limit_is_judged_by_every_clean_launch_whatever_its_partner_is(tmp_path: Path) -> None:
+    suite = SUITE.replace("criteria:\n", "criteria:\n  - {metric: iops, id: floor, against: absolute, min: 1}\n", 1)
+    run = run_with_suspects(tmp_path, lambda one: one["arm"] == "baseline", suite=suite)
+    found = {one["id"]: one for one in judge_run(run)["criteria"]}
+    assert (found["floor"]["outcome"], found["floor"]["samples"]["candidate"]) == ("PASS", 8)
+    assert found["iops"]["outcome"] == "INCONCLUSIVE"
+
+
+ALL_BUT_RATES = """\
+  - {metric: dips_per_min, id: dips, against: absolute, max: 1000 1/min}
+  - {metric: latency_p99_us, id: latency, against: absolute, max: 1s}
+  - {metric: latency_mean_us, id: mean, against: baseline}
+  - {metric: cpu_us_per_io, id: processor, against: absolute, max: 100000 us/IO}
+"""
+
+
+def test_a_pace_that_was_kept_beside_another_load_is_evidence_for_rates_alone(tmp_path: Path) -> None:
+    """Latencies and processor time of the same launches may well be those of the other load."""
+    suite = SUITE.replace("criteria:\n", f"criteria:\n{ALL_BUT_RATES}", 1)
+    run = run_with_suspects(tmp_path, lambda one: one["n"] % 2 == 0, doubts="suspect_but_rates", suite=suite)
+    found = {one["id"]: one for one in judge_run(run)["criteria"]}
+    for name in ("iops", "dips"):
+        assert (found[name]["outcome"], found[name]["suspect"]["candidate"]) == ("PASS", 0), found[name]["reason"]
+        assert found[name]["samples"]["candidate"] == 8
+    for name in ("latency", "mean", "processor"):
+        assert (found[name]["suspect"]["candidate"], found[name]["samples"]["candidate"]) == (4, 4)
+        assert LOAD in found[name]["evidence"]
+
+
+def test_a_run_that_was_disturbed_throughout_passes_no_latency_because_it_kept_its_pace(tmp_path: Path) -> None:
+    suite = SUITE.replace("criteria:\n", f"criteria:\n{ALL_BUT_RATES}", 1)
+    run = run_with_suspects(tmp_path, lambda one: one["n"] > 0, doubts="suspect_but_rates", suite=suite)
+    verdict = judge_run(run)
+    found = {one["id"]: one["outcome"] for one in verdict["criteria"]}
+    assert (found["iops"], found["latency"], found["mean"], found["processor"]) == ("PASS", *["INCONCLUSIVE"] * 3)
+    assert verdict["exit_code"] == 2
+    assert all(one.suspect_but_rates == (LOAD,) and not one.suspect for one in read_launches(run))

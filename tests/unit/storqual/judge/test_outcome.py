@@ -43,7 +43,6 @@ def test_what_a_campaign_of_trials_tells_of_itself_is() -> None:
 
 
 def entries(*outcomes: str) -> list[VerdictEntry]:
-    """Required criteria against the baseline, one a point."""
     return [
         VerdictEntry(
             id="iops",

@@ -25,7 +25,6 @@ def campaign(**runs: list[str]) -> tuple[list[PlannedTurn], list[dict[str, Any]]
 
 
 def turn_of(arm: str, number: int = 1) -> PlannedTurn:
-    """A run of one program on one adapter."""
     ident = f"scsi.fusion.{number}.{arm}"
     return PlannedTurn("r", "b", "s01", "program", ident, "fusion", arm, "scsi", number, "d", {"words": ["t"]})
 

@@ -52,7 +52,6 @@ def test_full_judges_errors_per_terabyte_of_every_counter_that_has_such_a_metric
 
 
 def variable(name: str) -> str:
-    """The default of a variable of the Makefile."""
     (found,) = re.findall(rf"^{name} \?= (\S+)$", (project_root() / "Makefile").read_text(encoding="utf-8"), re.M)
     return str(found)
 

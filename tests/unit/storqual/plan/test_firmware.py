@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,7 +41,6 @@ def lab(folder: Path, **more: Any) -> Any:
 
 
 def problems(request: Any) -> list[str]:
-    """What a request is refused for."""
     with pytest.raises(BadInputError) as caught:
         make_plan(request)
     return caught.value.problems
@@ -132,3 +134,103 @@ def test_resolve_shows_the_firmware_of_each_owner(tmp_path: Path) -> None:
     shown = CliRunner().invoke(storqual, words)
     assert shown.exit_code == 0, shown.output
     assert "sym firmware version=2.0 tool=storcli activation=reset" in " ".join(shown.output.split())
+
+
+def options(folder: Path, driver: dict[str, Any], *modules: str) -> dict[str, Any]:
+    """The module options of a planned drop, for adapters with these drivers."""
+    hosts = lab_hosts(dict.fromkeys((f"a{number}" for number in range(len(modules))), 2))
+    for adapter, module in zip(hosts["b1"]["storqual_adapters"].values(), modules, strict=True):
+        adapter["driver"] = module
+    campaign = make_plan(replace(make_lab(folder, hosts=hosts, candidate={"driver": driver}), baseline="candidate"))
+    found: dict[str, Any] = campaign.document["provision"]["b1"]["candidate"]["driver"]["options"]
+    return found
+
+
+def test_it_becomes_the_option_of_each_driver_beside_those_that_are_declared(tmp_path: Path) -> None:
+    declared = {"can_queue": 64, "options": {"mpt3sas": {"max_sectors": 128}}}
+    assert options(tmp_path, declared, "mpt3sas", "vmw_pvscsi") == {
+        "mpt3sas": {"max_sectors": "128", "max_queue_depth": "64"},
+        "vmw_pvscsi": {"ring_pages": "2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("driver", "module", "told"),
+    [
+        ({"can_queue": 64}, "sym53c8xx", r"sym53c8xx has no parameter for the commands of an adapter .*mpt3sas"),
+        ({"can_queue": 48}, "vmw_pvscsi", r"vmw_pvscsi takes 32 to 1024 in steps of 32"),
+        ({"can_queue": 16}, "lpfc", r"lpfc takes 32 to 8192$"),
+        (
+            {"can_queue": 64, "options": {"lpfc": {"lpfc_hba_queue_depth": 32}}},
+            "lpfc",
+            r"means lpfc\.lpfc_hba_queue_depth=64, but the drop declares 32",
+        ),
+    ],
+)
+def test_what_a_driver_cannot_have_is_refused_before_a_bench_is_touched(
+    tmp_path: Path, driver: dict[str, Any], module: str, told: str
+) -> None:
+    with pytest.raises(BadInputError, match=told):
+        options(tmp_path, driver, module)
+
+
+WAIVER = "waivers: [{%s, owner: me, reason: known, reference: X-1, expiry: 2035-01-01}]\n"
+
+
+def warnings(folder: Path, **request: Any) -> str:
+    return "\n".join(make_plan(make_lab(folder, candidate={"drive": {"WCE": 1}}, **request)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        (
+            "required: [iopps]",
+            "gate.yml:1: `required` names 'iopps', and no suite has such a criterion (did you mean",
+        ),
+        ("informative: [tail_p99]", "`informative` names 'tail_p99'"),
+    ],
+)
+def test_a_gate_that_names_what_no_suite_has_is_told_with_its_line(gate: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "gate.yml").write_text(gate, encoding="utf-8")
+    assert told in warnings(tmp_path)
+
+
+@pytest.mark.parametrize("gate", ["required: [iops]", "required: ['io*']", "informative: [trials.device_reset]"])
+def test_what_a_suite_or_a_check_may_have_is_no_reason_to_warn(gate: str, tmp_path: Path) -> None:
+    (tmp_path / "gate.yml").write_text(gate, encoding="utf-8")
+    assert "gate.yml" not in warnings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("scope", "told"),
+    [
+        ("criterion: flor", "waivers.yml:1: this waiver accepts nothing: no suite has a criterion 'flor'"),
+        ("criterion: iops, bench: b2", "there is no bench 'b2'"),
+        ("criterion: iops, adapter: symm", "there is no adapter 'symm' (did you mean 'sym'?)"),
+        ("criterion: iops, suite: other", "there is no suite 'other'"),
+        ("criterion: iops, adapter: s*", ""),
+        ("criterion: test_mine.py::test_it", ""),
+    ],
+)
+def test_a_waiver_that_accepts_nothing_is_told_with_its_line(scope: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "waivers.yml").write_text(WAIVER % scope, encoding="utf-8")
+    said = warnings(tmp_path)
+    assert told in said
+    assert bool(told) == ("waivers.yml" in said)
+
+
+def test_a_role_that_no_trusted_key_has_is_told(tmp_path: Path) -> None:
+    key = base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0 " + bytes(32)).decode()
+    trusted = f"keys: [{{name: A, role: release-manager, public: ssh-ed25519 {key}, expires: 2035-01-01}}]\n"
+    (tmp_path / "keys.yml").write_text(trusted, encoding="utf-8")
+    (tmp_path / "gate.yml").write_text("signatures: [release-manger]\n", encoding="utf-8")
+    said = warnings(tmp_path)
+    assert "gate.yml:1: a signature as release-manger is asked for, and no key in" in said
+    assert "did you mean 'release-manager'?" in said
+
+
+def test_a_drop_with_another_name_than_its_file_is_told_with_the_name_that_counts(tmp_path: Path) -> None:
+    request = make_lab(tmp_path, candidate={"name": "next", "drive": {"WCE": 1}})
+    (told,) = [told for told in make_plan(request).warnings if "candidate.yml" in told]
+    assert "this drop is called 'next': so runs, reports and waivers call it, and commands 'candidate'" in told

@@ -37,7 +37,6 @@ def suite_of(factors: dict[str, int], workloads: int) -> Suite:
 
 
 def placed(suite: Suite, adapters: int) -> list[Placed]:
-    """Every cell on every adapter."""
     return [Placed(f"a{number}", point, (0,)) for number in range(adapters) for point in points_of(suite)]
 
 

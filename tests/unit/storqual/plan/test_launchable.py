@@ -18,7 +18,6 @@ DRIVE = HOSTS["b1"]["storqual_adapters"]["sym"]["drives"][1]["wwn"]
 
 
 def planned(folder: Path, parameters: str, **more: Any) -> PlannedCampaign:
-    """A campaign of reads with these parameters."""
     suite = f"""\
 workloads:
   reads: {{rw: read, {parameters}}}

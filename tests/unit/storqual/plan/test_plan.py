@@ -22,7 +22,6 @@ INVENTORIES = REPOSITORY / "inventories"
 
 
 def ask(inventory: str, baseline: str, candidate: str, **more: object) -> PlanRequest:
-    """A request for an inventory of the project."""
     return PlanRequest([INVENTORIES / inventory], baseline, candidate, "adapter", **{"seed": 1, **more})  # type: ignore[arg-type]
 
 

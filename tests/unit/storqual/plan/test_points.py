@@ -14,7 +14,6 @@ def adapter(count: int) -> Adapter:
 
 
 def suite(**workload: object) -> Suite:
-    """A suite of one workload."""
     return Suite.model_validate(
         {
             "workloads": {"seq_read": {"rw": "read", **workload}},

@@ -16,7 +16,7 @@ from storqual.campaign.next_step import next_command
 from storqual.checks import campaign_keywords
 from storqual.plan import make_plan
 from storqual_core.kit.errors import BadInputError
-from tests.support.trial_campaign import REQUEST, plan_campaign
+from tests.support.turn_records import REQUEST, plan_campaign
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,7 @@ from storqual.plan import make_plan
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.provision.driver import COMMANDS_IN_ALL
-from tests.support.make_lab import lab_hosts, make_lab
-from tests.support.usual_mistakes import REPOSITORY
+from tests.support.make_lab import REPOSITORY, lab_hosts, make_lab
 
 pytestmark = pytest.mark.slow
 

@@ -33,14 +33,12 @@ KERNELS: dict[str, Any] = {"baseline": KERNEL, "candidate": OTHER}
 
 
 def campaign(folder: Path, *, name_of_baseline: str = "baseline", **options: Any) -> PlannedCampaign:
-    """A planned campaign on one adapter."""
     hosts = lab_hosts({"sym": 2}, kind="hardware")
     request = make_lab(folder, **{"hosts": hosts, "suite": SUITE, **options})
     return make_plan(replace(request, baseline=name_of_baseline))
 
 
 def launches(found: PlannedCampaign) -> int:
-    """Launches in all planned blocks."""
     return sum(len(block["turns"]) for block in found.batches)
 
 

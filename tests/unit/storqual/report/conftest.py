@@ -58,7 +58,6 @@ FINDING = {
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Judged runs by the outcome that they show."""
     folder = tmp_path_factory.mktemp("runs")
     quiet = {"points": QUICK, "noise": 0.002}
     return {
@@ -104,5 +103,4 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def pages(runs: dict[str, Path]) -> dict[str, Page]:
-    """Their reports, parsed."""
     return {name: read_page(build_report(path)) for name, path in runs.items()}

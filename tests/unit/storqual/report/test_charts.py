@@ -178,23 +178,19 @@ def test_level_and_upright_lines_are_written_short() -> None:
 
 
 def parsed(picture: str) -> ET.Element:
-    """The picture as a tree."""
     return ET.fromstring(picture)  # noqa: S314 - own output
 
 
 def texts(picture: str) -> list[str]:
-    """All labels of a picture."""
     return [node.text or "" for node in parsed(picture).iter("text")]
 
 
 def circles(picture: str, class_: str) -> list[tuple[float, float]]:
-    """Centres of an arm's marks."""
     groups = [node for node in parsed(picture).iter("g") if node.get("class") == class_]
     return [(float(dot.get("cx", "")), float(dot.get("cy", ""))) for node in groups for dot in node.iter("circle")]
 
 
 def paths(picture: str) -> dict[str, str]:
-    """The lines of a picture by their class."""
     return {node.get("class", ""): node.get("d", "") for node in parsed(picture).iter("path")}
 
 

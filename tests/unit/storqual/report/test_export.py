@@ -200,7 +200,6 @@ def test_open_metrics_are_read_back_as_the_verdict(runs: dict[str, Path]) -> Non
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """A CSV file with its head."""
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 

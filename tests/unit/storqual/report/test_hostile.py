@@ -120,7 +120,6 @@ class Terminal(io.StringIO):
     """A stream that says that it is a terminal."""
 
     def isatty(self) -> bool:
-        """Yes."""
         return True
 
 

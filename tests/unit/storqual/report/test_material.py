@@ -21,7 +21,6 @@ from tests.support.report_pages import Node, read_page
 
 
 def launch(value: float, session: str = "s01", status: str = "ok", arm: str = "baseline") -> Launch:
-    """A launch with one value."""
     return Launch(
         "x", "b", "a", arm, arm, session, f"{session}-b01", "p", 1, "2026-11-21T10:00:00.000Z", 1.0, status, (), (),
         values={"iops": Value(value)},
@@ -29,7 +28,6 @@ def launch(value: float, session: str = "s01", status: str = "ok", arm: str = "b
 
 
 def point(*launches: Launch) -> PointData:
-    """A point with these launches of the baseline."""
     data = PointData(PlannedPoint("b", "a", "p", "w", {}, (), {}, ""))
     data.launches["baseline"] = list(launches)
     return data
@@ -77,7 +75,6 @@ BEFORE = {"kernel": {"release": "6.1.0-47-amd64"}, "memory": 1 << 30}
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A judged run."""
     return judged(tmp_path_factory.mktemp("drift"), points=QUICK[:1])
 
 

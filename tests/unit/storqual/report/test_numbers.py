@@ -38,13 +38,11 @@ OWN_WORDS = {"95", "50", "90", "99", "99.9", "256"}
 
 @pytest.fixture(params=NAMES)
 def report(request: pytest.FixtureRequest, runs: dict[str, Path]) -> tuple[Path, View]:
-    """Each run with the view of its report."""
     pages = dict(pages_of(read_material(runs[request.param])))
     return runs[request.param], pages["report.html"]
 
 
 def figures(value: object) -> Iterator[ShownNumber]:
-    """All figures of a view, wherever they are."""
     if isinstance(value, ShownNumber):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -61,7 +59,6 @@ def figures(value: object) -> Iterator[ShownNumber]:
 
 
 def pointed(document: Any, pointer: str) -> Any:
-    """What a JSON pointer leads to."""
     for part in pointer.strip("/").split("/"):
         document = document[int(part)] if isinstance(document, list) else document[part]
     return document

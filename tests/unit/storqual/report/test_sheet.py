@@ -26,7 +26,6 @@ MADE = "2026-11-21 12:00 UTC"
 
 
 def column(table: Table, head: str) -> list[str]:
-    """The texts of a column."""
     return [str(row[table.heads.index(head)]) for row in table.rows]
 
 

@@ -15,7 +15,6 @@ from tests.support.judged_reports import QUICK, judged
 
 
 def lines(run: Path, report: Path | None = Path("report.html")) -> list[str]:
-    """What a pipe gets."""
     out = io.StringIO()
     verdict, document = (json.loads((run / name).read_text()) for name in ("verdict.json", "run.json"))
     print_summary(verdict, document, report, file=out)
@@ -130,7 +129,6 @@ class Terminal(io.StringIO):
     """A stream that says that it is a terminal."""
 
     def isatty(self) -> bool:
-        """Yes."""
         return True
 
 

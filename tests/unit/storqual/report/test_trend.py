@@ -22,7 +22,6 @@ AS_OF = datetime(2027, 3, 20, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A year of campaigns."""
     return make_year(tmp_path_factory.mktemp("lab"))
 
 

@@ -34,7 +34,6 @@ def measured(tmp_path: Path) -> Path:
 
 
 def contents(run: Path) -> dict[str, bytes]:
-    """Every file of a run."""
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 

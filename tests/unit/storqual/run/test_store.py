@@ -3,31 +3,43 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import shutil
+import threading
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from storqual.cli import main
+from storqual.judge.verdict import judge_run
 from storqual.run import (
+    EVENT_KINDS,
     append_check,
     append_event,
     coverage,
+    create_run,
     finish_run,
     guard_ledger,
+    is_signed,
     iter_events,
     read_run,
     read_run_json,
     sha256_of,
     write_json,
 )
+from storqual.run.event_kinds import Stage, event_problems, line_problems
 from storqual.run.files import read_lines
-from storqual.run.layout import append_lines
+from storqual.run.layout import NoSpaceError, append_lines, locked, opened
 from storqual.run.records import Event
 from storqual_core.kit.errors import BadInputError, StorqualError
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import POINTS
+from tests.support.event_examples import example, mistakes, stored
+from tests.support.make_run import POINTS, make_run
+from tests.support.sealed_run import chained, lines_of
 
 
 def note(run: Path, count: int) -> None:
@@ -177,7 +189,6 @@ def test_json_never_holds_nan(tmp_path: Path) -> None:
 
 
 def disks(bench: str, boot: str, before: int, after: int, **more: object) -> Event:
-    """The end of a block with one disk."""
     disk = {"wwn": "0x5", "claimed": False, "system": False, **more}
     disk |= {"write_sectors_before": before, "write_sectors_after": after}
     return Event("t", "block_finished", bench, {"boot_id": boot, "end": {"disks": {"sdx": disk}}})
@@ -238,3 +249,274 @@ def test_a_run_can_be_moved(tmp_path: Path) -> None:
     path.rename(moved)
     assert read_run(moved).verify_inputs() == []
     assert str(tmp_path) not in json.dumps(read_run_json(moved))
+
+
+SIGNATURE = "signoff.release-manager.json"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_run(tmp_path, points=POINTS[:1], adapters=("sym",))
+
+
+def refused_after_waiting(run: Path, meanwhile: Callable[[], object]) -> str:
+    """What somebody is told who waited for the lock while `meanwhile` happened under it."""
+    said: list[str] = []
+    begun = threading.Event()
+
+    def write() -> None:
+        begun.set()
+        try:
+            append_event(run, "note", {"text": "late"})
+        except BadInputError as problem:
+            said.append(str(problem))
+
+    writer = threading.Thread(target=write)
+    with locked(run):
+        writer.start()
+        begun.wait()
+        meanwhile()
+    writer.join()
+    return "".join(said)
+
+
+def test_who_waited_for_a_run_that_was_signed_writes_nothing(run: Path) -> None:
+    before = (run / "events.jsonl").read_bytes()
+    assert "this run is signed" in refused_after_waiting(run, (run / SIGNATURE).touch)
+    assert (run / "events.jsonl").read_bytes() == before
+
+
+def test_who_waited_for_a_folder_that_is_another_now_writes_nothing(run: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(run, tmp_path / "other"))
+
+    def exchange() -> None:
+        run.rename(tmp_path / "gone")
+        other.rename(run)
+
+    before = (run / "events.jsonl").read_bytes()
+    said = refused_after_waiting(run, exchange)
+    # the writer may have come before or after the exchange; what it wrote it wrote to the folder that it held
+    changed = (run / "events.jsonl").read_bytes() != before
+    assert changed == (said == "")
+    assert (tmp_path / "gone" / "events.jsonl").read_bytes() == before
+
+
+def test_a_thread_that_holds_a_run_may_take_it_again(run: Path) -> None:
+    with locked(run) as folder, locked(run) as again, locked(folder):
+        append_event(again, "note", {"text": "inside"})
+    append_event(run, "note", {"text": "outside"})
+    assert [event.text("text") for event in read_run(run).events][-2:] == ["inside", "outside"]
+
+
+def test_a_signature_made_under_the_lock_is_seen_by_the_same_thread(run: Path) -> None:
+    with locked(run):
+        (run / SIGNATURE).touch()
+        with pytest.raises(BadInputError, match="this run is signed"):
+            append_event(run, "note", {"text": "late"})
+
+
+def test_an_open_folder_stays_the_one_that_was_opened_and_is_named_as_it_was_asked_for(run: Path) -> None:
+    with opened(run) as folder:
+        moved = run.rename(run.with_name("moved"))
+        run.mkdir()
+        assert read_run(folder).document["run"] == json.loads((moved / "run.json").read_text())["run"]
+        (moved / "run.json").unlink()
+    with pytest.raises(BadInputError) as caught, opened(moved) as folder:
+        read_run(folder)
+    assert str(caught.value).startswith(f"{moved}/run.json: ")
+    assert caught.value.problems[0].startswith(f"{moved}/run.json: ")
+
+
+@pytest.mark.parametrize("name", ["signoff-x.json", "signoff.manifest.json", SIGNATURE, "signoff.x.statement.json"])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("run.json")])
+def test_only_a_file_is_a_signature(name: str, make: Callable[[Path], object], run: Path) -> None:
+    make(run / name)
+    assert not is_signed(run)
+    append_event(run, "note", {"text": "still measured"})
+
+
+@pytest.mark.parametrize("name", ["suite", "gate", "baseline"])
+@pytest.mark.parametrize("place", ["absolute", "above", "link"])
+def test_an_input_outside_of_a_run_is_not_opened(
+    name: str, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path, points=POINTS[:1], adapters=("sym",), gate="name: lab\n")
+    secret = tmp_path / "secret.yml"
+    secret.write_text("root: top-secret-word\n", encoding="utf-8")
+    named = {"absolute": str(secret), "above": "inputs/../../secret.yml", "link": "inputs/link.yml"}[place]
+    if place == "link":
+        (run / "inputs" / "link.yml").symlink_to(secret)
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    document["inputs"][name]["file"] = named
+    write_json(run / "run.json", document)
+    with pytest.raises(SystemExit) as ended:
+        main(["judge", str(run)])
+    # a link is odd wherever it lies in a run, and judged is nothing beside it
+    assert ended.value.code == (2 if place == "link" else 3)
+    said = capsys.readouterr().err
+    assert ("inputs/link.yml" if place == "link" else f"inputs.{name}.file") in said
+    assert "top-secret-word" not in said
+    assert any(f"inputs.{name}.file" in problem for problem in read_run(run).verify_inputs())
+    with pytest.raises(StorqualError):
+        judge_run(run)
+
+
+CODES = pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+
+
+@pytest.fixture
+def run_on_a_full_disk(tmp_path: Path) -> Path:
+    return create_run(tmp_path / "runs", "r1", {"benches": {}}, inputs={}, batches=[])
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Every write fails when it has to reach the disk."""
+
+    def fails(_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("os.fsync", fails)
+
+
+@CODES
+def test_an_event_that_finds_no_space_is_told_and_happens_again_when_there_is_some(
+    code: int, run_on_a_full_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        fill_the_disk(full, code)
+        with pytest.raises(NoSpaceError, match=r"events\.jsonl: no space left on this disk") as told:
+            append_event(run_on_a_full_disk, "note", {"text": "one"})
+    assert told.value.exit_code == 2
+    # what was written and never reached the disk is cut off here, as after a power cut
+    os.truncate(run_on_a_full_disk / "events.jsonl", (run_on_a_full_disk / "events.jsonl").stat().st_size - 1)
+    append_event(run_on_a_full_disk, "note", {"text": "two"})
+    assert [event.kind for event in iter_events(run_on_a_full_disk)] == ["planned", "note"]
+
+
+@CODES
+def test_a_file_that_finds_no_space_keeps_its_former_content(
+    code: int, run_on_a_full_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_json(run_on_a_full_disk / "verdict.json", {"outcome": "PASS"})
+    fill_the_disk(monkeypatch, code)
+    with pytest.raises(NoSpaceError, match=r"verdict\.json: no space left on this disk"):
+        write_json(run_on_a_full_disk / "verdict.json", {"outcome": "FAIL"})
+    assert '"PASS"' in (run_on_a_full_disk / "verdict.json").read_text(encoding="utf-8")
+    assert not list(run_on_a_full_disk.glob(".verdict*"))
+
+
+@CODES
+def test_a_run_for_which_there_is_no_space_is_not_begun(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_the_disk(monkeypatch, code)
+    with pytest.raises(BadInputError, match="there is no space for a run on this disk") as told:
+        create_run(tmp_path / "runs", "r1", {}, inputs={}, batches=[])
+    assert told.value.exit_code == 3
+    assert not list((tmp_path / "runs").iterdir())
+
+
+@CODES
+def test_any_other_file_without_space_is_one_sentence_and_no_fault_of_the_code(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fails(*_: object, **__: object) -> object:
+        raise OSError(code, os.strerror(code), "out/report.html")
+
+    monkeypatch.setattr("storqual.cli.storqual.main", fails)
+    with pytest.raises(SystemExit) as left:
+        main(["report", "runs/x"])
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert said.startswith("storqual: out/report.html: no space left on this disk; ")
+    assert said.count("\n") == 1
+    assert not list(tmp_path.rglob("storqual-error-*"))
+
+
+FIELDS_OF_OTHERS = {"end": {"disks": {}}, "outcome": "done", "sha256": "a" * 64, "provisioned": {}, "checks": {}}
+
+
+@pytest.fixture(scope="module")
+def run_with_events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("run"), points=POINTS[:1], adapters=("sym",), finished=False)
+
+
+@pytest.mark.parametrize("kind", EVENT_KINDS)
+def test_an_event_with_its_fields_is_one_and_no_other_is(kind: str) -> None:
+    assert event_problems(kind, example(kind)) == []
+    passed = [told for told, fields in mistakes(kind) if not event_problems(kind, fields)]
+    assert passed == []
+    of_others = {name: value for name, value in FIELDS_OF_OTHERS.items() if name not in example(kind)}
+    assert all(event_problems(kind, example(kind, **{name: value})) for name, value in of_others.items())
+
+
+@pytest.mark.parametrize("kind", EVENT_KINDS)
+def test_what_the_store_writes_is_checked_when_it_is_read(kind: str) -> None:
+    line = {**stored(kind), **example(kind)}
+    assert line_problems(line) == []
+    for name in ("time", "kind", "previous"):
+        assert line_problems({key: value for key, value in line.items() if key != name})
+        assert line_problems({**line, name: 1})
+        assert line_problems({**line, name: ""})
+    assert line_problems([line])
+    assert line_problems({**line, "kind": ["note"]})
+
+
+@pytest.mark.parametrize("kind", EVENT_KINDS)
+def test_a_mistake_is_refused_when_it_is_appended_and_found_when_it_is_read(kind: str, run_with_events: Path) -> None:
+    before = (run_with_events / "events.jsonl").read_bytes()
+    events = lines_of(run_with_events / "events.jsonl")
+    try:
+        # one of each place: the table was gone through above
+        for told, fields in list(mistakes(kind))[::5]:
+            with pytest.raises(BadInputError, match=f"event {kind}: "):
+                append_event(run_with_events, kind, fields)
+            assert (run_with_events / "events.jsonl").read_bytes() == before, told
+            chained(run_with_events / "events.jsonl", [*events, {**stored(kind), **fields}])
+            with pytest.raises(StorqualError, match=rf"events.jsonl:{len(events) + 1}: event {kind}: "):
+                list(iter_events(run_with_events))
+            (run_with_events / "events.jsonl").write_bytes(before)
+    finally:
+        (run_with_events / "events.jsonl").write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[]",
+        b"{}",
+        b"1e400",
+        b"[" * 100_000,
+        b'{"kind":"note"}',
+        # whoever reads the first key reads another event
+        b'{"time":"2026-11-21T10:00:00Z","kind":"note","kind":"closed","text":"x","previous":"PREVIOUS"}',
+        b'{"kind":"note","time":"2026-11-21T10:00:00Z","text":"x","previous":"PREVIOUS"}',
+        b'{"time":"2026-11-21T10:00:00Z", "kind":"note","text":"x","previous":"PREVIOUS"}',
+    ],
+    ids=["list", "empty", "infinite", "deep", "bare", "a key twice", "another order", "another spacing"],
+)
+def test_a_line_that_is_no_event_of_ours_is_found_with_its_number(line: bytes, tmp_path: Path) -> None:
+    path = make_run(tmp_path, points=POINTS[:1], adapters=("sym",), finished=False)
+    *_, last = iter_events(path)
+    data = (path / "events.jsonl").read_bytes() + line.replace(b"PREVIOUS", last.sha256.encode()) + b"\n"
+    (path / "events.jsonl").write_bytes(data)
+    with pytest.raises(StorqualError, match=rf"events.jsonl:{last.number + 1}: "):
+        list(iter_events(path))
+
+
+@pytest.mark.parametrize("kind", EVENT_KINDS)
+def test_behind_the_end_only_what_is_judged_published_noted_and_witnessed_is_written(
+    kind: str, tmp_path: Path
+) -> None:
+    path = make_run(tmp_path, points=POINTS[:1], adapters=("sym",))
+    fields = example(kind)
+    fields.pop("file_sha256", None)
+    taken = EVENT_KINDS[kind].stage in (Stage.ANY, Stage.OPENING)
+    if taken:
+        append_event(path, kind, fields)
+    else:
+        with pytest.raises(BadInputError, match=f"event {kind}: "):
+            append_event(path, kind, fields)
+    assert any(event.kind == kind and event.fields["time"] > "2026-11-22" for event in iter_events(path)) is taken

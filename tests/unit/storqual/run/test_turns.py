@@ -34,8 +34,7 @@ from tests.attacks.test_before_signing import seen
 from tests.support.make_run import make_run
 from tests.support.mixed_run import mixed_run
 from tests.support.signing import make_person, sign, write_keys
-from tests.support.trial_campaign import REQUEST, plan_campaign
-from tests.support.turn_records import keep_turn, record_by_hand
+from tests.support.turn_records import REQUEST, keep_turn, plan_campaign, record_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable

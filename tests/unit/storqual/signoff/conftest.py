@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from storqual.judge.verdict import judge_run
-from tests.support.make_run import make_run
+from tests.support.make_run import POINTS, make_run
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
-from tests.support.synthetic_shape import POINTS
 
 GATE = "name: release\nsignatures: [technician, release-manager]\n"
 CHECK = {"id": "cabling", "outcome": "PASS", "reason": "every drive is at its port"}
@@ -20,14 +19,12 @@ FEW = {"noise": 0.003, "points": POINTS[:2], "adapters": ("sym",), "checks": [CH
 
 @pytest.fixture(scope="session")
 def people(tmp_path_factory: pytest.TempPathFactory) -> tuple[Person, Person]:
-    """A technician and a release manager."""
     folder = tmp_path_factory.mktemp("people")
     return make_person(folder, "Pat", "technician"), make_person(folder, "Rene", "release-manager", pem=True)
 
 
 @pytest.fixture(scope="session")
 def keys(people: tuple[Person, Person]) -> Path:
-    """Both are trusted."""
     return write_keys(people[0].key.parent, *people)
 
 

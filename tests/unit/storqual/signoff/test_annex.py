@@ -20,7 +20,6 @@ LATER = NOW + timedelta(hours=2)
 
 @pytest.fixture
 def run(signed: Path, tmp_path: Path) -> Path:
-    """A signed run of the test's own."""
     return Path(shutil.copytree(signed, tmp_path / signed.name))
 
 

@@ -20,9 +20,8 @@ from storqual.signoff.signature import load_private_key, seal
 from storqual.signoff.statement import Signer, dump_statement, make_statement
 from storqual.signoff.verify import Verification, verify_run
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import make_run
+from tests.support.make_run import POINTS, make_run
 from tests.support.signing import NOW, Person, sign
-from tests.support.synthetic_shape import POINTS
 
 LATER = NOW + timedelta(hours=2)
 BOTH = "require:\n  - roles: [technician, release-manager]\n"
@@ -31,7 +30,6 @@ FEW = {"noise": 0.003, "points": POINTS[:1], "adapters": ("sym",)}
 
 
 def with_policy(keys: Path, text: str, folder: Path) -> Path:
-    """The trusted keys with a policy."""
     path = folder / "keys.yml"
     path.write_text(keys.read_text(encoding="utf-8") + text, encoding="utf-8")
     return path

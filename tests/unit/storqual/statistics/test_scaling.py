@@ -24,7 +24,6 @@ def measured(
     launches: int = 1,
     seed: int = 1,
 ) -> Launches:
-    """Launches of a curve with log-normal noise."""
     random = np.random.default_rng([7, seed])
     return {level: list(curve(level) * np.exp(random.normal(0, noise, launches))) for level in levels}
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storqual.judge.decision import History, decide
-from storqual.statistics.comparison import ArmComparison, limits_for
+from storqual.statistics.comparison import LEVELS, ArmComparison, alpha_of, limits_for, nominal_levels, scale, shape
 from storqual.statistics.sessions import ONE_SESSION, analyse_fixed_sessions, analyse_sessions, split_sessions
 
 LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
@@ -26,7 +28,6 @@ def campaign(
 
 
 def judged(seed: int, sessions: int, launches: int, **shape: float) -> ArmComparison:
-    """The decision on a simulated campaign."""
     baseline, candidate, before, after = campaign(seed, sessions, launches, **shape)
     return decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after)
 
@@ -164,3 +165,37 @@ def test_sessions_that_agree_by_chance_are_no_steadier_than_the_launches_they_ar
     within = launches.std(ddof=1) / np.sqrt(len(launches))
     assert found.sd == pytest.approx(within, rel=1e-6)
     assert found.outcome == "inconclusive"
+
+
+RULES = sorted(LEVELS)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_table_is_hit_exactly(rule: str) -> None:
+    for alpha, expected in LEVELS[rule]:
+        assert scale(rule, alpha) == pytest.approx(expected)
+
+
+@given(st.sampled_from(RULES), st.floats(1e-6, 0.4))
+def test_a_larger_error_buys_higher_levels(rule: str, alpha: float) -> None:
+    assert scale(rule, alpha) < scale(rule, alpha * 1.1)
+    assert float(nominal_levels(rule, min(alpha, 0.2), np.arange(1.0, 500.0)).max()) <= alpha
+
+
+@given(st.sampled_from(RULES), st.floats(1e-4, 0.2), st.integers(2, 60))
+def test_the_error_of_a_level_is_found_back(rule: str, alpha: float, look: int) -> None:
+    """`alpha_of` is the inverse of the levels."""
+    level = float(nominal_levels(rule, alpha, np.array([float(look)]))[0])
+    assert alpha_of(rule, level, float(look)) == pytest.approx(alpha, rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_first_look_spends_nothing(rule: str) -> None:
+    assert shape(rule, np.array([1.0]))[0] == 0.0
+    assert np.all(shape(rule, np.arange(2.0, 300.0)) > 0)
+
+
+def test_looks_without_end_spend_little() -> None:
+    """Behind the horizon levels fall faster than 1 / n, so that their sum is finite."""
+    late = shape("pass", np.arange(49.0, 100_000.0)).sum()
+    assert late < 2 * 48 * float(shape("pass", np.array([48.0]))[0]) + 1

@@ -31,8 +31,7 @@ from storqual.study.findings import findings
 from storqual.study.points import StudyPoint
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_size
-from tests.support.make_run import make_run
-from tests.support.synthetic_shape import point_name
+from tests.support.make_run import make_run, point_name
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 Curves = Mapping[str, Mapping[float, Sequence[float]]]
@@ -51,7 +50,6 @@ def curves(gains: Mapping[str, Sequence[float]], *, noise: float = 0.005, launch
 
 
 def size(level: float) -> str:
-    """A block size as people write it."""
     return format_size(int(level))
 
 

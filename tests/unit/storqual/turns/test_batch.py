@@ -15,8 +15,7 @@ from storqual.run import append_event, iter_events, read_run
 from storqual.turns import batch
 from storqual.turns.live_turn import BenchHere, TurnLostError
 from tests.support.make_lab import lab_hosts, make_lab
-from tests.support.trial_campaign import REQUEST, plan_campaign
-from tests.support.turn_records import Faked, drive, record_by_hand, turns_planned
+from tests.support.turn_records import REQUEST, Faked, drive, plan_campaign, record_by_hand, turns_planned
 
 if TYPE_CHECKING:
     from pathlib import Path

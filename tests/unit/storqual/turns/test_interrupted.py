@@ -22,7 +22,7 @@ from storqual.kinds.record import Observed
 from storqual.run import iter_events, read_run, write_json
 from storqual.run.turns import turns_of
 from tests.support.trial_bench import TrialBench
-from tests.support.trial_campaign import REQUEST, plan_campaign
+from tests.support.turn_records import REQUEST, plan_campaign
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,7 @@ from storqual.turns import needed_packages as packages
 from storqual.turns.needed_packages import install_package
 from storqual.virtual_bench.packages import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
-from tests.support.trial_campaign import REQUEST, plan_campaign
-from tests.support.turn_records import Faked, gate_in, keep_turn, run_session
+from tests.support.turn_records import REQUEST, Faked, gate_in, keep_turn, plan_campaign, run_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

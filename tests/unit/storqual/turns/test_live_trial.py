@@ -11,8 +11,7 @@ from storqual.run import read_run
 from storqual.turns import live_trial as live_trial_module
 from storqual.turns.live_turn import TurnLostError
 from storqual_core.kit.errors import ToolError
-from tests.support.trial_campaign import REQUEST, plan_campaign
-from tests.support.turn_records import Faked, live_trial, turns_planned
+from tests.support.turn_records import REQUEST, Faked, live_trial, plan_campaign, turns_planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

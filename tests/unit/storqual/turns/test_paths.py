@@ -18,8 +18,8 @@ from storqual.turns.acts import CONTROL_WAYS, Reach, mend
 from storqual_core.data.faults import WAYS
 from storqual_core.kit.errors import BadInputError, ToolError
 from tests.support.paths import status
-from tests.support.trial_campaign import plan_campaign
-from tests.unit.storqual.virtual_bench.test_paths import SHARED, bench
+from tests.support.turn_records import plan_campaign
+from tests.unit.storqual.virtual_bench.test_qemu import SHARED, bench
 
 pytestmark = pytest.mark.slow
 

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storqual.virtual_bench import image
-from storqual.virtual_bench.image import AptSources, image_digest
+from storqual.virtual_bench.image import AptSources, choose_sources, debian_entries, image_digest
 from storqual_core.kit.errors import ToolError
 
 RECIPE = Path(image.__file__).parent / "recipe"
@@ -20,7 +25,6 @@ SOURCES = AptSources("here", "Types: deb\n")
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    """A recipe to change."""
     return Path(shutil.copytree(RECIPE, tmp_path / "recipe"))
 
 
@@ -96,3 +100,125 @@ def test_a_machine_without_the_tools_is_told_what_installs_them(
     with pytest.raises(ToolError, match=r"`mmdebstrap` is not installed .*; `make setup-bench` installs what"):
         image.ensure_image()
     assert [path.name for path in (tmp_path / "cache" / "bench-image").iterdir()] == ["lock"]
+
+
+DEB822 = """# a comment
+Types: deb
+URIs: http://mirror.invalid/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://other.invalid/node
+Suites: nodistro
+Components: main
+
+Enabled: no
+Types: deb
+URIs: http://mirror.invalid/security
+Suites: bookworm-security
+Components: main
+
+Types: deb-src
+URIs: http://mirror.invalid/debian
+Suites: bookworm
+Components: main
+"""
+
+
+def test_foreign_disabled_and_source_entries_are_left_out() -> None:
+    kept = debian_entries("", DEB822)
+    assert kept.count("URIs:") == 1
+    assert "bookworm-updates" in kept
+    assert "debian-archive-keyring" in kept
+    assert "comment" not in kept
+
+
+def test_one_line_entries_become_deb822_with_their_key() -> None:
+    kept = debian_entries(
+        "deb [arch=amd64 signed-by=/k.gpg] http://mirror.invalid/debian bookworm main contrib\n", ""
+    )
+    assert kept == (
+        "Types: deb\nURIs: http://mirror.invalid/debian\nSuites: bookworm\nComponents: main contrib\n"
+        "Signed-By: /k.gpg\n"
+    )
+
+
+def test_comments_other_releases_and_other_publishers_are_no_sources() -> None:
+    text = """
+# deb http://a.invalid bookworm main
+deb http://b.invalid trixie main
+deb http://c.invalid bookworm-pgdg main
+"""
+    assert debian_entries(text, "") == ""
+
+
+@given(text=st.text(max_size=300), deb822=st.text(max_size=300))
+def test_any_text_is_read_without_an_error(text: str, deb822: str) -> None:
+    debian_entries(text, deb822)
+
+
+def test_a_mirror_that_is_named_wins() -> None:
+    """A lab with a mirror of its own says so once."""
+    sources = choose_sources({"STORQUAL_DEBIAN_MIRROR": "http://lab.invalid/debian"})
+    assert isinstance(sources, AptSources)
+    assert (sources.origin, sources.text) == ("STORQUAL_DEBIAN_MIRROR", "http://lab.invalid/debian")
+
+
+FOLDER = Path(image.__file__).parent / "recipe/tree/usr/lib/python3/dist-packages"
+PROGRAM = """
+import sys
+import compiled_once
+compiled_once._FOLDER = sys.argv[1]
+compile_source = compiled_once._compile
+def told(pathname, source):
+    print("compiled")
+    return compile_source(pathname, source)
+compiled_once._compile = told
+sys.path.insert(0, sys.argv[2])
+import told_value
+print(told_value.VALUE)
+"""
+
+
+def imported(kept: Path, archive: Path) -> list[str]:
+    """Import the archive's module in an interpreter of its own; what it printed."""
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(kept), str(archive)],
+        env={**os.environ, "PYTHONPATH": str(FOLDER)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return ended.stdout.split()
+
+
+def archive_with(path: Path, source: str) -> Path:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("told_value.py", source)
+    return path
+
+
+def test_source_is_compiled_once_and_again_when_it_changed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    first = archive_with(tmp_path / "first.zip", "VALUE = 1\n")
+    assert imported(kept, first) == ["compiled", "1"]
+    assert imported(kept, first) == ["1"]
+    assert imported(kept, archive_with(tmp_path / "second.zip", "VALUE = 2\n")) == ["compiled", "2"]
+
+
+def test_what_was_cut_short_is_compiled_again(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    archive = archive_with(tmp_path / "some.zip", "VALUE = 3\n")
+    imported(kept, archive)
+    for file in kept.iterdir():
+        file.write_bytes(file.read_bytes()[:5])
+    assert imported(kept, archive) == ["compiled", "3"]
+
+
+def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert imported(blocked / "kept", archive_with(tmp_path / "some.zip", "VALUE = 4\n"))[-1] == "4"

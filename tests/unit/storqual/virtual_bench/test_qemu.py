@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -10,11 +11,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.virtual_bench.description import BenchDescription, describe
+from storqual.virtual_bench.acceleration import choose_acceleration
+from storqual.virtual_bench.description import BenchDescription, describe, from_plain
+from storqual.virtual_bench.image import BenchImage
+from storqual.virtual_bench.limits import Limit, plug, read_limits, unplug
 from storqual.virtual_bench.qemu import Acceleration, EmulatedMachine, device_arguments, machine_argv, option_value
+from storqual_core.kit.errors import BadInputError
+from tests.support.fake_qemu import FakeQemu
 
 PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0x7E)
 TCG = Acceleration("tcg", "told so")
@@ -160,3 +167,206 @@ def test_a_card_of_two_channels_is_two_functions_of_one_slot() -> None:
         ("sym.0", 0),
         ("sym-c1.0", 0),
     ]
+
+
+NOWHERE = BenchImage(Path("/nowhere"))
+
+
+@pytest.mark.parametrize("forced", ["", "tcg"])
+def test_a_bench_that_counts_instructions_is_emulated_whatever_kvm_can(
+    forced: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORQUAL_ACCELERATION", forced)
+    chosen = choose_acceleration(NOWHERE, counts_instructions=True)
+    assert (chosen.name, chosen.reason) == ("tcg", "the clock of this bench counts instructions")
+
+
+def test_kvm_cannot_be_forced_on_a_bench_that_counts_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORQUAL_ACCELERATION", "kvm")
+    with pytest.raises(BadInputError, match="needs tcg"):
+        choose_acceleration(NOWHERE, counts_instructions=True)
+
+
+def test_a_way_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORQUAL_ACCELERATION", "xen")
+    with pytest.raises(BadInputError, match="expected kvm or tcg"):
+        choose_acceleration(NOWHERE, counts_instructions=True)
+
+
+DRIVE: dict[str, Any] = {"wwn": "0x33333330000007d0", "serial": "2000", "size": "64MiB"}
+SYM = {"pci": "0000:00:05.0", "drives": [{"wwn": "0x5000c50015ea0000", "size": "1GiB"}]}
+
+
+def bench(**changes: Any) -> BenchDescription:
+    entry = {"pseudo": "adapter0", "drives": [DRIVE], **changes}
+    devices = {"sym": {"device": "lsi53c895a"}, "debug": {"device": "scsi_debug"}}
+    return describe("vbench", {"sym": SYM, "debug": entry}, {"adapters": devices})
+
+
+def problems(**changes: Any) -> list[str]:
+    with pytest.raises(BadInputError) as raised:
+        bench(**changes)
+    return raised.value.problems
+
+
+def argv(description: BenchDescription) -> list[str]:
+    names = (
+        "image_root boot_disc overlay drives console monitor pidfile host_key authorized_keys host_name debug_host"
+    )
+    machine = EmulatedMachine(**{name: Path("/state") / name for name in names.split()})
+    return machine_argv(description, machine, Acceleration("tcg", ""))
+
+
+def test_the_module_gets_parameters_that_give_its_drive_the_declared_names_and_size() -> None:
+    made = bench()
+    assert made.debug is not None
+    assert made.debug.parameters == "add_host=1 num_tgts=1 max_luns=1 vpd_use_hostno=0 dev_size_mb=64"
+    assert from_plain(made.plain()) == made
+
+
+def test_the_guest_sees_one_drive_more_than_qemu_has() -> None:
+    made = bench()
+    assert ([drive.identity for drive in made.drives], made.devices) == (["0x5000c50015ea0000"], 2)
+    words = argv(made)
+    assert "name=opt/storqual/scsi_debug,file=/state/debug_host" in words
+    assert not [word for word in words if "33333330" in word or "debug-0" in word]
+    with pytest.raises(BadInputError, match="vbench has no drive"):
+        made.drive(DRIVE["wwn"])
+
+
+def test_a_bench_without_it_is_handed_no_parameters() -> None:
+    made = describe("vbench", {"sym": SYM}, {"adapters": {"sym": {"device": "lsi53c895a"}}})
+    assert (made.debug, made.devices) == (None, 1)
+    assert not [word for word in argv(made) if "scsi_debug" in word]
+    former = {name: value for name, value in made.plain().items() if name != "debug"}
+    assert from_plain(former) == made
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"pseudo": "adapter1"}, "debug.pseudo: expected adapter0"),
+        ({"pseudo": None, "pci": "0000:00:06.0"}, "debug.pseudo: expected adapter0"),
+        ({"drives": []}, "expected one drive: all drives of scsi_debug would lie in the same memory"),
+        ({"drives": [DRIVE, DRIVE]}, "expected one drive"),
+        ({"drives": [{**DRIVE, "wwn": "0x5000c50015ea0001"}]}, "wwn: scsi_debug makes 0x33333330000007d0"),
+        ({"drives": [{**DRIVE, "serial": "2001"}]}, "serial: scsi_debug makes 2000"),
+        ({"drives": [{**DRIVE, "virtual": {"iops": 100}}]}, "virtual: scsi_debug has none"),
+        ({"drives": [{**DRIVE, "paths": ["sym"]}]}, "paths: scsi_debug has none"),
+        ({"drives": [{**DRIVE, "size": "1GiB"}]}, "expected whole MiB, 8 to 512 MiB"),
+        ({"drives": [{**DRIVE, "size": 64 * 2**20 + 4096}]}, "expected whole MiB"),
+        ({"drives": [{**DRIVE, "size": "large"}]}, "drives[0].size"),
+    ],
+)
+def test_what_the_module_cannot_make_is_refused(changes: dict[str, Any], told: str) -> None:
+    assert any(told in problem for problem in problems(**changes))
+
+
+def test_a_bench_has_one_such_adapter() -> None:
+    entry = {"pseudo": "adapter0", "drives": [DRIVE]}
+    with pytest.raises(BadInputError, match="first is scsi_debug already, a bench has one"):
+        describe(
+            "vbench",
+            {"first": entry, "second": entry},
+            {"adapters": {name: {"device": "scsi_debug"} for name in ("first", "second")}},
+        )
+
+
+SHARED, OWN = "0x5000c5001f2d0000", "0x5000c5001f2d0010"
+DEVICES = {"left": {"device": "mptsas1068"}, "right": {"device": "virtio-scsi-pci"}}
+
+
+def adapters(**shared: Any) -> dict[str, Any]:
+    drive = {"wwn": SHARED, "serial": "PTH1", "size": 2**20, "paths": ["right"], **shared}
+    own = {"wwn": OWN, "serial": "PTH2", "size": 2**20}
+    return {
+        "left": {"pci": "0000:00:05.0", "drives": [drive]},
+        "right": {"pci": "0000:00:06.0", "drives": [own]},
+    }
+
+
+def bench_of_paths() -> BenchDescription:
+    return describe("vbench", adapters(), {"adapters": DEVICES})
+
+
+def test_a_drive_of_two_paths_is_one_file_and_a_device_on_each_adapter() -> None:
+    argv = machine_argv(bench_of_paths(), _machine(), TCG)
+    files = [json.loads(value)["node-name"] for name, value in pairwise(argv) if name == "-blockdev"]
+    assert [name for name in files if name.startswith(("left", "right"))] == ["left-0-file", "right-0-file"]
+    told = [json.loads(value) for name, value in pairwise(argv) if name == "-device"]
+    paths = {device["id"]: device for device in told if device["driver"] == "scsi-hd"}
+    assert [paths[name]["drive"] for name in ("left-0", "right-0", "right-1")] == [
+        "left-0-file",
+        "right-0-file",
+        "left-0-file",
+    ]
+    assert (paths["right-1"]["bus"], paths["right-1"]["scsi-id"]) == ("right.0", 1)
+    for name in ("wwn", "serial", "share-rw"):
+        assert paths["left-0"][name] == paths["right-1"][name]
+    assert "share-rw" not in paths["right-0"]
+
+
+def test_it_is_one_drive_that_the_guest_sees_twice() -> None:
+    described = bench_of_paths()
+    assert [drive.identity for drive in described.drives] == [SHARED, OWN]
+    assert described.devices == 3
+    assert described.drive(SHARED).device == "left-0"
+    assert from_plain(json.loads(json.dumps(described.plain()))).devices == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (
+            {"paths": ["middle"]},
+            "drives[0].paths: expected other adapters of this bench with SCSI drives, found 'middle'",
+        ),
+        (
+            {"paths": ["left"]},
+            "drives[0].paths: expected other adapters of this bench with SCSI drives, found 'left'",
+        ),
+        ({"paths": "right"}, "found 'right' in storqual_adapters.left.drives[0].paths, expected a list"),
+        ({"paths": [{}]}, "found an empty mapping in storqual_adapters.left.drives[0].paths[0], expected text"),
+        ({"virtual": {"iops": 200}}, "drives[0].paths: a drive of several paths has a WWN, and no `virtual`"),
+        ({"wwn": None}, "drives[0].paths: a drive of several paths has a WWN, and no `virtual`"),
+    ],
+)
+def test_paths_that_cannot_be_built_are_told(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadInputError) as raised:
+        describe("vbench", adapters(**changes), {"adapters": DEVICES})
+    assert any(problem in told for told in raised.value.problems), raised.value.problems
+
+
+@pytest.mark.parametrize("alias", ["left", "right"])
+def test_a_path_of_or_to_a_namespace_cannot_be_built(alias: str) -> None:
+    devices = {**DEVICES, alias: {"device": "nvme"}}
+    entries = adapters()
+    entries["right"]["drives"] = []
+    entries["left"]["drives"][0].update({"wwn": "eui.0011223344556677"} if alias == "left" else {})
+    with pytest.raises(BadInputError, match=r"\.paths: expected other adapters"):
+        describe("vbench", entries, {"adapters": devices})
+
+
+def test_paths_count_for_the_room_of_an_adapter() -> None:
+    entries = adapters()
+    entries["right"]["drives"] = [
+        {"wwn": f"0x5000c5001f2e{number:04x}", "serial": f"R{number}", "size": 2**20} for number in range(8)
+    ]
+    with pytest.raises(BadInputError, match=r"mptsas1068 has room for 8 drives, found 9"):
+        describe("vbench", entries, {"adapters": {**DEVICES, "right": {"device": "mptsas1068"}}})
+
+
+def test_a_path_is_pulled_and_put_back_and_the_other_stays() -> None:
+    qemu: Any = FakeQemu()
+    qemu.limits = {"left-0": (0, 0), "right-0": (0, 0), "right-1": (0, 0)}
+    described = bench_of_paths()
+    assert asyncio.run(unplug(qemu, described, SHARED, "right"))
+    assert sorted(qemu.limits) == ["left-0", "right-0"]
+    assert not asyncio.run(unplug(qemu, described, SHARED, "right"))
+    assert SHARED in asyncio.run(read_limits(qemu, described))
+    assert asyncio.run(plug(qemu, described, SHARED, Limit(), "right"))
+    assert not asyncio.run(plug(qemu, described, SHARED, Limit(), "right"))
+    assert asyncio.run(unplug(qemu, described, SHARED))
+    assert sorted(qemu.limits) == ["right-0", "right-1"]
+    with pytest.raises(BadInputError, match="left has no path to"):
+        asyncio.run(unplug(qemu, replace(described, name="b"), OWN, "left"))

@@ -17,7 +17,7 @@ from storqual.signoff.verify import verify_run
 from storqual.witness import check_witness, notify_witness
 from storqual.witness.milestones import milestones_of
 from tests.support.signing import make_person, write_keys
-from tests.support.trial_campaign import finished
+from tests.support.turn_records import finished
 
 pytestmark = pytest.mark.slow
 

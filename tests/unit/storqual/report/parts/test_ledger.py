@@ -19,9 +19,8 @@ from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line, sha256_of
 from storqual.statistics.counts import most_events
 from tests.support.judged_reports import QUICK, judged
-from tests.support.make_run import make_run
+from tests.support.make_run import drive_id, make_run
 from tests.support.report_pages import read_page
-from tests.support.synthetic_shape import drive_id
 
 
 def block(session: str, **errors: int) -> dict[str, Any]:
@@ -33,7 +32,6 @@ def block(session: str, **errors: int) -> dict[str, Any]:
 
 
 def coverage(folder: Path, *events: dict[str, Any]) -> str:
-    """The text of the section that shows counters."""
     return read_page(build_report(judged(folder, points=QUICK[:1], events=events))).section("coverage").text()
 
 

@@ -15,9 +15,8 @@ from storqual.report.build import Page, pages_of
 from storqual.report.material import read_material
 from storqual.report.parts.studies import _published, _settings, studies_of
 from storqual.study.findings import findings
-from tests.support.make_run import make_run
+from tests.support.make_run import SUITE, make_run, point_name
 from tests.support.study_points import point
-from tests.support.synthetic_shape import SUITE, point_name
 
 STUDIES = "studies: [adapters, scaling, service_demand, ceiling, features, published]\npublished: [a6826a]\n"
 POINTS = tuple(
@@ -38,7 +37,6 @@ def run_of(folder: Path, suite: str, **options: object) -> Path:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """The report of a suite with every study."""
     run = run_of(tmp_path_factory.mktemp("studies"), SUITE + STUDIES, launches=3)
     return dict(pages_of(read_material(run)))["report.html"]
 
