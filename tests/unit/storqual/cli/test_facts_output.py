@@ -69,3 +69,28 @@ def test_benches_are_not_asked_for_an_answer_that_has_no_place(
     code, _, err = ended(capsys, "--output", str(tmp_path / "facts.json"))
     assert code == 3
     assert "--write-inventory or of --json" in err
+
+
+@pytest.mark.parametrize("before", ["", "# yaml-language-server: $schema=/srv/hosts.schema.json\nbenches: {}\n"])
+def test_an_inventory_names_its_schema_for_editors_as_a_new_one_does(
+    before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And keeps the line that was there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("storqual.cli.facts._draft", lambda _: "benches: {hosts: {}}\n")
+    hosts = Path("inventories", "room7", "hosts.yml")
+    hosts.parent.mkdir(parents=True)
+    if before:
+        hosts.write_text(before, encoding="utf-8")
+    answer(monkeypatch, FOUND, {})
+    code, out, err = ended(capsys, "--write-inventory", "--output", str(hosts))
+    assert (code, out) == (0, ""), err
+    first, second = hosts.read_text(encoding="utf-8").splitlines()
+    assert second == "benches: {hosts: {}}"
+    if before:
+        assert first == before.splitlines()[0]
+        assert not Path("schemas").exists()
+        return
+    named = hosts.parent / first.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads(named.read_text(encoding="utf-8"))["title"] == "storqual hosts"
+    assert "wrote schemas/hosts.schema.json" in err
