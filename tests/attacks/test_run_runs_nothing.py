@@ -76,6 +76,7 @@ OF_LABS: dict[str, list[list[str]]] = {
     "facts": [["-i", str(LOCAL)]],
     "inventory": [["-i", str(LOCAL)]],
     "keywords": [[f"{CLEAN}/keywords.html"]],
+    "man": [[f"{CLEAN}/man1"]],
     "new": [["check", "mine"]],
     # what it downloads comes from the network
     "packages": [["--help"]],

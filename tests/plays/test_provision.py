@@ -14,6 +14,7 @@ from tests.support.make_run import make_run
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 pytestmark = pytest.mark.plays
 
 DRIVER = {"kernel": "6.1", "boot_id": "b1", "drivers": {"hba": {"srcversion": "A"}}}
@@ -251,10 +252,6 @@ def test_what_is_not_initialised_in_time_is_a_failure_unless_nobody_waits(tmp_pa
     assert ("there is still under way: sym/r5 initialise 30.5 %" in played.output) == bool(wait_s)
 
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
 NOTHING = {"restored": True, "reboot": False, "power_cycle": False, "run": "", "settings": [], "steps": []}
 
 
@@ -296,10 +293,6 @@ def test_check_mode_of_a_restore_boots_nothing(tmp_path: Path) -> None:
     played = play(tmp_path, "restore", {}, answers, check=True)
     assert played.code == 0, played.output
     assert all(check for _, _, check in played.calls)
-
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_report_that_was_not_published_ends_the_role_with_the_reason(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from storqual.inputs import find_drop, load_drop
 from storqual.inputs.lab import read_lab
 from storqual.inputs.shape import raise_all, unknown
 from storqual.plan.inputs import DropFile
-from storqual.plan.refusals.drops import drop_problems, queue_problems
+from storqual.plan.refusals.drops import drop_problems, emulator_problems, file_problems, queue_problems
 from storqual.plan.resolve import Resolved, narrowed, resolve
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.firmware.subject import REDFISH, file_digest
@@ -157,7 +157,10 @@ def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Seque
     file = DropFile(manifest, path)
     problems = list(drop_problems(file, list(benches.values())))
     manifest = narrowed(manifest, [alias for alias in known if adapters and alias not in adapters])
-    raise_all([*problems, *queue_problems([DropFile(manifest, path)], [(here, under_test)])])
+    applied = [DropFile(manifest, path)]
+    problems += [*queue_problems(applied, [(here, under_test)]), *file_problems(applied, [(here, under_test)])]
+    problems += emulator_problems(applied[0], list(benches.values()), [] if adapters and not own else [here])
+    raise_all(problems)
     left_out = f"{bench} has no adapter {' or '.join(adapters)}" if adapters and not own else ""
     spec = (Resolved() if left_out else resolve(manifest, here, under_test)).to_json()
     spec["expected_drivers"] = {

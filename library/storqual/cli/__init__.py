@@ -37,6 +37,7 @@ _COMMANDS = {
     "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
     "keywords": "storqual.cli.robot",
+    "man": "storqual.cli.man",
     "new": "storqual.cli.new",
     "next": "storqual.cli.playbook.next",
     "note": "storqual.cli.signoff",

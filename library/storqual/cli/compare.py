@@ -45,7 +45,13 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
         print_json(found.to_json())
         return
     click.echo(f"compared: {terminal_text(', '.join(found.subjects))}")
-    for contest in (contest for contest in found.contests if contest.sentences):
+    suspect, launches = found.suspect
+    if suspect:
+        click.echo(f"suspect: {suspect} of {launches} launches; what disturbed them may be all that differs")
+    told = [contest for contest in found.contests if contest.sentences]
+    if not told:
+        click.echo("nothing is compared: no point was measured with usable launches of two of them")
+    for contest in told:
         metric = METRICS[contest.metric]
         title = f"{contest.title}: " + ", ".join(dict.fromkeys((metric.label, metric.unit)))
         click.echo("" if on_terminal() else f"\n{terminal_text(title)}")

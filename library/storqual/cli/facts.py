@@ -12,6 +12,7 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, json_text, on_terminal, print_rows
+from storqual.cli.schema import with_schema
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError
 
@@ -37,7 +38,8 @@ EXIT_SILENT = 2
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the answer into this file, once every bench has answered; until then the file stays as it was.",
+    help="Write the answer into this file, once every bench has answered; until then the file stays as it was. An"
+    " inventory gets the line for editors that `storqual new` writes.",
 )
 @as_json
 def facts_command(
@@ -71,8 +73,7 @@ def facts_command(
     text = _draft(found) if write_inventory else json_text(found)
     if output is not None:
         if not answers.silent:
-            replace_file(output.absolute(), text)
-            click.echo(f"storqual: wrote {terminal_text(str(output))}", err=True)
+            _write(output, text, for_editors=write_inventory)
     elif write_inventory or as_json:
         click.echo(text, nl=False)
     else:
@@ -105,6 +106,15 @@ def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | Non
         if limit is not None and len(files) == len(sources):
             bench_names(files, limit)
         return ask_every_bench("facts.yml", sources, limit=limit, variables={"facts_deep": deep})
+
+
+def _write(output: Path, text: str, *, for_editors: bool) -> None:
+    """The answer into its file; an inventory names its schema in the first line, as `storqual new` writes it."""
+    text, schemas = with_schema("hosts", output, text) if for_editors else (text, {})
+    for path, content in {**schemas, output: text}.items():
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path.absolute(), content)
+        click.echo(f"storqual: wrote {terminal_text(str(path))}", err=True)
 
 
 def _draft(found: dict[str, Any]) -> str:

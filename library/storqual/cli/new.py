@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 import keyword
-import os.path
 import re
 import shutil
 import tarfile
@@ -18,7 +16,7 @@ import click
 from storqual.base.resources import example_run, project_root, templates_folder
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
-from storqual.cli.schema import schema_file
+from storqual.cli.schema import with_schema
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -192,17 +190,15 @@ def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
 
 def _with_schemas(example: Example) -> Example:
     """The same with the JSON Schema of each file in its first line, for the language server of an editor."""
-    from storqual.inputs.json_schema import json_schema, schema_of
+    from storqual.inputs.json_schema import schema_of
 
     texts = dict(example.texts)
     schemas: dict[Path, str] = {}
     for path, text in example.texts.items():
         name = schema_of(path)
         if name:
-            file = schema_file(name)
-            texts[path] = f"# yaml-language-server: $schema={os.path.relpath(file, path.parent)}\n{text}"
-            if not file.exists():
-                schemas[file] = json.dumps(json_schema(name), indent=1) + "\n"
+            texts[path], missing = with_schema(name, path, text)
+            schemas |= missing
     return replace(example, texts={**texts, **schemas}, schemas=tuple(schemas))
 
 

@@ -26,11 +26,15 @@ _LABS = Path("inventories")
 
 
 def complete_suite(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of suites; a path is the shell's own."""
+    """Names of suites, and suite files of the current folder or of the one that was begun."""
     del context, parameter
+    folder, _, _ = begun.rpartition("/")
+    files = [
+        f"{folder}/{file.name}" if folder else file.name for file in sorted(Path(folder or ".").glob(f"*{_SUITE}"))
+    ]
     folders = (Path("suites"), suites_folder())
-    names = (file.name.removesuffix(_SUITE) for folder in folders for file in sorted(folder.glob(f"*{_SUITE}")))
-    return _items(begun, names, paths="file")
+    names = (file.name.removesuffix(_SUITE) for each in folders for file in sorted(each.glob(f"*{_SUITE}")))
+    return _items(begun, [*files, *names], paths="file")
 
 
 def complete_profile(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:

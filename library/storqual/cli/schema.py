@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import click
@@ -37,3 +39,30 @@ def schema_command(name: str, as_json: bool) -> None:
 def schema_file(name: str) -> Path:
     """Where `storqual new` keeps a schema, below the current folder."""
     return Path("schemas") / f"{name}.schema.json"
+
+
+_MODELINE = "# yaml-language-server: $schema="
+
+
+def with_schema(name: str, path: Path, text: str) -> tuple[str, dict[Path, str]]:
+    """The text of a file for editors: its first line names the schema; and the schema's own file, if it is missing.
+
+    A file that is there already keeps the line that it has.
+    """
+    from storqual.inputs.json_schema import json_schema
+
+    kept = first_line(path)
+    if kept.startswith(_MODELINE):
+        return f"{kept}\n{text}", {}
+    schema = schema_file(name)
+    line = f"{_MODELINE}{os.path.relpath(schema, path.parent)}"
+    return f"{line}\n{text}", {} if schema.exists() else {schema: json.dumps(json_schema(name), indent=1) + "\n"}
+
+
+def first_line(path: Path) -> str:
+    """The first line of a file, empty for none or one that is no text."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            return stream.readline(4096).rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -31,7 +31,7 @@ from storqual.statistics.estimates import (
     response_at,
     shift_at_equal_load,
 )
-from storqual.study.points import Levels, PointLine, StudyPoint, first_axis, lines_of, points_of_runs
+from storqual.study.points import Levels, PointLine, StudyPoint, first_axis, lines_of, number, points_of_runs
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_percent
 
@@ -275,6 +275,16 @@ def contests(points: Sequence[StudyPoint]) -> list[Contest]:
     return found
 
 
+def single_contests(points: Sequence[StudyPoint]) -> list[Contest]:
+    """The same of workloads with one level: nothing that a figure could show, and all that a small suite has."""
+    return [
+        contest
+        for title, along, lines in _alone(points)
+        for metric in COMPARED
+        for contest in _contest(title, along, lines, metric)
+    ]
+
+
 def generator_contests(points: Sequence[StudyPoint]) -> list[Contest]:
     """The same where the subjects are the ways of the load program to a drive (factor `engine`), on each adapter."""
     adapters: defaultdict[str, list[StudyPoint]] = defaultdict(list)
@@ -304,6 +314,24 @@ def _rivals(points: Sequence[StudyPoint]) -> Iterator[tuple[str, str, list[Point
         for rest, lines in groups.items():
             if len(lines) > 1:
                 yield together(workload, rest), along, lines
+
+
+def _alone(points: Sequence[StudyPoint]) -> Iterator[tuple[str, str, list[PointLine]]]:
+    """The same of workloads without a factor to look along: one level, named by its block size."""
+    workloads: defaultdict[str, list[StudyPoint]] = defaultdict(list)
+    for point in points:
+        workloads[point.workload].append(point)
+    for workload, members in workloads.items():
+        groups: defaultdict[Levels, list[PointLine]] = defaultdict(list)
+        for point in members if first_axis(members) is None else ():
+            size = point.pattern.get("bs")
+            if number(size) and point.launches:
+                rest = tuple(sorted((name, level) for name, level in point.levels.items() if name != "bs"))
+                here = replace(point, levels={**point.levels, "bs": size})
+                groups[rest].append(PointLine(point.subject, workload, "bs", rest, (here,)))
+        for rest, lines in groups.items():
+            if len(lines) > 1:
+                yield together(workload, rest), "bs", lines
 
 
 def _contest(title: str, along: str, lines: Sequence[PointLine], metric: str) -> Iterator[Contest]:
@@ -397,6 +425,8 @@ class Comparisons:
     subjects: tuple[str, ...]
     contests: tuple[Contest, ...]
     equal_loads: tuple[EqualLoad, ...]
+    suspect: tuple[int, int] = (0, 0)
+    """How many launches were suspect, and of how many."""
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`: fractions; None where there is no interval."""
@@ -405,6 +435,7 @@ class Comparisons:
             "subjects": list(self.subjects),
             "contests": [_contest_json(one) for one in self.contests],
             "equal_load": [_equal_json(one) for one in self.equal_loads],
+            "launches": {"suspect": self.suspect[0], "all": self.suspect[1]},
         }
 
 
@@ -416,7 +447,9 @@ def compare_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",))
         told = f"found {len(subjects)} measured adapter{'s' if len(subjects) != 1 else ''}"
         read = ", ".join(str(path / SAMPLES) for path in paths)
         raise BadInputError([f"{read}: {told}, expected at least two (or two arms, or two runs)"])
-    return Comparisons(tuple(subjects), tuple(contests(points)), tuple(equal_loads(points)))
+    doubts = sum(point.suspect for point in points), sum(len(point.launches) for point in points)
+    found = *contests(points), *single_contests(points)
+    return Comparisons(tuple(subjects), found, tuple(equal_loads(points)), doubts)
 
 
 def _contest_json(one: Contest) -> dict[str, Any]:

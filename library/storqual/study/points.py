@@ -41,7 +41,8 @@ Levels = tuple[tuple[str, Any], ...]
 class StudyPoint:
     """One point of one subject. `levels` are its factors and varied settings; `launches` are metric -> value.
 
-    `pattern` is every factor and fixed parameter of its workload; `ports` are those that its drives are on.
+    `pattern` is every factor and fixed parameter of its workload; `ports` are those that its drives are on; so many
+    of the launches are `suspect`.
     """
 
     subject: str
@@ -55,6 +56,7 @@ class StudyPoint:
     drives: tuple[str, ...]
     ports: int
     launches: tuple[Mapping[str, float], ...]
+    suspect: int = 0
 
     def values(self, metric: str) -> tuple[float, ...]:
         return tuple(launch[metric] for launch in self.launches if metric in launch)
@@ -150,10 +152,12 @@ def points_of(
             data = points.get(planned.key) or PointData(planned)
             for arm in arms:
                 name = (run.name, planned.bench, planned.adapter, arm)
-                launches = [_values(launch) for launch in data.good(arm)]
-                if launches:
+                good = data.good(arm)
+                if good:
                     drops[name] = run.arms[arm].drop if arm in run.arms else arm
-                    found.setdefault(name, []).append(_point(planned, pattern, max(1, len(wired - {None})), launches))
+                    point = _point(planned, pattern, max(1, len(wired - {None})), list(map(_values, good)))
+                    doubtful = sum(bool(launch.suspect) for launch in good)
+                    found.setdefault(name, []).append(replace(point, suspect=doubtful))
     subjects = _subjects(drops)
     return [replace(point, subject=subjects[name]) for name, points in found.items() for point in points]
 

@@ -20,10 +20,13 @@ from ..kit.machine import Machine
 from ..tools import TOOLS
 from ..tools.capabilities import AdapterEvent, AdapterFacts, BackgroundWork, offers
 
-_WATCHED: Mapping[str, str] = {"megaraid_sas": "storcli"}
+_WATCHED: Mapping[str, str] = {"megaraid_sas": "storcli", "mpi3mr": "storcli2"}
 """By driver the tool that tells of its adapters' work and log in few commands."""
 
-PROGRAMS: Mapping[str, Sequence[str]] = {"storcli": ("storcli64", "storcli", "perccli64", "perccli")}
+PROGRAMS: Mapping[str, Sequence[str]] = {
+    "storcli": ("storcli64", "storcli", "perccli64", "perccli"),
+    "storcli2": ("storcli2", "perccli2"),
+}
 """The programs of these tools: where none is installed, nothing of the tool is compiled before each batch."""
 
 _QUIET = ("debug", "progress", "information")
@@ -82,6 +85,7 @@ class AdapterWatch(ToolAnswers):
                 # one of which the tool tells no address may be any of them
                 if not adapter.pci or adapter.pci in addresses:
                     self.work += [f"{_named(name, adapter)}: {said}" for said in adapter.work]
+                    self.unread += [f"the work of {_named(name, adapter)}: {why}" for why in adapter.unread]
                     events = self._events(name, adapter.index) if log and "events" in offers(tool) else None
                     if events is not None:
                         self._last[name, adapter.index] = max((event.sequence or 0 for event in events), default=0)

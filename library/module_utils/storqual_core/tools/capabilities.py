@@ -288,11 +288,15 @@ class AdapterEvent:
 
 @dataclass(frozen=True)
 class BackgroundWork:
-    """What an adapter does beside the commands of the host, a sentence each; `pci` empty where it is not told."""
+    """What an adapter does beside the commands of the host, a sentence each, and what of that it does not tell.
+
+    `pci` is empty where it is not told.
+    """
 
     index: str
     pci: str
     work: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 class Facts(Protocol):

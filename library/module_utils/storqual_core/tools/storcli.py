@@ -27,7 +27,7 @@ from functools import lru_cache, partial
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence
 
 from ..host.identity import printed_wwn
-from ..kit.command import Completed, Runner, run_first
+from ..kit.command import Completed, Runner, ToolAnswers, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import (
     as_int,
@@ -747,6 +747,7 @@ _SECTIONS = ("BBU_Info", "Cachevault_Info")
 # a spare that is shielded, sanitised or degraded is still one: `HSPShld`, `DHSDgrd`
 _SPARES = ("DHS", "GHS", "HSP")
 # `Background Initialization (3%), Consistency Check (36%)`; of some only the name is told
+_STATE_WORD = re.compile(r"[A-Z][a-z]+")
 _OPERATION = re.compile(r"([a-z][a-z /-]*[a-z])\s*(?:\(\s*([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%\s*\))?", re.IGNORECASE)
 _TASKS = {
     "init": "initialise",
@@ -761,6 +762,10 @@ _TASKS = {
     "rbld": "rebuild",
     "rebuild": "rebuild",
     "recon": "reshape",
+    "replac": "copyback",
+    "eras": "erase",
+    "sanit": "sanitize",
+    "sntz": "sanitize",
 }
 
 
@@ -882,15 +887,16 @@ def places(
 
 def under_way(operations: str, drives: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Percent by task of `Consistency Check (36%)` and of what drives are in: 0 where no percentage is told."""
-    found = {task: 0.0 for task in (_task(status) for _, _, status in drives) if task}
+    found = {task: 0.0 for _, *words in drives for task in map(task_of, words) if task}
     for name, percent in _OPERATION.findall(operations):
-        found[_task(name) or name] = float(percent or 0)
+        found[task_of(name) or name] = float(percent or 0)
     return found
 
 
-def _task(name: str) -> str:
-    """The task that a name begins with; empty for another."""
-    return next((task for word, task in _TASKS.items() if name.lower().startswith(word)), "")
+def task_of(name: str) -> str:
+    """The task that a name begins with, or one of its words, as `UConfSntz Good` of 96xx; empty for another."""
+    words = [name.lower(), *(word.lower() for word in _STATE_WORD.findall(name))]
+    return next((task for begun, task in _TASKS.items() if any(word.startswith(begun) for word in words)), "")
 
 
 def path_of(position: str) -> str:
@@ -911,7 +917,7 @@ def tasks_of(ask: Callable[[str], str], index: str, volume: VolumeFacts) -> dict
             rows = as_list(answer.data.get("VD Operation Status"))
             told = told or bool(rows)
             for row in map(as_mapping, rows):
-                percent, task = percent_of(row.get("Progress%")), _task(as_text(row.get("Operation")))
+                percent, task = percent_of(row.get("Progress%")), task_of(as_text(row.get("Operation")))
                 if task and percent is not None:
                     found[task] = percent
     if not told:
@@ -1390,18 +1396,36 @@ def read_background(runner: Runner) -> tuple[BackgroundWork, ...]:
 
     Raises ToolError.
     """
-    adapters = parse_adapters(_ask(runner, "/call show").stdout)
-    patrol = parse_patrol_read(_ask(runner, "/call show patrolread").stdout) if adapters else {}
-    found = []
-    for adapter in adapters:
-        volumes = parse_volumes(_ask(runner, f"/c{adapter.index}/vall show all").stdout)
-        said = [
+    return background_of(lambda words: _ask(runner, words).stdout, parse_adapters, parse_volumes, _TOOL)
+
+
+def background_of(
+    ask: Callable[[str], str],
+    adapters: Callable[[str], tuple[AdapterFacts, ...]],
+    volumes: Callable[[str], tuple[VolumeFacts, ...]],
+    tool: str,
+) -> tuple[BackgroundWork, ...]:
+    """The work of every controller; what one does not tell of itself hides nothing else of it. Raises ToolError.
+
+    `ask` runs one command of the tool and returns what it printed, `adapters` and `volumes` read two of them.
+    """
+    return tuple(_work_of(adapter, ask, volumes, tool) for adapter in adapters(ask("/call show")))
+
+
+def _work_of(
+    adapter: AdapterFacts, ask: Callable[[str], str], read: Callable[[str], tuple[VolumeFacts, ...]], tool: str
+) -> BackgroundWork:
+    said, answers = [], ToolAnswers([adapter.unread] if adapter.unread else [])
+    prefix = f"/c{adapter.index}"
+    volumes = answers.ask("volumes", lambda: read(ask(f"{prefix}/vall show all"))) if adapter.volumes else ()
+    for volume in volumes or ():
+        answers.unread += [volume.unread] if volume.unread else []
+        said += [
             f"volume {volume.name or volume.id}: {task} is under way" + (f" ({percent:g} %)" if percent else "")
-            for volume in volumes
             for task, percent in volume.progress.items()
         ]
-        # a drive that belongs to no volume can be erased, or be the source of a copyback
-        said += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if _task(drive.state)]
-        said += [patrol[adapter.index]] if patrol.get(adapter.index) else []
-        found.append(BackgroundWork(adapter.index, adapter.pci, tuple(said)))
-    return tuple(found)
+    # a drive that belongs to no volume can be erased, or be the source of a copyback
+    said += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if task_of(drive.state)]
+    patrol = answers.ask("patrol read", lambda: parse_patrol_read(ask(f"{prefix} show patrolread"), tool))
+    said += [work for work in [(patrol or {}).get(adapter.index)] if work]
+    return BackgroundWork(adapter.index, adapter.pci, tuple(said), tuple(answers.unread))

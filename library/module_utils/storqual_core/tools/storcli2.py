@@ -19,6 +19,7 @@ from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, printed_size, size_range
 from .capabilities import (
     AdapterFacts,
+    BackgroundWork,
     DriveFacts,
     ToolFacts,
     Value,
@@ -29,6 +30,7 @@ from .capabilities import (
 )
 from .storcli import (
     adapters_of,
+    background_of,
     blocks_size,
     carried_out,
     data_of,
@@ -283,3 +285,11 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 def resolve(runner: Runner, node: str) -> tuple[str, ...]:
     """The drives behind a volume's block device, by WWN or serial; empty when no controller has such a volume."""
     return drives_behind(read_facts(runner), node)
+
+
+def read_background(runner: Runner) -> tuple[BackgroundWork, ...]:
+    """What the controllers do beside the commands of the host. Raises ToolError.
+
+    The answer on the patrol read was never recorded: one in other words than storcli's is told as not read.
+    """
+    return background_of(lambda words: _ask(runner, words).stdout, parse_adapters, parse_volumes, _TOOL)

@@ -16,13 +16,16 @@ from storqual.inputs.inventory import Adapter, Bench
 from storqual.inputs.shape import did_you_mean, one_of
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual.plan.inputs import DropFile
-from storqual.plan.resolve import drives_of, find_drive, is_for, unmatched
+from storqual.plan.resolve import drives_of, find_drive, is_for, resolve, unmatched
 from storqual.plan.settable import Facts
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.provision.driver import COMMANDS_IN_ALL
 
 _NVME = "nvme"
 _NAME_IT = "; name the adapters that it is for (`on: {adapter: ...}`)"
+_OR_NAME_ADAPTERS = ", or name the adapters that it is for (`on: {adapter: ...}`)"
+_ON_ANY_MACHINE = frozenset({"governor"})
+"""Settings of the system that need neither an adapter nor a drive."""
 _BRACKETS = re.compile(r"[\[\]]")
 LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
 """By RAID level; 0 is missing because controllers make volumes of one drive that way, 10 has two with md."""
@@ -106,22 +109,28 @@ def drop_problems(file: DropFile, lab: Sequence[Bench]) -> Iterator[str]:
 
 def bench_problems(file: DropFile, lab: Sequence[Bench], benches: Sequence[Bench]) -> Iterator[str]:
     """What these benches cannot apply of a drop: limits of an emulator, a module for adapters of others."""
+    yield from emulator_problems(file, lab, benches)
     document = read_yaml(file.path)
-    for entries, section in ((file.drop.sections[name], name) for name in ("virtual", "driver")):
-        for number, entry in enumerate(entries):
-            keys = section_keys(document, section, number)
-            meant = [bench for bench in benches if is_for(entry.on, bench)]
-            for bench in meant if section == "virtual" else ():
-                if bench.kind != "virtual":
-                    sentence = f"`virtual` is for virtual benches only, and bench {bench.name} is {bench.kind}"
-                    yield document.about(keys, f"{sentence}{_NAME_IT * (len(lab) > 1)}")
-            module = entry.settings.get("dkms", {}).get("module")
-            drivers = [adapter.driver for bench in meant for adapter in bench.adapters.values()]
-            others = [one.name for one in lab if module in [adapter.driver for adapter in one.adapters.values()]]
-            if module is not None and meant and others and None not in drivers and module not in drivers:
-                here = ", ".join(bench.name for bench in meant)
-                sentence = f"module {module!r} drives adapters of {', '.join(others)} and none of {here}"
-                yield document.about((*keys, "dkms"), f"{sentence}; choose a bench that it drives (--limit)")
+    for number, entry in enumerate(file.drop.sections["driver"]):
+        keys = section_keys(document, "driver", number)
+        meant = [bench for bench in benches if is_for(entry.on, bench)]
+        module = entry.settings.get("dkms", {}).get("module")
+        drivers = [adapter.driver for bench in meant for adapter in bench.adapters.values()]
+        others = [one.name for one in lab if module in [adapter.driver for adapter in one.adapters.values()]]
+        if module is not None and meant and others and None not in drivers and module not in drivers:
+            here = ", ".join(bench.name for bench in meant)
+            sentence = f"module {module!r} drives adapters of {', '.join(others)} and none of {here}"
+            yield document.about((*keys, "dkms"), f"{sentence}; choose a bench that it drives (--limit)")
+
+
+def emulator_problems(file: DropFile, lab: Sequence[Bench], benches: Sequence[Bench]) -> Iterator[str]:
+    """Limits of an emulator for benches that are none."""
+    document = read_yaml(file.path)
+    for number, entry in enumerate(file.drop.sections["virtual"]):
+        for bench in (bench for bench in benches if bench.kind != "virtual" and is_for(entry.on, bench)):
+            sentence = f"`virtual` is for virtual benches only, and bench {bench.name} is {bench.kind}"
+            keys = section_keys(document, "virtual", number)
+            yield document.about(keys, f"{sentence}{_NAME_IT * (len(lab) > 1)}")
 
 
 def _on_problems(document: Document, keys: tuple[str | int, ...], on: On, benches: Sequence[Bench]) -> Iterator[str]:
@@ -231,6 +240,26 @@ def reference_problems(bench: Bench) -> list[str]:
         return []
     what = "is not claimed" if drive else "is no drive of this bench"
     return [f"{bench.name}: storqual_reference: {bench.reference!r} {what}; name a claimed drive"]
+
+
+def file_problems(files: Sequence[DropFile], chosen: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:
+    """Sections for benches whose drives are files: applied there, they would fail late or be passed over."""
+    for file in files:
+        document = read_yaml(file.path)
+        for bench, aliases in chosen:
+            if bench.kind != "local":
+                continue
+            found = resolve(file.drop, bench, aliases)
+            # the number of queued requests is the drives'
+            per_drive = ("drive" if file.drop.sections["drive"] else "os") if found.drive else ""
+            system = "os" if set(found.os) - _ON_ANY_MACHINE else ""
+            others = [name for name in ("driver", "nvram", "raid", "firmware") if getattr(found, name)]
+            for section in filter(None, dict.fromkeys([*others, per_drive, system])):
+                sentence = (
+                    f"bench {bench.name} has files for drives, so nothing of section `{section}` can be set there; "
+                    f"leave the section out{_OR_NAME_ADAPTERS}"
+                )
+                yield document.about((section,), sentence)
 
 
 def queue_problems(

@@ -13,6 +13,7 @@ from storqual.inputs.suite import Suite, applies
 from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.fraction import Placed
 from storqual.plan.points import IN_VOLUMES, Point, points_of, shortage, team
+from storqual.plan.refusals.volumes import INSTEAD, controller_volumes
 from storqual.plan.volumes import Layout, layouts_of
 from storqual_core.kit.errors import BadInputError
 
@@ -62,11 +63,15 @@ def level_problems(
             yield document.about(keys, few)
     if raw:
         # one cause, one message: the suite is right, it only measures something else than the drop makes
-        yield (
-            f"{path}:{document.line(('workloads',))}: the volumes of the drops leave too few single drives for "
-            f"{', '.join(raw)}; to measure the volumes, write `target: volume` in `defaults` or in these workloads, "
-            "with as many `drives` as there are volumes"
+        tools = sorted({tool for drop in drops for _, _, tool in controller_volumes(drop, benches)})
+        advice = (
+            f"{' and '.join(tools)} would make them, and volumes of a controller are measured otherwise: {INSTEAD}"
+            if tools
+            else "to measure the volumes, write `target: volume` in `defaults` or in these workloads, with as many "
+            "`drives` as there are volumes"
         )
+        few = f"the volumes of the drops leave too few single drives for {', '.join(raw)}; {advice}"
+        yield f"{path}:{document.line(('workloads',))}: {few}"
 
 
 def _elsewhere(

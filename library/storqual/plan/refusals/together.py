@@ -12,13 +12,14 @@ from storqual.plan.refusals.drops import (
     arm_problems,
     bench_problems,
     drop_problems,
+    file_problems,
     queue_problems,
     reference_problems,
     scheduler_problems,
 )
 from storqual.plan.refusals.suites import baseline_problems, level_problems, peer_problems, vary_problems
 from storqual.plan.refusals.trial_plans import turn_problems
-from storqual.plan.refusals.volumes import member_problems, tool_problems
+from storqual.plan.refusals.volumes import controller_problems, member_problems, tool_problems
 from storqual.plan.resolve import narrowed
 
 
@@ -37,6 +38,7 @@ def cross_problems(
     applied = [replace(file, drop=narrowed(file.drop, left_out)) for file in read.drops.values()]
     problems += scheduler_problems(applied, chosen, read.facts[0])
     problems += queue_problems(applied, chosen, read.facts[0])
+    problems += file_problems(applied, chosen)
     problems += arm_problems([(file.drop, file.path) for file in read.drops.values()])
     if "baseline" not in read.drops:
         problems += baseline_problems(read.suite, read.suite_path)
@@ -60,6 +62,7 @@ def cross_problems(
         keys = ("profiles", profile, "vary") if own else ("vary",)
         problems += vary_problems(read.suite, read.suite_path, keys, drops)
         wrong = list(member_problems(read.suite, read.suite_path, keys, chosen, drops))
-        problems += wrong or tool_problems(read.suite, read.suite_path, keys, chosen, applied)
+        wrong = wrong or list(tool_problems(read.suite, read.suite_path, keys, chosen, applied))
+        problems += wrong or controller_problems(read.suite, read.suite_path, chosen, applied)
         problems += peer_problems(read.suite, read.suite_path, chosen)
     return problems

@@ -12,6 +12,7 @@ from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.inputs import DropFile
+from storqual.plan.points import points_of
 from storqual.plan.refusals.drops import LEAST_MEMBERS, section_keys
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import combinations
@@ -22,6 +23,11 @@ from storqual_core.provision.raid.volume_plan import POLICIES
 from storqual_core.tools.capabilities import VolumeRequest
 
 _SECTION = "raid"
+INSTEAD = (
+    f"write `tool: {MD}` in the drop for a Linux md array, or make the volume with `storqual playbook setup`, claim "
+    "it in the inventory by its own WWN, and leave section `raid` out of the drops"
+)
+"""What to do with a volume of a controller, which a campaign does not measure as one of its own."""
 _SECTOR = 512
 
 
@@ -74,6 +80,36 @@ def _unbound(suite: Suite) -> str:
             else f"{given}; vary {RAID_LEVEL} too"
         )
     return ""
+
+
+def controller_problems(
+    suite: Suite, path: Path, chosen: Sequence[tuple[Bench, Sequence[str]]], files: Sequence[DropFile]
+) -> Iterator[str]:
+    """Volumes that the tool of a controller makes, where a suite measures volumes: those are md arrays."""
+    workload = next((point.workload for point in points_of(suite) if point.pattern.on_volumes), None)
+    if workload is None:
+        return
+    asked = read_yaml(path).about(("workloads", workload), "").partition(": ")[0]
+    for file in files:
+        document = read_yaml(file.path)
+        for number, entry in enumerate(file.drop.sections[_SECTION]):
+            for alias, bench, tool in sorted(controller_volumes(_alone(file.drop, entry), chosen)):
+                keys = section_keys(document, _SECTION, number)
+                yield document.about(
+                    (*keys, "tool") if "tool" in entry.settings else keys,
+                    f"{tool} makes the volume of {alias} of {bench}, and `target: volume` ({asked}) measures Linux "
+                    f"md arrays only; {INSTEAD}",
+                )
+
+
+def controller_volumes(drop: Drop, chosen: Sequence[tuple[Bench, Sequence[str]]]) -> set[tuple[str, str, str]]:
+    """Adapter, bench and tool of the volumes of a drop that md does not make."""
+    return {
+        (str(volume["adapter"]), bench.name, str(volume["tool"]))
+        for bench, aliases in chosen
+        for volume in resolve(drop, bench, aliases).raid
+        if volume["tool"] != MD
+    }
 
 
 def tool_problems(

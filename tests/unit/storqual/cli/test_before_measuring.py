@@ -20,7 +20,7 @@ from tests.support.make_run import make_run
 from tests.support.signing import REQUIRED, TRUSTED
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 def words(folder: Path) -> list[str]:
@@ -54,10 +54,6 @@ def test_the_main_job_tells_it_before_a_playbook_is_started(
     assert told[0].startswith("storqual: warning: nobody could sign this run: ")
     assert told[0].count("\n") == 1
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LAB = project_root() / "inventories" / "virtual"
 WORDS = ("plan", "-i", str(LAB), "--baseline", "stable", "--candidate", "stable", "--suite", "robustness")
@@ -128,10 +124,6 @@ def test_a_consent_that_the_bench_would_not_take_is_refused_by_the_plan(
 ) -> None:
     code, _, err = plan("--runs", str(tmp_path), "--consent", "0000", *THREE)
     assert (code, "'0000' is too short" in err) == (3, True)
-
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -239,3 +231,28 @@ def test_benches_are_not_asked_for_an_answer_that_has_no_place(
     code, _, err = ended(capsys, "--output", str(tmp_path / "facts.json"))
     assert code == 3
     assert "--write-inventory or of --json" in err
+
+
+@pytest.mark.parametrize("before", ["", "# yaml-language-server: $schema=/srv/hosts.schema.json\nbenches: {}\n"])
+def test_an_inventory_names_its_schema_for_editors_as_a_new_one_does(
+    before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And keeps the line that was there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("storqual.cli.facts._draft", lambda _: "benches: {hosts: {}}\n")
+    hosts = Path("inventories", "room7", "hosts.yml")
+    hosts.parent.mkdir(parents=True)
+    if before:
+        hosts.write_text(before, encoding="utf-8")
+    answer(monkeypatch, FOUND, {})
+    code, out, err = ended(capsys, "--write-inventory", "--output", str(hosts))
+    assert (code, out) == (0, ""), err
+    first, second = hosts.read_text(encoding="utf-8").splitlines()
+    assert second == "benches: {hosts: {}}"
+    if before:
+        assert first == before.splitlines()[0]
+        assert not Path("schemas").exists()
+        return
+    named = hosts.parent / first.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads(named.read_text(encoding="utf-8"))["title"] == "storqual hosts"
+    assert "wrote schemas/hosts.schema.json" in err

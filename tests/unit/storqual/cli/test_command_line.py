@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -146,6 +147,13 @@ def test_profiles_adapters_drops_and_suites_of_the_current_folder_are_completed(
     (tmp_path / "hosts.yml").write_text(hosts, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert completed("plan", "--suite", "mi") == ["mine"]
+    for file in ("near.suite.yml", "far/near.suite.yml"):
+        Path(file).parent.mkdir(exist_ok=True)
+        Path(file).write_text("profiles: {third: {}}\n", encoding="utf-8")
+    assert completed("plan", "--suite", "ne") == ["near.suite.yml"]
+    assert completed("plan", "--suite", "./ne") == ["./near.suite.yml"]
+    assert completed("plan", "--suite", "far/") == ["far/near.suite.yml"]
+    assert completed("plan", "--suite", "near.suite.yml", "--profile", "") == ["third"]
     assert completed("plan", "--suite", "mine", "--profile", "") == ["quick", "long"]
     assert completed("qualify", "--suite", "mine", "--profile", "lo") == ["long"]
     assert completed("qualify", "-i", "hosts.yml", "--adapters", "") == ["sas0", "sas1"]
@@ -156,6 +164,28 @@ def test_profiles_adapters_drops_and_suites_of_the_current_folder_are_completed(
         (tmp_path / "drops" / f"{name}.yml").write_text(f"name: {name}\n", encoding="utf-8")
     assert sorted(completed("plan", "-i", ".", "--candidate", "")) == ["field", "next"]
     assert completed("qualify", "-i", "hosts.yml", "--baseline", "f") == ["field"]
+
+
+def test_every_command_has_a_manual_page_with_each_of_its_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["man", str(tmp_path / "man1"), "--json"])
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert left.value.code == 0
+    shown = [name for name in COMMANDS if not command(name).hidden]
+    assert sorted(Path(file).name for file in files) == sorted(
+        ["storqual.1", *(f"storqual-{name}.1" for name in shown)]
+    )
+    for name in shown:
+        page = (tmp_path / "man1" / f"storqual-{name}.1").read_text(encoding="utf-8")
+        for parameter in command(name).params:
+            for spelling in parameter.opts if isinstance(parameter, click.Option) else ():
+                assert spelling.replace("-", "\\-") in page
+    if shutil.which("groff"):
+        words = ["groff", "-man", "-ww", "-z", "-Tutf8", *files]
+        ended = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert ended.stderr == ""
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -10,11 +10,11 @@ import pytest
 
 from storqual.campaign.declared import resolve_drop
 from storqual.inputs import load_inventory
-from storqual.plan import make_plan
+from storqual.plan import PlanRequest, make_plan
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.provision.driver import COMMANDS_IN_ALL
-from tests.support.make_lab import REPOSITORY, lab_hosts, make_lab
+from tests.support.make_lab import REPOSITORY, SMALL_SUITE, lab_hosts, make_lab
 
 pytestmark = pytest.mark.slow
 
@@ -74,3 +74,46 @@ def test_a_queue_depth_beyond_what_an_adapter_takes_in_all_is_refused_before_a_b
 def test_what_nvme_drives_do_not_have_is_refused(setting: str, tmp_path: Path) -> None:
     told = refusal(tmp_path, {"drive": {setting: 1}}, "nvme")
     assert f"drive.{setting} is declared for old of b1, whose drives are NVMe and do not have it" in told
+
+
+SECTIONS: dict[str, Any] = {
+    "driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}},
+    "drive": {"queue_depth": 4},
+    "nvram": {"max_tags": 8},
+    "raid": {"level": 0, "tool": "storcli"},
+    "os": {"nr_requests": 64},
+}
+
+
+def desks(tmp_path: Path, candidate: dict[str, Any]) -> PlanRequest:
+    adapters = lab_hosts({"sym": 3}) | lab_hosts({}, kind="local", bench="desk")
+    drive = {"file": str(tmp_path / "targets" / "drive0"), "size": "64MiB", "claim": True}
+    adapters["desk"]["storqual_adapters"] = {"files": {"model": "files", "drives": [drive]}}
+    adapters["desk"]["storqual_state_dir"] = str(tmp_path)
+    suite = SMALL_SUITE.replace("drives: [1, 2]", "drives: [1]")
+    return make_lab(tmp_path, hosts=adapters, candidate=candidate, suite=suite)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_settings_for_a_bench_of_files_are_refused_and_never_passed_over(section: str, tmp_path: Path) -> None:
+    """By the plan, and by `setup`, which applied nothing and called the bench as declared."""
+    request = desks(tmp_path, {section: SECTIONS[section]})
+    for refusing in (lambda: make_plan(request), lambda: resolve_drop(request.inventories, "desk", "candidate")):
+        with pytest.raises(BadInputError) as refused:
+            refusing()
+        assert [told for told in refused.value.problems if "candidate.yml:1: bench desk has files for drives" in told]
+        assert f"section `{section}`" in str(refused.value)
+    resolve_drop(request.inventories, "b1", "candidate")
+
+
+def test_settings_for_the_other_benches_are_named_and_a_bench_of_files_is_left_alone(tmp_path: Path) -> None:
+    request = desks(tmp_path, {"drive": {"on": {"adapter": "sym"}, "queue_depth": 4}})
+    assert make_plan(request).batches
+    declared = resolve_drop(request.inventories, "desk", "candidate")["declared"]
+    assert declared["drive"]["settings"] == {}
+
+
+def test_limits_of_an_emulator_are_refused_for_a_bench_that_is_none_by_setup_as_well(tmp_path: Path) -> None:
+    request = desks(tmp_path, {"virtual": {"iops_limit": {"all": 100}}})
+    with pytest.raises(BadInputError, match="`virtual` is for virtual benches only, and bench desk is local"):
+        resolve_drop(request.inventories, "desk", "candidate")

@@ -89,6 +89,8 @@ def test_a_suite_varies_the_strip_of_the_volumes(tmp_path: Path) -> None:
 
 ON_VOLUME = SUITE.replace("  on_drives: {rw: read, factors: {drives: [1, 2]}}\n", "")
 
+ON_DRIVES = re.sub("  on_volume: .*\n", "", SUITE)
+
 
 def test_a_suite_varies_how_many_of_its_drives_a_volume_has(tmp_path: Path) -> None:
     campaign = plan(tmp_path, raid(level=0), raid(level=0), ON_VOLUME + "vary: {raid.members: [2, 3, 4]}\n")
@@ -247,7 +249,8 @@ def test_what_an_adapter_may_make_keeps_its_disk_cache(
     hosts = lab_hosts({"sym": 6}, kind=kind)
     hosts["b1"]["storqual_adapters"]["sym"]["driver"] = driver
     drop = raid(disk_cache="disable", **tool)
-    document = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=ON_VOLUME)).document
+    suite = ON_VOLUME if spread else ON_DRIVES
+    document = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=suite)).document
     spec = document["provision"]["b1"]["candidate"]
     assert ("disk_cache" in spec["raid"][0]) is not spread
     assert (spec["drive"] == {drive: {"WCE": 0} for drive in DRIVES[:4]}) is spread
@@ -323,7 +326,7 @@ def test_a_volume_that_one_of_two_tools_may_make_is_planned(tmp_path: Path) -> N
     hosts = lab_hosts({"sym": 6}, kind="hardware")
     hosts["b1"]["storqual_adapters"]["sym"]["driver"] = "megaraid_sas"
     drop = raid(write_policy="wb")
-    assert make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=ON_VOLUME)).batches
+    assert make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=ON_DRIVES)).batches
 
 
 def test_a_strip_that_a_suite_varies_is_told_at_its_line(tmp_path: Path) -> None:
@@ -373,7 +376,8 @@ def test_a_plan_says_which_tool_makes_a_volume_and_md_is_asked_for_by_name_on_a_
     adapter = hosts["b1"]["storqual_adapters"]["sym"]
     adapter |= {"driver": driver, **({"tool": tool} if tool else {})}
     drop = {"raid": {"level": 1, "members": DRIVES[:2], **named}}
-    campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=SUITE))
+    suite = SUITE if made_by == "mdadm" else ON_DRIVES
+    campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=suite))
     for spec in campaign.document["provision"]["b1"].values():
         assert [volume["tool"] for volume in spec["raid"]] == [made_by]
     declared = resolve_drop([tmp_path / "hosts.json"], "b1", "candidate")["declared"]
@@ -389,6 +393,36 @@ def test_a_refusal_of_a_controller_s_tool_says_how_to_get_an_md_array(tmp_path: 
     told = "\n".join(refused.value.problems)
     assert "storcli, the tool of adapter sym of b1, cannot make this volume" in told
     assert "for a Linux md array, write `tool: mdadm`" in told
+
+
+@pytest.mark.parametrize("named", [{}, {"tool": "storcli"}])
+def test_a_volume_of_a_controller_s_tool_is_not_measured_as_an_md_array(
+    named: dict[str, Any], tmp_path: Path
+) -> None:
+    hosts = lab_hosts({"sym": 6}, kind="hardware")
+    hosts["b1"]["storqual_adapters"]["sym"] |= {"driver": "megaraid_sas"}
+    drop = raid(**named)
+    with pytest.raises(BadInputError) as refused:
+        make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=SUITE))
+    for name, told in zip(("baseline", "candidate"), refused.value.problems, strict=True):
+        assert told.startswith(f"{tmp_path}/drops/{name}.yml:1: storcli makes the volume of sym of b1")
+        assert f"({tmp_path}/small.suite.yml:3)" in told
+        assert "write `tool: mdadm`" in told
+        assert "`storqual playbook setup`" in told
+    # as md arrays, and with a suite that leaves the volume alone, both drops are planned
+    arrays = raid(tool="mdadm")
+    assert make_plan(make_lab(tmp_path, hosts=hosts, baseline=arrays, candidate=arrays, suite=SUITE)).batches
+
+
+def test_nobody_is_sent_to_measure_volumes_that_cannot_be_measured(tmp_path: Path) -> None:
+    hosts = lab_hosts({"sym": 4}, kind="hardware")
+    hosts["b1"]["storqual_adapters"]["sym"] |= {"driver": "megaraid_sas"}
+    drop = raid()
+    with pytest.raises(BadInputError) as refused:
+        make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=ON_DRIVES))
+    (told,) = refused.value.problems
+    assert "too few single drives for on_drives; storcli would make them" in told
+    assert "target: volume" not in told
 
 
 def test_a_volume_of_named_members_is_made_on_their_adapter_alone(tmp_path: Path) -> None:

@@ -277,6 +277,28 @@ def test_the_command_prints_sentences_or_json(tmp_path: Path) -> None:
     assert document["subjects"] == ["sym", "mpt"]
 
 
+def test_a_workload_with_one_level_is_compared_as_well_and_suspect_launches_are_told(tmp_path: Path) -> None:
+    """Twenty benches alike and a suite of one point: the slow one is found."""
+    names = ["20261121T100000Z-one-0001", "20261121T110000Z-one-0002"]
+    runs = [
+        run_of(tmp_path, name, points=POINTS[:1], bench=bench, effect=effect, suspect=suspect)
+        for name, bench, effect, suspect in zip(
+            names, ("desk1", "desk2"), (0.0, -0.3), ({}, {"sym": "load"}), strict=True
+        )
+    ]
+    told = CliRunner().invoke(compare_command, list(map(str, runs)))
+    assert told.exit_code == 0, told.output
+    assert "In IOPS sym desk1 leads at 4 KiB" in told.output
+    assert "suspect: 8 of 16 launches" in told.output
+
+
+def test_it_is_said_when_nothing_could_be_compared(tmp_path: Path) -> None:
+    names = ["20261121T100000Z-one-0001", "20261121T110000Z-one-0002"]
+    runs = [run_of(tmp_path, name, points=(point,)) for name, point in zip(names, POINTS, strict=True)]
+    told = CliRunner().invoke(compare_command, list(map(str, runs)))
+    assert "nothing is compared: no point was measured" in told.output
+
+
 def points_with(
     rates: dict[str, float], *, launches: int = 6, adapter: str = "sym", noise: float = 0.004
 ) -> list[StudyPoint]:

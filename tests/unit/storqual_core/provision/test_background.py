@@ -25,7 +25,7 @@ EVENTS = fixture_text("storcli", "events.txt")
 MDSTAT = fixture_text("mdadm", "mdstat_four.txt")
 ANSWERS = {
     "storcli64 /call show J nolog": fixture_text("storcli", "show_all.json"),
-    "storcli64 /call show patrolread J nolog": fixture_text("storcli", "patrol_active.json"),
+    "storcli64 /c0 show patrolread J nolog": fixture_text("storcli", "patrol_active.json"),
     "storcli64 /c0/vall show all J nolog": fixture_text("storcli", "volumes.json"),
     "storcli64 /c0 show events type=latest=300 nolog": EVENTS[: EVENTS.index("seqNum: 0x00001286")],
 }
@@ -58,7 +58,22 @@ def test_the_programs_are_the_tools_own() -> None:
     assert {name: tuple(programs) for name, programs in background.PROGRAMS.items()} == {
         name: TOOLS[name]().PROGRAMS for name in background.PROGRAMS
     }
-    assert all({"background", "events"} <= set(offers(TOOLS[name]())) for name in background.PROGRAMS)
+    assert all("background" in offers(TOOLS[name]()) for name in background.PROGRAMS)
+
+
+def test_a_96xx_that_rebuilds_is_watched_as_well(tree: BenchTree) -> None:
+    address = "0000:16:00.0"
+    tree.adapter(address, driver="mpi3mr").scsi("sdd", pci=address, wwn="0x5000c50000000003", serial="SER3")
+    tree.write("/opt/MegaRAID/storcli2/storcli2", "")
+    answers = {
+        "storcli2 /call show J": fixture_text("storcli2", "show_all.json"),
+        "storcli2 /c0/vall show all J": fixture_text("storcli2", "volumes.json").replace('"Offline"', '"Rebuild"'),
+        "storcli2 /c0 show patrolread J": fixture_text("storcli2", "no_patrol_read.json"),
+    }
+    watch = AdapterWatch(tree.machine, [address], Tools(answers))
+    assert watch.work == [f"adapter {address} (storcli2): volume 1: rebuild is under way"]
+    assert (watch.unread, watch.findings("now")) == ([], [])
+    assert AdapterWatch(tree.machine, [PCI], Tools(answers)).work == []
 
 
 def test_what_the_controllers_log_says_later_is_a_finding(tree: BenchTree) -> None:
@@ -84,10 +99,11 @@ def test_events_that_were_overwritten_meanwhile_are_said(tree: BenchTree) -> Non
     assert found["line"] == "storcli, adapter 0: the events before 8838 were not read, there were too many"
 
 
-def test_an_answer_that_cannot_be_read_is_said_and_makes_nothing_suspect(tree: BenchTree) -> None:
-    watch = AdapterWatch(tree.machine, [PCI], Tools({**ANSWERS, "storcli64 /call show patrolread J nolog": "odd"}))
-    assert watch.work == []
-    assert watch.unread == ["the work of adapters, storcli: storcli printed no JSON object: odd"]
+def test_an_answer_that_cannot_be_read_is_said_and_hides_nothing_else(tree: BenchTree) -> None:
+    watch = AdapterWatch(tree.machine, [PCI], Tools({**ANSWERS, "storcli64 /c0 show patrolread J nolog": "odd"}))
+    assert watch.work[0] == f"adapter {PCI} (storcli): volume scratch: rebuild is under way"
+    assert not any("patrol read" in work for work in watch.work)
+    assert watch.unread == [f"the work of adapter {PCI} (storcli): patrol read: storcli printed no JSON object: odd"]
     # a tool that is not installed has nothing to say
     assert AdapterWatch(tree.machine, [PCI], Tools({})).unread == []
 

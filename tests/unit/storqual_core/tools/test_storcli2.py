@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import storcli2
 from storqual_core.tools.capabilities import VolumeFacts, VolumeRequest
-from tests.support.replay import Call, Replay
+from tests.support.replay import Call, Replay, Tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,3 +161,77 @@ def test_a_member_that_failed_is_told_and_a_listed_volume_has_a_size() -> None:
     assert storcli2.parse_volumes(TEXTS["volumes_4096"])[0].failed == ()
     low, high = storcli2.parse_volumes(TEXTS["volumes_short"])[0].size_range or (0, 0)
     assert low < 2441478144 * 4096 < high
+
+
+PROPERTIES = [
+    {"Ctrl_Prop": "PR Mode", "Value": "Auto"},
+    {"Ctrl_Prop": "PR Current State", "Value": "Active 3"},
+]
+PATROL = json.dumps(
+    {
+        "Controllers": [
+            {
+                "Command Status": {"Controller": "0", "Status": "Success", "Description": "None"},
+                "Response Data": {"Controller Properties": PROPERTIES},
+            }
+        ]
+    }
+)
+
+
+def at_work(volumes: str, patrol: str, shown: str = TEXTS["show_all"]) -> Replay:
+    return Replay(
+        [
+            Call("storcli2 /call show J", shown),
+            Call("storcli2 /c0/vall show all J", volumes),
+            Call("storcli2 /c0 show patrolread J", patrol),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        ('"Status": "Offline"', '"Status": "Rebuild"', "volume 1: rebuild is under way"),
+        ('"Status": "Offline"', '"Status": "Replace"', "volume 1: copyback is under way"),
+        ('"State": "Conf"', '"State": "ConfSntz"', "volume 1: sanitize is under way"),
+        ('"Strip Size"', '"Morphing": "Yes", "Strip Size"', "volume 1: reshape is under way"),
+    ],
+)
+def test_what_a_controller_does_beside_the_host_is_told(written: str, instead: str, said: str) -> None:
+    (found,) = storcli2.read_background(at_work(TEXTS["volumes"].replace(written, instead), PATROL))
+    assert (found.index, found.pci) == ("0", "0000:16:00.0")
+    assert found.work == (said, "a patrol read is under way (3 drives done)")
+    assert found.unread == ()
+
+
+def test_a_spare_that_is_erased_is_work_and_a_healthy_controller_has_none() -> None:
+    assert storcli2.read_background(at_work(TEXTS["volumes"], TEXTS["no_patrol_read"]))[0].work == ()
+    sanitizing = TEXTS["show_all"].replace('"UConf"', '"UConfSntz"')
+    (found,) = storcli2.read_background(at_work(TEXTS["volumes"], TEXTS["no_patrol_read"], sanitizing))
+    assert found.work == ("drive 306:2 is UConfSntz Good",)
+
+
+def test_a_controller_without_volumes_is_not_asked_for_them() -> None:
+    shown = json.loads(TEXTS["show_all"][TEXTS["show_all"].index("{") :])
+    del shown["Controllers"][0]["Response Data"]["VD LIST"]
+    calls = [
+        Call("storcli2 /call show J", json.dumps(shown)),
+        Call("storcli2 /c0 show patrolread J", TEXTS["no_patrol_read"]),
+    ]
+    (found,) = storcli2.read_background(Replay(calls))
+    assert (found.work, found.unread) == ((), ())
+    assert storcli2.read_background(Replay([Call("storcli2 /call show J", TEXTS["none"])])) == ()
+
+
+@pytest.mark.parametrize("odd", [*TEXTS.values(), "", "{}", "[]", '{"Controllers": [{}]}', '{"Controllers": [1]}'])
+def test_any_answer_to_any_question_is_read_or_told(odd: str) -> None:
+    """Other commands' answers among them: nothing but a sentence, and never work that nobody told."""
+    (found,) = storcli2.read_background(at_work(odd, PATROL))
+    assert found.work[-1] == "a patrol read is under way (3 drives done)"
+    (found,) = storcli2.read_background(at_work(TEXTS["volumes"], odd))
+    assert found.work == ()
+    assert found.unread or odd in (TEXTS["none"], TEXTS["no_volume"], TEXTS["no_patrol_read"])
+    with contextlib.suppress(ToolError):
+        found_all = storcli2.read_background(Tools({"storcli2 /call show J": odd}))
+        assert all(not each.work for each in found_all)

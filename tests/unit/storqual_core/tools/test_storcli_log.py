@@ -154,8 +154,8 @@ def test_patrol_read_and_rebuild_are_the_controllers_work() -> None:
     (adapter,) = storcli.parse_adapters(shown)
     calls = [
         Call("storcli64 /call show J nolog", shown),
-        Call("storcli64 /call show patrolread J nolog", ACTIVE),
         Call(f"storcli64 /c{adapter.index}/vall show all J nolog", rebuilding),
+        Call(f"storcli64 /c{adapter.index} show patrolread J nolog", ACTIVE),
     ]
     (found,) = storcli.read_background(Replay(calls))
     assert (found.index, found.pci) == (adapter.index, adapter.pci)
@@ -166,3 +166,21 @@ def test_patrol_read_and_rebuild_are_the_controllers_work() -> None:
 def test_without_a_controller_nothing_more_is_asked() -> None:
     calls = [Call("storcli64 /call show J nolog", fixture_text("storcli", "none.json"))]
     assert storcli.read_background(Replay(calls)) == ()
+
+
+def test_a_part_that_is_not_told_does_not_hide_the_others() -> None:
+    """A rebuild counts although nothing is told of the patrol read, and the other way round."""
+    shown = fixture_text("storcli", "show_all.json")
+    rebuilding = fixture_text("storcli", "volumes.json").replace('"Onln"', '"Rbld"', 1)
+    for volumes, patrol, known, missing in (
+        (rebuilding, "odd", "rebuild is under way", "patrol read: storcli printed no JSON object: odd"),
+        ("odd", ACTIVE, "a patrol read is under way (3 drives done)", "volumes: storcli printed no JSON object: odd"),
+    ):
+        calls = [
+            Call("storcli64 /call show J nolog", shown),
+            Call("storcli64 /c0/vall show all J nolog", volumes),
+            Call("storcli64 /c0 show patrolread J nolog", patrol),
+        ]
+        (found,) = storcli.read_background(Replay(calls))
+        assert any(known in line for line in found.work)
+        assert found.unread == (missing,)
