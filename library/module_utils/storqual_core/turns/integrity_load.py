@@ -54,7 +54,8 @@ class SweepRequest:
 
     `most` are the sectors of its longest write, `idles_s` the pauses after each of which another command comes first,
     `beside` further drives that are busy at the same time, `memory_commands` those between which kernel memory is
-    measured, `limit_s` after how many seconds it begins no further row.
+    measured, `limit_s` after how many seconds it begins no further row. `pieces` are as many pieces of memory as one
+    command may have, 0 for as many as the queue says; `lacks` are what is left out by the plan, each with the reason.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -64,6 +65,8 @@ class SweepRequest:
     beside: tuple[str, ...]
     memory_commands: int
     limit_s: float
+    pieces: int = 0
+    lacks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,12 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
     if not isinstance(idles, list) or not all(isinstance(one, (int, float)) and 0 <= one <= 3600 for one in idles):
         reader.complain("idles_s", idles, "a list of seconds")
         idles = []
+    lacks = fields["lacks"]
+    if not isinstance(lacks, list) or not all(
+        isinstance(one, list) and list(map(type, one)) == [str] * 2 for one in lacks
+    ):
+        reader.complain("lacks", lacks, "a list of pairs: what is left out, and why")
+        lacks = []
     return SweepRequest(
         **rows,
         most=reader.whole(fields, "most", 1, _LONGEST),
@@ -122,6 +131,8 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
         beside=reader.words(fields, "beside", least=0),
         memory_commands=reader.whole(fields, "memory_commands", 0, 1 << 20),
         limit_s=reader.number(fields, "limit_s", least=1.0),
+        pieces=reader.whole(fields, "pieces", 0, _LONGEST),
+        lacks=tuple((what, why) for what, why in lacks),
     )
 
 

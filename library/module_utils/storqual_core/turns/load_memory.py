@@ -51,7 +51,13 @@ class Shaped:
 
 
 class Arena:
-    """Pages and huge pages for transfers of at most `most` bytes. One transfer at a time uses it."""
+    """Pages and huge pages for transfers of at most `most` bytes. One transfer at a time uses it.
+
+    With a `request` (its bytes, and as many pages in a row or alone as it may have) no more pieces are made than the
+    kernel can send whatever pages they lie in.
+    """
+
+    request: tuple[int, int] | None = None
 
     def __init__(self, most: int, alignment: int, block: int, seed: int) -> None:
         self._alignment, self._block = max(1, alignment), block
@@ -109,7 +115,7 @@ class Arena:
     def _many(self, size: int) -> Shaped:
         """Pieces of odd numbers of blocks, each at an offset of its own in its page, with guards between them."""
         draw, pieces, guards, at = self._random, [], [], PAGE
-        lengths = list(widths(size, self._block, _MOST_PIECES, draw))
+        lengths = list(widths(size, self._block, self._most_pieces(size), draw))
         spare = (len(self._pages) - size - 2 * PAGE) // max(1, len(lengths))
         for length in lengths:
             gap = max(self._alignment, min(spare, PAGE) // self._alignment * self._alignment)
@@ -120,3 +126,11 @@ class Arena:
             at += length
         guards.append(self._pages[at : at + _GUARD])
         return Shaped(pieces, guards)
+
+    def _most_pieces(self, size: int) -> int:
+        if self.request is None:
+            return _MOST_PIECES
+        length, segments = self.request
+        # a piece begins and ends within a page, and one of the pieces of a request may be cut
+        each = max(1, (segments - -(-min(size, length) // PAGE)) // 2 - 1)
+        return min(_MOST_PIECES, each * max(1, size // length))

@@ -14,6 +14,7 @@ import errno
 import os
 import random
 import time
+from dataclasses import replace
 from itertools import count
 from typing import Callable, Iterator, Mapping, Sequence
 
@@ -44,7 +45,7 @@ _FILL = 2048
 _ROWS_AT_ONCE = 16
 _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
-_MOST_AT_ONCE = 512
+_MOST_AT_ONCE = 2048
 """An adapter that holds more is not filled, which is told."""
 
 Told = Callable[..., None]
@@ -65,7 +66,8 @@ class Sweep:
         line: Told,
         numbers: Iterator[int] | None = None,
     ) -> None:
-        self._request, self._limits, self._tag = request, limits, tag
+        pieces = min(limits.segments, request.pieces or limits.segments)
+        self._request, self._limits, self._tag = request, replace(limits, segments=pieces), tag
         self._tell, self._line = tell, line
         self._numbers = count(1) if numbers is None else numbers
         self._random = random.Random(f"{load.seed}/sweep")  # noqa: S311 - a drawn load, no secret
@@ -96,6 +98,10 @@ class Sweep:
         """All of it, with a descriptor that has O_DIRECT. A drive that fails every I/O ends it."""
         request, limits = self._request, self._limits
         arena = Arena(max(request.most, _FILL) * SECTOR, limits.alignment, limits.block * SECTOR, seed)
+        if request.pieces:
+            arena.request = (limits.limit * SECTOR, limits.segments)
+        for what, why in request.lacks:
+            self._lack(what, why)
         if not arena.has_huge:
             self._lack("shape huge, straddle", "the kernel gives no transparent huge pages")
         ways = KernelWays(descriptor, limits, arena)

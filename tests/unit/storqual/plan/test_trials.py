@@ -11,7 +11,7 @@ from storqual.base.resources import suites_folder
 from storqual.inputs import Suite, load_suite, read_suite
 from storqual.inputs.shape import raise_all
 from storqual.kinds.output.formats import FORMATS, STATUS
-from storqual.plan.trials import Seat, plan_programs, plan_trials, usable_ways
+from storqual.plan.trials import Seat, _trial, plan_programs, plan_trials, usable_ways
 from storqual_core.data.faults import FAULTS
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.bench_faults import ACTS
@@ -136,7 +136,7 @@ def test_trials_of_a_session_are_together_and_in_a_drawn_order() -> None:
 def test_what_no_bench_of_metal_can_do_is_told_as_left_out() -> None:
     made, left_out = plan(kind="hardware")
     assert not {"drive_unplug", "write_error"} & {trial.fault for trial in made}
-    assert "drive_unplug on vscsi: no way with virtio_scsi on a hardware bench" in left_out
+    assert "drive_exchange on fusion: no way with mptsas on a hardware bench" in left_out
 
 
 def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:
@@ -328,3 +328,22 @@ def test_a_suite_with_neither_trials_nor_programs_is_refused(tmp_path: Path) -> 
     path.write_text("name: x\n", encoding="utf-8")
     with pytest.raises(BadInputError, match="this suite has nothing to run"):
         load_suite(path)
+
+
+def test_a_sweep_spares_an_emulated_adapter_what_breaks_its_emulation_and_tells_it() -> None:
+    """On hardware the same driver is sent all of it: what it cannot take there is a defect."""
+    suite = load_suite(SHIPPED)
+    seats = [Seat("mraid", "megaraid_sas", (("0x1", 1 << 30),))]
+    told = {}
+    for kind in ("virtual", "remote"):
+        trials, _ = drawn(suite, suite.profiles["quick"], seats, kind)
+        (trial,) = (one for one in trials if one.fault == "integrity")
+        told[kind] = _trial(suite, trial)["load"]["sweep"]
+    reads = {kind: {row[-1] for row in sweep["rows"]} for kind, sweep in told.items()}
+    assert reads["remote"] - reads["virtual"] == {"verify"}
+    assert (told["virtual"]["pieces"], told["remote"]["pieces"]) == (60, 0)
+    assert {what for what, _ in told["virtual"]["lacks"]} == {
+        "read verify",
+        "more than 60 pieces of memory in a command",
+    }
+    assert told["remote"]["lacks"] == []

@@ -64,3 +64,23 @@ def test_a_huge_page_is_one_and_a_boundary_of_64_kib_is_crossed() -> None:
         assert begin // 65536 < (begin + size - 1) // 65536
     (begin,) = places(ARENA.shape("huge", 1 << 20))
     assert begin % (2 << 20) == 0
+
+
+@given(st.integers(1, 2049), st.sampled_from([(256, 60), (64, 20), (2048, 600)]))
+def test_a_command_has_no_more_pieces_than_it_may_wherever_their_pages_lie(
+    blocks: int, request_of: tuple[int, int]
+) -> None:
+    """Counted as the kernel does in the worst case: no two pages are beside each other in memory."""
+    limit, most = request_of
+    arena = Arena(2 << 20, ALIGNMENT, BLOCK, 7)
+    arena.request = (limit * BLOCK, most)
+    segments, left, shaped = 0, limit * BLOCK, arena.shape("segments", blocks * BLOCK)
+    for piece, begin in zip(shaped.pieces, places(shaped), strict=True):
+        at = 0
+        while at < len(piece):
+            if not left:
+                segments, left = 0, limit * BLOCK
+            step = min(len(piece) - at, left, PAGE - (begin + at) % PAGE)
+            segments, left, at = segments + 1, left - step, at + step
+            assert segments <= most
+    assert len(shaped.pieces) > 1 or blocks < limit
