@@ -35,13 +35,15 @@ PLACES = ("start", "end", *(f"2^{power}" for power in _BOUNDARIES), "drawn1", "d
 """Where a write lies: at an end of what may be written, at so many sectors, or anywhere."""
 SIDES = ("below", "across", "above")
 """Of the boundary of its place: it ends there, crosses it, or begins there."""
-WAYS = ("direct", "dsync", "buffered", "range", "mmap", "uring", "sg10", "sg16")
+WAYS = ("direct", "dsync", "buffered", "range", "mmap", "uring", "polled", "sg10", "sg16")
 """How a write enters the kernel: O_DIRECT, with RWF_DSYNC (a write through the cache, or a flush after it), buffered
-with fdatasync, with sync_file_range, mapped with msync, io_uring with fixed buffers, WRITE(10) and (16) by SG_IO."""
-SHAPES = ("aligned", "offset", "segments", "one_page", "huge", "straddle")
+with fdatasync, with sync_file_range, mapped with msync, io_uring with fixed buffers, the same on queues that are
+polled, WRITE(10) and (16) by SG_IO."""
+SHAPES = ("aligned", "offset", "segments", "one_page", "huge", "straddle", "across4g", "mixed4g")
 """What its memory is: pages; at an offset in its first page; many pieces at offsets; one page many times; a huge
-page; across a boundary of 64 KiB of a huge page."""
-READS = ("direct", "buffered", "mmap", "uring", "sg10", "sg16", "verify")
+page; across a boundary of 64 KiB of a huge page; across the address of 4 GiB; pages below and above 4 GiB of the
+machine's memory by turns."""
+READS = ("direct", "buffered", "mmap", "uring", "polled", "sg10", "sg16", "verify")
 """How it is read back: as for WAYS; `verify` has the drive compare it, or read it without handing it over."""
 COMMANDS = (
     *("write6", "write12", "write_verify10", "write_verify16", "write_same10", "write_same16"),
@@ -65,7 +67,8 @@ class QueueLimits:
     """What a drive's queue says of itself: sectors of 512 bytes, `alignment` and `segment_bytes` in bytes.
 
     `fua`: writes through the cache are one command; 0 for a `discard` or `zeroes` that it does not have. `compare`
-    are the blocks that COMPARE AND WRITE takes. `keeps_zeros`: what is unmapped reads as zeros.
+    are the blocks that COMPARE AND WRITE takes. `keeps_zeros`: what is unmapped reads as zeros. `polls`: it can be
+    asked for completions instead of waiting for an interrupt.
     """
 
     block: int = 1
@@ -81,6 +84,7 @@ class QueueLimits:
     zeroes: int = 0
     keeps_zeros: bool = False
     compare: int = 0
+    polls: bool = False
 
 
 def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
@@ -106,6 +110,7 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         alignment=number("dma_alignment", 511) + 1,
         depth=max(number("nr_requests", 32), host or 0),
         fua=machine.text(f"{queue}/fua") == "1",
+        polls=machine.text(f"{queue}/io_poll") == "1",
         scsi=bool(drive.hctl),
         discard=number("discard_max_bytes", 0) // 512,
         zeroes=number("write_zeroes_max_bytes", 0) // 512,

@@ -102,8 +102,8 @@ class Sweep:
             arena.request = (limits.limit * SECTOR, limits.segments)
         for what, why in request.lacks:
             self._lack(what, why)
-        if not arena.has_huge:
-            self._lack("shape huge, straddle", "the kernel gives no transparent huge pages")
+        for shape, why in arena.lacks.items():
+            self._lack(f"shape {shape}", why)
         ways = KernelWays(descriptor, limits, arena)
         try:
             self._until = time.monotonic() + request.limit_s
@@ -223,6 +223,8 @@ class Sweep:
         """What `transfer` returns, with way and shape: where the kernel has not both, those that it has."""
         lacking = ""
         for way, shape in (level, (level[0], "aligned"), ("direct", "aligned")):
+            if shape in ways.arena.lacks:
+                continue
             try:
                 result = transfer(way, ways.arena.shape(shape, length * SECTOR))
             except LackingError as problem:

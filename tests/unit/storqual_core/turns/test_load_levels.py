@@ -37,6 +37,7 @@ QUEUE = {
     "dma_alignment": 3,
     "nr_requests": 64,
     "fua": 1,
+    "io_poll": 1,
     "discard_max_bytes": 4 << 20,
     "write_zeroes_max_bytes": 32 << 20,
 }
@@ -67,6 +68,7 @@ def test_limits_are_those_of_the_queue_in_whole_blocks(tmp_path: Path) -> None:
         alignment=4,
         depth=9000,
         fua=True,
+        polls=True,
         scsi=True,
         discard=8192,
         zeroes=65536,
