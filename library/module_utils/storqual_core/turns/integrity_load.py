@@ -27,13 +27,14 @@ from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 from .entries import EntryReader
 from .load_levels import COMMAND_FACTORS, FACTORS
-from .sectors import CODES, GOOD, SECTOR, ZERO, make_sectors, runs_of
+from .sectors import CODES, GOOD, SECTOR, TORN, ZERO, make_sectors, runs_of
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
 RWF_DSYNC = 2
 _UNKNOWN = 0
 """In place of the sequence of a write: what is there is not known."""
+_LATELY = 4
 _REMEMBERED = 4096
 """So many writes that began last are known to reads that are under way."""
 
@@ -170,11 +171,12 @@ Tell = Callable[[str, int, int, int, int, int, int], None]
 class KnownSectors:
     """What was last acknowledged where, in 64 bits a sector, and which writes are under way; safe from all threads.
 
-    It knows extents (first sector, how many) and nothing between them.
+    It knows extents (first sector, how many) and nothing between them. `block` are the sectors of the drive's own
+    block, of which a read finds one write's and no mixture.
     """
 
-    def __init__(self, extents: Sequence[tuple[int, int]]) -> None:
-        self._extents = sorted(extents)
+    def __init__(self, extents: Sequence[tuple[int, int]], block: int = 1) -> None:
+        self._extents, self._block = sorted(extents), block
         self._firsts = [first for first, _ in self._extents]
         self._known = [array("Q", bytes(8 * sectors)) for _, sectors in self._extents]
         self._turn = threading.Lock()
@@ -209,6 +211,15 @@ class KnownSectors:
             if zeros and not problem:
                 self._zeros.add(sequence)
 
+    def near(self, draw: random.Random) -> tuple[int, int] | None:
+        """First sector and length of a write that is under way or began lately; None before the first."""
+        with self._turn:
+            lately = [
+                *self._open.values(),
+                *(self._begun[at][1:] for at in range(-min(_LATELY, len(self._begun)), 0)),
+            ]
+            return draw.choice(lately) if lately else None
+
     def before(self, first: int, length: int) -> tuple[array[int], list[tuple[int, int, int]], int]:
         """What a read that begins now may find: what is known, what is under way, and a mark for `allowed`."""
         with self._turn:
@@ -231,7 +242,8 @@ class KnownSectors:
         for sector, length, code, sequence in runs:
             at = sector - first
             part = known[at : at + length]
-            if code == GOOD and part.count(sequence) == length:
+            mixed = at and sector % self._block and _UNKNOWN not in known[at - 1 : at + 1]
+            if code == GOOD and part.count(sequence) == length and not mixed:
                 continue
             for place, must in enumerate(part, sector):
                 if must == _UNKNOWN or (code == GOOD and sequence == must) or (code == ZERO and must in zeros):
@@ -240,6 +252,8 @@ class KnownSectors:
                 if (code == GOOD and sequence in covering) or (code == ZERO and zeros.intersection(covering)):
                     continue
                 return code
+            if mixed:
+                return TORN
         return ""
 
     def doubtful(self, first: int, length: int, code: str, sequence: int) -> list[int]:
@@ -286,7 +300,7 @@ class Worker:
         self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
         self._numbers = count(ask.workers + number, ask.workers) if numbers is None else numbers
         self._since_flush = 0
-        self._ledger = KnownSectors([(ask.first, ask.sectors)]) if ledger is None else ledger
+        self._ledger = KnownSectors([(ask.first, ask.sectors)], block) if ledger is None else ledger
         self._sizes = [-(-size // block) * block for size in ask.sizes]
         self._buffer = mmap.mmap(-1, max(*self._sizes, FILL_SECTORS) * SECTOR)
 
@@ -303,10 +317,11 @@ class Worker:
         length = self._random.choice(self._sizes)
         kind = self._random.random()
         if kind < self._ask.read_share:
-            # half of the reads are of what the others write
-            own = self._random.random() < 0.5
+            # a third of the reads are of one's own part, one of any, one of what is being written or just was
+            near = self._ledger.near(self._random) if kind < self._ask.read_share / 3 else None
+            own = kind < self._ask.read_share * 2 / 3
             first, share = (self._first, self._share) if own else (self._ask.first, self._share * self._ask.workers)
-            problem = self._read(self._drawn(first, share, length), length)
+            problem = self._read(*(near or (self._drawn(first, share, length), length)))
         else:
             sector = self._drawn(self._first, self._share, length)
             problem = self._write(sector, length, through=kind > 1.0 - self._ask.through_share)
@@ -379,7 +394,7 @@ class LoadWorkers:
         block: int = 1,
         numbers: Iterator[int] | None = None,
     ) -> None:
-        self.ledger = KnownSectors([(ask.first, ask.sectors)])
+        self.ledger = KnownSectors([(ask.first, ask.sectors)], block)
         self._workers = [
             Worker(ask, number, tag, device, tell, self.ledger, block, numbers) for number in range(ask.workers)
         ]

@@ -78,7 +78,7 @@ class Sweep:
         self.aliases = alias_places(self.regions, first, end, limits.block, _GRID, _MOST_ALIASES)
         self.aliases = [one for one in self.aliases if not any(at.first <= one < at.end for at in taken)]
         extents = [(region.first, region.sectors) for region in self.regions]
-        self.ledger = KnownSectors([*extents, *((at, limits.block) for at in self.aliases)])
+        self.ledger = KnownSectors([*extents, *((at, limits.block) for at in self.aliases)], limits.block)
         self._lacks: set[tuple[str, str]] = set()
         self._rows: list[list[object]] = []
         self._errors = self._problem = 0
@@ -370,28 +370,33 @@ class Sweep:
         return sequence, self._plain_read(ways, sector, length) and right
 
     def _after_idle(self, ways: KernelWays, number: int, idle_s: float) -> None:
-        """Wait, then let another kind of command come first each time; all that it wrote is read back."""
+        """Let one kind of write come last, wait, and let another command come first; all writes are read back."""
         if self._errors >= _MOST_ERRORS:
             return
-        time.sleep(idle_s)
         block = self._limits.block
-        region = self.regions[number % len(self.regions)]
-        longest = size_of("limit", self._limits, self._request.most)[0] or 8 * block
+        region, other = (self.regions[at % len(self.regions)] for at in (number, number + 1))
         first = ("write", "read", "flush", "dsync", "longest")[number % 5]
+        last = ("dsync", "longest", "write")[number % 3]
+        written = [self._idle_write(ways, last, other, "below", 2 * block)]
+        time.sleep(idle_s)
         if first == "read":
-            self._plain_read(ways, region.anchor, block)
+            self._plain_read(ways, *written[0])
         elif first == "flush":
             self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(ways.direct))
-        written = []
-        for step in range(4):
-            length = longest if first == "longest" and step == 0 else (1, 8, 3, 16)[step] * block
-            sector = region.begin_of(length, ("above", "below")[step % 2], block)
-            way = "dsync" if first == "dsync" and step == 0 else "direct"
-            self._write_by(ways, (way, "aligned"), sector, length)
-            written.append((sector, length))
+        for step, blocks in enumerate((1, 8, 3, 16)):
+            kind, side = ("write" if step else first), ("above", "below")[step % 2]
+            written.append(self._idle_write(ways, kind, region, side, blocks * block))
         for sector, length in written:
             self._plain_read(ways, sector, length)
-        self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", first], 0, 1]])
+        self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", f"from {last} to {first}"], 0, 1]])
+
+    def _idle_write(self, ways: KernelWays, kind: str, region: Region, side: str, length: int) -> tuple[int, int]:
+        """A write beside a pause; where it went, and its sectors."""
+        if kind == "longest":
+            length = size_of("limit", self._limits, self._request.most)[0] or length
+        sector = region.begin_of(length, side, self._limits.block)
+        self._write_by(ways, ("dsync" if kind == "dsync" else "direct", "aligned"), sector, length)
+        return sector, length
 
     def _burst(self, ways: KernelWays) -> None:
         """More writes at once than the adapter holds, a block each, then as many reads at once."""

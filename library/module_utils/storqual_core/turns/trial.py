@@ -261,6 +261,7 @@ class TrialRun:
         trial, stream, subject = self._trial, self._stream, self._subject
         load = trial.load
         sweep = load.sweep
+        told: list[str] = []
         crowd = [LoadWorkers(load, subject.tag, device, stream.tell, self._limits.block, numbers)]
         written.append(_Written(device, crowd[0].ledger, crowd[0].ledger.extents, subject.tag))
         for number, drive in enumerate(sweep.beside if sweep else (), start=1):
@@ -270,6 +271,7 @@ class TrialRun:
                 stream.line("lacks", what=f"drive {drive} at the same time", why=str(refusal))
                 continue
             stack.callback(beside.close, _END_S)
+            told.append(drive)
             tag, shift = subject.tag[:-1] + bytes((subject.tag[-1] ^ number,)), number << DRIVE_SHIFT
 
             def tell(kind: str, sequence: int, sector: int, *rest: int, shift: int = shift) -> None:
@@ -287,7 +289,12 @@ class TrialRun:
         if hung:
             stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
         stream.send()
-        stream.line("rows", rows=[[0, ["together", str(len(crowd)), "drives"], 0, 1]])
+        busy = {subject.id, *told}
+        adapters = {one.adapter for one in read_drives(self._machine) if one.id in busy}
+        words = ["together", f"{len(busy)} drives", f"adapters: {len(adapters)}"]
+        stream.line("rows", rows=[[0, words, 0, 1]])
+        if len(adapters) < 2:
+            stream.line("lacks", what="drives of two adapters at the same time", why="no other adapter is under test")
         return hung
 
     def _beside(self, drive: str, load: IntegrityRequest) -> tuple[HeldDevice, int, IntegrityRequest]:

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from storqual_core.kit.machine import Machine
 from storqual_core.turns import spool, trial
 from storqual_core.turns.batch_file import Batch, parse_batch, read_batch_file
 from storqual_core.turns.batch_run import TurnRunner
+from storqual_core.turns.integrity_load import SweepRequest
 from storqual_core.turns.main import main
 from storqual_core.turns.requests import TrialRequest
 from storqual_core.turns.subject import TurnSubject
@@ -382,3 +384,26 @@ def test_that_nothing_was_left_is_told_and_the_rest_is_read_back_all_the_same(
     stream = left(tmp_path, monkeypatch, "verify", "no dump lies there")
     assert ("fault", {"phase": "failed", "text": "no dump lies there"}) in stream.told
     assert stream.told[-1][0] == "found"
+
+
+@pytest.mark.parametrize("adapters", [("a", "a"), ("a", "b")])
+def test_drives_that_are_busy_at_the_same_time_are_told_with_their_adapters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapters: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(trial, "LoadWorkers", FakeLoad)
+    monkeypatch.setattr(FakeLoad, "ledger", SimpleNamespace(extents=()))
+    placed = zip((DRIVE, OTHER, "idle"), (*adapters, "c"), strict=True)
+    seen = [SimpleNamespace(id=name, adapter=adapter) for name, adapter in placed]
+    monkeypatch.setattr(trial, "read_drives", lambda _: seen)
+    stream = FakeStream()
+    run = trial_run(tmp_path, stream)
+    sweep = SweepRequest((), (), 8, (), (OTHER,), 0, 9.0)
+    run._trial = replace(run._trial, load_s=0.0, load=replace(run._trial.load, sweep=sweep))
+    beside = FakeDevice(lost=False)
+    beside.close = lambda _: True  # type: ignore[attr-defined]
+    monkeypatch.setattr(run, "_beside", lambda _, load: (beside, 1, load))
+    with ExitStack() as stack:
+        assert not run._crowd(cast("Any", FakeDevice(lost=False)), stack, [], count(1))
+    rows = [row for kind, fields in stream.told if kind == "rows" for row in fields["rows"]]
+    assert [row[1] for row in rows] == [["together", "2 drives", f"adapters: {len(set(adapters))}"]]
+    assert any(kind == "lacks" for kind, _ in stream.told) == (len(set(adapters)) == 1)
