@@ -23,6 +23,7 @@ from storqual_core.turns.integrity_load import (
     FLUSH,
     OTHER_DATA,
     OVERRUN,
+    PROTECTION,
     READ,
     UNMAP,
     WRITE,
@@ -32,7 +33,7 @@ from storqual_core.turns.integrity_load import (
 from storqual_core.turns.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
 
 LOST, STALE, DEALLOCATED = "lost", "stale", "deallocated"
-KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE, OVERRUN)
+KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE, OVERRUN, PROTECTION)
 _MASK = (1 << DRIVE_SHIFT) - 1
 
 

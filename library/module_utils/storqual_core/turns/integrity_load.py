@@ -41,10 +41,20 @@ _REMEMBERED = 4096
 WRITE, WRITE_THROUGH, FLUSH, READ, ZEROS, UNMAP = "w", "d", "f", "r", "z", "u"
 """Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared, zeroing,
 and a deallocation, after which there are zeros or what was there before."""
-OVERRUN = "overrun"
-OTHER_DATA: Mapping[str, int] = {code: 4096 + at for at, code in enumerate((*CODES, OVERRUN))}
+OVERRUN, PROTECTION = "overrun", "protection"
+OTHER_DATA: Mapping[str, int] = {code: 4096 + at for at, code in enumerate((*CODES, OVERRUN, PROTECTION))}
 """In place of an errno, which is below 4096: a read that gave other data than what was last acknowledged, by what the
-first wrong sector is; `good` is another write's of this place. An overrun changed memory beside its own."""
+first wrong sector is; `good` is another write's of this place. An overrun changed memory beside its own. Data that
+are not what their protection information or checksum says fail in the kernel, with EILSEQ."""
+
+
+def problem_of(kind: str, failure: OSError) -> int:
+    """What an I/O ended with that failed: its errno, or one of OTHER_DATA."""
+    if kind == READ and failure.errno == errno.EILSEQ:
+        return OTHER_DATA[PROTECTION]
+    return failure.errno or errno.EIO
+
+
 DRIVE_SHIFT = 48
 """Sectors of a further drive of a trial are told with its number (1 …) above this bit."""
 
@@ -375,7 +385,7 @@ class Worker:
         try:
             work(descriptor)
         except OSError as failure:
-            problem = failure.errno or errno.EIO
+            problem = problem_of(kind, failure)
         end = time.monotonic_ns()
         self._device.done(problem)
         self._tell(kind, sequence, sector, length, begin, end, problem)

@@ -68,7 +68,8 @@ class QueueLimits:
 
     `fua`: writes through the cache are one command; 0 for a `discard` or `zeroes` that it does not have. `compare`
     are the blocks that COMPARE AND WRITE takes. `keeps_zeros`: what is unmapped reads as zeros. `polls`: it can be
-    asked for completions instead of waiting for an interrupt.
+    asked for completions instead of waiting for an interrupt. `protection` is the type of T10 protection information
+    that the drive is formatted with (0 for none), `integrity` the folder of sysfs that says who makes and checks it.
     """
 
     block: int = 1
@@ -85,6 +86,8 @@ class QueueLimits:
     keeps_zeros: bool = False
     compare: int = 0
     polls: bool = False
+    protection: int = 0
+    integrity: str = ""
 
 
 def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
@@ -96,6 +99,9 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         return default if found is None else found
 
     block = max(1, number("logical_block_size", 512) // 512)
+    # as the kernel read it by READ CAPACITY(16): PROT_EN and P_TYPE
+    protection = machine.number(f"/sys/block/{drive.name}/device/scsi_disk/{drive.hctl}/protection_type")
+    integrity = f"/sys/block/{drive.name}/integrity"
     limit = number("max_sectors_kb", 512) * 2
     host = machine.number(f"/sys/class/scsi_host/{drive.host}/can_queue") if drive.host else None
     provisioning = machine.read(f"/sys/block/{drive.name}/device/vpd_pgb2") or b""
@@ -110,6 +116,8 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         alignment=number("dma_alignment", 511) + 1,
         depth=max(number("nr_requests", 32), host or 0),
         fua=machine.text(f"{queue}/fua") == "1",
+        protection=protection or 0,
+        integrity="" if machine.text(f"{integrity}/format") in ("", "none", "nop") else integrity,
         polls=machine.text(f"{queue}/io_poll") == "1",
         scsi=bool(drive.hctl),
         discard=number("discard_max_bytes", 0) // 512,

@@ -15,10 +15,10 @@ import os
 import random
 import time
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from typing import Callable, Iterator, Mapping, Sequence
 
-from ..kit.machine import Machine
+from ..kit.machine import Machine, write_attribute
 from .integrity_load import (
     FLUSH,
     OTHER_DATA,
@@ -32,6 +32,7 @@ from .integrity_load import (
     KnownSectors,
     SweepRequest,
     Tell,
+    problem_of,
 )
 from .kernel_ways import KernelWays, Ring
 from .load_levels import PLACES, QueueLimits, Region, alias_places, regions_of, size_of
@@ -126,6 +127,7 @@ class Sweep:
         for number, idle_s in enumerate(self._request.idles_s):
             self._after_idle(ways, number, idle_s)
         self._burst(ways)
+        self._protect(ways, machine)
         self._measure_memory(ways, machine)
 
     def _is_over(self, what: str, number: int, total: int) -> bool:
@@ -152,7 +154,7 @@ class Sweep:
         except MiscompareError:
             problem = OTHER_DATA[CORRUPTED]
         except OSError as failure:
-            problem = failure.errno or errno.EIO
+            problem = problem_of(kind, failure)
         end = time.monotonic_ns()
         self._errors = self._errors + 1 if problem and problem not in OTHER_DATA.values() else 0
         self._problem = problem or self._problem
@@ -442,6 +444,34 @@ class Sweep:
         finally:
             ring.close()
         self._line("rows", rows=[[0, ["burst", str(wanted), f"of {self._limits.depth}"], 0, 1]])
+
+    def _protect(self, ways: KernelWays, machine: Machine) -> None:
+        """Protection information made by the kernel or by what is below it, and checked by the one or the other."""
+        limits = self._limits
+        if not limits.integrity:
+            why = "the drive is not formatted with it"
+            if limits.protection:
+                why = f"the drive has type {limits.protection}, which adapter and driver do not hand on to the kernel"
+            self._lack("T10 protection information", why)
+            return
+        before = {name: machine.text(f"{limits.integrity}/{name}") for name in ("write_generate", "read_verify")}
+        wanted = (limits.block, 8 * limits.block, limits.limit, 2 * limits.limit + limits.block)
+        lengths = [min(length, self._request.most) for length in wanted]
+        region = self.regions[0]
+        try:
+            for switches in product("10", repeat=len(before)):
+                for name, value in zip(before, switches):
+                    write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
+                right = True
+                for length in lengths:
+                    sector = region.begin_of(length, "across", limits.block)
+                    self._write_by(ways, ("direct", "segments"), sector, length)
+                    right &= self._plain_read(ways, sector, length)
+                words = [f"{name}={value}" for name, value in zip(before, switches)]
+                self._line("rows", rows=[[0, ["protection", *words], 0, int(right)]])
+        finally:
+            for name, value in before.items():
+                write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
 
     def _measure_memory(self, ways: KernelWays, machine: Machine) -> None:
         """Ordinary commands in batches, with the kernel's memory after each: what grows with them is a leak."""

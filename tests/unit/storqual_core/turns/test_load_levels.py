@@ -50,6 +50,9 @@ def tree_with(folder: Path, queue: dict[str, int], pages: dict[str, bytes]) -> B
     for name, page in pages.items():
         tree.write(f"/sys/block/sda/device/{name}", page)
     tree.write("/sys/class/scsi_host/host2/can_queue", "9000\n")
+    if queue:
+        tree.write("/sys/block/sda/device/scsi_disk/2:0:0:0/protection_type", "1\n")
+        tree.write("/sys/block/sda/integrity/format", "T10-DIF-TYPE1-CRC\n")
     return tree
 
 
@@ -74,6 +77,8 @@ def test_limits_are_those_of_the_queue_in_whole_blocks(tmp_path: Path) -> None:
         zeroes=65536,
         keeps_zeros=True,
         compare=7,
+        protection=1,
+        integrity="/sys/block/sda/integrity",
     )
 
 
