@@ -25,7 +25,7 @@ from storqual.plan.resolve import resolve
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.guard.signatures import window
 from storqual_core.kit.errors import BadInputError
-from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, reached_places
+from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, LAYER_S, LAYERS, reached_places
 from storqual_core.turns.load_sweep import span_of
 
 PURPOSE = "trials"
@@ -56,6 +56,7 @@ _EMULATED: Mapping[str, tuple[tuple[str, ...], int, tuple[tuple[str, str], ...]]
 megaraid_sas keeps 1024 bytes for a command, of which a piece takes 16. QEMU's firmware promises 80 pieces; those
 after the 61st overwrite the context of another command: at its answer the driver panics ("Unexpected context value").
 """
+_NO_LAYER = ("file systems, dm-crypt and dm-integrity on top of the drive", "the profile covers no triples")
 _NEEDS = {True: "a second path", False: "one path"}
 
 
@@ -388,6 +389,9 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
         # each repeat has another part, of the same seed
         parts = -(-len(rows) // _PART_ROWS)
         rows = rows[(sweep.repeat - 1) % parts :: parts]
+    # each repeat has another of them on top
+    layers = [LAYERS[(sweep.repeat - 1) % len(LAYERS)]] if sweep.covers == "triples" else []
+    lacks = (*lacks, *(() if layers else (_NO_LAYER,)))
     # at no round share of the drive: the places of the sweep lie at powers of two
     middle = first + (end - first) * 41 // 100 // _MIB_SECTORS * _MIB_SECTORS
     return {
@@ -402,6 +406,7 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
             "limit_s": load.limit,
             "pieces": pieces,
             "lacks": [list(pair) for pair in lacks],
+            "layers": layers,
         },
     }
 
@@ -482,7 +487,7 @@ def _repeats(
         if load.sweep:
             beside = [name for name, _ in seat.for_way(way) if name != drive][:_MOST_BESIDE]
             beside += [name for other in others[:1] for name, _ in other.drives[:1]]
-            limit_s = load.limit + sum(load.idles)
+            limit_s = load.limit + sum(load.idles) + (LAYER_S if profile.covers == "triples" else 0.0)
             size = dict(seat.for_way(way))[drive]
             emulated = seat.driver if kind == "virtual" else ""
             sweep = Sweeping(size, tuple(beside), profile.covers, number, limit_s, emulated)

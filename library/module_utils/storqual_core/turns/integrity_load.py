@@ -66,7 +66,8 @@ class SweepRequest:
     `most` are the sectors of its longest write, `idles_s` the pauses after each of which another command comes first,
     `beside` further drives that are busy at the same time, `memory_commands` those between which kernel memory is
     measured, `limit_s` after how many seconds it begins no further row. `pieces` are as many pieces of memory as one
-    command may have, 0 for as many as the queue says; `lacks` are what is left out by the plan, each with the reason.
+    command may have, 0 for as many as the queue says; `lacks` are what is left out by the plan, each with the reason;
+    `layers` are what of the kernel's own is loaded on top of the drive first (`load_layers.py`).
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -78,6 +79,7 @@ class SweepRequest:
     limit_s: float
     pieces: int = 0
     lacks: tuple[tuple[str, str], ...] = ()
+    layers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
         limit_s=reader.number(fields, "limit_s", least=1.0),
         pieces=reader.whole(fields, "pieces", 0, _LONGEST),
         lacks=tuple((what, why) for what, why in lacks),
+        layers=reader.words(fields, "layers", least=0),
     )
 
 

@@ -51,6 +51,11 @@ COMMANDS = (
 )
 """Commands that are seldom sent, each once at least with every size and place of its own."""
 COMMAND_SIZES = ("2^0", "2^1", "2^3", "2^5+1", "2^7", "2^8")
+LAYERS = ("ext4", "btrfs", "crypt", "integrity")
+"""What of the kernel's own is loaded on top of a drive: a file system with checksums of its metadata, one with
+checksums of all, dm-crypt, and dm-integrity, which has checksums below everything."""
+FIRST_LAYER, LAYER_S = 64, 60.0
+"""The number of the first of them, in place of a drive's, in what is told; how long one may take (seconds)."""
 FACTORS: Mapping[str, Sequence[str]] = {
     "size": SIZES,
     "place": PLACES,

@@ -342,8 +342,18 @@ def test_a_sweep_spares_an_emulated_adapter_what_breaks_its_emulation_and_tells_
     reads = {kind: {row[-1] for row in sweep["rows"]} for kind, sweep in told.items()}
     assert reads["remote"] - reads["virtual"] == {"verify"}
     assert (told["virtual"]["pieces"], told["remote"]["pieces"]) == (60, 0)
-    assert {what for what, _ in told["virtual"]["lacks"]} == {
-        "read verify",
-        "more than 60 pieces of memory in a command",
-    }
-    assert told["remote"]["lacks"] == []
+    lacks = {kind: {what for what, _ in sweep["lacks"]} for kind, sweep in told.items()}
+    assert lacks["virtual"] - lacks["remote"] == {"read verify", "more than 60 pieces of memory in a command"}
+
+
+def test_the_kernels_own_users_are_on_top_of_the_drive_in_profile_full_and_told_as_left_out_elsewhere() -> None:
+    suite = load_suite(SHIPPED)
+    layers: dict[str, list[list[str]]] = {}
+    for name in ("quick", "full"):
+        profile = suite.profiles[name].model_copy(update={"repeats": 4, "faults": ("integrity",)})
+        trials, _ = drawn(suite, profile, SEATS[1:])
+        sweeps = [_trial(suite, trial)["load"]["sweep"] for trial in trials]
+        layers[name] = sorted(sweep["layers"] for sweep in sweeps)
+        told = [any("on top of the drive" in what for what, _ in sweep["lacks"]) for sweep in sweeps]
+        assert told == [name == "quick"] * 4
+    assert layers == {"quick": [[]] * 4, "full": [["btrfs"], ["crypt"], ["ext4"], ["integrity"]]}
