@@ -19,13 +19,13 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from storqual.kinds.oracle import Oracle, Write
 from storqual_core.kit.errors import ToolError
-from storqual_core.turns.sectors import GOOD, SECTOR, read_sector
+from storqual_core.turns.sectors import GOOD, SECTOR, runs_of
 
 MAGIC = 0x6A736677736872
 VERSION = 1
@@ -98,6 +98,8 @@ DROPPED_FLUSH = "dropped flush"
 """What a missing write is called that the guest had been told is flushed."""
 _EACH_AT_MOST = 8
 _RANDOM = 4
+_TORN_SECTORS = 8
+"""A transfer is torn at multiples of the longest block that a drive has."""
 _ENOUGH = 10_000
 """So many missing sectors say all that more images would."""
 
@@ -163,12 +165,9 @@ def logged_writes(log: WriteLog, tag: bytes) -> tuple[Logged, ...]:
     found = []
     scale = log.sector_bytes // SECTOR
     for entry in log.entries:
-        data = log.data(entry)
-        listed = []
-        for place in range(len(data) // SECTOR):
-            sector = entry.sector * scale + place
-            one = read_sector(data[place * SECTOR : (place + 1) * SECTOR], tag, sector)
-            listed.append(one.sequence if one.code == GOOD else 0)
+        listed: list[int] = []
+        for _, count, code, sequence in runs_of(memoryview(log.data(entry)), tag, entry.sector * scale):
+            listed += [sequence if code == GOOD else 0] * count
         found.append(Logged(entry.number, entry.flags, entry.sector * scale, tuple(listed)))
     return tuple(found)
 
@@ -199,7 +198,7 @@ def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since:
         points += 1
         for lost, kept in _subsets(waiting, draw):
             images += 1
-            missing += promised.missing(lasted, kept, contents, entry.number if entry else len(log), lost)
+            missing += promised.missing(lasted, kept, entry.number if entry else len(log), lost)
             if len(missing) >= _ENOUGH:
                 return CheckedImages(points, images, tuple(missing))
         for one in waiting:
@@ -232,6 +231,19 @@ def _subsets(waiting: Sequence[Logged], draw: random.Random) -> Iterator[tuple[s
     chosen = cached if len(cached) <= _EACH_AT_MOST else draw.sample(cached, _EACH_AT_MOST)
     for one in chosen:
         yield f"each:{one.number}", [entry for entry in waiting if entry is not one]
+    longest = max(cached, key=lambda entry: len(entry.sequences))
+    if len(longest.sequences) > _TORN_SECTORS:
+        # a drive writes whole blocks, whichever of a transfer's: of each sector old or new is there
+        cut = draw.randrange(_TORN_SECTORS, len(longest.sequences), _TORN_SECTORS)
+        for name, ends in (("head", (None, cut)), ("tail", (cut, None))):
+            part = slice(*ends)
+            yield (
+                f"torn {name}:{longest.number}",
+                [
+                    *(entry for entry in waiting if entry is not longest),
+                    replace(longest, first=longest.first + (part.start or 0), sequences=longest.sequences[part]),
+                ],
+            )
     for number in range(_RANDOM if len(cached) > 1 else 0):
         kept = set(draw.sample(cached, draw.randrange(1, len(cached))))
         yield f"random:{number}", [entry for entry in waiting if entry.flags & FUA or entry in kept]
@@ -264,14 +276,13 @@ class _Promises:
         self,
         lasted: Mapping[int, int],
         kept: Sequence[Logged],
-        contents: Mapping[int, tuple[tuple[int, int], ...]],
         cut: int,
         lost: str,
     ) -> Iterator[Missing]:
         """What must be in this image and is not. A later write over it may be there instead."""
         fresh: dict[int, int] = {}
         for entry in kept:
-            fresh.update(contents[entry.number])
+            fresh.update(entry.sectors)
         for sector, sequence in self._must.items():
             found = fresh.get(sector, lasted.get(sector, 0))
             if found < sequence:

@@ -23,16 +23,18 @@ from storqual_core.turns.integrity_load import (
     FLUSH,
     OTHER_DATA,
     OVERRUN,
+    PROTECTION,
     READ,
     UNMAP,
     WRITE,
     WRITE_THROUGH,
     ZEROS,
 )
+from storqual_core.turns.load_levels import FIRST_LAYER, LAYERS
 from storqual_core.turns.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
 
 LOST, STALE, DEALLOCATED = "lost", "stale", "deallocated"
-KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE, OVERRUN)
+KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE, OVERRUN, PROTECTION)
 _MASK = (1 << DRIVE_SHIFT) - 1
 
 
@@ -183,6 +185,8 @@ class Oracle:
 def place(sector: int) -> str:
     """A sector in words, of which drive where it is not the trial's own."""
     drive = sector >> DRIVE_SHIFT
+    if drive >= FIRST_LAYER:
+        return f"{sector & _MASK} of {LAYERS[(drive - FIRST_LAYER) % len(LAYERS)]} on top of the drive"
     return f"{sector & _MASK} of drive {drive} beside it" if drive else str(sector)
 
 

@@ -25,7 +25,7 @@ from storqual.plan.resolve import resolve
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.guard.signatures import window
 from storqual_core.kit.errors import BadInputError
-from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, reached_places
+from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, LAYER_S, LAYERS, reached_places
 from storqual_core.turns.load_sweep import span_of
 
 PURPOSE = "trials"
@@ -38,8 +38,25 @@ _MIB_SECTORS = 2048
 _PART_ROWS = 480
 """So many rows of triples a trial has at most."""
 _MOST_BESIDE = 3
-_NOT_EMULATED = {"megaraid_sas": ("verify",)}
-"""QEMU's MegaRAID fails every VERIFY. It is left out there, so that other errors are seen."""
+_EMULATED: Mapping[str, tuple[tuple[str, ...], int, tuple[tuple[str, str], ...]]] = {
+    "megaraid_sas": (
+        ("verify",),
+        60,
+        (
+            ("read verify", "QEMU's MegaRAID fails every VERIFY"),
+            (
+                "more than 60 pieces of memory in a command",
+                "the driver has room for 61 in a command, QEMU says 80: the rest would be another command's",
+            ),
+        ),
+    )
+}
+"""By driver: ways to read and pieces of memory that a sweep spares an emulation, so that other errors are seen.
+
+megaraid_sas keeps 1024 bytes for a command, of which a piece takes 16. QEMU's firmware promises 80 pieces; those
+after the 61st overwrite the context of another command: at its answer the driver panics ("Unexpected context value").
+"""
+_NO_LAYER = ("file systems, dm-crypt and dm-integrity on top of the drive", "the profile covers no triples")
 _NEEDS = {True: "a second path", False: "one path"}
 
 
@@ -64,7 +81,8 @@ class Seat:
 class Sweeping:
     """What of a sweep follows from the bench: bytes of its drive, further drives that are busy at the same time.
 
-    `covers` are pairs or triples, of which each `repeat` has a part; `without` are ways to read that are left out.
+    `covers` are pairs or triples, of which each `repeat` has a part; `emulated` is the driver of an adapter that QEMU
+    emulates.
     """
 
     size: int
@@ -72,7 +90,7 @@ class Sweeping:
     covers: str
     repeat: int
     limit_s: float
-    without: tuple[str, ...] = ()
+    emulated: str = ""
 
 
 @dataclass(frozen=True)
@@ -362,12 +380,16 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
     inner = window(sweep.size)
     first, end, most = inner.offset // SECTOR, (inner.offset + inner.size) // SECTOR, load.longest // SECTOR
     places = reached_places(first, end, span_of(most), planned.seed)
-    reads = [way for way in FACTORS["read"] if way not in sweep.without]
+    without, pieces, lacks = _EMULATED.get(sweep.emulated, ((), 0, ()))
+    reads = [way for way in FACTORS["read"] if way not in without]
     rows = covering({**FACTORS, "place": places, "read": reads}, 3 if sweep.covers == "triples" else 2, planned.seed)
     if sweep.covers == "triples":
         # each repeat has another part, of the same seed
         parts = -(-len(rows) // _PART_ROWS)
         rows = rows[(sweep.repeat - 1) % parts :: parts]
+    # each repeat has another of them on top
+    layers = [LAYERS[(sweep.repeat - 1) % len(LAYERS)]] if sweep.covers == "triples" else []
+    lacks = (*lacks, *(() if layers else (_NO_LAYER,)))
     # at no round share of the drive: the places of the sweep lie at powers of two
     middle = first + (end - first) * 41 // 100 // _MIB_SECTORS * _MIB_SECTORS
     return {
@@ -380,6 +402,9 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
             "beside": list(sweep.beside),
             "memory_commands": load.memory_commands,
             "limit_s": load.limit,
+            "pieces": pieces,
+            "lacks": [list(pair) for pair in lacks],
+            "layers": layers,
         },
     }
 
@@ -459,10 +484,10 @@ def _repeats(
         if load.sweep:
             beside = [name for name, _ in seat.for_way(way) if name != drive][:_MOST_BESIDE]
             beside += [name for other in others[:1] for name, _ in other.drives[:1]]
-            limit_s = load.limit + sum(load.idles)
+            limit_s = load.limit + sum(load.idles) + (LAYER_S if profile.covers == "triples" else 0.0)
             size = dict(seat.for_way(way))[drive]
-            without = _NOT_EMULATED.get(seat.driver, ()) if kind == "virtual" else ()
-            sweep = Sweeping(size, tuple(beside), profile.covers, number, limit_s, without)
+            emulated = seat.driver if kind == "virtual" else ""
+            sweep = Sweeping(size, tuple(beside), profile.covers, number, limit_s, emulated)
         for arm, session in _turns_of(sessions, number):
             yield PlannedTrial(
                 id=f"{pair}.{arm}",

@@ -25,6 +25,7 @@ from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.power import reset
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Way
 from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.turns.load_levels import LAYER_S
 from storqual_core.turns.trial import ENDED
 
 _SLACK_S = 180.0
@@ -136,8 +137,8 @@ class LiveTrial(LiveTurn):
         went down.
         """
         request, later = self._request, part == "verify"
-        sweep = request["load"].get("sweep") or {"limit_s": 0.0, "idles_s": ()}
-        swept = sweep["limit_s"] + sum(sweep["idles_s"])
+        sweep = request["load"].get("sweep") or {"limit_s": 0.0, "idles_s": (), "layers": ()}
+        swept = sweep["limit_s"] + sum(sweep["idles_s"]) + LAYER_S * len(sweep["layers"])
         limit = swept + request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S
         fault: threading.Thread | None = None
         may_go_down = self._way.downs_bench and not later

@@ -15,6 +15,7 @@ from ..kit.command import Runner
 from ..kit.errors import MissingToolError
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
+    "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
     "ext4": (
         *("mkfs.ext4", "-q", "-F", "-b", "4096"),

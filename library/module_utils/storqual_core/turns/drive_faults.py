@@ -25,7 +25,7 @@ import os
 import threading
 import time
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterator, Mapping, Protocol, Sequence
@@ -232,18 +232,21 @@ def _failing(drive: SysfsDrive) -> str:
 
 
 @contextmanager
-def layered(held: Held, drive: SysfsDrive, machine: Machine, runner: Runner) -> Iterator[Mapping[str, str]]:
+def layered(
+    held: Held, drive: SysfsDrive, machine: Machine, runner: Runner, table: str = "", *, exclusive: bool = True
+) -> Iterator[Mapping[str, str]]:
     """The node of a layer over a drive that is held, by the drive's id, until the block ends.
 
     The kernel gives the drive to the layer alone, and the layer is opened exclusively here, so that nobody else gets
-    hold of either. Raises ToolError, and GuardRefusalError when the drive cannot be taken again.
+    hold of either; a layer that is mounted is the mount's instead. Raises ToolError, and GuardRefusalError when the
+    drive cannot be taken again.
     """
     node, name = layer_node(drive), f"{LAYER}{drive.name}"
     held.release(drive.id)
     try:
-        dmsetup.create_device(runner, name, _passing(drive))
+        dmsetup.create_device(runner, name, table or _passing(drive))
         try:
-            with _exclusive(machine.path(node)):
+            with _exclusive(machine.path(node)) if exclusive else nullcontext():
                 yield {drive.id: node}
         finally:
             dmsetup.remove_device(runner, name)

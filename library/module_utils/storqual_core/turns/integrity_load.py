@@ -27,23 +27,34 @@ from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 from .entries import EntryReader
 from .load_levels import COMMAND_FACTORS, FACTORS
-from .sectors import CODES, GOOD, SECTOR, ZERO, make_sectors, runs_of
+from .sectors import CODES, GOOD, SECTOR, TORN, ZERO, make_sectors, runs_of
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
 RWF_DSYNC = 2
 _UNKNOWN = 0
 """In place of the sequence of a write: what is there is not known."""
+_LATELY = 4
 _REMEMBERED = 4096
 """So many writes that began last are known to reads that are under way."""
 
 WRITE, WRITE_THROUGH, FLUSH, READ, ZEROS, UNMAP = "w", "d", "f", "r", "z", "u"
 """Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared, zeroing,
 and a deallocation, after which there are zeros or what was there before."""
-OVERRUN = "overrun"
-OTHER_DATA: Mapping[str, int] = {code: 4096 + at for at, code in enumerate((*CODES, OVERRUN))}
+OVERRUN, PROTECTION = "overrun", "protection"
+OTHER_DATA: Mapping[str, int] = {code: 4096 + at for at, code in enumerate((*CODES, OVERRUN, PROTECTION))}
 """In place of an errno, which is below 4096: a read that gave other data than what was last acknowledged, by what the
-first wrong sector is; `good` is another write's of this place. An overrun changed memory beside its own."""
+first wrong sector is; `good` is another write's of this place. An overrun changed memory beside its own. Data that
+are not what their protection information or checksum says fail in the kernel, with EILSEQ."""
+
+
+def problem_of(kind: str, failure: OSError) -> int:
+    """What an I/O ended with that failed: its errno, or one of OTHER_DATA."""
+    if kind == READ and failure.errno == errno.EILSEQ:
+        return OTHER_DATA[PROTECTION]
+    return failure.errno or errno.EIO
+
+
 DRIVE_SHIFT = 48
 """Sectors of a further drive of a trial are told with its number (1 …) above this bit."""
 
@@ -54,7 +65,9 @@ class SweepRequest:
 
     `most` are the sectors of its longest write, `idles_s` the pauses after each of which another command comes first,
     `beside` further drives that are busy at the same time, `memory_commands` those between which kernel memory is
-    measured, `limit_s` after how many seconds it begins no further row.
+    measured, `limit_s` after how many seconds it begins no further row. `pieces` are as many pieces of memory as one
+    command may have, 0 for as many as the queue says; `lacks` are what is left out by the plan, each with the reason;
+    `layers` are what of the kernel's own is loaded on top of the drive first (`load_layers.py`).
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -64,6 +77,9 @@ class SweepRequest:
     beside: tuple[str, ...]
     memory_commands: int
     limit_s: float
+    pieces: int = 0
+    lacks: tuple[tuple[str, str], ...] = ()
+    layers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +131,12 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
     if not isinstance(idles, list) or not all(isinstance(one, (int, float)) and 0 <= one <= 3600 for one in idles):
         reader.complain("idles_s", idles, "a list of seconds")
         idles = []
+    lacks = fields["lacks"]
+    if not isinstance(lacks, list) or not all(
+        isinstance(one, list) and list(map(type, one)) == [str] * 2 for one in lacks
+    ):
+        reader.complain("lacks", lacks, "a list of pairs: what is left out, and why")
+        lacks = []
     return SweepRequest(
         **rows,
         most=reader.whole(fields, "most", 1, _LONGEST),
@@ -122,6 +144,9 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
         beside=reader.words(fields, "beside", least=0),
         memory_commands=reader.whole(fields, "memory_commands", 0, 1 << 20),
         limit_s=reader.number(fields, "limit_s", least=1.0),
+        pieces=reader.whole(fields, "pieces", 0, _LONGEST),
+        lacks=tuple((what, why) for what, why in lacks),
+        layers=reader.words(fields, "layers", least=0),
     )
 
 
@@ -159,11 +184,12 @@ Tell = Callable[[str, int, int, int, int, int, int], None]
 class KnownSectors:
     """What was last acknowledged where, in 64 bits a sector, and which writes are under way; safe from all threads.
 
-    It knows extents (first sector, how many) and nothing between them.
+    It knows extents (first sector, how many) and nothing between them. `block` are the sectors of the drive's own
+    block, of which a read finds one write's and no mixture.
     """
 
-    def __init__(self, extents: Sequence[tuple[int, int]]) -> None:
-        self._extents = sorted(extents)
+    def __init__(self, extents: Sequence[tuple[int, int]], block: int = 1) -> None:
+        self._extents, self._block = sorted(extents), block
         self._firsts = [first for first, _ in self._extents]
         self._known = [array("Q", bytes(8 * sectors)) for _, sectors in self._extents]
         self._turn = threading.Lock()
@@ -198,6 +224,15 @@ class KnownSectors:
             if zeros and not problem:
                 self._zeros.add(sequence)
 
+    def near(self, draw: random.Random) -> tuple[int, int] | None:
+        """First sector and length of a write that is under way or began lately; None before the first."""
+        with self._turn:
+            lately = [
+                *self._open.values(),
+                *(self._begun[at][1:] for at in range(-min(_LATELY, len(self._begun)), 0)),
+            ]
+            return draw.choice(lately) if lately else None
+
     def before(self, first: int, length: int) -> tuple[array[int], list[tuple[int, int, int]], int]:
         """What a read that begins now may find: what is known, what is under way, and a mark for `allowed`."""
         with self._turn:
@@ -220,7 +255,8 @@ class KnownSectors:
         for sector, length, code, sequence in runs:
             at = sector - first
             part = known[at : at + length]
-            if code == GOOD and part.count(sequence) == length:
+            mixed = at and sector % self._block and _UNKNOWN not in known[at - 1 : at + 1]
+            if code == GOOD and part.count(sequence) == length and not mixed:
                 continue
             for place, must in enumerate(part, sector):
                 if must == _UNKNOWN or (code == GOOD and sequence == must) or (code == ZERO and must in zeros):
@@ -229,6 +265,8 @@ class KnownSectors:
                 if (code == GOOD and sequence in covering) or (code == ZERO and zeros.intersection(covering)):
                     continue
                 return code
+            if mixed:
+                return TORN
         return ""
 
     def doubtful(self, first: int, length: int, code: str, sequence: int) -> list[int]:
@@ -275,7 +313,7 @@ class Worker:
         self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
         self._numbers = count(ask.workers + number, ask.workers) if numbers is None else numbers
         self._since_flush = 0
-        self._ledger = KnownSectors([(ask.first, ask.sectors)]) if ledger is None else ledger
+        self._ledger = KnownSectors([(ask.first, ask.sectors)], block) if ledger is None else ledger
         self._sizes = [-(-size // block) * block for size in ask.sizes]
         self._buffer = mmap.mmap(-1, max(*self._sizes, FILL_SECTORS) * SECTOR)
 
@@ -292,10 +330,11 @@ class Worker:
         length = self._random.choice(self._sizes)
         kind = self._random.random()
         if kind < self._ask.read_share:
-            # half of the reads are of what the others write
-            own = self._random.random() < 0.5
+            # a third of the reads are of one's own part, one of any, one of what is being written or just was
+            near = self._ledger.near(self._random) if kind < self._ask.read_share / 3 else None
+            own = kind < self._ask.read_share * 2 / 3
             first, share = (self._first, self._share) if own else (self._ask.first, self._share * self._ask.workers)
-            problem = self._read(self._drawn(first, share, length), length)
+            problem = self._read(*(near or (self._drawn(first, share, length), length)))
         else:
             sector = self._drawn(self._first, self._share, length)
             problem = self._write(sector, length, through=kind > 1.0 - self._ask.through_share)
@@ -349,7 +388,7 @@ class Worker:
         try:
             work(descriptor)
         except OSError as failure:
-            problem = failure.errno or errno.EIO
+            problem = problem_of(kind, failure)
         end = time.monotonic_ns()
         self._device.done(problem)
         self._tell(kind, sequence, sector, length, begin, end, problem)
@@ -368,7 +407,7 @@ class LoadWorkers:
         block: int = 1,
         numbers: Iterator[int] | None = None,
     ) -> None:
-        self.ledger = KnownSectors([(ask.first, ask.sectors)])
+        self.ledger = KnownSectors([(ask.first, ask.sectors)], block)
         self._workers = [
             Worker(ask, number, tag, device, tell, self.ledger, block, numbers) for number in range(ask.workers)
         ]

@@ -49,7 +49,8 @@ def _checked(result: int) -> int:
 class Ring:
     """One io_uring with registered buffers, by its system calls: one I/O, or many at once, and wait for all.
 
-    Layouts are those of <linux/io_uring.h>. Raises LackingError where the kernel has none or forbids it.
+    Layouts are those of <linux/io_uring.h>. With `polls` completions are asked for, and no interrupt awaited. Raises
+    LackingError where the kernel has none or forbids it.
     """
 
     _SETUP, _ENTER, _REGISTER = 425, 426, 427
@@ -58,8 +59,9 @@ class Ring:
     _GETEVENTS = 1
     _SQE = struct.Struct("<BBHiQQIIQH22x")
 
-    def __init__(self, entries: int, buffers: Sequence[memoryview] = ()) -> None:
+    def __init__(self, entries: int, buffers: Sequence[memoryview] = (), *, polls: bool = False) -> None:
         parameters = ctypes.create_string_buffer(120)
+        struct.pack_into("<I", parameters, 8, 1 if polls else 0)
         try:
             self._ring = _checked(_LIBC.syscall(self._SETUP, entries, parameters))
         except OSError as problem:
@@ -144,18 +146,23 @@ class KernelWays:
         self.direct, self.limits, self.arena = direct, limits, arena
         # the same device, by the open file and no name
         self._cached = os.open(f"/proc/self/fd/{direct}", os.O_RDWR | os.O_CLOEXEC)
-        self._ring: Ring | None = None
-        self.ring_lacks = ""
+        self._rings: dict[str, Ring] = {}
+        self.ring_lacks = {} if limits.polls else {"polled": "the queue does not poll (io_poll)"}
         self._lengths: dict[int, str] = {}
         self._verify_lacks, self._verified = "", False
-        try:
-            self._ring = Ring(8, arena.whole())
-        except LackingError as problem:
-            self.ring_lacks = str(problem)
+        self._open_ring("uring")
+        self._open_ring("polled")
+
+    def _open_ring(self, way: str) -> None:
+        if way not in self.ring_lacks:
+            try:
+                self._rings[way] = Ring(8, self.arena.whole(), polls=way == "polled")
+            except LackingError as problem:
+                self.ring_lacks[way] = str(problem)
 
     def close(self) -> None:
-        if self._ring is not None:
-            self._ring.close()
+        for ring in self._rings.values():
+            ring.close()
         os.close(self._cached)
 
     def write(self, way: str, memory: Shaped, sector: int) -> None:
@@ -180,8 +187,8 @@ class KernelWays:
                 with self._mapped(offset, size) as (view, at, mapping):
                     view[at : at + size] = memory.data()
                     mapping.flush()
-            elif way == "uring":
-                self._by_ring(pieces, offset, size, reads=False)
+            elif way in ("uring", "polled"):
+                self._by_ring(way, pieces, offset, size, reads=False)
             else:
                 self._by_scsi(f"write{way[2:]}", memory, sector, reads=False)
         except OSError as problem:
@@ -200,8 +207,8 @@ class KernelWays:
             elif way == "mmap":
                 with self._mapped(offset, size) as (view, at, _):
                     memory.put(bytes(view[at : at + size]))
-            elif way == "uring":
-                self._by_ring(pieces, offset, size, reads=True)
+            elif way in ("uring", "polled"):
+                self._by_ring(way, pieces, offset, size, reads=True)
             elif way == "verify":
                 self._verify(memory, sector)
             else:
@@ -253,10 +260,10 @@ class KernelWays:
             reads = name.startswith("read")
             self._perform(block_command(name, sector // block, blocks), memory.pieces, reads=reads)
 
-    def _by_ring(self, pieces: Sequence[memoryview], offset: int, size: int, *, reads: bool) -> None:
-        if self._ring is None:
-            raise LackingError(self.ring_lacks)
-        (result,) = self._ring.transfer(self.direct, [(pieces, offset)], reads=reads)
+    def _by_ring(self, way: str, pieces: Sequence[memoryview], offset: int, size: int, *, reads: bool) -> None:
+        if way not in self._rings:
+            raise LackingError(self.ring_lacks[way])
+        (result,) = self._rings[way].transfer(self.direct, [(pieces, offset)], reads=reads)
         if result < 0:
             raise OSError(-result, os.strerror(-result))
         _whole(result, size)

@@ -35,13 +35,15 @@ PLACES = ("start", "end", *(f"2^{power}" for power in _BOUNDARIES), "drawn1", "d
 """Where a write lies: at an end of what may be written, at so many sectors, or anywhere."""
 SIDES = ("below", "across", "above")
 """Of the boundary of its place: it ends there, crosses it, or begins there."""
-WAYS = ("direct", "dsync", "buffered", "range", "mmap", "uring", "sg10", "sg16")
+WAYS = ("direct", "dsync", "buffered", "range", "mmap", "uring", "polled", "sg10", "sg16")
 """How a write enters the kernel: O_DIRECT, with RWF_DSYNC (a write through the cache, or a flush after it), buffered
-with fdatasync, with sync_file_range, mapped with msync, io_uring with fixed buffers, WRITE(10) and (16) by SG_IO."""
-SHAPES = ("aligned", "offset", "segments", "one_page", "huge", "straddle")
+with fdatasync, with sync_file_range, mapped with msync, io_uring with fixed buffers, the same on queues that are
+polled, WRITE(10) and (16) by SG_IO."""
+SHAPES = ("aligned", "offset", "segments", "one_page", "huge", "straddle", "across4g", "mixed4g")
 """What its memory is: pages; at an offset in its first page; many pieces at offsets; one page many times; a huge
-page; across a boundary of 64 KiB of a huge page."""
-READS = ("direct", "buffered", "mmap", "uring", "sg10", "sg16", "verify")
+page; across a boundary of 64 KiB of a huge page; across the address of 4 GiB; pages below and above 4 GiB of the
+machine's memory by turns."""
+READS = ("direct", "buffered", "mmap", "uring", "polled", "sg10", "sg16", "verify")
 """How it is read back: as for WAYS; `verify` has the drive compare it, or read it without handing it over."""
 COMMANDS = (
     *("write6", "write12", "write_verify10", "write_verify16", "write_same10", "write_same16"),
@@ -49,6 +51,11 @@ COMMANDS = (
 )
 """Commands that are seldom sent, each once at least with every size and place of its own."""
 COMMAND_SIZES = ("2^0", "2^1", "2^3", "2^5+1", "2^7", "2^8")
+LAYERS = ("ext4", "btrfs", "crypt", "integrity")
+"""What of the kernel's own is loaded on top of a drive: a file system with checksums of its metadata, one with
+checksums of all, dm-crypt, and dm-integrity, which has checksums below everything."""
+FIRST_LAYER, LAYER_S = 64, 60.0
+"""The number of the first of them, in place of a drive's, in what is told; how long one may take (seconds)."""
 FACTORS: Mapping[str, Sequence[str]] = {
     "size": SIZES,
     "place": PLACES,
@@ -65,7 +72,9 @@ class QueueLimits:
     """What a drive's queue says of itself: sectors of 512 bytes, `alignment` and `segment_bytes` in bytes.
 
     `fua`: writes through the cache are one command; 0 for a `discard` or `zeroes` that it does not have. `compare`
-    are the blocks that COMPARE AND WRITE takes. `keeps_zeros`: what is unmapped reads as zeros.
+    are the blocks that COMPARE AND WRITE takes. `keeps_zeros`: what is unmapped reads as zeros. `polls`: it can be
+    asked for completions instead of waiting for an interrupt. `protection` is the type of T10 protection information
+    that the drive is formatted with (0 for none), `integrity` the folder of sysfs that says who makes and checks it.
     """
 
     block: int = 1
@@ -81,6 +90,9 @@ class QueueLimits:
     zeroes: int = 0
     keeps_zeros: bool = False
     compare: int = 0
+    polls: bool = False
+    protection: int = 0
+    integrity: str = ""
 
 
 def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
@@ -92,6 +104,9 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         return default if found is None else found
 
     block = max(1, number("logical_block_size", 512) // 512)
+    # as the kernel read it by READ CAPACITY(16): PROT_EN and P_TYPE
+    protection = machine.number(f"/sys/block/{drive.name}/device/scsi_disk/{drive.hctl}/protection_type")
+    integrity = f"/sys/block/{drive.name}/integrity"
     limit = number("max_sectors_kb", 512) * 2
     host = machine.number(f"/sys/class/scsi_host/{drive.host}/can_queue") if drive.host else None
     provisioning = machine.read(f"/sys/block/{drive.name}/device/vpd_pgb2") or b""
@@ -106,6 +121,9 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         alignment=number("dma_alignment", 511) + 1,
         depth=max(number("nr_requests", 32), host or 0),
         fua=machine.text(f"{queue}/fua") == "1",
+        protection=protection or 0,
+        integrity="" if machine.text(f"{integrity}/format") in ("", "none", "nop") else integrity,
+        polls=machine.text(f"{queue}/io_poll") == "1",
         scsi=bool(drive.hctl),
         discard=number("discard_max_bytes", 0) // 512,
         zeroes=number("write_zeroes_max_bytes", 0) // 512,

@@ -14,10 +14,11 @@ import errno
 import os
 import random
 import time
-from itertools import count
+from dataclasses import replace
+from itertools import count, product
 from typing import Callable, Iterator, Mapping, Sequence
 
-from ..kit.machine import Machine
+from ..kit.machine import Machine, write_attribute
 from .integrity_load import (
     FLUSH,
     OTHER_DATA,
@@ -31,6 +32,7 @@ from .integrity_load import (
     KnownSectors,
     SweepRequest,
     Tell,
+    problem_of,
 )
 from .kernel_ways import KernelWays, Ring
 from .load_levels import PLACES, QueueLimits, Region, alias_places, regions_of, size_of
@@ -44,7 +46,7 @@ _FILL = 2048
 _ROWS_AT_ONCE = 16
 _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
-_MOST_AT_ONCE = 512
+_MOST_AT_ONCE = 2048
 """An adapter that holds more is not filled, which is told."""
 
 Told = Callable[..., None]
@@ -65,7 +67,8 @@ class Sweep:
         line: Told,
         numbers: Iterator[int] | None = None,
     ) -> None:
-        self._request, self._limits, self._tag = request, limits, tag
+        pieces = min(limits.segments, request.pieces or limits.segments)
+        self._request, self._limits, self._tag = request, replace(limits, segments=pieces), tag
         self._tell, self._line = tell, line
         self._numbers = count(1) if numbers is None else numbers
         self._random = random.Random(f"{load.seed}/sweep")  # noqa: S311 - a drawn load, no secret
@@ -76,7 +79,7 @@ class Sweep:
         self.aliases = alias_places(self.regions, first, end, limits.block, _GRID, _MOST_ALIASES)
         self.aliases = [one for one in self.aliases if not any(at.first <= one < at.end for at in taken)]
         extents = [(region.first, region.sectors) for region in self.regions]
-        self.ledger = KnownSectors([*extents, *((at, limits.block) for at in self.aliases)])
+        self.ledger = KnownSectors([*extents, *((at, limits.block) for at in self.aliases)], limits.block)
         self._lacks: set[tuple[str, str]] = set()
         self._rows: list[list[object]] = []
         self._errors = self._problem = 0
@@ -96,8 +99,12 @@ class Sweep:
         """All of it, with a descriptor that has O_DIRECT. A drive that fails every I/O ends it."""
         request, limits = self._request, self._limits
         arena = Arena(max(request.most, _FILL) * SECTOR, limits.alignment, limits.block * SECTOR, seed)
-        if not arena.has_huge:
-            self._lack("shape huge, straddle", "the kernel gives no transparent huge pages")
+        if request.pieces:
+            arena.request = (limits.limit * SECTOR, limits.segments)
+        for what, why in request.lacks:
+            self._lack(what, why)
+        for shape, why in arena.lacks.items():
+            self._lack(f"shape {shape}", why)
         ways = KernelWays(descriptor, limits, arena)
         try:
             self._until = time.monotonic() + request.limit_s
@@ -120,6 +127,7 @@ class Sweep:
         for number, idle_s in enumerate(self._request.idles_s):
             self._after_idle(ways, number, idle_s)
         self._burst(ways)
+        self._protect(ways, machine)
         self._measure_memory(ways, machine)
 
     def _is_over(self, what: str, number: int, total: int) -> bool:
@@ -146,7 +154,7 @@ class Sweep:
         except MiscompareError:
             problem = OTHER_DATA[CORRUPTED]
         except OSError as failure:
-            problem = failure.errno or errno.EIO
+            problem = problem_of(kind, failure)
         end = time.monotonic_ns()
         self._errors = self._errors + 1 if problem and problem not in OTHER_DATA.values() else 0
         self._problem = problem or self._problem
@@ -217,6 +225,8 @@ class Sweep:
         """What `transfer` returns, with way and shape: where the kernel has not both, those that it has."""
         lacking = ""
         for way, shape in (level, (level[0], "aligned"), ("direct", "aligned")):
+            if shape in ways.arena.lacks:
+                continue
             try:
                 result = transfer(way, ways.arena.shape(shape, length * SECTOR))
             except LackingError as problem:
@@ -362,28 +372,33 @@ class Sweep:
         return sequence, self._plain_read(ways, sector, length) and right
 
     def _after_idle(self, ways: KernelWays, number: int, idle_s: float) -> None:
-        """Wait, then let another kind of command come first each time; all that it wrote is read back."""
+        """Let one kind of write come last, wait, and let another command come first; all writes are read back."""
         if self._errors >= _MOST_ERRORS:
             return
-        time.sleep(idle_s)
         block = self._limits.block
-        region = self.regions[number % len(self.regions)]
-        longest = size_of("limit", self._limits, self._request.most)[0] or 8 * block
+        region, other = (self.regions[at % len(self.regions)] for at in (number, number + 1))
         first = ("write", "read", "flush", "dsync", "longest")[number % 5]
+        last = ("dsync", "longest", "write")[number % 3]
+        written = [self._idle_write(ways, last, other, "below", 2 * block)]
+        time.sleep(idle_s)
         if first == "read":
-            self._plain_read(ways, region.anchor, block)
+            self._plain_read(ways, *written[0])
         elif first == "flush":
             self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(ways.direct))
-        written = []
-        for step in range(4):
-            length = longest if first == "longest" and step == 0 else (1, 8, 3, 16)[step] * block
-            sector = region.begin_of(length, ("above", "below")[step % 2], block)
-            way = "dsync" if first == "dsync" and step == 0 else "direct"
-            self._write_by(ways, (way, "aligned"), sector, length)
-            written.append((sector, length))
+        for step, blocks in enumerate((1, 8, 3, 16)):
+            kind, side = ("write" if step else first), ("above", "below")[step % 2]
+            written.append(self._idle_write(ways, kind, region, side, blocks * block))
         for sector, length in written:
             self._plain_read(ways, sector, length)
-        self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", first], 0, 1]])
+        self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", f"from {last} to {first}"], 0, 1]])
+
+    def _idle_write(self, ways: KernelWays, kind: str, region: Region, side: str, length: int) -> tuple[int, int]:
+        """A write beside a pause; where it went, and its sectors."""
+        if kind == "longest":
+            length = size_of("limit", self._limits, self._request.most)[0] or length
+        sector = region.begin_of(length, side, self._limits.block)
+        self._write_by(ways, ("dsync" if kind == "dsync" else "direct", "aligned"), sector, length)
+        return sector, length
 
     def _burst(self, ways: KernelWays) -> None:
         """More writes at once than the adapter holds, a block each, then as many reads at once."""
@@ -429,6 +444,34 @@ class Sweep:
         finally:
             ring.close()
         self._line("rows", rows=[[0, ["burst", str(wanted), f"of {self._limits.depth}"], 0, 1]])
+
+    def _protect(self, ways: KernelWays, machine: Machine) -> None:
+        """Protection information made by the kernel or by what is below it, and checked by the one or the other."""
+        limits = self._limits
+        if not limits.integrity:
+            why = "the drive is not formatted with it"
+            if limits.protection:
+                why = f"the drive has type {limits.protection}, which adapter and driver do not hand on to the kernel"
+            self._lack("T10 protection information", why)
+            return
+        before = {name: machine.text(f"{limits.integrity}/{name}") for name in ("write_generate", "read_verify")}
+        wanted = (limits.block, 8 * limits.block, limits.limit, 2 * limits.limit + limits.block)
+        lengths = [min(length, self._request.most) for length in wanted]
+        region = self.regions[0]
+        try:
+            for switches in product("10", repeat=len(before)):
+                for name, value in zip(before, switches):
+                    write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
+                right = True
+                for length in lengths:
+                    sector = region.begin_of(length, "across", limits.block)
+                    self._write_by(ways, ("direct", "segments"), sector, length)
+                    right &= self._plain_read(ways, sector, length)
+                words = [f"{name}={value}" for name, value in zip(before, switches)]
+                self._line("rows", rows=[[0, ["protection", *words], 0, int(right)]])
+        finally:
+            for name, value in before.items():
+                write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
 
     def _measure_memory(self, ways: KernelWays, machine: Machine) -> None:
         """Ordinary commands in batches, with the kernel's memory after each: what grows with them is a leak."""

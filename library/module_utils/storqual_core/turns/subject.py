@@ -153,6 +153,24 @@ Holder = Callable[[], ContextManager[Mapping[str, str]]]
 """Takes the guard's hold on the trial's drive; raises GuardRefusalError while the drive is not there."""
 
 
+class OpenPath:
+    """A device or a file on a held drive, open past the cache, that several workers use; it does not go away."""
+
+    lost = False
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+
+    def use(self) -> int:
+        return self._descriptor
+
+    def done(self, problem: int) -> None:
+        pass
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
 class HeldDevice:
     """One drive that several workers use. When it has gone all wait until it is held again, or until they give up.
 
@@ -228,6 +246,16 @@ class HeldDevice:
         if self._hold is not None:
             self._hold.__exit__(None, None, None)
             self._hold = None
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Let go of it for what must hold it itself, and take it again. Raises GuardRefusalError, OSError."""
+        with self._turn:
+            self._let_go()
+            try:
+                yield
+            finally:
+                self._open()
 
     @property
     def lost(self) -> bool:

@@ -14,20 +14,23 @@ from ..data.faults import WAYS
 from ..host.kernel_log import KernelLog
 from ..host.sysfs import SysfsDrive, read_drives
 from ..kit import command
-from ..kit.errors import BadInputError, StorqualError
+from ..kit.errors import BadInputError, StorqualError, ToolError
 from .bench_faults import ACTS, AFTER, missing
 from .drive_faults import Aim, layered
 from .integrity_load import DRIVE_SHIFT, IntegrityRequest, KnownSectors, LoadWorkers
-from .load_levels import QueueLimits, read_limits
+from .load_layers import layer_on
+from .load_levels import FIRST_LAYER, LAYERS, QueueLimits, read_limits
 from .load_sweep import Sweep
 from .requests import TrialRequest
+from .scsi_command import LackingError
 from .sectors import MOST_SECTORS, SECTOR, read_region
-from .subject import HeldDevice, TurnSubject
+from .subject import HeldDevice, OpenPath, TurnSubject
 
 _LOG_S = 0.2
 _END_S = 60.0
 _OTHER_SECTORS = 48
 _LONG_SECTORS = 1024
+_LAYER_BLOCK = 8
 _LOOKS = 4
 _MOST_AGAIN = 4096
 _MOST_FOUND = 500
@@ -39,7 +42,7 @@ ENDED = ".ended"
 class _Written:
     """What is read back in the end: the drive, what is known of it, its parts, the tag and number of its sectors."""
 
-    device: HeldDevice
+    device: HeldDevice | OpenPath
     ledger: KnownSectors
     parts: Sequence[tuple[int, int]]
     tag: bytes
@@ -235,6 +238,8 @@ class TrialRun:
         log.start()
         stream.line("loading")
         stream.line("fault", phase="begin", text=trial.way)
+        for name in request.layers:
+            self._layer(name, device, numbers)
         descriptor = device.use()
         try:
             sweep.run(descriptor, self._machine, trial.load.seed)
@@ -256,11 +261,52 @@ class TrialRun:
             if not hung:
                 self._read_all(written)
 
+    def _layer(self, name: str, device: HeldDevice, numbers: Iterator[int]) -> None:
+        """Load something of the kernel's own on top of the drive, and read it back. Raises GuardRefusalError."""
+        stream, subject, load = self._stream, self._subject, replace(self._trial.load, first=0)
+        drive, number = subject.drive(), FIRST_LAYER + LAYERS.index(name)
+        shift, size = number << DRIVE_SHIFT, load.sectors * SECTOR
+        tag = subject.tag[:-1] + bytes((subject.tag[-1] ^ number,))
+
+        def tell(kind: str, sequence: int, sector: int, *rest: int) -> None:
+            stream.tell(kind, sequence, sector + shift, *rest)
+
+        if drive is None:
+            return
+        try:
+            with device.away(), subject.hold() as held, ExitStack() as stack:
+                path = stack.enter_context(layer_on(name, held, drive, self._machine, command.run, size))
+                opened = OpenPath(path)
+                stack.callback(opened.close)
+                # blocks of 4096 bytes are what every layer takes past the cache
+                workers = LoadWorkers(load, tag, opened, tell, _LAYER_BLOCK, numbers)
+                hung = bool(workers.fill()) or self._busy([workers])
+                if not hung:
+                    self._read_all([_Written(opened, workers.ledger, workers.ledger.extents, tag, shift)])
+            stream.line("rows", rows=[[0, ["layer", name, "read back"], 0, 1]])
+        except LackingError as lacking:
+            stream.line("lacks", what=f"layer {name}", why=str(lacking))
+        except (ToolError, OSError) as problem:
+            stream.line("fault", phase="failed", text=f"{name} on top of the drive: {problem}")
+
+    def _busy(self, crowd: Sequence[LoadWorkers]) -> bool:
+        """Let loads go on at the same time for the time of the trial; whether one of them hung."""
+        for one in crowd:
+            one.start()
+        time.sleep(self._trial.load_s)
+        ended = [one.stop(_END_S) for one in crowd]
+        hung = not all(ended)
+        if hung:
+            self._stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
+        self._stream.send()
+        return hung
+
     def _crowd(self, device: HeldDevice, stack: ExitStack, written: list[_Written], numbers: Iterator[int]) -> bool:
         """Workers on this drive and on those beside it at once; whether one of them hung."""
         trial, stream, subject = self._trial, self._stream, self._subject
         load = trial.load
         sweep = load.sweep
+        told: list[str] = []
         crowd = [LoadWorkers(load, subject.tag, device, stream.tell, self._limits.block, numbers)]
         written.append(_Written(device, crowd[0].ledger, crowd[0].ledger.extents, subject.tag))
         for number, drive in enumerate(sweep.beside if sweep else (), start=1):
@@ -270,6 +316,7 @@ class TrialRun:
                 stream.line("lacks", what=f"drive {drive} at the same time", why=str(refusal))
                 continue
             stack.callback(beside.close, _END_S)
+            told.append(drive)
             tag, shift = subject.tag[:-1] + bytes((subject.tag[-1] ^ number,)), number << DRIVE_SHIFT
 
             def tell(kind: str, sequence: int, sector: int, *rest: int, shift: int = shift) -> None:
@@ -277,17 +324,13 @@ class TrialRun:
 
             crowd.append(LoadWorkers(replace(own, seed=load.seed + number), tag, beside, tell, block, numbers))
             written.append(_Written(beside, crowd[-1].ledger, crowd[-1].ledger.extents, tag, shift))
-        problem = next((problem for one in crowd for problem in [one.fill()] if problem), 0)
-        if not problem:
-            for one in crowd:
-                one.start()
-            time.sleep(trial.load_s)
-        ended = [one.stop(_END_S) for one in crowd]
-        hung = not all(ended)
-        if hung:
-            stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
-        stream.send()
-        stream.line("rows", rows=[[0, ["together", str(len(crowd)), "drives"], 0, 1]])
+        hung = not any(one.fill() for one in crowd) and self._busy(crowd)
+        busy = {subject.id, *told}
+        adapters = {one.adapter for one in read_drives(self._machine) if one.id in busy}
+        words = ["together", f"{len(busy)} drives", f"adapters: {len(adapters)}"]
+        stream.line("rows", rows=[[0, words, 0, 1]])
+        if len(adapters) < 2:
+            stream.line("lacks", what="drives of two adapters at the same time", why="no other adapter is under test")
         return hung
 
     def _beside(self, drive: str, load: IntegrityRequest) -> tuple[HeldDevice, int, IntegrityRequest]:

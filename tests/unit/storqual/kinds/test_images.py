@@ -139,3 +139,29 @@ def test_what_was_written_before_the_log_began_has_lasted(tmp_path: Path) -> Non
     assert "write 1 was told to be flushed and is missing at sector 2, nothing of this trial is there" in " ".join(
         one.sentence for one in found
     )
+
+
+def large(tmp_path: Path, *, late: bool) -> object:
+    """A write of 64 sectors, a flush, and more after it; a `late` second half goes out once the flush is answered."""
+    oracle = Oracle()
+    for at, (kind, number, sector) in enumerate((("w", 1, 0), ("f", 0, 0), ("w", 2, 100), ("f", 0, 0))):
+        oracle.take([[kind, number, sector, 64 if number else 0, 2 * at, 2 * at + 1, 0]])
+    one, two = (bytes(make_sectors(TAG, sector, number, 64)) for number, sector in ((1, 0), (2, 100)))
+    head, tail, flush = (0, 0, one[: 32 * 512]), (32, 0, one[32 * 512 :]), (0, FLUSH, b"")
+    first = [head, flush, tail] if late else [head, tail, flush]
+    entries = [*first, (100, 0, two), flush]
+    return check_power_cuts(logged_writes(read_log(log_file(tmp_path / "log", entries)), TAG), oracle, seed=1)
+
+
+def test_the_half_of_a_large_write_that_goes_out_after_its_flush_is_missing(tmp_path: Path) -> None:
+    found = large(tmp_path, late=True)
+    assert {one.sector for one in found.missing} == set(range(32, 64))
+    assert {one.expected for one in found.missing} == {1}
+
+
+def test_a_transfer_that_is_torn_where_nothing_was_promised_is_no_failure(tmp_path: Path) -> None:
+    """Its head or its tail alone is on the drive: of each sector what was there before, or what was written."""
+    found = large(tmp_path, late=False)
+    assert found.missing == ()
+    # none, all, each, torn twice: of two writes, with four drawn, and of one; and the end
+    assert found.images == (2 + 2 + 2 + 4) + (2 + 1 + 2) + 1

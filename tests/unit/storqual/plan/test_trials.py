@@ -19,7 +19,7 @@ from storqual.kinds.output.formats import FORMATS, STATUS
 from storqual.kinds.trial_shown import show_trials
 from storqual.plan import PlannedCampaign, make_plan
 from storqual.plan.make import plan_run
-from storqual.plan.trials import Seat, plan_programs, plan_trials, usable_ways
+from storqual.plan.trials import Seat, _trial, plan_programs, plan_trials, usable_ways
 from storqual.run import append_event, read_batch, read_run
 from storqual.run.turns import turns_of
 from storqual_core.data.faults import FAULTS
@@ -148,7 +148,7 @@ def test_trials_of_a_session_are_together_and_in_a_drawn_order() -> None:
 def test_what_no_bench_of_metal_can_do_is_told_as_left_out() -> None:
     made, left_out = plan(kind="hardware")
     assert not {"drive_unplug", "write_error"} & {trial.fault for trial in made}
-    assert "drive_unplug on vscsi: no way with virtio_scsi on a hardware bench" in left_out
+    assert "drive_exchange on fusion: no way with mptsas on a hardware bench" in left_out
 
 
 def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:
@@ -340,6 +340,35 @@ def test_a_suite_with_neither_trials_nor_programs_is_refused(tmp_path: Path) -> 
     path.write_text("name: x\n", encoding="utf-8")
     with pytest.raises(BadInputError, match="this suite has nothing to run"):
         load_suite(path)
+
+
+def test_a_sweep_spares_an_emulated_adapter_what_breaks_its_emulation_and_tells_it() -> None:
+    """On hardware the same driver is sent all of it: what it cannot take there is a defect."""
+    suite = load_suite(SHIPPED)
+    seats = [Seat("mraid", "megaraid_sas", (("0x1", 1 << 30),))]
+    told = {}
+    for kind in ("virtual", "remote"):
+        trials, _ = drawn(suite, suite.profiles["quick"], seats, kind)
+        (trial,) = (one for one in trials if one.fault == "integrity")
+        told[kind] = _trial(suite, trial)["load"]["sweep"]
+    reads = {kind: {row[-1] for row in sweep["rows"]} for kind, sweep in told.items()}
+    assert reads["remote"] - reads["virtual"] == {"verify"}
+    assert (told["virtual"]["pieces"], told["remote"]["pieces"]) == (60, 0)
+    lacks = {kind: {what for what, _ in sweep["lacks"]} for kind, sweep in told.items()}
+    assert lacks["virtual"] - lacks["remote"] == {"read verify", "more than 60 pieces of memory in a command"}
+
+
+def test_the_kernels_own_users_are_on_top_of_the_drive_in_profile_full_and_told_as_left_out_elsewhere() -> None:
+    suite = load_suite(SHIPPED)
+    layers: dict[str, list[list[str]]] = {}
+    for name in ("quick", "full"):
+        profile = suite.profiles[name].model_copy(update={"repeats": 4, "faults": ("integrity",)})
+        trials, _ = drawn(suite, profile, SEATS[1:])
+        sweeps = [_trial(suite, trial)["load"]["sweep"] for trial in trials]
+        layers[name] = sorted(sweep["layers"] for sweep in sweeps)
+        told = [any("on top of the drive" in what for what, _ in sweep["lacks"]) for sweep in sweeps]
+        assert told == [name == "quick"] * 4
+    assert layers == {"quick": [[]] * 4, "full": [["btrfs"], ["crypt"], ["ext4"], ["integrity"]]}
 
 
 SUITE = """\

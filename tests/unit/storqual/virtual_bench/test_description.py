@@ -228,3 +228,10 @@ def test_namespaces_of_one_controller_share_its_serial_and_differ_by_wwn() -> No
     assert "one serial" in _problems(*_namespaces(one, {**other, "serial": "N2"}))[0]
     assert "needs a WWN" in _problems(*_namespaces(one, {}))[0]
     assert "used 2 times" in _problems(*_namespaces(one, one))[0]
+
+
+def test_a_write_through_the_cache_is_refused_where_the_emulation_fails_it() -> None:
+    through = _drive(1, virtual={"fua": True})
+    assert describe("vbench", *_bench(through)).drives[0].fua
+    (problem,) = _problems(*_bench(through, device="megasas-gen2"))
+    assert "storqual_adapters.sym.drives[0].virtual.fua" in problem

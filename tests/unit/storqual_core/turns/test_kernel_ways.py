@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,8 +76,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("back", ["direct", "buffered", "mmap", "uring"])
 @pytest.mark.parametrize("shape", ["aligned", "segments"])
 def test_what_one_way_wrote_every_other_reads(ways: KernelWays, way: str, back: str, shape: str) -> None:
-    if ways.ring_lacks and "uring" in (way, back):
-        pytest.skip(ways.ring_lacks)
+    if "uring" in ways.ring_lacks and "uring" in (way, back):
+        pytest.skip(ways.ring_lacks["uring"])
     memory = ARENA.shape(shape, len(CONTENT))
     memory.put(CONTENT)
     ways.write(way, memory, 3)
@@ -160,3 +162,39 @@ def test_a_transfer_beyond_what_the_driver_takes_is_several_commands(
     finally:
         object.__setattr__(ways.limits, "scsi", False)
     assert sent == [("2a", 1000, 64 * SECTOR), ("2a", 1064, 36 * SECTOR)]
+
+
+def test_completions_are_polled_for_where_the_queue_polls(
+    ways: KernelWays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(LackingError, match="io_poll"):
+        ways.write("polled", ARENA.shape("aligned", SECTOR), 0)
+    flags: list[int] = []
+
+    class Library:
+        """libc, of which the flags of a new ring are looked at; no ring is made."""
+
+        @staticmethod
+        def syscall(number: int, _entries: int, parameters: Any) -> int:
+            assert number == 425
+            flags.append(int.from_bytes(parameters.raw[8:12], "little"))
+            return -1
+
+    monkeypatch.setattr(kernel_ways, "_LIBC", Library)
+    descriptor = os.open(tmp_path / "drive", os.O_RDWR)
+    polled = KernelWays(descriptor, replace(LIMITS, polls=True), ARENA)
+    assert flags == [0, 1]
+    for act in (polled.write, polled.read):
+        with pytest.raises(LackingError, match="no io_uring"):
+            act("polled", ARENA.shape("aligned", SECTOR), 0)
+    polled.close()
+    os.close(descriptor)
+
+
+def test_a_device_that_is_not_polled_after_all_lacks_it(ways: KernelWays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel answers each I/O of such a ring with EOPNOTSUPP."""
+    monkeypatch.setitem(
+        ways._rings, "polled", SimpleNamespace(transfer=lambda *_, **__: [-errno.EOPNOTSUPP], close=int)
+    )
+    with pytest.raises(LackingError, match="polled"):
+        ways.read("polled", ARENA.shape("aligned", SECTOR), 0)

@@ -37,6 +37,7 @@ QUEUE = {
     "dma_alignment": 3,
     "nr_requests": 64,
     "fua": 1,
+    "io_poll": 1,
     "discard_max_bytes": 4 << 20,
     "write_zeroes_max_bytes": 32 << 20,
 }
@@ -49,6 +50,9 @@ def tree_with(folder: Path, queue: dict[str, int], pages: dict[str, bytes]) -> B
     for name, page in pages.items():
         tree.write(f"/sys/block/sda/device/{name}", page)
     tree.write("/sys/class/scsi_host/host2/can_queue", "9000\n")
+    if queue:
+        tree.write("/sys/block/sda/device/scsi_disk/2:0:0:0/protection_type", "1\n")
+        tree.write("/sys/block/sda/integrity/format", "T10-DIF-TYPE1-CRC\n")
     return tree
 
 
@@ -67,11 +71,14 @@ def test_limits_are_those_of_the_queue_in_whole_blocks(tmp_path: Path) -> None:
         alignment=4,
         depth=9000,
         fua=True,
+        polls=True,
         scsi=True,
         discard=8192,
         zeroes=65536,
         keeps_zeros=True,
         compare=7,
+        protection=1,
+        integrity="/sys/block/sda/integrity",
     )
 
 

@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import ctypes
+import struct
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual_core.turns import load_memory
 from storqual_core.turns.load_levels import SHAPES
-from storqual_core.turns.load_memory import PAGE, Arena, Shaped
+from storqual_core.turns.load_memory import PAGE, Arena, Shaped, frames_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BLOCK, ALIGNMENT = 512, 4
 ARENA = Arena(1 << 20, ALIGNMENT, BLOCK, 7)
@@ -64,3 +70,58 @@ def test_a_huge_page_is_one_and_a_boundary_of_64_kib_is_crossed() -> None:
         assert begin // 65536 < (begin + size - 1) // 65536
     (begin,) = places(ARENA.shape("huge", 1 << 20))
     assert begin % (2 << 20) == 0
+
+
+@given(st.integers(1, 2049), st.sampled_from([(256, 60), (64, 20), (2048, 600)]))
+def test_a_command_has_no_more_pieces_than_it_may_wherever_their_pages_lie(
+    blocks: int, request_of: tuple[int, int]
+) -> None:
+    """Counted as the kernel does in the worst case: no two pages are beside each other in memory."""
+    limit, most = request_of
+    arena = Arena(2 << 20, ALIGNMENT, BLOCK, 7)
+    arena.request = (limit * BLOCK, most)
+    segments, left, shaped = 0, limit * BLOCK, arena.shape("segments", blocks * BLOCK)
+    for piece, begin in zip(shaped.pieces, places(shaped), strict=True):
+        at = 0
+        while at < len(piece):
+            if not left:
+                segments, left = 0, limit * BLOCK
+            step = min(len(piece) - at, left, PAGE - (begin + at) % PAGE)
+            segments, left, at = segments + 1, left - step, at + step
+            assert segments <= most
+    assert len(shaped.pieces) > 1 or blocks < limit
+
+
+@pytest.mark.skipif("across4g" in ARENA.lacks, reason=ARENA.lacks.get("across4g", ""))
+def test_a_buffer_lies_on_both_sides_of_the_address_of_4_gib() -> None:
+    for size in (BLOCK, 40 * BLOCK, 1 << 20):
+        (begin,) = places(ARENA.shape("across4g", size))
+        assert begin < 1 << 32 < begin + size
+
+
+def test_pages_from_below_and_above_4_gib_of_memory_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the kernel says of each page; where all lie on one side that is told, and nothing is pretended."""
+    below, above = PAGE * 7, (1 << 32) + PAGE * 9
+    monkeypatch.setattr(load_memory, "frames_of", lambda memory: [below, below, above] * (len(memory) // PAGE // 3))
+    arena = Arena(1 << 20, ALIGNMENT, BLOCK, 7)
+    assert "mixed4g" not in arena.lacks
+    begin = places(arena.shape("aligned", BLOCK))[0] // PAGE - 1
+    shaped = arena.shape("mixed4g", 11 * BLOCK + 3 * PAGE)
+    sides = [(place // PAGE - begin) % 3 == 2 for place in places(shaped)]
+    assert sides == [False, True, False, True, False]
+    assert len(set(places(shaped))) == 5
+    monkeypatch.setattr(load_memory, "frames_of", lambda memory: [below] * (len(memory) // PAGE))
+    assert "one side" in Arena(1 << 20, ALIGNMENT, BLOCK, 7).lacks["mixed4g"]
+    monkeypatch.setattr(load_memory, "frames_of", lambda _: [])
+    assert "does not tell" in Arena(1 << 20, ALIGNMENT, BLOCK, 7).lacks["mixed4g"]
+
+
+def test_where_pages_lie_is_read_from_the_kernels_map(tmp_path: Path) -> None:
+    memory = ARENA.whole()[0][: 4 * PAGE]
+    first = ctypes.addressof(ctypes.c_char.from_buffer(memory)) // PAGE
+    file = tmp_path / "pagemap"
+    with file.open("wb") as stream:
+        stream.seek(first * 8)
+        stream.write(struct.pack("<4Q", 1 << 63 | 5, 5, 1 << 63 | 1 << 61 | 1 << 20, 1 << 63))
+    assert frames_of(memory, str(file)) == [5 * PAGE, 0, 1 << 32, 0]
+    assert frames_of(memory, str(tmp_path / "none")) == []

@@ -8,6 +8,7 @@ the load, and by the list of acknowledged writes against what is read back in th
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
@@ -38,6 +39,7 @@ from storqual_core.turns.load_memory import Arena
 from storqual_core.turns.load_sweep import Sweep, span_of
 from storqual_core.turns.scsi_command import CommandEnd, LackingError
 from storqual_core.turns.sectors import SECTOR, read_region
+from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,14 +78,17 @@ def rows(places: Sequence[str], seed: int) -> tuple[tuple[str, ...], ...]:
     return tuple(covering(factors, 2, seed))
 
 
-def swept(path: Path, seed: int, *, descriptor: int | None = None) -> tuple[Oracle, list[Any], list[Any], Sweep]:
+def swept(
+    path: Path, seed: int, *, descriptor: int | None = None, machine: Machine | None = None
+) -> tuple[Oracle, list[Any], list[Any], Sweep]:
     """The oracle, its violations, the lines that were told, and the sweep."""
     path.touch()
     os.truncate(path, 1 << 30)
     opened = os.open(path, os.O_RDWR) if descriptor is None else descriptor
     places = reached_places(*WINDOW, span_of(MOST), seed)
     commands = tuple(covering({**COMMAND_FACTORS, "place": places}, 2, seed))
-    request = SweepRequest(rows(places, seed), commands, MOST, (0.0,) * 5, (), 0, 600.0)
+    left_out = (("read verify", "it is left out by the plan"),)
+    request = SweepRequest(rows(places, seed), commands, MOST, (0.0,) * 5, (), 0, 600.0, 60, left_out)
     load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, seed, request)
     told: list[Any] = []
     lines: list[Any] = []
@@ -97,7 +102,7 @@ def swept(path: Path, seed: int, *, descriptor: int | None = None) -> tuple[Orac
         lambda kind, **fields: lines.append((kind, fields)),
     )
     try:
-        sweep.run(opened, Machine(), seed)
+        sweep.run(opened, machine or Machine(), seed)
         found = [run for first, many in sweep.parts for run in read_region(opened, TAG, first, many, 1024)]
     finally:
         if descriptor is None:
@@ -117,10 +122,12 @@ def test_a_drive_that_does_as_it_is_told_is_not_accused_and_all_is_covered(tmp_p
     for factor in ("size", "place", "side", "shape"):
         for level, (planned, acknowledged, read_back) in coverage["levels"][factor].items():
             assert planned, (factor, level)
-            assert acknowledged == read_back > 0, (factor, level)
+            lacking = any(fields["what"] == f"{factor} {level}" for fields in lacks)
+            assert (acknowledged == read_back > 0) != lacking, (factor, level)
     # a file is no SCSI drive, which is told once for each command and is no failure
     why = dict(unreached(coverage))
     assert why["command write6"] == "this is no SCSI drive"
+    assert why["read verify"] == "it is left out by the plan"
     lengths = {write.length for write in oracle.writes.values()}
     assert {1, 255, 256, 257, 1024, 2047, 2048, 2049} <= lengths
     assert any(write.sector < 1 << 20 < write.sector + write.length for write in oracle.writes.values())
@@ -296,3 +303,64 @@ def test_an_adapter_that_takes_no_long_commands_lacks_them_and_has_failed_nothin
     ways.close()
     os.close(descriptor)
     assert sent == [0x88, 0x2A]
+
+
+@pytest.fixture
+def protected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchTree:
+    """A drive on which the kernel makes protection information and does not check it."""
+    tree = BenchTree(tmp_path / "bench")
+    for name, value in {"write_generate": 1, "read_verify": 0}.items():
+        tree.write(f"/sys/block/sda/integrity/{name}", f"{value}\n")
+    monkeypatch.setitem(globals(), "LIMITS", replace(LIMITS, integrity="/sys/block/sda/integrity", protection=1))
+    return tree
+
+
+def switches_of(tree: BenchTree) -> tuple[str, ...]:
+    return tuple(tree.machine.text(f"/sys/block/sda/integrity/{name}") for name in ("write_generate", "read_verify"))
+
+
+def test_protection_information_is_made_and_checked_by_whoever_can_and_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protected: BenchTree
+) -> None:
+    seen = Counter[tuple[str, ...]]()
+    real = os.pwritev
+
+    def write(*words: Any) -> int:
+        seen[switches_of(protected)] += 1
+        return real(*words)
+
+    monkeypatch.setattr(kernel_ways.os, "pwritev", write)
+    oracle, violations, lines, _ = swept(tmp_path / "drive", 4, machine=protected.machine)
+    assert (violations, oracle.wrong_reads) == ([], [])
+    assert {switches: seen[switches] >= 4 for switches in itertools.product("10", "10")} == dict.fromkeys(seen, True)
+    assert switches_of(protected) == ("1", "0")
+    rows = [row[1] for kind, fields in lines if kind == "rows" for row in fields["rows"] if row[1][0] == "protection"]
+    assert len(rows) == 4
+
+
+def test_data_that_its_protection_information_belies_is_found_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protected: BenchTree
+) -> None:
+    """Where the kernel checks it, the read fails with EILSEQ; no errno of an I/O says that data are wrong."""
+    real = os.preadv
+
+    def read(*words: Any) -> int:
+        if switches_of(protected) == ("1", "1"):
+            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ))
+        return real(*words)
+
+    monkeypatch.setattr(kernel_ways.os, "preadv", read)
+    oracle, violations, _, _ = swept(tmp_path / "drive", 4, machine=protected.machine)
+    assert violations == []
+    assert {kind for kind, *_ in oracle.wrong_reads} == {"protection"}
+    assert switches_of(protected) == ("1", "0")
+
+
+@pytest.mark.parametrize(("protection", "why"), [(0, "not formatted"), (2, "type 2")])
+def test_a_drive_without_protection_information_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protection: int, why: str
+) -> None:
+    monkeypatch.setitem(globals(), "LIMITS", replace(LIMITS, protection=protection))
+    _, _, lines, _ = swept(tmp_path / "drive", 4)
+    (told,) = [fields for kind, fields in lines if kind == "lacks" and fields["what"].startswith("T10")]
+    assert why in told["why"]

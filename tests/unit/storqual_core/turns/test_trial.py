@@ -2,25 +2,33 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+import os
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual.kinds.oracle import Oracle
+from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from storqual_core.kit.lock import LockedError, hold_lock
 from storqual_core.kit.machine import Machine
-from storqual_core.turns import spool, trial
+from storqual_core.turns import spool, subject, trial
 from storqual_core.turns.batch_file import Batch, parse_batch, read_batch_file
 from storqual_core.turns.batch_run import TurnRunner
+from storqual_core.turns.integrity_load import SweepRequest
 from storqual_core.turns.main import main
 from storqual_core.turns.requests import TrialRequest
+from storqual_core.turns.scsi_command import LackingError
 from storqual_core.turns.subject import TurnSubject
 from storqual_core.turns.trial import TrialRun
 from tests.support.batches import DRIVE, OTHER, drive_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)
@@ -382,3 +390,97 @@ def test_that_nothing_was_left_is_told_and_the_rest_is_read_back_all_the_same(
     stream = left(tmp_path, monkeypatch, "verify", "no dump lies there")
     assert ("fault", {"phase": "failed", "text": "no dump lies there"}) in stream.told
     assert stream.told[-1][0] == "found"
+
+
+@pytest.mark.parametrize("adapters", [("a", "a"), ("a", "b")])
+def test_drives_that_are_busy_at_the_same_time_are_told_with_their_adapters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapters: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(trial, "LoadWorkers", FakeLoad)
+    monkeypatch.setattr(FakeLoad, "ledger", SimpleNamespace(extents=()))
+    placed = zip((DRIVE, OTHER, "idle"), (*adapters, "c"), strict=True)
+    seen = [SimpleNamespace(id=name, adapter=adapter) for name, adapter in placed]
+    monkeypatch.setattr(trial, "read_drives", lambda _: seen)
+    stream = FakeStream()
+    run = trial_run(tmp_path, stream)
+    sweep = SweepRequest((), (), 8, (), (OTHER,), 0, 9.0)
+    run._trial = replace(run._trial, load_s=0.0, load=replace(run._trial.load, sweep=sweep))
+    beside = FakeDevice(lost=False)
+    beside.close = lambda _: True  # type: ignore[attr-defined]
+    monkeypatch.setattr(run, "_beside", lambda _, load: (beside, 1, load))
+    with ExitStack() as stack:
+        assert not run._crowd(cast("Any", FakeDevice(lost=False)), stack, [], count(1))
+    rows = [row for kind, fields in stream.told if kind == "rows" for row in fields["rows"]]
+    assert [row[1] for row in rows] == [["together", "2 drives", f"adapters: {len(set(adapters))}"]]
+    assert any(kind == "lacks" for kind, _ in stream.told) == (len(set(adapters)) == 1)
+
+
+def layered_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: Any
+) -> tuple[FakeStream, list[Any], TrialRun]:
+    """A trial of a load with a layer on top, a file in place of it; its stream, and its I/Os."""
+    stream, ios = FakeStream(), []
+    monkeypatch.setattr(stream, "tell", lambda *io: ios.append(list(io)))
+    monkeypatch.setattr(subject.os, "O_DIRECT", 0)
+    monkeypatch.setattr(TurnSubject, "drive", lambda _: SimpleNamespace(id=DRIVE))
+    monkeypatch.setattr(TurnSubject, "hold", lambda _: nullcontext("held"))
+    monkeypatch.setattr(trial, "layer_on", layer)
+    run = trial_run(tmp_path, stream)
+    run._trial = replace(run._trial, load_s=0.1, load=replace(run._trial.load, sectors=1024, sizes=(1, 8)))
+    return stream, ios, run
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_what_lies_on_top_of_the_drive_is_loaded_and_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(1024 * 512))
+    story: list[str] = []
+
+    @contextmanager
+    def layer(name: str, held: object, *_: Any) -> Iterator[str]:
+        story.append(f"{name} {held}")
+        yield str(path)
+
+    stream, ios, run = layered_trial(tmp_path, monkeypatch, layer)
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        story.append("away")
+        yield
+
+    if damaged:
+        real = trial.read_region
+
+        def read(descriptor: int, *rest: Any) -> Any:
+            os.pwrite(descriptor, b"?", 77 * 512 + 100)
+            return real(descriptor, *rest)
+
+        monkeypatch.setattr(trial, "read_region", read)
+    run._layer("crypt", cast("Any", SimpleNamespace(away=away)), count(1))
+    assert story == ["away", "crypt held"]
+    oracle = Oracle()
+    oracle.take(ios)
+    found = [run for kind, line in stream.told if kind == "found" and line["turn"] == 1 for run in line["runs"]]
+    told = [one.sentence for one in oracle.judge(found, "acknowledged")]
+    assert (oracle.missing(found), oracle.wrong_reads, bool(told)) == (0, [], damaged)
+    assert not damaged or "corrupted: 1 sectors at 77 of crypt on top of the drive" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"), [(LackingError("no such target"), "lacks"), (ToolError("it cannot be mounted"), "fault")]
+)
+def test_a_layer_that_the_bench_has_not_is_told_and_one_that_fails_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, kind: str
+) -> None:
+    @contextmanager
+    def layer(*_: Any) -> Iterator[str]:
+        raise problem
+        yield ""
+
+    stream, _, run = layered_trial(tmp_path, monkeypatch, layer)
+    run._layer("btrfs", cast("Any", SimpleNamespace(away=nullcontext)), count(1))
+    ((told, fields),) = stream.told
+    assert told == kind
+    assert str(problem) in str(fields)
