@@ -114,7 +114,8 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 _ROW = re.compile(
-    rf"\s+(\S+)\s+({ARCHITECTURE.pattern})\s+((?:[0-9]{{1,9}}:)?[\w.+~^]+-[\w.+~^]+)\s+(@?\S+)\s+[0-9.,]+ *[kKMGT]?i?B?\s*"
+    rf"\s+(\S+)\s+({ARCHITECTURE.pattern})\s+((?:[0-9]{{1,9}}:)?[\w.+~^]+-[\w.+~^]+)\s+(@?\S+)\s+"
+    r"[0-9.,]+ *[kKMGT]?i?B?\s*"
 )
 _STEP = re.compile(r"(?:\s+(\w+)\s+: (\S+)\s+[0-9]+/[0-9]+|\[ *[0-9]+/[0-9]+\] (\w+) (\S+)\s+[0-9]+% \|.*)\s*")
 _OTHER_STEP = re.compile(

@@ -296,7 +296,8 @@ def named(name: str, version: str = "") -> str:
     return name
 
 
-def _listing(runner: Runner, words: Sequence[str]) -> Listing:
+def listing(runner: Runner, words: Sequence[str]) -> Listing:
+    """What a query answers, one record for each package. Raises ToolError."""
     # the status is the number of names that are missing
     return parse_packages(runner(["rpm", "-q", "--qf", QUERY, *words], timeout=_TIMEOUT).stdout)
 
@@ -316,7 +317,7 @@ def installed(runner: Runner, name: str, version: str = "") -> Package | None:
     One that an interrupted transaction has left twice (two versions of what is not installed side by side) is there
     and not complete. Raises ToolError.
     """
-    there = _listing(runner, ["--", named(name, version)]).packages
+    there = listing(runner, ["--", named(name, version)]).packages
     found = [each for each in there if version in ("", each.evr, f"{each.version}-{each.release}")]
     if not found:
         return None
@@ -328,7 +329,7 @@ def installed(runner: Runner, name: str, version: str = "") -> Package | None:
 
 def kernel_packages(runner: Runner) -> tuple[Nevra, ...]:
     """Packages that are installed side by side as kernels are; meta packages and modules are among them."""
-    found = _listing(runner, ["--whatprovides", *_CAPABILITIES]).packages
+    found = listing(runner, ["--whatprovides", *_CAPABILITIES]).packages
     return tuple(dict.fromkeys(found))
 
 
@@ -353,7 +354,7 @@ def kernel_of(runner: Runner, name: str, version: str = "") -> str:
     if not releases:
         needs = runner(["rpm", "-q", "--requires", "--", label], timeout=_TIMEOUT).expect().stdout
         wanted = [line.strip() for line in needs.splitlines() if _META.fullmatch(line.strip())]
-        packages = _listing(runner, ["--whatprovides", *wanted]).packages if wanted else ()
+        packages = listing(runner, ["--whatprovides", *wanted]).packages if wanted else ()
         releases = {release for each in packages for release in kernel_releases(_files(runner, each.label))}
     if len(releases) != 1:
         held = ", ".join(sorted(releases)) or "none"
