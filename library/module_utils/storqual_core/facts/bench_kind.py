@@ -359,6 +359,7 @@ def unknown_for_provisioning(kind: Mapping[str, Any]) -> list[str]:
 
 
 def kind_words(kind: Mapping[str, Any]) -> list[str]:
-    """What is known, in a few words each, without what is off or not there."""
-    told = {name: each["value"] for name, each in kind.items() if each["value"] not in ("", "off", "no", "none")}
-    return [f"{name.replace('_', ' ')} {visible(value)}" for name, value in told.items()]
+    """What is known in a few words each, without places, and without what is off or not there."""
+    told = {name: each["value"] for name, each in kind.items() if not name.startswith("loader_")}
+    words = {name: value for name, value in told.items() if value not in ("", "off", "no", "none")}
+    return [f"{name.replace('_', ' ')} {visible(value)}" for name, value in words.items()]
