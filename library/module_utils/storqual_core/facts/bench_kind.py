@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from ..kit.command import Runner, find_program
-from ..kit.errors import StorqualError
 from ..kit.machine import Machine, selected_word, visible
-from ..tools import TOOLS
+from ..provision.initramfs import initramfs_maker
+from ..provision.packages import package_manager
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,21 @@ def _unknown(*looked_at: str) -> Finding:
     return Finding("", f"not known; looked at {', '.join(looked_at)}")
 
 
+def _found(value: str, evidence: str) -> Finding:
+    return Finding(value, evidence) if value else _unknown(evidence)
+
+
 def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     """Every finding by its name, as JSON carries it: `value` and `evidence`. Raises nothing."""
     release = machine.text("/proc/sys/kernel/osrelease")
-    owner = package_manager(machine, runner, release)
+    owner = _found(*package_manager(machine, runner, release))
     loader = _loader(machine)
     found: dict[str, Finding] = {
         "packages": owner,
         "front_end": _front_end(machine, owner.value),
         "loader": loader,
         **_loader_places(machine, loader.value),
-        "initramfs": _initramfs(machine),
+        "initramfs": _found(*initramfs_maker(machine)),
     }
     readers: Mapping[str, Callable[[Machine], Finding]] = {
         "module_order": module_order,
@@ -57,29 +61,6 @@ def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     }
     found.update({name: read(machine) for name, read in readers.items()})
     return {name: {"value": each.value, "evidence": visible(each.evidence)} for name, each in found.items()}
-
-
-def package_manager(machine: Machine, runner: Runner, release: str) -> Finding:
-    """`dpkg` or `rpm`: the one whose package the image of the running kernel is from. Raises nothing."""
-    places = [f"{folder}/{release}/vmlinuz" for folder in ("/lib/modules", "/usr/lib/modules")]
-    images = [place for place in (f"/boot/vmlinuz-{release}", *places) if machine.exists(place)]
-    # a list of files lies beside each package of dpkg, so that it need not be asked
-    lists = [name for name in machine.names("/var/lib/dpkg/info") if name.endswith(".list") and release in name]
-    for name in lists:
-        owned = sorted(set(images).intersection(machine.lines(f"/var/lib/dpkg/info/{name}")))
-        if owned:
-            return Finding("dpkg", f"{owned[0]} is from package {name[: -len('.list')]}")
-    for tool, program in (("rpm", "rpm"), ("dpkg", "dpkg-query")):
-        if not find_program(machine, program):
-            continue
-        for image in images:
-            try:
-                package = TOOLS[tool]().owner(runner, image)
-            except StorqualError:
-                continue
-            if package:
-                return Finding(tool, f"{image} is from package {package}")
-    return _unknown(*(images or [f"/boot/vmlinuz-{release} and {places[0]} (neither is there)"]), "rpm, dpkg")
 
 
 def _program(machine: Machine, names: Sequence[str]) -> Finding:
@@ -202,18 +183,6 @@ def _efi_writes(machine: Machine) -> Finding:
             writable = "rw" in options.split(",")
             return Finding("yes" if writable else "no", f"efivarfs is mounted {options}")
     return _unknown("/proc/self/mountinfo for efivarfs")
-
-
-def _initramfs(machine: Machine) -> Finding:
-    """`dracut` or `initramfs-tools`; where both are installed, the one that installing a kernel calls."""
-    makers = {"dracut": "dracut", "initramfs-tools": "mkinitramfs"}
-    there = {name: path for name, program in makers.items() if (path := find_program(machine, program))}
-    hooks = [name for name in there if machine.exists(f"/etc/kernel/postinst.d/{name}")]
-    chosen = list(there) if len(there) == 1 else hooks
-    if len(chosen) == 1:
-        hook = f", /etc/kernel/postinst.d/{chosen[0]}" if chosen[0] in hooks else ""
-        return Finding(chosen[0], f"{there[chosen[0]]}{hook}")
-    return _unknown(*(list(there.values()) or makers.values()), "/etc/kernel/postinst.d")
 
 
 _DEPMOD = ("/etc/depmod.d", "/run/depmod.d", "/usr/local/lib/depmod.d", "/lib/depmod.d", "/usr/lib/depmod.d")

@@ -407,8 +407,12 @@ class Kernel:
 class Packages(Protocol):
     """The packages of a machine. `version` chooses among packages of one name, where they are installed side by side.
 
-    `named` refuses what could be read as an option, with BadInputError.
+    `named` refuses what could be read as an option, with BadInputError. `HEADERS` is the package that a kernel's
+    drivers are built with, for a sentence.
     """
+
+    PROGRAM: str
+    HEADERS: str
 
     def named(self, name: str, version: str = "") -> str:
         """The name of a package."""

@@ -12,6 +12,8 @@ from ..kit.errors import BadInputError, ToolError
 from ..kit.machine import visible
 from .capabilities import Kernel, Package
 
+PROGRAM = "dpkg"
+HEADERS = "linux-headers-{release}"
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
 _INSTALL_TIMEOUT = 3600.0
 _LISTED = "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"

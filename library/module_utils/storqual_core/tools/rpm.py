@@ -19,6 +19,8 @@ from ..kit.labelled_text import first_line, line_error, numbered_lines
 from ..kit.machine import visible
 from .capabilities import Kernel, Package
 
+PROGRAM = "rpm"
+HEADERS = "kernel-devel of this release (SUSE: kernel-default-devel)"
 _TIMEOUT = 120.0
 _INSTALL_TIMEOUT = 3600.0
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+~^]*"
