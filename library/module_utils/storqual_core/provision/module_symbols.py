@@ -105,7 +105,8 @@ class _Elf:
         names = self._content(self._links[head[3]][1])
         shape = struct.Struct(self.order + ("IBBHQQ" if self.wide else "IIIBBH"))
         table = self._content(head)
-        needed, weak = set(), set()
+        needed: set[str] = set()
+        weak: set[str] = set()
         for row in shape.iter_unpack(table[: len(table) // shape.size * shape.size]):
             info, section = (row[1], row[3]) if self.wide else (row[3], row[5])
             name = _text(names, row[0]) if section == 0 else ""

@@ -16,7 +16,7 @@ from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import as_list, as_text, first_line, line_error, numbered_lines
 from ..kit.machine import visible
-from .rpm import ARCHITECTURE, FRONT_END, split_nevra
+from ..kit.package_names import ARCHITECTURE, split_nevra
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,9 @@ class Transaction:
         told += [f"{place} lacks {size >> 20} MiB" for place, size in self.space.items()]
         return (*told, *self.problems, *self.failures)
 
+
+FRONT_END = re.compile(r"Last metadata expiration check: .*|Updating and loading repositories:|Repositories loaded\.")
+"""What dnf prints in front of any answer."""
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SPACE = re.compile(

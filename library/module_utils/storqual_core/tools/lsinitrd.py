@@ -70,4 +70,5 @@ def parse_listing(text: str) -> ImageListing:
         closing = "files or the closing line are missing" if head else first_line(text)
         raise ToolError(f"lsinitrd did not list an image to its end: {closing}")
     kept: dict[str, Any] = {name: tuple(values) for name, values in lists.items()}
-    return ImageListing(**{"version": "", "arguments": "", **head}, **kept)
+    kept.update({"version": "", "arguments": "", **head})
+    return ImageListing(**kept)

@@ -17,46 +17,20 @@ from ..kit.command import Completed, Runner
 from ..kit.errors import BadInputError, MissingToolError, ToolError
 from ..kit.labelled_text import first_line, line_error, numbered_lines
 from ..kit.machine import visible
+from ..kit.package_names import ARCHITECTURE, NAME, VERSION, Nevra, split_nevra
+from . import dnf, zypper
 from .capabilities import Kernel, Package
+from .dnf import FRONT_END
 
 PROGRAM = "rpm"
 HEADERS = "kernel-devel of this release (SUSE: kernel-default-devel)"
 _TIMEOUT = 120.0
 _INSTALL_TIMEOUT = 3600.0
-_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+~^]*"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
-ARCHITECTURE = re.compile(
-    r"x86_64(?:_v2)?|i[3-6]86|ia64|aarch64|armv[67]hl|ppc(?:64(?:le)?)?|s390x?|riscv64|loongarch64|noarch|(?:no)?src"
-)
-_NEVRA = re.compile(rf"({_NAME.pattern})-(?:([0-9]{{1,9}}):)?({_WORD})-({_WORD})")
 # a kernel's image, and not what is made of it or lies beside it
 _IMAGE = re.compile(
     r"(?:(?:/usr)?/lib/modules/([^/\s]+)/(?:vmlinuz|vmlinux|Image|zImage|image)"
     r"|/boot/(?:vmlinuz|vmlinux|Image|zImage|image)-([^/\s]+?))(?:\.(?:gz|xz|zst))?"
 )
-
-
-@dataclass(frozen=True)
-class Nevra:
-    """One package by what names it; `installed` is seconds since 1970, `source` the package that it is built from."""
-
-    name: str
-    version: str
-    release: str
-    architecture: str = ""
-    epoch: int = 0
-    installed: int | None = None
-    source: str = ""
-
-    @property
-    def evr(self) -> str:
-        """Version and release, with the epoch where there is one."""
-        return f"{self.epoch}:{self.version}-{self.release}" if self.epoch else f"{self.version}-{self.release}"
-
-    @property
-    def label(self) -> str:
-        """As rpm takes it: no other package that is installed has it."""
-        return f"{self.name}-{self.version}-{self.release}{'.' if self.architecture else ''}{self.architecture}"
 
 
 @dataclass(frozen=True)
@@ -68,28 +42,10 @@ class Listing:
     notes: tuple[str, ...] = ()
 
 
-def split_nevra(word: str) -> Nevra | None:
-    """`kernel-core-0:5.14.0-427.el9.x86_64`, with epoch and architecture or without; None for another word."""
-    bare, _, last = word.rpartition(".")
-    architecture = last if ARCHITECTURE.fullmatch(last) else ""
-    match = _NEVRA.fullmatch(bare if architecture else word)
-    if match is None:
-        return None
-    name, epoch, version, release = match.groups()
-    # without an architecture nothing but the digits tells a package from other words with dashes
-    if not all(re.search("[0-9]", part) for part in (version, release)) or not (
-        architecture or version[0].isdigit() or name == "gpg-pubkey"
-    ):
-        return None
-    return Nevra(name, version, release, architecture, int(epoch or 0))
-
-
 _MISSING = re.compile(
     r"package (\S+) is not installed|no package provides (\S.*)|file (/.*) is not owned by any package|"
     r"error: file (/.*): No such file or directory"
 )
-FRONT_END = re.compile(r"Last metadata expiration check: .*|Updating and loading repositories:|Repositories loaded\.")
-"""What dnf prints in front of any answer."""
 _DATE = re.compile(r"[A-Z][a-z]{2} .*[0-9]{4}.*")
 
 
@@ -97,13 +53,13 @@ def _fields(words: Sequence[str]) -> Nevra | None:
     """Name, epoch, version, release, architecture, and the time of the installation or the source's name."""
     if len(words) not in (5, 6) or not re.fullmatch(r"[0-9]{1,9}|\(none\)", words[1]):
         return None
-    if not (ARCHITECTURE.fullmatch(words[4]) or words[4] == "(none)") or not _NAME.fullmatch(words[0]):
+    if not (ARCHITECTURE.fullmatch(words[4]) or words[4] == "(none)") or not NAME.fullmatch(words[0]):
         return None
-    if not all(re.fullmatch(_WORD, word) for word in words[2:4]):
+    if not all(re.fullmatch(VERSION, word) for word in words[2:4]):
         return None
     more = words[5] if len(words) == 6 else ""
     timed = bool(re.fullmatch("[0-9]{1,12}", more))
-    if more and not timed and not _NAME.fullmatch(more):
+    if more and not timed and not NAME.fullmatch(more):
         return None
     epoch, architecture = (word if word != "(none)" else "" for word in (words[1], words[4]))
     when = int(more) if timed else None
@@ -288,11 +244,11 @@ _META = re.compile(r"(\S*uname-r|kernel-(?:core|default|uek\S*)) = \S+")
 
 def named(name: str, version: str = "") -> str:
     """A package's name, which can be no option. Raises BadInputError, for a version that can be none as well."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise BadInputError(
             [f"package '{visible(name[:80])}': expected a name of letters, digits, `+`, `-`, `.`, `_`"]
         )
-    if version and not re.fullmatch(rf"(?:[0-9]{{1,9}}:)?{_WORD}-{_WORD}", version):
+    if version and not re.fullmatch(rf"(?:[0-9]{{1,9}}:)?{VERSION}-{VERSION}", version):
         shown = visible(version[:80])
         raise BadInputError([f"package {name}: found version '{shown}', expected version-release (RPM)"])
     return name
@@ -403,8 +359,6 @@ def install(runner: Runner, files: Sequence[str]) -> None:
 
     Raises ToolError with what failed: a script that failed is a warning to rpm, and the front end ends well.
     """
-    from . import dnf, zypper  # noqa: PLC0415 - compiled only on a bench that has one of them
-
     paths = [os.path.abspath(file) for file in files]  # noqa: PTH100 - a name that begins with a dash becomes a path
     program, ended = _by_front_end(runner, lambda name: [*_install_words(name), *paths])
     said = f"{ended.stdout}\n{ended.stderr}"

@@ -10,8 +10,8 @@ from typing import Mapping, Sequence
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import first_line, line_error, numbered_lines
+from ..kit.package_names import split_nevra
 from .dnf import RpmLines, Transaction
-from .rpm import split_nevra
 
 EXIT_CODES: Mapping[int, str] = {
     1: "an error of zypper itself",
