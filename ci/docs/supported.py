@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from sources import PROJECT
 
 from storqual_core.data.faults import FAULTS
+from storqual_core.facts.tool_facts import FAMILIES, PACKAGES
 from storqual_core.tools import TOOLS
 from storqual_core.tools.capabilities import CAPABILITIES, offers
 
@@ -39,7 +40,17 @@ def supported_page() -> str:
     }
     text = re.sub("|".join(known), lambda word: known[word[0]], _TEXT.read_text(encoding="utf-8"))
     heads = ("| tool | capabilities | recorded outputs | live |", "|---|---|---|---|")
-    return "\n".join([text.rstrip(), "", *heads, *_tools(), ""])
+    return "\n".join([text.rstrip(), "", *heads, *_tools(), "", *_packages(), ""])
+
+
+def _packages() -> Iterator[str]:
+    """The package that brings each program, by family of distributions."""
+    yield "## Packages"
+    yield ""
+    yield f"| program | {' | '.join(FAMILIES)} |"
+    yield "|---" * (len(FAMILIES) + 1) + "|"
+    for program, packages in sorted(PACKAGES.items()):
+        yield f"| `{program}` | {' | '.join(packages)} |"
 
 
 def _tools() -> Iterator[str]:

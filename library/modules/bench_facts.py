@@ -10,7 +10,8 @@ description:
   - Reads what the kernel shows of storage adapters (PCI address, ids, link now and possible, NUMA node, interrupts,
     driver build, firmware, SCSI hosts), drives (identity, place, queue, cache, error counters, sectors written),
     volumes and enclosures, with the kernel, its command line and default boot entry, processor, memory and tools.
-  - Files of sysfs and procfs only; at most one command (C(fio --version)) is started. Nothing is changed.
+  - Files of the kernel and of configuration; a command is started only for a C(fio) that no package brought
+    (C(fio --version)), and on a bench of RPM packages (C(rpm -q)). Nothing is changed.
   - With O(deep) the tools that are installed are asked as well, several commands per drive. Slots (C(dmidecode)),
     vital product data and PCI errors (C(lspci)), devices that are no disks (C(lsscsi), C(sg_inq)), mode pages with
     what can be changed (C(sdparm), else C(sg_modes)), health and error counters (C(smartctl), C(nvme)), the digest
@@ -58,6 +59,8 @@ RETURN = r"""
 facts:
   description:
     - The fact set; sizes in bytes, times in seconds, counters since boot.
+    - C(kind) says what kind of bench this is (packages, boot loader, initramfs, Secure Boot and more), each with its
+      evidence. An empty value is not known; its evidence is what was looked at.
     - With O(deep) also C(slots), C(pci), C(devices) (SCSI devices that are no disks), C(hidden_drives) (disks behind
       RAID controllers), C(tool_facts) (what each vendor tool said, whole), C(shelves) (elements of shelves, with
       the drive in each slot), C(multipath) (maps with their paths), C(conditions) (what is not well among these, a
@@ -71,6 +74,10 @@ facts:
     boot_id: 5ff9cf9e-2f2c-4a4e-9b0c-7d3d2f1f8e1a
     kernel: {release: 6.1.0-47-amd64, cmdline: "root=LABEL=bench ro", version: "#1 SMP", tainted: "0"}
     default_boot: {release: 6.1.0-47-amd64, entry: "0"}
+    kind:
+      packages: {value: dpkg, evidence: /boot/vmlinuz-6.1.0-47-amd64 is from package linux-image-6.1.0-47-amd64}
+      loader: {value: grub, evidence: /boot/grub/grub.cfg has its entries itself}
+      lockdown: {value: "", evidence: not known; looked at /sys/kernel/security/lockdown}
     adapters:
       - pci: "0000:00:05.0"
         vendor: "1000"

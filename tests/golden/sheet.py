@@ -49,6 +49,19 @@ FACTS: dict[str, Any] = {
     "cpu": {"model": "Example CPU 9", "online": 16},
     "kernel": {"release": "6.1.0-47-amd64"},
     "os": {"name": "Debian GNU/Linux 12"},
+    "kind": {
+        name: {"value": value, "evidence": "seen"}
+        for name, value in {
+            "packages": "dpkg",
+            "loader": "grub",
+            "loader_folder": "/boot/grub",
+            "initramfs": "initramfs-tools",
+            "secure_boot": "off",
+            "lockdown": "",
+            "immutable": "no",
+            "kdump": "loaded",
+        }.items()
+    },
     "volumes": [],
     "adapters": [
         {

@@ -13,6 +13,7 @@ import click
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, json_text, on_terminal, print_rows
 from storqual.cli.schema import with_schema
+from storqual_core.facts.bench_kind import kind_words
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError
 
@@ -79,6 +80,7 @@ def facts_command(
     else:
         for name, facts in found.items():
             (_show_tables if on_terminal() else _show)(name, facts)
+            click.echo(terminal_text(f"  set up with: {', '.join(kind_words(facts['kind']))}"))
             for sentence in facts.get("conditions", ()):
                 click.echo(terminal_text(f"  look at: {sentence}"))
             for sentence in facts.get("unread", ()):

@@ -16,11 +16,24 @@ _WRITE_CACHE = "WCE"
 
 
 def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
-    """Each as `programs`, of which one is enough, and what it is `for`; the first use is named."""
+    """Each as `programs`, of which one is enough, and what it is `for`; the first use is named.
+
+    A kernel or driver that the bench is to be booted with is one of no programs, with `boots`.
+    """
     found: dict[tuple[str, ...], str] = {}
     for programs, use in (*_of_batches(plan.batches), *_of_drops(plan)):
         found.setdefault(tuple(programs), use)
-    return [{"programs": list(programs), "for": use} for programs, use in found.items()]
+    drivers = [spec["driver"] or {} for spec in plan.specs.values()]
+    boots = {
+        f"the {what} of the drop": None for driver in drivers for key, what in _BOOTED.items() if driver.get(key)
+    }
+    return [
+        *({"programs": list(programs), "for": use} for programs, use in found.items()),
+        *({"programs": [], "for": use, "boots": True} for use in boots),
+    ]
+
+
+_BOOTED = {"kernel": "kernel", "dkms": "driver build", "module": "driver build"}
 
 
 def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Sequence[str], str]]:

@@ -16,6 +16,7 @@ from storqual.history.past_runs import LastResult
 from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual.report.criterion import OutcomeBadge
 from storqual.report.render import render_template
+from storqual_core.facts.bench_kind import kind_words
 from storqual_core.facts.preflight import compare
 from storqual_core.host.identity import same_text
 from storqual_core.kit.machine import selected_word
@@ -220,6 +221,7 @@ def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[st
         yield "processor", _words(facts["cpu"]["model"], f"({facts['cpu']['online']} online)")
         yield "kernel", facts["kernel"]["release"]
         yield "system", facts["os"]["name"] or "not shown"
+        yield "set up with", ", ".join(kind_words(facts["kind"])) or "not shown"
     yield "state folder", bench.state_dir
 
 

@@ -21,6 +21,7 @@ from ..kit.command import Runner, run
 from ..kit.errors import StorqualError
 from ..kit.machine import Machine
 from ..kit.quantities import is_whole
+from .bench_kind import read_kind
 from .tool_facts import tool_versions
 
 SCHEMA = "storqual.facts/1"
@@ -50,6 +51,7 @@ def read_facts(
         "kernel": _kernel(machine),
         "default_boot": _default_boot(machine, runner),
         "os": _os_release(machine),
+        "kind": read_kind(machine, runner),
         "machine": _machine(machine),
         "cpu": _cpu(machine),
         "memory": {"total": _memory(machine)},
@@ -261,6 +263,7 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
         "kernel": facts["kernel"],
         "default_boot": facts["default_boot"],
         "os": facts["os"]["name"],
+        "kind": {name: found["value"] for name, found in facts["kind"].items()},
         "machine": {name: facts["machine"][name] for name in ("sys_vendor", "product_name", "bios_version")},
         "cpu": facts["cpu"],
         "memory": facts["memory"]["total"],

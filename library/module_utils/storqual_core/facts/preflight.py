@@ -22,6 +22,7 @@ from ..kit.lock import hold_lock
 from ..kit.machine import Machine, visible
 from ..kit.quantities import parse_size
 from .bench_facts import environment_of, read_facts
+from .bench_kind import provisioning_objections, unknown_for_provisioning
 from .conditions import read_conditions
 from .tool_facts import package_of, read_drive_logs
 
@@ -207,7 +208,8 @@ def _installed(machine: Machine, name: str) -> bool:
 class Request:
     """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now.
 
-    `needs` are the programs that will be run: each with `programs`, of which one is enough, and what it is `for`.
+    `needs` are the programs that will be run: each with `programs`, of which one is enough, and what it is `for`;
+    one with `boots` is a kernel or driver that the bench is to be booted with.
 
     For purpose `firmware` the adapters are those that are flashed, and `beside` are the others of the bench.
     `logs`: claimed drives are asked for what they have on record, a command or two each.
@@ -255,6 +257,8 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     facts = read_facts(machine, state_dir=request.state_dir, runner=runner)
     environment = environment_of(facts, request.adapters)
     problems = [*compare(facts, request.adapters, kind=request.kind), *missing_programs(request.needs, machine)]
+    provisions = [str(need["for"]) for need in request.needs if need.get("boots")]
+    problems += provisioning_objections(facts["kind"], provisions)
     try:
         claims = claims_of_adapters(request.adapters, kind=request.kind)
         beside = claims_of_adapters(request.beside, kind=request.kind)
@@ -291,7 +295,8 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     claimed = claimed_drives(facts, request.adapters)
     logs = read_drive_logs(claimed, runner=runner)
     around = read_conditions(facts, sorted({drive["adapter"] for drive in claimed}), machine, runner)
-    return Result(facts, environment, problems, refusals, stamped, logs, around.conditions, around.unread)
+    unread = [*around.unread, *(unknown_for_provisioning(facts["kind"]) if provisions else ())]
+    return Result(facts, environment, problems, refusals, stamped, logs, around.conditions, unread)
 
 
 def _make_files(claims: Sequence[Claim], request: Request) -> list[str]:

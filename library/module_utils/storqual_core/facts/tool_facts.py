@@ -15,7 +15,7 @@ import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from types import ModuleType
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..kit.command import Runner, find_program, run
 from ..kit.errors import MissingToolError, ToolError
@@ -159,22 +159,25 @@ def errors_on_record(logs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[st
     return {drive: counters for drive, counters in found.items() if counters}
 
 
-# command -> package that brings it; vendor tools come without one, and their own rooms name their programs
-_TOOLS = {
-    "fio": "fio",
-    "sg_modes": "sg3-utils",
-    "sdparm": "sdparm",
-    "smartctl": "smartmontools",
-    "nvme": "nvme-cli",
-    "mdadm": "mdadm",
-    "lvm": "lvm2",
-    "multipath": "multipath-tools",
-    "lspci": "pciutils",
-    "lsscsi": "lsscsi",
-    "dmidecode": "dmidecode",
-    "fwupdmgr": "fwupd",
+FAMILIES = ("Debian, Ubuntu", "EL, Oracle, Fedora", "SUSE")
+PACKAGES: Mapping[str, Sequence[str]] = {
+    **{name: (name, name, name) for name in ("fio", "sdparm", "mdadm", "lsscsi", "dmidecode", "dkms")},
+    "sg_modes": ("sg3-utils", "sg3_utils", "sg3_utils"),
+    "smartctl": ("smartmontools",) * 3,
+    "nvme": ("nvme-cli",) * 3,
+    "lvm": ("lvm2",) * 3,
+    "multipath": ("multipath-tools", "device-mapper-multipath", "multipath-tools"),
+    "lspci": ("pciutils",) * 3,
+    "fwupdmgr": ("fwupd",) * 3,
+    "sg_wr_mode": ("sg3-utils", "sg3_utils", "sg3_utils"),
+    "sg_write_buffer": ("sg3-utils", "sg3_utils", "sg3_utils"),
+    "mkfs.xfs": ("xfsprogs",) * 3,
+    "mkfs.ext4": ("e2fsprogs",) * 3,
 }
-_RPM = {"sg3-utils": "sg3_utils", "multipath-tools": "device-mapper-multipath"}
+"""Programs with the package that brings each, by family; vendor tools come without one. EL has dkms in EPEL."""
+
+# run, and not asked for their version
+_UNASKED = ("sg_wr_mode", "sg_write_buffer", "mkfs.xfs", "mkfs.ext4", "dkms")
 _STATUS = "/var/lib/dpkg/status"
 
 
@@ -189,28 +192,24 @@ def parse_status(text: str) -> dict[str, str]:
     return found
 
 
-# programs that are run and not asked for their version
-_PACKAGE_OF = {
-    "sg_wr_mode": "sg3-utils",
-    "sg_write_buffer": "sg3-utils",
-    "mkfs.xfs": "xfsprogs",
-    "mkfs.ext4": "e2fsprogs",
-    "dkms": "dkms",
-}
+def _family(machine: Machine) -> int:
+    """The place in FAMILIES."""
+    if machine.read(_STATUS) is not None:
+        return 0
+    return 2 if find_program(machine, "zypper") else 1 if find_program(machine, "rpm") else 0
 
 
 def package_of(program: str, machine: Machine) -> str:
     """The package that brings a program on this distribution; `` for a vendor's."""
-    package = _TOOLS.get(program) or _PACKAGE_OF.get(program, "")
-    return package if machine.read(_STATUS) is not None else _RPM.get(package, package)
+    return PACKAGES[program][_family(machine)] if program in PACKAGES else ""
 
 
 def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     """Each tool that is there: its path and version. A fio that no package brought is asked itself."""
-    found = {tool: path for tool in _TOOLS if (path := find_program(machine, tool))}
-    wanted = {package for tool, package in _TOOLS.items() if tool in found and package}
-    versions = _packages(machine, runner, wanted)
-    tools = {tool: {"path": path, "version": versions.get(_TOOLS[tool], "")} for tool, path in found.items()}
+    found = {tool: path for tool in PACKAGES if tool not in _UNASKED and (path := find_program(machine, tool))}
+    packages = {tool: package_of(tool, machine) for tool in found}
+    versions = _versions(machine, runner, set(packages.values()))
+    tools = {tool: {"path": path, "version": versions.get(packages[tool], "")} for tool, path in found.items()}
     if "fio" in tools and (not tools["fio"]["version"] or "/local/" in tools["fio"]["path"]):
         try:
             said = runner(["fio", "--version"], timeout=30.0).expect().stdout.strip()
@@ -220,19 +219,18 @@ def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]
     return tools
 
 
-def _packages(machine: Machine, runner: Runner, wanted: set[str]) -> dict[str, str]:
+def _versions(machine: Machine, runner: Runner, packages: set[str]) -> dict[str, str]:
     status = machine.read(_STATUS)
     if status:
         return parse_status(status.decode("utf-8", "replace"))
-    if not wanted or not find_program(machine, "rpm"):
+    if not packages or not find_program(machine, "rpm"):
         return {}
-    names = {_RPM.get(package, package): package for package in sorted(wanted)}
+    from ..tools import rpm  # noqa: PLC0415 - compiled only on a bench of RPM packages
+
     try:
-        said = runner(["rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n", *names], timeout=60.0).stdout
+        return {each.name: each.evr for each in rpm.listing(runner, ["--", *sorted(packages)]).packages}
     except ToolError:
         return {}
-    pairs = (line.partition(" ") for line in said.splitlines() if "not installed" not in line)
-    return {names[name]: version for name, _, version in pairs if name in names}
 
 
 def tools_with_facts(machine: Machine) -> Iterator[tuple[str, ModuleType, dict[str, str]]]:

@@ -85,6 +85,19 @@ def first_line(text: str) -> str:
     return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "nothing")
 
 
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text that are not empty, each with its number, without blanks at their ends."""
+    for number, line in enumerate(text.lstrip(BYTE_ORDER_MARK).splitlines(), start=1):
+        if line.strip():
+            yield number, line.rstrip()
+
+
+def line_error(tool: str, number: int, line: str, expected: str) -> ToolError:
+    """The refusal of a line: what was expected of it, and what stands there."""
+    shown = "".join(char if char.isprintable() else "?" for char in line.strip()[:120])
+    return ToolError(f"{tool}: line {number} is not {expected}: {shown!r}")
+
+
 def why_unread(text: str) -> str:
     """Why the JSON of a text cannot be read: where it stops being JSON, and what stands there; or what was said."""
     start = _OPENING.search(text)

@@ -20,13 +20,15 @@ from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, read_saved, remember
-from ..kit.machine import read_attribute
+from ..kit.machine import Machine, read_attribute
 from ..kit.results import PartialError, Provisioned, TrialFailedError, told
-from ..tools import dpkg, kmod
+from ..tools import kmod
+from ..tools.capabilities import Packages
 from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, build_entry
 from ..tools.kmod import Build
 from .engine import Call
 from .initramfs import builds_in
+from .packages import packages_of
 
 WORD = "storqual.initramfs="
 _PREFIX = "initrd.storqual-"
@@ -109,6 +111,10 @@ class System:
     @property
     def loader(self) -> Grub:
         return Grub(self.runner, f"{self.boot}/grub", self.sysfs)
+
+    @property
+    def packages(self) -> Packages:
+        return packages_of(Machine(str(Path(self.boot).parent)), self.runner, self.running)
 
     def arguments(self) -> list[str]:
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
@@ -478,7 +484,8 @@ def look_at_package(system: System, package: str, version: str = "") -> dict[str
     A package that is installed in another version than declared is a failure, for one kernel release in two builds
     cannot stay installed side by side, and the bench may be running it.
     """
-    found = dpkg.installed(system.runner, dpkg.named(package, version))
+    packages = system.packages
+    found = packages.installed(system.runner, packages.named(package, version), version)
     has = found.version if found and found.complete else ""
     if has and version and has != version:
         raise ToolError(
@@ -487,12 +494,13 @@ def look_at_package(system: System, package: str, version: str = "") -> dict[str
         )
     if not has:
         return {"missing": True, "kernel": "", "version": "", "settings": []}
-    record = _package_record(version, has, has).record()
-    return {"missing": False, "kernel": dpkg.kernel_of(system.runner, package), "version": has, "settings": [record]}
+    record = _package_record(packages, version, has, has).record()
+    kernel = packages.kernel_of(system.runner, package, has)
+    return {"missing": False, "kernel": kernel, "version": has, "settings": [record]}
 
 
-def _package_record(declared: str, before: str, now: str) -> Provisioned:
-    proof = "dpkg's own record"
+def _package_record(packages: Packages, declared: str, before: str, now: str) -> Provisioned:
+    proof = f"{packages.PROGRAM}'s own record"
     return Provisioned("driver.kernel.version", declared or None, before, now, changed=before != now, proof=proof)
 
 
@@ -501,27 +509,32 @@ def install_package(package: str, version: str, files: Sequence[str], call: Call
 
     Raises PartialError.
     """
+    packages = system.packages
     with call.lock("driver package") as lock:
         if lock is not None:
             # installing a kernel rewrites the boot menu, and may change what is the default
             remember_boot(lock, system)
         try:
-            dpkg.install(system.runner, files)
+            packages.install(system.runner, files)
         except StorqualError as problem:
-            now = dpkg.installed(system.runner, package)
+            now = packages.installed(system.runner, package, version)
             state = Provisioned("driver.kernel", package, "", now.version if now else "", changed=now is not None)
-            raise PartialError(str(problem), steps=[f"dpkg -i of {len(files)} files"], settings=[state]) from problem
-    now = dpkg.installed(system.runner, package)
+            raise PartialError(
+                str(problem), steps=[f"{packages.PROGRAM} -i of {len(files)} files"], settings=[state]
+            ) from problem
+    now = packages.installed(system.runner, package, version)
     if now is None or not now.complete or (version and now.version != version):
         state = Provisioned("driver.kernel", version, "", now.version if now else "", changed=True)
         held = f"{now.version} ({'complete' if now.complete else 'not configured'})" if now else "nothing"
-        raise PartialError(f"{package} after the installation: {held}", steps=["dpkg -i"], settings=[state])
+        raise PartialError(
+            f"{package} after the installation: {held}", steps=[f"{packages.PROGRAM} -i"], settings=[state]
+        )
     return {
         "changed": True,
         "missing": False,
-        "kernel": dpkg.kernel_of(system.runner, package),
+        "kernel": packages.kernel_of(system.runner, package, now.version),
         "version": now.version,
         "steps": [f"{package} {now.version} installed"],
-        "settings": [_package_record(version, "", now.version).record()],
+        "settings": [_package_record(packages, version, "", now.version).record()],
         "diff": {"before": f"{package}: not installed\n", "after": f"{package}: {now.version}\n"},
     }

@@ -21,6 +21,7 @@ from ..kit.durable import replace_json
 from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine, read_attribute, write_attribute
 from ..tools import kmod
+from .module_symbols import fit_of_file
 
 
 @dataclass(frozen=True)
@@ -147,10 +148,11 @@ def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, na
     if sha256 and file.sha256 != sha256.lower():
         found.append(f"{file.path}: its SHA-256 is {file.sha256}, {sha256} is declared")
     words = file.build.vermagic.split()
+    kernels = native.vermagic.split() if native is not None else []
     if words[0] != release:
-        found.append(f"{file.path} is built for kernel {words[0]}, but kernel {release} has to load it")
-    elif native is not None and native.vermagic and native.vermagic.split() != words:
-        found.append(f"{file.path} is built as '{file.build.vermagic}', this kernel as '{native.vermagic}'")
+        found += _other_kernel(file, machine, release, kernels)
+    elif kernels and kernels != words:
+        found.append(f"{file.path} is built as '{file.build.vermagic}', this kernel as '{' '.join(kernels)}'")
     if not file.build.srcversion:
         found.append(
             f"{file.path} has no srcversion, so that it could not be told from another build once it is loaded: "
@@ -160,6 +162,21 @@ def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, na
     if why and not file.signer:
         found.append(f"{file.path} is not signed, and this kernel loads signed modules only ({why})")
     return found
+
+
+def _other_kernel(file: ModuleFile, machine: Machine, release: str, kernels: Sequence[str]) -> list[str]:
+    """Why a module that was built for another kernel is not loaded; none where both have MODVERSIONS and fit."""
+    words = file.build.vermagic.split()
+    told = f"{file.path} is built for kernel {words[0]}, but kernel {release} has to load it"
+    if "modversions" not in words or (kernels and "modversions" not in kernels):
+        return [told]
+    if kernels and kernels[1:] != words[1:]:
+        return [f"{told}: it is built as '{' '.join(words[1:])}', this kernel as '{' '.join(kernels[1:])}'"]
+    try:
+        fit = fit_of_file(file.path, machine, release)
+    except ToolError as problem:
+        return [f"{told}: {problem}"]
+    return [] if fit.compatible else [f"{told}: {fit.words}"]
 
 
 def _enforced(machine: Machine) -> str:

@@ -20,7 +20,7 @@ from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock, read_saved, remember
 from ..kit.results import PartialError, Provisioned, told
-from ..tools import dkms, dpkg, kmod
+from ..tools import dkms, kmod
 from .boot import System, image_name, own_images, put_native_back, remember_boot, remove_images, unchanged
 from .driver import (
     ModuleFile,
@@ -117,14 +117,14 @@ def wanted_build(request: BuildRequest, bench: OptionsBench, native: kmod.Build 
         if against:
             raise ToolError("\n".join(against))
         return Wanted(file=file, version=request.version)
-    name, version = dpkg.file_package(bench.runner, request.files[-1])
+    name, version = bench.packages.file_package(bench.runner, request.files[-1])
     if not bench.machine.exists(f"/lib/modules/{bench.kernel}/build/Makefile"):
         raise ToolError(
             f"{name} is built on the bench, and the headers of kernel {bench.kernel} are not installed "
-            f"(/lib/modules/{bench.kernel}/build): install linux-headers-{bench.kernel}"
+            f"(/lib/modules/{bench.kernel}/build): install {bench.packages.HEADERS.format(release=bench.kernel)}"
         )
     dkms.status(bench.runner)
-    known = dpkg.installed(bench.runner, name)
+    known = bench.packages.installed(bench.runner, name)
     installed = bool(known and known.complete and known.version == version)
     return Wanted(package=name, package_version=version, version=request.version, installed=installed)
 
@@ -200,7 +200,7 @@ def remember_build(
 
     Raises ToolError when the run has put a build of another kind there: its way back would be lost.
     """
-    known = dpkg.installed(bench.runner, wanted.package) if wanted.package else None
+    known = bench.packages.installed(bench.runner, wanted.package) if wanted.package else None
     runs = bench.kernel == bench.running
     # of a kernel that does not run, the build on disk is the one that it would load
     former = kmod.loaded(module, bench.machine.path("/sys")) if runs else disk
@@ -255,10 +255,10 @@ def set_aside(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
     A package stays, and what DKMS has built of it: the next session of its arm need not compile it again.
     """
     package = str(memory["package"])
-    known = dpkg.installed(bench.runner, package) if package else None
+    known = bench.packages.installed(bench.runner, package) if package else None
     if known is None or not known.complete:
         return _remove_file(bench, memory)
-    source = dkms.source_of(bench.runner, package, bench.machine.root)
+    source = dkms.source_of(bench.runner, package, bench.machine.root, bench.packages)
     lay = dkms.uninstall(bench.runner, source, str(memory["kernel"]))
     return [f"{source.name} {source.version} uninstalled"] if lay else []
 
@@ -267,14 +267,14 @@ def take_off(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
     """Take a build off the disk, which loads nothing; what was done. Raises ToolError."""
     steps = _remove_file(bench, memory)
     package, before = str(memory["package"]), str(memory["package_before"])
-    known = dpkg.installed(bench.runner, package) if package else None
+    known = bench.packages.installed(bench.runner, package) if package else None
     # one whose installation was cut short is there, too
     if known is not None and (known.version != before or not known.complete):
         if before:
             raise ToolError(
                 f"{package} was {before} when the bench was found and is {known.version}: install {before}"
             )
-        dpkg.remove(bench.runner, package)
+        bench.packages.remove(bench.runner, package)
         steps.append(f"{package} removed")
     return steps
 
@@ -419,7 +419,7 @@ def put_on_disk(
         if wanted.file is not None:
             steps += write_module(bench, wanted.file)
         else:
-            source = dkms.source_of(bench.runner, wanted.package, bench.machine.root)
+            source = dkms.source_of(bench.runner, wanted.package, bench.machine.root, bench.packages)
             dkms.install(bench.runner, source, bench.kernel)
             steps.append(f"{source.name} {source.version} installed for kernel {bench.kernel}")
         now = identifiers(bench, request.name)
@@ -480,9 +480,9 @@ def _build(
 ) -> ModuleFile:
     """The file that DKMS builds, installed nowhere. Raises ToolError."""
     if not wanted.installed:
-        dpkg.install(bench.runner, request.files)
+        bench.packages.install(bench.runner, request.files)
         steps.append(f"{wanted.package} {wanted.package_version} installed")
-    source = dkms.source_of(bench.runner, wanted.package, bench.machine.root)
+    source = dkms.source_of(bench.runner, wanted.package, bench.machine.root, bench.packages)
     path = dkms.build(bench.runner, source, request.name, bench.kernel, bench.machine.root)
     file = read_module_file(bench.runner, str(path))
     against = objections(file, "", bench.machine, bench.kernel, before["disk"])
@@ -515,7 +515,7 @@ def _present_file(request: BuildRequest, bench: OptionsBench, wanted: Wanted | N
     """The module's file as far as it is there already: a package may not be installed, or not be built yet."""
     if wanted is None or wanted.file is not None or not wanted.installed:
         return wanted.file if wanted else None
-    source = dkms.source_of(bench.runner, wanted.package, bench.machine.root)
+    source = dkms.source_of(bench.runner, wanted.package, bench.machine.root, bench.packages)
     path = dkms.built(source, request.name, bench.kernel, bench.machine.root)
     return read_module_file(bench.runner, str(path)) if path else None
 
@@ -580,7 +580,7 @@ def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted) -> list
     """Put the build on disk; what was done. Raises ToolError."""
     if wanted.file is not None:
         return write_module(bench, wanted.file)
-    dpkg.install(bench.runner, request.files)
+    bench.packages.install(bench.runner, request.files)
     built = dkms.built_for(dkms.status(bench.runner), wanted.version, bench.kernel) if wanted.version else [None]
     if not built:
         said = dkms.last_build_words() or "no build log"

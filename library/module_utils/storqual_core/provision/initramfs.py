@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,8 +26,9 @@ from ..kit.archives import (
     read_archive,
     unpack,
 )
-from ..kit.command import Runner
-from ..kit.errors import ToolError
+from ..kit.command import Runner, find_program
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.machine import Machine
 from ..tools.kmod import Build
 
 # a module in the image, plain or compressed by itself
@@ -107,6 +109,57 @@ def builds_in(path: str, names: Sequence[str]) -> dict[str, Build | None]:
         if name is not None:
             found[name] = module_build(content, filename)
     return found
+
+
+_MAKERS = {"initramfs-tools": "update-initramfs", "dracut": "dracut"}
+# packing one under emulation takes minutes
+_MAKE_TIMEOUT = 1800.0
+
+
+def initramfs_maker(machine: Machine) -> tuple[str, str]:
+    """`initramfs-tools` or `dracut`, and the evidence; where both are installed, the one that a new kernel calls.
+
+    Where that is not known the name is empty, and the evidence is what was looked at.
+    """
+    programs = {"initramfs-tools": "mkinitramfs", "dracut": "dracut"}
+    there = {name: path for name, program in programs.items() if (path := find_program(machine, program))}
+    hooks = [name for name in there if machine.exists(f"/etc/kernel/postinst.d/{name}")]
+    chosen = list(there) if len(there) == 1 else hooks
+    if len(chosen) == 1:
+        hook = f", /etc/kernel/postinst.d/{chosen[0]}" if chosen[0] in hooks else ""
+        return chosen[0], f"{there[chosen[0]]}{hook}"
+    return "", f"{', '.join(there.values() or programs.values())}, /etc/kernel/postinst.d"
+
+
+@dataclass(frozen=True)
+class Initramfs:
+    """The initramfs of one kernel, as its distribution makes it."""
+
+    machine: Machine
+    runner: Runner
+    release: str
+
+    @property
+    def path(self) -> str:
+        """Its file, empty where there is none: its name is another one with each maker and distribution."""
+        names = (f"initrd.img-{self.release}", f"initramfs-{self.release}.img", f"initrd-{self.release}")
+        return next((f"/boot/{name}" for name in names if self.machine.exists(f"/boot/{name}")), "")
+
+    def make(self) -> tuple[str, dict[str, bytes]]:
+        """Make it anew; the command, for a sentence, and the files in it, which was read to its end.
+
+        Raises ToolError; MissingToolError when the bench has no program that makes it.
+        """
+        commands = {
+            "initramfs-tools": ["update-initramfs", "-u", "-k", self.release],
+            "dracut": ["dracut", "--force", self.path, self.release],
+        }
+        maker, _ = initramfs_maker(self.machine)
+        for command in [commands[maker]] if maker else commands.values():
+            with suppress(MissingToolError):
+                line = self.runner(command, timeout=_MAKE_TIMEOUT).expect().line
+                return line, dict(entries(Path(self.machine.path(self.path)).read_bytes()))
+        raise MissingToolError(f"none of {', '.join(_MAKERS.values())} is installed: {self.path} cannot be made anew")
 
 
 Index = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]

@@ -27,6 +27,7 @@ from ..kit.lock import read_saved, remember
 from ..kit.machine import Machine, read_attribute
 from ..kit.results import PartialError, Provisioned, told
 from ..tools import kmod
+from ..tools.capabilities import Packages
 from .boot import booted_image
 from .driver import (
     adapters_of_module,
@@ -38,7 +39,8 @@ from .driver import (
     reload_module,
 )
 from .engine import Call, SettingChange, StepOutcome, refuse_problems
-from .initramfs import builds_in, entries, with_file
+from .initramfs import Initramfs, builds_in, with_file
+from .packages import packages_of
 
 
 @dataclass(frozen=True)
@@ -238,10 +240,18 @@ class OptionsBench:
         return image if image and self.kernel == self.running and self.machine.exists(f"/boot/{image}") else ""
 
     @property
+    def initramfs(self) -> Initramfs:
+        """The kernel's initramfs as the distribution makes it."""
+        return Initramfs(self.machine, self.runner, self.kernel)
+
+    @property
     def initrd(self) -> str:
-        """The kernel's initramfs as the distribution made it; empty where there is none."""
-        names = (f"initrd.img-{self.kernel}", f"initramfs-{self.kernel}.img", f"initrd-{self.kernel}")
-        return next((f"/boot/{name}" for name in names if self.machine.exists(f"/boot/{name}")), "")
+        """Its file; empty where there is none."""
+        return self.initramfs.path
+
+    @property
+    def packages(self) -> Packages:
+        return packages_of(self.machine, self.runner, self.running)
 
 
 def boot_arguments(declared: Mapping[str, object], bench: OptionsBench, state_dir: str) -> list[str]:
@@ -441,9 +451,9 @@ def refresh_initramfs(bench: OptionsBench, modules: Sequence[str]) -> list[str]:
     image = bench.machine.path(initrd)
     if not initrd or not any(builds_in(image, modules).values()):
         return []
-    line = kmod.rebuild(bench.runner, bench.kernel, initrd)
+    line, files = bench.initramfs.make()
     name = bench.file.lstrip("/")
-    packed = dict(entries(Path(image).read_bytes())).get(name)
+    packed = files.get(name)
     if (packed.decode("utf-8", "replace") if packed is not None else None) != bench.text():
         raise ToolError(f"`{line}` ended well, and {initrd} does not carry {bench.file} as it is")
     return [f"{initrd} made anew"]

@@ -391,6 +391,62 @@ class Resolve(Protocol):
 
 
 @dataclass(frozen=True)
+class Package:
+    """One installed package; `complete` is false for what a cut transaction, or a removal, left half there."""
+
+    name: str
+    version: str
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that a package carries; `release` is its `uname -r`, read from the files of the package."""
+
+    package: str
+    version: str
+    release: str
+
+
+class Packages(Protocol):
+    """The packages of a machine. `version` chooses among packages of one name, where they are installed side by side.
+
+    `named` refuses what could be read as an option, with BadInputError. `HEADERS` is the package that a kernel's
+    drivers are built with, for a sentence.
+    """
+
+    PROGRAM: str
+    HEADERS: str
+
+    def named(self, name: str, version: str = "") -> str:
+        """The name of a package."""
+
+    def installed(self, runner: Runner, name: str, version: str = "") -> Package | None:
+        """The package, or None when it is not there."""
+
+    def files_of(self, runner: Runner, name: str) -> Sequence[str]:
+        """The paths of an installed package."""
+
+    def owner(self, runner: Runner, path: str) -> str:
+        """The package that a file belongs to, empty when it belongs to none."""
+
+    def kernels(self, runner: Runner) -> Sequence[Kernel]:
+        """Every kernel that an installed package carries."""
+
+    def kernel_of(self, runner: Runner, name: str, version: str = "") -> str:
+        """The one kernel release that an installed package carries, itself or by what it depends on."""
+
+    def file_package(self, runner: Runner, path: str) -> tuple[str, str]:
+        """Name and version in a package file."""
+
+    def install(self, runner: Runner, files: Sequence[str]) -> None:
+        """Install package files in one transaction; on the disk when this returns."""
+
+    def remove(self, runner: Runner, name: str) -> None:
+        """Take a package off."""
+
+
+@dataclass(frozen=True)
 class Capability:
     """A protocol, and those of its names that a tool may lack; without the others it does not have the capability."""
 
@@ -411,6 +467,7 @@ CAPABILITIES: dict[str, Capability] = {
     "events": Capability(Events),
     "background": Capability(Background),
     "resolve": Capability(Resolve),
+    "packages": Capability(Packages),
 }
 """Every capability by its name."""
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from .dpkg import named
+from . import dpkg
+from .capabilities import Packages
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
 _LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+)(?:, ([^,:]+))?)?: ([a-z]+(?:-[a-z]+)?)(.*)$")
@@ -101,13 +102,12 @@ def built_for(states: list[State], version: str, kernel: str) -> list[State]:
     return [each for each in found if each.state in ("installed", "installed-weak")]
 
 
-def source_of(runner: Runner, package: str, root: str = "") -> DkmsSource:
+def source_of(runner: Runner, package: str, root: str = "", packages: Packages = dpkg) -> DkmsSource:
     """The sources that an installed package brings, by its dkms.conf. Raises ToolError when it has none.
 
     `root`: where the machine's files are (another one is for tests).
     """
-    listed = runner(["dpkg-query", "-L", "--", named(package)], timeout=60.0).expect().stdout
-    place = next((line for line in listed.splitlines() if _CONF.match(line)), "")
+    place = next((path for path in packages.files_of(runner, package) if _CONF.match(path)), "")
     if not place:
         raise ToolError(f"package {package} brings no /usr/src/*/dkms.conf: it is not a DKMS package")
     try:

@@ -5,29 +5,23 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import BadInputError, ToolError
 from ..kit.machine import visible
+from .capabilities import Kernel, Package
 
+PROGRAM = "dpkg"
+HEADERS = "linux-headers-{release}"
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
 _INSTALL_TIMEOUT = 3600.0
+_LISTED = "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"
 # deb-control(5), deb-version(7); neither can be read as an option
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}\Z")
 # what is wanted (a package that is to go is still there), what is, and no error behind
 _INSTALLED = re.compile(r"[a-z]i\s*\Z")
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+~:-]{0,127}\Z")
-
-
-@dataclass(frozen=True)
-class Package:
-    """One package as dpkg knows it; `complete` is false for half-installed, unpacked or removed-with-settings."""
-
-    name: str
-    version: str
-    complete: bool
 
 
 def parse_packages(text: str) -> list[Package]:
@@ -52,10 +46,11 @@ def named(name: str, version: str = "") -> str:
     return name
 
 
-def installed(runner: Runner, name: str) -> Package | None:
+def installed(runner: Runner, name: str, version: str = "") -> Package | None:
     """The package `name`, or None when dpkg does not know it or has no version of it."""
+    del version  # of one name there is one version
     ended = runner(
-        ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n", "--", named(name)],
+        ["dpkg-query", "-W", "-f", _LISTED, "--", named(name)],
         timeout=60.0,
     )
     if ended.rc == 1:
@@ -64,12 +59,13 @@ def installed(runner: Runner, name: str) -> Package | None:
     return found[0] if found else None
 
 
-def kernel_of(runner: Runner, name: str) -> str:
+def kernel_of(runner: Runner, name: str, version: str = "") -> str:
     """The kernel release (`uname -r`) that an installed package carries, itself or by what it depends on.
 
     A package such as linux-image-amd64 is empty and depends on the kernel that is meant. Raises ToolError when there
     is not exactly one.
     """
+    del version  # as above
     releases = _carried(runner, name)
     if not releases:
         depends = runner(["dpkg-query", "-W", "-f", "${Depends}", "--", named(name)], timeout=60.0).expect().stdout
@@ -87,8 +83,32 @@ def image_packages(depends: str) -> list[str]:
 
 
 def _carried(runner: Runner, name: str) -> set[str]:
-    listed = runner(["dpkg-query", "-L", "--", named(name)], timeout=60.0).expect().stdout
-    return {match.group(1) for match in map(_KERNEL.match, listed.splitlines()) if match}
+    return {match.group(1) for match in map(_KERNEL.match, files_of(runner, name)) if match}
+
+
+def files_of(runner: Runner, name: str) -> Sequence[str]:
+    """The files and folders of an installed package. Raises ToolError."""
+    return runner(["dpkg-query", "-L", "--", named(name)], timeout=60.0).expect().stdout.splitlines()
+
+
+def owner(runner: Runner, path: str) -> str:
+    """The package that a file belongs to; empty when it belongs to none. Raises ToolError."""
+    ended = runner(["dpkg-query", "-S", "--", path], timeout=60.0)
+    # names before the last colon and path, several of them with commas, and of a machine's architecture or none
+    names = [line.rpartition(": ")[0] for line in ended.stdout.splitlines() if line.endswith(f": {path}")]
+    if ended.rc not in (0, 1):
+        raise ended.failure(f"dpkg does not tell whose {path} is")
+    return names[0].partition(",")[0] if names and not names[0].startswith("diversion by") else ""
+
+
+def kernels(runner: Runner) -> Sequence[Kernel]:
+    """Every kernel that an installed package carries. Raises ToolError."""
+    ended = runner(["dpkg-query", "-W", "-f", _LISTED, "--", "linux-image-*"], timeout=60.0)
+    listed = parse_packages(ended.stdout) if ended.rc == 1 else parse_packages(ended.expect().stdout)
+    there = [package for package in listed if package.version and package.complete]
+    return [
+        Kernel(each.name, each.version, release) for each in there for release in sorted(_carried(runner, each.name))
+    ]
 
 
 def install(runner: Runner, files: Sequence[str]) -> None:

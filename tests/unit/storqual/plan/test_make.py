@@ -436,7 +436,8 @@ def needs(folder: Path, candidate: dict[str, Any], *, suite: str = SMALL_SUITE, 
     hosts = lab_hosts({"sym": 4, "mpt": 4}, kind="hardware")
     hosts["b1"]["storqual_adapters"]["sym"] |= adapter
     campaign = make_plan(make_lab(folder, hosts=hosts, baseline=candidate, candidate=candidate, suite=suite))
-    return {need["programs"][0]: need["for"] for need in campaign.document["plan"]["needs"]["b1"]}
+    needed = campaign.document["plan"]["needs"]["b1"]
+    return {need["programs"][0] if need["programs"] else "boots": need["for"] for need in needed}
 
 
 def test_launches_need_fio_alone(tmp_path: Path) -> None:
@@ -464,3 +465,8 @@ def test_a_raid_controller_needs_the_tool_of_its_vendor(tmp_path: Path) -> None:
 def test_the_write_cache_of_an_nvme_drive_needs_nvme_cli(tmp_path: Path) -> None:
     found = needs(tmp_path, {"drive": {"on": {"adapter": "sym"}, "WCE": 1}}, driver="nvme")
     assert found == {"fio": "launches", "nvme": "the write cache of NVMe drives"}
+
+
+def test_a_kernel_of_a_drop_needs_a_bench_that_can_be_booted_with_it(tmp_path: Path) -> None:
+    found = needs(tmp_path, {"driver": {"kernel": {"package": "linux-image-x", "version": "6.12.1-1"}}})
+    assert found == {"fio": "launches", "boots": "the kernel of the drop"}

@@ -96,7 +96,7 @@ def test_a_bench_of_rpm_packages_is_asked_once(tree: BenchTree) -> None:
 
     def runner(argv: list[str], **_: Any) -> Completed:
         asked.append(argv[0])
-        return Completed(tuple(argv), 1, "fio 3.36-1\npackage sg3_utils is not installed\n", "", 0.1)
+        return Completed(tuple(argv), 1, "fio\t0\t3.36\t1\tx86_64\t1\npackage sg3_utils is not installed\n", "", 0.1)
 
     assert tool_versions(tree.machine, runner)["fio"]["version"] == "3.36-1"
     assert asked == ["rpm"]

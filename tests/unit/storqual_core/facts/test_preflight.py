@@ -108,6 +108,17 @@ def test_a_program_that_will_be_run_and_is_not_installed_is_code_3_with_its_pack
     assert ask(tree, needs=needs[:2]).exit_code == 0
 
 
+def test_a_bench_that_cannot_take_a_kernel_is_told_before_anything_is_installed(tree: BenchTree) -> None:
+    needs = [{"programs": [], "for": "the kernel of the drop", "boots": True}]
+    assert ask(tree, needs=needs).problems == []
+    tree.write("/run/ostree-booted", "")
+    found = ask(tree, needs=needs, stamp=True)
+    assert (found.exit_code, found.stamped) == (3, [])
+    assert any("the kernel of the drop cannot be installed" in problem for problem in found.problems)
+    # a plan without another kernel is measured
+    assert ask(tree).exit_code == 0
+
+
 def test_on_a_local_bench_a_program_is_looked_for_as_the_bench_program_finds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

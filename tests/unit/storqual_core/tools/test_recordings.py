@@ -76,3 +76,58 @@ def test_recorded_fio_outputs_are_found_or_known_to_hold_no_result(transcripts: 
         found, rest = fio_result.find_document(path.read_text(encoding="utf-8", errors="replace"))
         assert (found is None) == (path.name == "engine_not_loadable.txt")
         assert found is not None or "engine libaio not loadable" in rest
+
+
+VALUES: dict[str, Callable[[Any], object]] = {
+    "dnf/dnf4_fedora40_install_kernel.txt": lambda found: (len(found.done["install"]), found.end) == (3, ""),
+    "dnf/dnf5_fedora41_install_kernel_cut.txt": lambda found: (
+        found.done == {"install": ("kernel-modules-core-0:6.16.11-100.fc41.x86_64",)}
+    ),
+    "dnf/needs_more_space_on_boot.txt": lambda found: found.space == {"/boot": 48 << 20},
+    "dnf/posttrans_dkms_failed_fedora41.txt": lambda found: (
+        "40-dkms.install" in found.failures[2] and "%posttrans" in found.failures[3] and not found.problems
+    ),
+    "dnf/posttrans_dracut_failed.txt": lambda found: len(found.failures) == 3,
+    "dnf/transaction_test_error_same_files.txt": lambda found: len(found.problems) == 5,
+    "kdumpctl/el10_operational_while_service_failed.txt": lambda found: (
+        (found.operational, found.mode) == (True, "fadump")
+    ),
+    "kdumpctl/start_no_memory_reserved.txt": lambda found: found.operational is None and len(found.problems) == 2,
+    "lsinitrd/el7_early_cpio.txt": lambda found: (
+        (len(found.early), len(found.modules), len(found.files)) == (6, 20, 5)
+    ),
+    "lsinitrd/el8_kdump_image_modules.txt": lambda found: (
+        [name.rpartition("/")[2] for name in found.files if ".ko" in name]
+        == ["loop.ko.xz", "overlay.ko.xz", "squashfs.ko.xz"]
+    ),
+    "mokutil/db_short.txt": lambda found: [key.digest for key in found] == ["b7b180e323", "46def63b5c"],
+    "mokutil/sb_state_enabled.txt": lambda found: found.enabled is True,
+    "mokutil/sb_state_no_efi.txt": lambda found: found.enabled is None,
+    "rpm/el8_query_kernel_not_installed.txt": lambda found: (found.packages, found.missing) == ((), ("kernel",)),
+    "rpm/el9_ansible_dnf_results.json": lambda found: len(found.done["install"]) == 4 and found.end == "complete",
+    "rpm/el9_repoquery_bpftool_from_kernel.txt": lambda found: (
+        [(each.name, each.version) for each in found.packages].count(("bpftool", "5.14.0")) == 2
+    ),
+    "sestatus/avc_module_load_denied.txt": lambda found: found[0].target == "admin_home_t",
+    "sestatus/disabled.txt": lambda found: not found.enabled,
+    "sestatus/enforcing.txt": lambda found: (found.configured, len(found.booleans)) == ("enforcing", 6),
+    "sestatus/ol8_enforcing_config_disabled.txt": lambda found: (
+        (found.mode, found.configured) == ("enforcing", "disabled")
+    ),
+    "weak_modules/el6_depmod_unknown_symbols.txt": lambda found: len(found.unknown) == 4,
+    "weak_modules/el7_not_compatible_in_symbols.txt": lambda found: (
+        [len(fit.symbols) for fit in found.incompatible] == [1, 3, 1]
+    ),
+    "weak_modules/suse_dkms_getopt_unrecognized.txt": lambda found: len(found.problems) == 1,
+    "weak_modules/vermagic_refused.txt": lambda found: len(found.problems) == 2,
+    "zypper/history_purge_kernels.txt": lambda found: [each.action for each in found] == ["command", "remove"] * 6,
+    "zypper/sles15_install_kmp_cut.txt": lambda found: (
+        found.planned == {"install": ("msr-safe", "msr-safe-kmp-default")}
+    ),
+}
+"""What recordings of RPM benches say, read by a person."""
+
+
+@pytest.mark.parametrize("output", sorted(VALUES))
+def test_a_recording_is_read_right(transcripts: Path, output: str) -> None:
+    assert VALUES[output](parser(output)[0](text_of(transcripts, output)))

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rpm: which packages are there, which kernel each carries, what verifies, who signed; installing by dnf or zypper.
+
+A kernel's release is read from the files of its package and never made of version and release: SUSE cuts the release
+and adds the flavour, EL adds `+rt` or `+64k`, and packages built from the source `kernel` need not be kernels.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Callable, Iterable, Sequence
+
+from ..kit.command import Completed, Runner
+from ..kit.errors import BadInputError, MissingToolError, ToolError
+from ..kit.labelled_text import first_line, line_error, numbered_lines
+from ..kit.machine import visible
+from ..kit.package_names import ARCHITECTURE, NAME, VERSION, Nevra, split_nevra
+from . import dnf, zypper
+from .capabilities import Kernel, Package
+from .dnf import FRONT_END
+
+PROGRAM = "rpm"
+HEADERS = "kernel-devel of this release (SUSE: kernel-default-devel)"
+_TIMEOUT = 120.0
+_INSTALL_TIMEOUT = 3600.0
+# a kernel's image, and not what is made of it or lies beside it
+_IMAGE = re.compile(
+    r"(?:(?:/usr)?/lib/modules/([^/\s]+)/(?:vmlinuz|vmlinux|Image|zImage|image)"
+    r"|/boot/(?:vmlinuz|vmlinux|Image|zImage|image)-([^/\s]+?))(?:\.(?:gz|xz|zst))?"
+)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Packages, and the names, files or capabilities that no package has; `notes` are lines of a front end."""
+
+    packages: tuple[Nevra, ...]
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+_MISSING = re.compile(
+    r"package (\S+) is not installed|no package provides (\S.*)|file (/.*) is not owned by any package|"
+    r"error: file (/.*): No such file or directory"
+)
+_DATE = re.compile(r"[A-Z][a-z]{2} .*[0-9]{4}.*")
+
+
+def _fields(words: Sequence[str]) -> Nevra | None:
+    """Name, epoch, version, release, architecture, and the time of the installation or the source's name."""
+    if len(words) not in (5, 6) or not re.fullmatch(r"[0-9]{1,9}|\(none\)", words[1]):
+        return None
+    if not (ARCHITECTURE.fullmatch(words[4]) or words[4] == "(none)") or not NAME.fullmatch(words[0]):
+        return None
+    if not all(re.fullmatch(VERSION, word) for word in words[2:4]):
+        return None
+    more = words[5] if len(words) == 6 else ""
+    timed = bool(re.fullmatch("[0-9]{1,12}", more))
+    if more and not timed and not NAME.fullmatch(more):
+        return None
+    epoch, architecture = (word if word != "(none)" else "" for word in (words[1], words[4]))
+    when = int(more) if timed else None
+    return Nevra(words[0], words[2], words[3], architecture, int(epoch or 0), when, "" if timed else more)
+
+
+def parse_packages(text: str) -> Listing:
+    """`rpm -q` by `QUERY`, plain, with `--last`, of files (`-f`), and `dnf repoquery`.
+
+    What is not installed is told on standard output too. Raises ToolError with the line that is of none of these.
+    """
+    packages, missing, notes = [], [], []
+    for number, line in numbered_lines(text):
+        absent = _MISSING.fullmatch(line.strip())
+        words = line.split("\t") if "\t" in line else line.split()
+        package = _fields(words) or (split_nevra(words[0]) if len(words) == 1 else None)
+        head, _, when = line.strip().partition(" ")
+        if package is None and _DATE.fullmatch(when.strip()):
+            package = split_nevra(head)
+        if absent:
+            missing.append(next(name for name in absent.groups() if name))
+        elif package:
+            packages.append(package)
+        elif FRONT_END.fullmatch(line.strip()) or line.startswith("warning: "):
+            notes.append(line.strip())
+        else:
+            raise line_error("rpm -q", number, line, "a package, or one that is missing")
+    if not packages and not missing:
+        raise ToolError(f"rpm -q told of no package: {first_line(text)}")
+    return Listing(tuple(packages), tuple(missing), tuple(notes))
+
+
+def parse_files(text: str) -> tuple[str, ...]:
+    """`rpm -ql` and `rpm -qpl`: the files of one package or several; none for a package without files."""
+    files: list[str] = []
+    empty = False
+    for number, line in numbered_lines(text):
+        empty = empty or line == "(contains no files)"
+        if line.startswith("/"):
+            files.append(line)
+        elif line != "(contains no files)":
+            raise line_error("rpm -ql", number, line, "the path of a file")
+    if not files and not empty:
+        raise ToolError(f"rpm -ql told of no files: {first_line(text)}")
+    return tuple(files)
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A file that is not as its package has it: `what` is rpm's row (`S.5....T.`), empty for a missing file.
+
+    `kind` is `c` for configuration, `g` for a file that is made later, and so on; `note` is why it was not read.
+    """
+
+    path: str
+    what: str
+    kind: str = ""
+    note: str = ""
+
+    @property
+    def missing(self) -> bool:
+        return not self.what
+
+
+_VERIFIED = re.compile(
+    r"(?:([S.?][M.?][5.?][D.?][L.?][U.?][G.?][T.?](?:[P.?]|[PC.?]{2})?)|missing)\s+"
+    r"(?:([acdglmnr])\s+)?(/.*?)(?: \(([^()]*)\))?"
+)
+_UNSATISFIED = re.compile(r"Unsatisfied dependencies for (\S+):(.*)")
+
+
+def parse_verify(text: str) -> tuple[tuple[Deviation, ...], tuple[str, ...]]:
+    """`rpm -V`: files that deviate, and needs that are not met; nothing said is nothing wrong. Raises ToolError."""
+    deviations, needs = [], []
+    unmet = False
+    for number, line in numbered_lines(text):
+        match, unsatisfied = _VERIFIED.fullmatch(line.strip()), _UNSATISFIED.fullmatch(line)
+        if match:
+            letters, kind, path, note = match.groups()
+            if letters and not letters.strip("."):
+                raise line_error("rpm -V", number, line, "a file that deviates in something")
+            deviations.append(Deviation(path, letters or "", kind or "", note or ""))
+        elif unsatisfied:
+            unmet = True
+            needs += [unsatisfied.group(2).strip()] if unsatisfied.group(2).strip() else []
+        elif unmet and line[0].isspace():
+            needs.append(line.strip())
+        else:
+            raise line_error("rpm -V", number, line, "a file that deviates, or a need that is not met")
+    return tuple(deviations), tuple(needs)
+
+
+@dataclass(frozen=True)
+class SignatureCheck:
+    """What `rpm -K` says of a package file; one that is not signed may be `good`, its digests alone agree then."""
+
+    file: str
+    good: bool
+    signed: bool
+    keys: tuple[str, ...] = ()
+
+
+_CHECKED = re.compile(r"(\S.*): ((?:[()\w]+ )+?)(NOT )?OK(?: \(MISSING KEYS: (.+)\))?")
+_CHECK_WORD = re.compile(
+    r"digests|(signatures|rsa|dsa|pgp|gpg)|sha(?:1|256|512)|md5|size|header|payload", re.IGNORECASE
+)
+_VERBOSE = re.compile(r"\s+(\S.*?)(, key ID ([0-9a-f]{8,40}))?: (OK|NOKEY|BAD|NOTFOUND|NOTTRUSTED)(?: \(.*\))?")
+
+
+def parse_signatures(text: str) -> tuple[SignatureCheck, ...]:
+    """`rpm -K` of package files, with `-v` or without. Raises ToolError with the line that is of neither."""
+    checks: list[SignatureCheck] = []
+    files: list[str] = []
+    parts: dict[str, list[tuple[str, str, str]]] = {}
+    for number, line in numbered_lines(text):
+        match, verbose = _CHECKED.fullmatch(line), _VERBOSE.fullmatch(line)
+        words = [_CHECK_WORD.fullmatch(word.strip("()")) for word in match.group(2).split()] if match else []
+        if match and all(words):
+            keys = tuple(re.findall(r"#([0-9a-f]{8,40})", match.group(4) or ""))
+            signed = any(word and word.group(1) for word in words)
+            checks.append(SignatureCheck(match.group(1), not match.group(3), signed, keys))
+        elif line.endswith(":") and not line[0].isspace():
+            files.append(line[:-1])
+            parts.setdefault(line[:-1], [])
+        elif files and verbose:
+            parts[files[-1]].append((verbose.group(1), verbose.group(3) or "", verbose.group(4)))
+        else:
+            raise line_error("rpm -K", number, line, "a file with what was checked of it")
+    for file, told in parts.items():
+        if not told:
+            raise ToolError(f"rpm -K checked nothing of {visible(file[:120])}: the text is cut")
+        keys = tuple(dict.fromkeys(key for _, key, _ in told if key))
+        signed = any("signature" in what.lower() and state != "NOTFOUND" for what, _, state in told)
+        good = all(state in ("OK", "NOTFOUND") for _, _, state in told)
+        checks.append(SignatureCheck(file, good, signed, keys))
+    if not checks:
+        raise ToolError(f"rpm -K told of no file: {first_line(text)}")
+    return tuple(checks)
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script of a package: when it runs, what runs it, its text."""
+
+    when: str
+    interpreter: str
+    text: str
+
+
+_SCRIPT = re.compile(
+    r"((?:pre|post)(?:install|uninstall|trans|untrans)|verify|(?:trans)?(?:file)?trigger(?:in|un|postun|prein))"
+    r" (?:scriptlet(?: \(using ([^()]+)\))?(?::| -- .*)|program: ?(.*))"
+)
+
+
+def parse_scripts(text: str) -> tuple[Script, ...]:
+    """`rpm -q --scripts`; none for a package without scripts. Raises ToolError for a text that is no such listing."""
+    found: list[Script] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _SCRIPT.fullmatch(line)
+        if match:
+            when, interpreter, program = match.groups()
+            found.append(Script(when, interpreter or program or "", ""))
+        elif found:
+            script = found[-1]
+            found[-1] = Script(script.when, script.interpreter, f"{script.text}{line}\n")
+        elif line.strip():
+            raise line_error("rpm --scripts", number, line, "the heading of a script")
+    return tuple(found)
+
+
+def kernel_releases(files: Iterable[str]) -> tuple[str, ...]:
+    """The kernels (`uname -r`) whose image is among the files of a package; none for what carries no kernel."""
+    matches = (match for match in map(_IMAGE.fullmatch, files) if match)
+    return tuple(sorted({match.group(1) or match.group(2) for match in matches}))
+
+
+QUERY = "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}\\t%{RELEASE}\\t%{ARCH}\\t%{INSTALLTIME}\\n"
+_CAPABILITIES = ("installonlypkg(kernel)", "multiversion(kernel)")
+_META = re.compile(r"(\S*uname-r|kernel-(?:core|default|uek\S*)) = \S+")
+
+
+def named(name: str, version: str = "") -> str:
+    """A package's name, which can be no option. Raises BadInputError, for a version that can be none as well."""
+    if not NAME.fullmatch(name):
+        raise BadInputError(
+            [f"package '{visible(name[:80])}': expected a name of letters, digits, `+`, `-`, `.`, `_`"]
+        )
+    if version and not re.fullmatch(rf"(?:[0-9]{{1,9}}:)?{VERSION}-{VERSION}", version):
+        shown = visible(version[:80])
+        raise BadInputError([f"package {name}: found version '{shown}', expected version-release (RPM)"])
+    return name
+
+
+def listing(runner: Runner, words: Sequence[str]) -> Listing:
+    """What a query answers, one record for each package. Raises ToolError."""
+    # the status is the number of names that are missing
+    return parse_packages(runner(["rpm", "-q", "--qf", QUERY, *words], timeout=_TIMEOUT).stdout)
+
+
+def _files(runner: Runner, label: str) -> tuple[str, ...]:
+    return parse_files(runner(["rpm", "-ql", "--", label], timeout=_TIMEOUT).expect().stdout)
+
+
+def files_of(runner: Runner, name: str) -> tuple[str, ...]:
+    """The files of an installed package. Raises ToolError."""
+    return _files(runner, named(name))
+
+
+def installed(runner: Runner, name: str, version: str = "") -> Package | None:
+    """The package `name` in `version`, or in its newest; None when it is not there.
+
+    One that an interrupted transaction has left twice (two versions of what is not installed side by side) is there
+    and not complete. Raises ToolError.
+    """
+    there = listing(runner, ["--", named(name, version)]).packages
+    found = [each for each in there if version in ("", each.evr, f"{each.version}-{each.release}")]
+    if not found:
+        return None
+    newest = max(found, key=lambda each: each.installed or 0)
+    twice = len({each.architecture for each in there}) < len(there)
+    beside = twice and any(each in found for each in kernel_packages(runner))
+    return Package(name, newest.evr, complete=beside or not twice)
+
+
+def kernel_packages(runner: Runner) -> tuple[Nevra, ...]:
+    """Packages that are installed side by side as kernels are; meta packages and modules are among them."""
+    found = listing(runner, ["--whatprovides", *_CAPABILITIES]).packages
+    return tuple(dict.fromkeys(found))
+
+
+def kernels(runner: Runner) -> tuple[Kernel, ...]:
+    """Every kernel that a package carries, with its `uname -r` from the files of the package. Raises ToolError."""
+    found = []
+    for package in kernel_packages(runner):
+        found += [
+            Kernel(package.name, package.evr, release) for release in kernel_releases(_files(runner, package.label))
+        ]
+    return tuple(found)
+
+
+def kernel_of(runner: Runner, name: str, version: str = "") -> str:
+    """The kernel release (`uname -r`) that an installed package carries, itself or by what it needs.
+
+    A package such as EL's `kernel` is empty and needs the package that has the image. Raises ToolError when there is
+    not exactly one.
+    """
+    label = f"{named(name, version)}-{version.rpartition(':')[2]}" if version else named(name)
+    releases = set(kernel_releases(_files(runner, label)))
+    if not releases:
+        needs = runner(["rpm", "-q", "--requires", "--", label], timeout=_TIMEOUT).expect().stdout
+        wanted = [line.strip() for line in needs.splitlines() if _META.fullmatch(line.strip())]
+        packages = listing(runner, ["--whatprovides", *wanted]).packages if wanted else ()
+        releases = {release for each in packages for release in kernel_releases(_files(runner, each.label))}
+    if len(releases) != 1:
+        held = ", ".join(sorted(releases)) or "none"
+        raise ToolError(f"package {name} should carry one kernel, it carries {held}")
+    return releases.pop()
+
+
+def owner(runner: Runner, path: str) -> str:
+    """The package that a file belongs to; empty when it belongs to none. Raises ToolError."""
+    ended = runner(["rpm", "-q", "--qf", QUERY, "-f", "--", path], timeout=_TIMEOUT)
+    found = parse_packages(ended.stdout or ended.stderr).packages
+    return found[0].label if found else ""
+
+
+def file_package(runner: Runner, path: str) -> tuple[str, str]:
+    """Name and version in a package file. Raises ToolError when it is none."""
+    ended = runner(["rpm", "-q", "--qf", QUERY, "-p", "--", path], timeout=_TIMEOUT).expect()
+    (package, *more) = parse_packages(ended.stdout).packages or (None,)
+    if package is None or more:
+        raise ToolError(f"{path} should be one package, rpm reads {len(more) + 1 if package else 0} in it")
+    return package.name, package.evr
+
+
+_FRONT_ENDS = ("dnf", "yum", "zypper")
+
+
+def _by_front_end(runner: Runner, words: Callable[[str], Sequence[str]]) -> tuple[str, Completed]:
+    """The first front end that is installed, and how it ended."""
+    for program in _FRONT_ENDS:
+        with suppress(MissingToolError):
+            return program, runner([program, *words(program)], timeout=_INSTALL_TIMEOUT)
+    raise MissingToolError(f"none of {', '.join(_FRONT_ENDS)} is installed, so no package can be")
+
+
+def _install_words(program: str) -> list[str]:
+    if program == "zypper":
+        return ["--non-interactive", "install", "--oldpackage"]
+    # no kernel that is there goes for the new one
+    return ["-y", "--setopt=installonly_limit=0", "install"]
+
+
+def install(runner: Runner, files: Sequence[str]) -> None:
+    """Install package files in one transaction, beside what is there; on the disk when this returns.
+
+    Raises ToolError with what failed: a script that failed is a warning to rpm, and the front end ends well.
+    """
+    paths = [os.path.abspath(file) for file in files]  # noqa: PTH100 - a name that begins with a dash becomes a path
+    program, ended = _by_front_end(runner, lambda name: [*_install_words(name), *paths])
+    said = f"{ended.stdout}\n{ended.stderr}"
+    why = zypper.failure(said, ended.rc) if program == "zypper" else dnf.failure(said, ended.rc)
+    if why:
+        raise ToolError(f"{program} could not install {', '.join(files)} (status {ended.rc}): {why}")
+    os.sync()
+
+
+def remove(runner: Runner, name: str) -> None:
+    """Take a package off; one that another package needs stays. Raises ToolError with rpm's last words."""
+    ended = runner(["rpm", "-e", "--", named(name)], timeout=_INSTALL_TIMEOUT)
+    if ended.rc != 0:
+        raise ended.failure(f"rpm could not remove {name}")
