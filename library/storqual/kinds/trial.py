@@ -72,7 +72,7 @@ def held_to_load(lines: Iterable[Mapping[str, Any]], load: Mapping[str, Any]) ->
     whole = load["sectors"]
     if sweep is not None:
         most = max(most, 2 * span_of(sweep["most"]))
-        whole = most_sectors(sweep["most"]) + whole * (1 + len(sweep["beside"]) + len(sweep["layers"]))
+        whole = most_sectors(sweep["most"]) + whole * (1 + len(sweep["beside"]) + len(sweep.get("layers", ())))
     beside = 0
     for line in lines:
         beside += line["kind"] != "io"

@@ -8,11 +8,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
 from typing import Mapping, Sequence
 
 from ..kit.command import Runner
-from ..kit.errors import MissingToolError
+from ..kit.errors import MissingToolError, ToolError
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
@@ -31,6 +33,7 @@ def make(runner: Runner, kind: str, node: str) -> str:
 
 
 _SECTOR = 512
+_CLONE_NEWNS = 0x00020000
 _BUSY = "busy"
 _TRY_AGAIN_S = 0.2
 
@@ -55,6 +58,14 @@ def delete_part(runner: Runner, node: str, number: int, *, wait_s: float = 20.0)
             runner(["udevadm", "settle", "--timeout=10"])
         except MissingToolError:
             time.sleep(_TRY_AGAIN_S)
+
+
+def make_mounts_private(runner: Runner) -> None:
+    """Give this process a mount namespace of its own, which still follows the bench's. Raises ToolError."""
+    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS) != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise ToolError(f"file systems cannot be mounted here: no mount namespace of our own ({reason})")
+    runner(["mount", "--make-rslave", "/"]).expect()
 
 
 def mount(runner: Runner, kind: str, node: str, point: str) -> str:

@@ -9,7 +9,6 @@ killed.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -30,17 +29,6 @@ from .fio_job import FioTarget
 from .launch import empty_folder
 from .precondition import fill
 from .targets import HeldTargets, TargetDevice
-
-_CLONE_NEWNS = 0x00020000
-
-
-def make_mounts_private(runner: Runner) -> None:
-    """Give this process a mount namespace of its own, which still follows the bench's. Raises ToolError."""
-    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS) != 0:
-        reason = os.strerror(ctypes.get_errno())
-        raise ToolError(f"file systems cannot be mounted here: no mount namespace of our own ({reason})")
-    runner(["mount", "--make-rslave", "/"]).expect()
-
 
 _POINTS = Path("/run/storqual")
 _FILE = "file"
@@ -69,7 +57,7 @@ class Making:
     runner: Runner
     machine: Machine = field(default_factory=Machine)
     points: Path = _POINTS
-    separate: Callable[[Runner], None] = make_mounts_private
+    separate: Callable[[Runner], None] = util_linux.make_mounts_private
     device_of: Callable[[Path], str] = _device_of
 
 

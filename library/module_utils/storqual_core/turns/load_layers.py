@@ -20,7 +20,6 @@ from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
 from ..tools import util_linux
 from .drive_faults import layered
-from .file_systems import make_mounts_private
 from .scsi_command import LackingError
 from .sectors import SECTOR
 
@@ -89,7 +88,7 @@ def _format(held: Hold, drive: SysfsDrive, machine: Machine, runner: Runner, fir
 @contextmanager
 def _file_on(kind: str, node: str, runner: Runner, size: int) -> Iterator[str]:
     """A file on a fresh file system. Raises LackingError, ToolError."""
-    make_mounts_private(runner)
+    util_linux.make_mounts_private(runner)
     try:
         util_linux.make(runner, kind, node)
     except MissingToolError as problem:

@@ -83,6 +83,7 @@ class Sweep:
         self._lacks: set[tuple[str, str]] = set()
         self._rows: list[list[object]] = []
         self._errors = self._problem = 0
+        self._half = 3 * (load.seed % 2)
         self._until = 0.0
 
     @property
@@ -377,8 +378,9 @@ class Sweep:
             return
         block = self._limits.block
         region, other = (self.regions[at % len(self.regions)] for at in (number, number + 1))
-        first = ("write", "read", "flush", "dsync", "longest")[number % 5]
-        last = ("dsync", "longest", "write")[number % 3]
+        # either half of them has a plain write
+        first = ("write", "read", "flush", "longest", "dsync", "write")[(number + self._half) % 6]
+        last = ("dsync", "longest", "write")[(number + self._half) % 3]
         written = [self._idle_write(ways, last, other, "below", 2 * block)]
         time.sleep(idle_s)
         if first == "read":

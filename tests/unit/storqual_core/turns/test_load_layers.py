@@ -84,7 +84,7 @@ class Kernel:
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    monkeypatch.setattr(load_layers, "make_mounts_private", lambda _: None)
+    monkeypatch.setattr(load_layers.util_linux, "make_mounts_private", lambda _: None)
     monkeypatch.setattr(load_layers, "_POINT", tmp_path / "point")
     return Kernel(tmp_path)
 

@@ -22,7 +22,7 @@ from storqual.kinds.load_coverage import coverage_of, unreached
 from storqual.kinds.oracle import Oracle
 from storqual.plan.covering import covering
 from storqual_core.kit.machine import Machine
-from storqual_core.turns import kernel_ways, scsi_command
+from storqual_core.turns import kernel_ways, load_sweep, scsi_command
 from storqual_core.turns.integrity_load import IntegrityRequest, SweepRequest
 from storqual_core.turns.load_levels import (
     COMMAND_FACTORS,
@@ -364,3 +364,52 @@ def test_a_drive_without_protection_information_is_told_once(
     _, _, lines, _ = swept(tmp_path / "drive", 4)
     (told,) = [fields for kind, fields in lines if kind == "lacks" and fields["what"].startswith("T10")]
     assert why in told["why"]
+
+
+def test_every_command_comes_first_after_a_pause_and_every_kind_of_write_last_before_one(tmp_path: Path) -> None:
+    pairs = set()
+    for seed in (4, 5):
+        _, _, lines, _ = swept(tmp_path / "drive", seed)
+        told = [row[1] for kind, fields in lines if kind == "rows" for row in fields["rows"]]
+        idles = [words[2] for words in told if words[0] == "idle"]
+        assert any(words.endswith(("write", "longest")) for words in idles[:3])
+        pairs |= {tuple(words.split()[1::2]) for words in idles[:3]}
+    assert {last for last, _ in pairs} == {"dsync", "longest", "write"}
+    assert {first for _, first in pairs} == {"write", "read", "flush", "longest", "dsync"}
+
+
+@pytest.mark.parametrize("when", ["last", "first"])
+def test_a_write_beside_a_pause_that_is_lost_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """The drive loses what it was given last before each pause, or first after it."""
+    kept: list[tuple[int, bytes]] = []
+    lost = []
+    real = os.pwritev
+    resting = [False]
+
+    def sleep(_: float) -> None:
+        if when == "last" and kept:
+            sector, old = kept[-1]
+            os.pwrite(descriptor, old, sector * SECTOR)
+            lost.append(sector)
+        resting[0] = True
+
+    def write(opened: int, pieces: Sequence[memoryview], offset: int, flags: int = 0) -> int:
+        size = sum(map(len, pieces))
+        kept[:] = [(offset // SECTOR, os.pread(opened, size, offset))]
+        if when == "first" and resting[0]:
+            resting[0] = False
+            lost.append(offset // SECTOR)
+            return size
+        return real(opened, pieces, offset, flags)
+
+    path = tmp_path / "drive"
+    path.touch()
+    descriptor = os.open(path, os.O_RDWR)
+    monkeypatch.setattr(kernel_ways.os, "pwritev", write)
+    monkeypatch.setattr(load_sweep.time, "sleep", sleep)
+    oracle, violations, _, _ = swept(path, 6, descriptor=descriptor)
+    os.close(descriptor)
+    assert len(lost) >= 3
+    assert violations or oracle.wrong_reads
