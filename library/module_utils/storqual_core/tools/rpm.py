@@ -132,7 +132,7 @@ _UNSATISFIED = re.compile(r"Unsatisfied dependencies for (\S+):(.*)")
 
 
 def parse_verify(text: str) -> tuple[tuple[Deviation, ...], tuple[str, ...]]:
-    """`rpm -V`: files that deviate, and needs that are not met; nothing said is nothing wrong. Raises ToolError."""
+    """`rpm -V`: files that deviate, and what is missing or needed; nothing said: all is well. Raises ToolError."""
     deviations, needs = [], []
     unmet = False
     for number, line in numbered_lines(text):
@@ -145,7 +145,7 @@ def parse_verify(text: str) -> tuple[tuple[Deviation, ...], tuple[str, ...]]:
         elif unsatisfied:
             unmet = True
             needs += [unsatisfied.group(2).strip()] if unsatisfied.group(2).strip() else []
-        elif unmet and line[0].isspace():
+        elif (unmet and line[0].isspace()) or _MISSING.fullmatch(line):
             needs.append(line.strip())
         else:
             raise line_error("rpm -V", number, line, "a file that deviates, or a need that is not met")

@@ -13,6 +13,7 @@ from ..kit.labelled_text import first_line, line_error, numbered_lines
 _LABEL = re.compile(r"(\S[^:]*?):\s+(\S.*)")
 _BOOLEAN = re.compile(r"(\w+)\s+(on|off)")
 _SECTION = re.compile(r"(?:Policy booleans|Process contexts|File contexts):")
+_CONTEXT = re.compile(r"/\S+\s+\w+:\w+:\w+(?::\S+)?(?: -> \S+)?")
 _MODES = ("enforcing", "permissive", "disabled")
 
 
@@ -40,11 +41,11 @@ def parse_status(text: str) -> SELinux:
         elif section.startswith("Policy booleans") and boolean:
             if booleans.setdefault(boolean.group(1), boolean.group(2) == "on") != (boolean.group(2) == "on"):
                 raise line_error("sestatus", number, line, "the value that this boolean had before")
-        elif not section and label and (printed or label.group(1) == "SELinux status"):
+        elif "booleans" not in section and label and (printed or label.group(1) == "SELinux status"):
             if label.group(1) in printed:
                 raise line_error("sestatus", number, line, f"another label than {label.group(1)!r} once more")
             printed[label.group(1)] = label.group(2)
-        elif not (section and label and "booleans" not in section):
+        elif not (section.startswith("File contexts") and _CONTEXT.fullmatch(line.strip())):
             raise line_error("sestatus", number, line, "a label with a value, or a boolean with `on` or `off`")
     status, mode, configured = (
         printed.get(name, "").lower() for name in ("SELinux status", "Current mode", "Mode from config file")

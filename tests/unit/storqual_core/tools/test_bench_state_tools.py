@@ -49,6 +49,7 @@ def test_selinux_now_and_at_the_next_boot_are_two_things() -> None:
     )
     assert found.booleans == {"example_can_load": False, "example_other": True}
     assert not sestatus.parse_status(fixture_text("sestatus", "disabled.txt")).enabled
+    assert sestatus.parse_status(fixture_text("sestatus", "verbose.txt")).mode == "permissive"
     with pytest.raises(ToolError, match="mode 'missing'"):
         sestatus.parse_status("SELinux status:                 enabled\n")
 

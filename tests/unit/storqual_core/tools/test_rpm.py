@@ -173,6 +173,8 @@ def test_what_deviates_and_what_is_missing_is_told_apart() -> None:
     ]
     assert needs == ("kernel-core = 5.14.0 is needed by (installed) kernel-modules",)
     assert rpm.parse_verify("") == ((), ())
+    missing = "package kernel-core is not installed"
+    assert rpm.parse_verify(f"{missing}\n") == ((), (missing,))
 
 
 def test_a_package_that_is_not_signed_is_not_taken_for_signed() -> None:
