@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, cho
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.inputs import PlanInputs, PlanRequest, read_all
+from storqual.plan.inputs import DropFile, PlanInputs, PlanRequest, read_all
 from storqual.plan.points import points_of
 from storqual.plan.refusals.idle import idle_because, nothing_planned
 from storqual.plan.refusals.launches import launch_problems
@@ -152,7 +152,7 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
     unsigned = tuple(signature_warnings(request.inventories, read.gate_path, *asked_for))
     warnings = (
         *read.warnings,
-        *_warnings(plans, profile),
+        *_warnings(plans, profile, read.drops.values()),
         *_emulated_time(plans, suite),
         *fixed,
         *_alone(request),
@@ -248,9 +248,13 @@ def _plain(bench: str) -> str:
     return "".join(character if character.isalnum() else "_" for character in bench)
 
 
-def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
-    """What the plan cannot do, said before a bench is touched."""
-    warnings = []
+def _warnings(plans: Sequence[BenchPlan], profile: Profile, files: Iterable[DropFile]) -> tuple[str, ...]:
+    """What the plan cannot do, said before a bench is touched, and what drops are called elsewhere."""
+    warnings = [
+        f"{file.path}: this drop is {file.drop.name!r} in reports and verdicts, by its key `name`"
+        for file in files
+        if file.drop.name != file.path.stem
+    ]
     for plan in plans:
         if plan.launches and plan.detectable > profile.margin and plan.design.kind != "single":
             size = (

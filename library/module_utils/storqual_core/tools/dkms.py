@@ -18,7 +18,7 @@ UNREAD = "unread"
 _BUILDS = "/var/lib/dkms"
 # the driver that a line about a broken tree names: by its folder, or in front of a colon
 _TREE = re.compile(r"/(?:var/lib/dkms/([^/\s]+)/([^/\s]+)|usr/src/([\w.+-]+?)-(\d[\w.+~-]*))")
-_NAMED = re.compile(r"(?:^|\s)([\w.+-]+)/(\d[\w.+~-]*)\s*(?:[:,]|$)")
+_NAMED = re.compile(r"(?:^|\s)([\w.+-]*[A-Za-z_][\w.+-]*)/(\d[\w.+~-]*)\s*(?:[:,]|$)")
 _CONF = re.compile(r"^/usr/src/[^/]+/dkms\.conf$")
 _VALUE = re.compile(r"""^\s*(PACKAGE_NAME|PACKAGE_VERSION)=["']?([\w.+~-]+)["']?\s*(?:#.*)?$""", re.MULTILINE)
 _LAST_LINES = 5

@@ -84,7 +84,8 @@ def parse_attributes(text: str) -> AdapterFacts:
             fields.add(line.label, line.value)
     values = fields.printed()
     by_label = {normal_label(label): value for label, value in reversed(list(values.items()))}
-    if "model" not in by_label or "serial number" not in by_label:
+    own = heading is not None or any(label.endswith((" wwn", " wwpn")) for label in by_label)
+    if "model" not in by_label or "serial number" not in by_label or not own:
         said = _FAILED.search(text)
         raise ToolError(
             f"hbacmd shows no attributes: {visible((said.group(0) if said else text).strip())[:200] or 'nothing'}"

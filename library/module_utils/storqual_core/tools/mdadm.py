@@ -208,14 +208,16 @@ _LEVELS = {"0": 2, "1": 2, "5": 3, "6": 4, "10": 2}
 def parse_scan(text: str) -> tuple[str, ...]:
     """The nodes in `mdadm --detail --scan`, inactive arrays too. Raises ToolError for a line that is not known."""
     nodes = []
+    begun = False
     for line in text.splitlines():
         match = _SCAN.match(line)
+        begun = begun or match is not None
         if match and "=" in match.group(1):
             # a container that the kernel has not made has no node, only its metadata
             continue
         if match:
             nodes.append(match.group(1))
-        elif line.strip() and not line.startswith((" ", "\t")):
+        elif line.strip() and not (begun and line.startswith((" ", "\t"))):
             raise ToolError(f"mdadm printed {line.strip()[:120]!r} where an ARRAY line was expected")
     return tuple(nodes)
 

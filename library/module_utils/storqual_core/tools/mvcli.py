@@ -16,6 +16,7 @@ from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
 from ..kit.labelled_text import plain_label, printed_size, printed_value, read_lines, size_range, whole_number
+from ..kit.machine import visible
 from .capabilities import (
     AdapterFacts,
     DriveFacts,
@@ -40,6 +41,10 @@ _TITLE = re.compile(r"^(?:Virtual Disk|Physical Disk|Adapter|Hardware|Block Disk
 _RULE = re.compile(r"^-{4,}$")
 # a shell's, the driver's and the program's own lines, which have colons as well
 _NOISE = re.compile(r"^(?:ls|cli|sudo|bash|CLI Version|SG driver version|Usage|Error)\b", re.IGNORECASE)
+_NONE = re.compile(
+    r"^\s*(?:no|0) [a-z ]*(?:disks?|drives?|[vp]ds?|volumes?|adapters?|controllers?)\b|^\s*Total # of .*:\s*0\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _TOTAL = re.compile(r"^Total # of ")
 _LISTS = ("pd raid setup", "pds", "block ids")
 _ITEMS = re.compile(r"[0-9]+(?:[\s,]+[0-9]+)*,?")
@@ -128,11 +133,17 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
 
 
 def _records_of(text: str, wanted: str) -> tuple[Record, ...]:
-    """The records of a text. Raises ToolError for those of another command."""
+    """The records of a text. Raises ToolError for those of another command, and where nothing is told of any."""
     marks = [mark for mark, pattern in _MARKS.items() if pattern.search(text)]
+    records, notes = parse_records(text)
+    if records and not marks:
+        raise ToolError(f"the answer says nothing of {wanted}: {visible(', '.join(records[0]))[:120]}")
     if marks and wanted not in marks:
         raise ToolError(f"this is the record of {' and of '.join(marks)} where that of {wanted} was expected")
-    return parse_records(text)[0]
+    told = [line for line in notes if not _NOISE.match(line) or line.lower().startswith(("usage", "error"))]
+    if not records and told and not _NONE.search(text):
+        raise ToolError(f"the answer says nothing of {wanted}: {visible(told[0])[:200]}")
+    return records
 
 
 def parse_cards(text: str, index: str = "mvcli") -> tuple[AdapterFacts, ...]:

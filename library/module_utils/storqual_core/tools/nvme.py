@@ -73,6 +73,9 @@ _NAMES = {
 }
 
 
+_HOLDERS = {"Subsystems", "Controllers", "Namespaces"}
+
+
 def parse_list(text: str) -> tuple[Namespace, ...]:
     """The namespaces of `nvme list -o json` and `nvme list -v -o json`, each once. Raises ToolError."""
     body = the_object(text, "nvme", "Devices")
@@ -82,6 +85,9 @@ def parse_list(text: str) -> tuple[Namespace, ...]:
         # releases 1.x list the hidden paths of multipath beside their namespaces
         if not _PATH.search(namespace.node):
             found.setdefault(namespace.node, namespace)
+    entries = [as_mapping(each) for each in as_list(devices)]
+    if not found and not all(_HOLDERS & set(each) for each in entries):
+        raise ToolError("nvme lists devices in a shape that is not known")
     if not found and re.search(r'"[^"]*(?:Path|Name ?Space)"\s*:\s*"[^"]*nvme\d', text, re.IGNORECASE):
         raise ToolError("nvme lists namespaces in a shape that is not known")
     return tuple(found.values())

@@ -87,8 +87,15 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
     return tuple(found)
 
 
+_OWN = re.compile(
+    r"\bFlash Utility\b|^\s*Adapter Selected is\b|^\s*Controller Number(?: #\d+)?\s+: \d+\s*$", re.MULTILINE
+)
+
+
 def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
-    """What `-c N -list` prints of an adapter. Raises ToolError when it names no adapter."""
+    """What `-c N -list` prints of an adapter. Raises ToolError when it names none, or is no text of the tool."""
+    if not _OWN.search(text):
+        raise ToolError(f"{index} could not be read: {_last(text)}")
     fields = Fields()
     for line in read_lines(text):
         if line.labelled and not _LINK.match(line.text):

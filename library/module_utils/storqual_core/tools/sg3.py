@@ -40,7 +40,10 @@ _UNDECODED = re.compile(
     re.IGNORECASE,
 )
 _UNNUMBERED = re.compile(
-    r"^(?:\S[^=:]*\bpages?\b[^=:]*:?|\S[^=:]*\bpage\b[^=:]*, subpage=\d+\S*|Unable to decode \S.*)\s*$", re.IGNORECASE
+    # a page of an enclosure, of a drive's modes, or of an adapter's configuration, is no log page
+    r"^(?!.*\b(?:diagnostic|mode page|Unit Page \d))"
+    r"(?:\S[^=:]*\bpages?\b[^=:]*:?|\S[^=:]*\bpage\b[^=:]*, subpage=\d+\S*|Unable to decode \S.*)\s*$",
+    re.IGNORECASE,
 )
 _EVENTS = re.compile(r"^\s*Phy event descriptors\s*:", re.IGNORECASE)
 # a label may compare (`commands whose size <= segment size = 5`)

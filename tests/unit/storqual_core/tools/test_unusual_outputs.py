@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import pkgutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual_core import tools
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.tools import (
     TOOLS,
@@ -514,3 +518,58 @@ def test_a_byte_order_mark_changes_nothing(tool: str, parser: str, path: Path) -
         # not read, and told
         return
     assert marked == right
+
+
+def every_parser() -> dict[tuple[str, str], Callable[[str], Any]]:
+    """Each function that reads one whole text of a tool, by tool and name."""
+    found = {}
+    for each in pkgutil.iter_modules(tools.__path__):
+        module = importlib.import_module(f"{tools.__name__}.{each.name}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+            if name.startswith("parse_") and function.__module__ == module.__name__ and len(needed) == 1:
+                found[each.name, name] = function
+    return found
+
+
+PARSERS = every_parser()
+OF_ANY_TEXT = {
+    *(("fwupd", "parse_error"), ("grub", "parse_config"), ("grub", "parse_environment")),
+    *(("lsiutil", "parse_notes"), ("lsiutil", "parse_settings"), ("lsiutil", "parse_versions")),
+    *(("mvcli", "parse_records"), ("sg_write_buffer", "parse_revision")),
+}
+"""These look for something in files of a system, or in an answer that another parser of the tool takes or refuses."""
+SILENT = {
+    *(("dkms", "parse_status"), ("dpkg", "parse_packages"), ("kmod", "parse_modinfo"), ("lspci", "parse_records")),
+    *(("lsscsi", "parse_devices"), ("mdadm", "parse_scan"), ("multipath", "parse_maps")),
+    *(("sg3", "parse_hex_bytes"), ("smartctl", "parse_scan_text")),
+    *(("mvcli", "parse_cards"), ("mvcli", "parse_drives"), ("mvcli", "parse_volumes")),
+}
+"""Tools that print nothing where there is nothing."""
+FAMILIES = {"storcli2": "storcli"}
+NO_ANSWERS = (
+    *("{}", "[]", "null", "sh: 1: tool: not found\n", "Permission denied\n", "Segmentation fault (core dumped)\n"),
+    *("Usage: tool [options] <command>\n  -h  help\n", "<html><body>502 Bad Gateway</body></html>", "\x00\x00"),
+)
+
+
+def accepted(parse: Callable[[str], Any], text: str) -> bool:
+    try:
+        parse(text)
+    except StorqualError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("tool", "parser"), sorted(PARSERS.keys() - OF_ANY_TEXT))
+def test_a_parser_refuses_what_is_no_answer_and_the_answers_of_every_other_tool(tool: str, parser: str) -> None:
+    parse = PARSERS[tool, parser]
+    assert [text for text in NO_ANSWERS if accepted(parse, text)] == []
+    assert accepted(parse, "") is ((tool, parser) in SILENT)
+    others = [
+        path
+        for path in sorted(FIXTURES.rglob("*"))
+        if path.is_file() and FAMILIES.get(path.parent.name, path.parent.name) != FAMILIES.get(tool, tool)
+    ]
+    wrong = [path for path in others if accepted(parse, path.read_text(encoding="utf-8", errors="replace"))]
+    assert [f"{path.parent.name}/{path.name}" for path in wrong] == []
