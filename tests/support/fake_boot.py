@@ -48,6 +48,7 @@ class FakeBench:
     modules: dict[str, dict[str, str]] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
     broken: tuple[str, ...] = ()
+    settled: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.folder / "boot" / "grub").mkdir(parents=True)
@@ -55,6 +56,11 @@ class FakeBench:
         (self.folder / "sys").mkdir()
         self.install_kernels()
         self.boot_with(["root=/dev/vda"])
+
+    def files(self) -> dict[str, bytes]:
+        """What lies in /boot."""
+        boot = self.folder / "boot"
+        return {str(path.relative_to(boot)): path.read_bytes() for path in boot.rglob("*") if path.is_file()}
 
     def install_kernels(self) -> None:
         """Write images and menu."""
@@ -106,6 +112,8 @@ class FakeBench:
             stdout = self._environment(words[1:])
         elif tool in ("grub-reboot", "grub-set-default"):
             self.variables["next_entry" if tool == "grub-reboot" else "saved_entry"] = words[-1]
+        elif tool == "sync":
+            self.settled = self.files()
         elif tool == "modinfo":
             for name in words[2:]:
                 build = self.modules.get(name, {}).get(words[1])

@@ -110,7 +110,7 @@ class System:
 
     @property
     def loader(self) -> Grub:
-        return Grub(self.runner, f"{self.boot}/grub", self.sysfs)
+        return Grub(self.runner, f"{self.boot}/grub", self.sysfs, self.proc)
 
     @property
     def packages(self) -> Packages:
@@ -232,6 +232,12 @@ def _initrd(system: System, release: str, image: str = "") -> str:
     return image or kernels[release]
 
 
+def _files(system: System, release: str, image: str) -> list[str]:
+    """Kernel and initramfs."""
+    names = (f"vmlinuz-{release}", _initrd(system, release, image))
+    return [f"{system.boot}/{name}" for name in names if name]
+
+
 def _entry(system: System, identifier: str, release: str, arguments: Sequence[str], image: str) -> str:
     template = _template(system, system.loader.entries())
     words = [f"{WORD}{image}", *arguments] if image else arguments
@@ -251,12 +257,23 @@ def trial(system: System, release: str, arguments: Sequence[str], mark: str, ima
 
     Returns what was done. Raises ToolError.
     """
-    text = _entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC], image)
-    system.loader.put_entry(text, TRIAL_ENTRY)
-    system.loader.boot_once(TRIAL_ENTRY)
-    if system.loader.environment().get("next_entry") != TRIAL_ENTRY:
+    loader = system.loader
+    loader.put_entry(_entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC], image), TRIAL_ENTRY)
+    # the entry and its files must be where the loader looks before it is told to boot them
+    seen = loader.settle(_files(system, release, image))
+    chosen, default = loader.resolve(TRIAL_ENTRY), loader.default()
+    if chosen is None or chosen.identifier != TRIAL_ENTRY or default is None or default.identifier == TRIAL_ENTRY:
+        loader.take_out(TRIAL_ENTRY)
+        raise ToolError(
+            f"the boot loader would boot {default.path if default else 'nothing'} by default and "
+            f"{chosen.path if chosen else 'nothing'} as the trial: {loader.folder}/grub.cfg must read custom.cfg "
+            "after its own entries, and saved_entry in grubenv must name one of them"
+        )
+    loader.boot_once(TRIAL_ENTRY)
+    if loader.environment().get("next_entry") != TRIAL_ENTRY:
         raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
-    return [f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
+    steps = [f"{loader.folder} and the kernel read as the boot loader reads them"] if seen else []
+    return [*steps, f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
 
 
 def keep(system: System, release: str, arguments: Sequence[str], image: str = "") -> list[str]:
@@ -267,11 +284,16 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
     loader = system.loader
     own = [entry for entry in loader.entries() if entry.release == release and "recovery" not in entry.identifier]
     native = [entry for entry in own if entry.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)]
-    if native and not arguments and not image:
-        path = native[0].path
+    # a name that begins with a digit may be a number to the loader
+    named = [entry for entry in native if loader.resolve(entry.path) == entry]
+    if named and not arguments and not image:
+        path = named[0].path
     else:
         loader.put_entry(_entry(system, KEPT_ENTRY, release, [f"{_KEPT_MARK}1", *arguments], image), KEPT_ENTRY)
         path = KEPT_ENTRY
+    loader.settle(
+        [f"{system.boot}/{name}" for name in (f"vmlinuz-{release}", _initrd(system, release, image)) if name]
+    )
     loader.set_default(path)
     now = loader.default()
     if now is None or now.release != release:
@@ -293,10 +315,13 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
         loader.write_custom(saved.get("custom"))
         steps.append("boot loader: own entries put back")
     default = loader.default()
-    if saved.get("default") and (default is None or default.release != saved["default"]):
+    on_trial = default is not None and default.identifier == TRIAL_ENTRY
+    if saved.get("default") and (default is None or on_trial or default.release != saved["default"]):
         # without a saved entry the default is the newest kernel, and one was installed since
         steps += keep(system, saved["default"], [])
     steps += [f"{name} removed" for name in remove_images(system.boot, saved.get("images") or ())]
+    if steps:
+        loader.settle()
     return steps
 
 
@@ -424,12 +449,14 @@ def prepare_trial(planned: TrialBoot, call: Call, system: System) -> dict[str, A
         # check mode has made no image
         check_trial(system, planned.kernel, planned.initramfs if lock else "")
         before = {"default": _default_release(system), "next": system.loader.environment().get("next_entry", "")}
+        # a name that names nothing boots the first entry of the menu, and which one that is may change
+        lost = system.loader.resolved_default()[1]
         fallback = planned.fallback or before["default"]
         steps: list[str] = []
         if lock is not None:
             remember_boot(lock, system)
             with told(steps):
-                if fallback != before["default"]:
+                if fallback != before["default"] or lost:
                     steps += keep(system, fallback, [])
                 steps += trial(system, planned.kernel, planned.arguments, planned.mark, planned.initramfs)
     return {
@@ -516,6 +543,7 @@ def install_package(package: str, version: str, files: Sequence[str], call: Call
             remember_boot(lock, system)
         try:
             packages.install(system.runner, files)
+            system.loader.settle()
         except StorqualError as problem:
             now = packages.installed(system.runner, package, version)
             state = Provisioned("driver.kernel", package, "", now.version if now else "", changed=now is not None)

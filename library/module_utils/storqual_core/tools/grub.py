@@ -18,6 +18,7 @@ from typing import Iterator, Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from . import boot_files
 
 TRIAL_ENTRY = "storqual-trial"
 KEPT_ENTRY = "storqual-kept"
@@ -26,6 +27,7 @@ _INITRD_LINES = ("initrd", "initrd16", "initrdefi")
 _RELEASE = re.compile(r"vmlinuz-(\S+)$")
 _OUR_ARGUMENT = re.compile(r"^(?:panic=|storqual\.)")
 _HEADS = ("menuentry ", "menuentry\t", "submenu ", "submenu\t")
+_SOURCE = re.compile(r"\s*(?:source|\.)\s+\S*/custom\.cfg")
 _TIMEOUT = 60.0
 
 
@@ -38,6 +40,7 @@ class MenuEntry:
     path: str
     index: str
     body: tuple[str, ...] = field(repr=False)
+    parents: tuple[tuple[str, str], ...] = ()  # identifier and title of the submenus around it
 
     def _words(self, names: Sequence[str]) -> list[str]:
         for line in self.body:
@@ -148,7 +151,7 @@ def parse_config(text: str) -> list[MenuEntry]:
     entries are elsewhere (Boot Loader Specification) or in the form of GRUB 0.97.
     """
     entries: list[MenuEntry] = []
-    parents: list[tuple[str, str]] = []  # identifier or title, index
+    parents: list[tuple[str, str, str]] = []  # identifier, title, index
     counters = [0]
     body: list[str] | None = None
     header = ("", "")
@@ -157,9 +160,10 @@ def parse_config(text: str) -> list[MenuEntry]:
         if body is not None:
             if line == "}" and depth == 0:
                 title, identifier = header
-                names = [name for name, _ in parents] + [identifier or title]
-                numbers = [number for _, number in parents] + [str(counters[-1])]
-                entries.append(MenuEntry(title, identifier, ">".join(names), ">".join(numbers), tuple(body)))
+                names = [own or shown for own, shown, _ in parents] + [identifier or title]
+                numbers = [number for *_, number in parents] + [str(counters[-1])]
+                around = tuple((own, shown) for own, shown, _ in parents)
+                entries.append(MenuEntry(title, identifier, ">".join(names), ">".join(numbers), tuple(body), around))
                 counters[-1] += 1
                 body = None
                 continue
@@ -169,7 +173,7 @@ def parse_config(text: str) -> list[MenuEntry]:
             header, body, depth = _header(line), [], 0
         elif line.startswith(_HEADS[2:]):
             title, identifier = _header(line)
-            parents.append((identifier or title, str(counters[-1])))
+            parents.append((identifier, title, str(counters[-1])))
             counters.append(0)
         elif line == "blscfg" or line.startswith("blscfg "):
             raise ToolError("grub.cfg takes its entries from /boot/loader/entries (blscfg), which are not read here")
@@ -184,13 +188,50 @@ def parse_config(text: str) -> list[MenuEntry]:
     return entries
 
 
-def find_entry(entries: Sequence[MenuEntry], wanted: str) -> MenuEntry | None:
-    """The entry that `saved_entry` or `next_entry` names: by path, identifier, title or number, as GRUB does."""
-    for entry in entries:
-        if wanted in (entry.path, entry.index):
-            return entry
-    last = wanted.rpartition(">")[2]
-    return next((entry for entry in entries if last in (entry.identifier, entry.title)), None)
+def resolve(
+    entries: Sequence[MenuEntry], wanted: str, *, numbers_first: bool = True
+) -> tuple[MenuEntry | None, bool]:
+    """The entry that GRUB boots by default when this is its `default`, and whether the word names it.
+
+    What names nothing is index 0, at the top as in a submenu. Upstream reads digits at the front as a number before
+    it looks for names, so that `6.1 rescue` and `4d684a...` are the entries 6 and 4; Red Hat's looks for the id, then
+    the title, then a number that is one as a whole (`numbers_first` is false).
+    """
+    level, names = 0, True
+    while entries:
+        # `>>` is a `>` within a name
+        head, _, rest = wanted.replace(">>", "\0").partition(">")
+        head, rest = head.replace("\0", ">"), rest.replace("\0", ">>")
+        tops: dict[int, tuple[str, str]] = {}
+        for entry in entries:
+            inside = len(entry.parents) > level
+            own = entry.parents[level] if inside else (entry.identifier, entry.title)
+            tops.setdefault(int(entry.index.split(">")[level]), own)
+        place = _place(tops, head, numbers_first=numbers_first) if wanted else None
+        names = names and place is not None
+        chosen = min(tops) if place is None else place
+        entries = [entry for entry in entries if int(entry.index.split(">")[level]) == chosen]
+        if len(entries) == 1 and len(entries[0].parents) <= level:
+            return entries[0], names
+        wanted, level = rest, level + 1
+    return None, False
+
+
+def _place(tops: Mapping[int, tuple[str, str]], head: str, *, numbers_first: bool) -> int | None:
+    """Which entry of one menu a word means; None: none of them."""
+    # base 0 of strtoul: hexadecimal, octal, decimal
+    digits = re.match(r"\s*(?:0x([0-9a-fA-F]+)|(0[0-7]+)|([0-9]+))", head)
+    number = None
+    if digits:
+        number = next(int(text, base) for text, base in zip(digits.groups(), (16, 8, 10)) if text)
+        if numbers_first:
+            return number if number in tops else None
+    by_id = [place for place, (own, _) in sorted(tops.items()) if own and own == head]
+    by_title = [place for place, (_, title) in sorted(tops.items()) if title == head]
+    if by_id or by_title:
+        # upstream takes the first entry that has either
+        return min(by_id + by_title) if numbers_first else (by_id + by_title)[0]
+    return number if digits and digits.end() == len(head) and number in tops else None
 
 
 def _folder(word: str) -> str:
@@ -231,7 +272,10 @@ def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, 
             lines.append(line)
     if initrd and not initrd_done:
         lines.append(f"initrd {_folder(template.kernel)}/{initrd}")
-    return "\n".join([f"menuentry '{identifier}' --id {identifier} {{", *(f"    {line}" for line in lines), "}", ""])
+    # without --unrestricted, a loader that has a password asks for it at the console
+    return "\n".join(
+        [f"menuentry '{identifier}' --unrestricted --id {identifier} {{", *(f"    {line}" for line in lines), "}", ""]
+    )
 
 
 @dataclass(frozen=True)
@@ -241,6 +285,7 @@ class Grub:
     runner: Runner
     folder: str = "/boot/grub"
     sysfs: str = "/sys"
+    proc: str = "/proc"
 
     @property
     def custom(self) -> Path:
@@ -263,19 +308,10 @@ class Grub:
             return None
 
     def entries(self) -> list[MenuEntry]:
-        own = parse_config(self.config())
-        top = 1 + max((int(entry.index.split(">")[0]) for entry in own), default=-1)
-        more = parse_config(self.custom_text() or "")
-        return own + [
-            MenuEntry(
-                e.title,
-                e.identifier,
-                e.path,
-                ">".join([str(int(e.index.split(">")[0]) + top), *e.index.split(">")[1:]]),
-                e.body,
-            )
-            for e in more
-        ]
+        """The menu in GRUB's order: custom.cfg stands where grub.cfg reads it."""
+        lines = self.config().split("\n")
+        at = next((place for place, line in enumerate(lines) if _SOURCE.match(line)), len(lines))
+        return parse_config("\n".join([*lines[:at], self.custom_text() or "", *lines[at + 1 :]]))
 
     def environment(self) -> dict[str, str]:
         """grubenv: saved_entry, next_entry. Raises ToolError."""
@@ -283,15 +319,26 @@ class Grub:
         return parse_environment(ended.expect().stdout)
 
     def default(self, environment: Mapping[str, str] | None = None) -> MenuEntry | None:
-        """What boots when nothing is asked for: `saved_entry` where grub.cfg reads it, else its fixed default."""
-        text, entries = self.config(), self.entries()
+        """What boots when nothing is asked for, also where the name is none and GRUB takes the first entry."""
+        return self.resolved_default(environment)[0]
+
+    def resolved_default(self, environment: Mapping[str, str] | None = None) -> tuple[MenuEntry | None, str]:
+        """What boots when nothing is asked for, and the name in grubenv that does not name it (empty: none)."""
+        text = self.config()
         env = self.environment() if environment is None else environment
         wanted = env.get("saved_entry", "") if self.reads_saved_entry(text) else ""
+        saved = wanted
         if not wanted:
             # the last plain `set default=` is the one outside the test of next_entry
             plain = re.findall(r"^\s*set default=[\"']?([^\"'$\n]+?)[\"']?\s*$", text, re.MULTILINE)
             wanted = plain[-1] if plain else "0"
-        return find_entry(entries, wanted) or (entries[0] if entries else None)
+        entry, named = resolve(self.entries(), wanted)
+        return entry, "" if named else saved
+
+    def resolve(self, wanted: str) -> MenuEntry | None:
+        """The entry that this word names; None where it names none."""
+        entry, named = resolve(self.entries(), wanted)
+        return entry if named else None
 
     @staticmethod
     def reads_saved_entry(text: str) -> bool:
@@ -346,6 +393,25 @@ class Grub:
     def put_entry(self, text: str, identifier: str) -> None:
         """Write our entry `identifier` into custom.cfg, everything else in there as it was."""
         self.write_custom(without_entry(self.custom_text() or "", identifier) + text)
+
+    def take_out(self, identifier: str) -> None:
+        """Have custom.cfg be without our entry `identifier`."""
+        self.write_custom(without_entry(self.custom_text() or "", identifier))
+
+    def settle(self, files: Sequence[str] = ()) -> bool:
+        """Have GRUB see its configuration and `files`; whether they were read as it reads them. Raises ToolError."""
+        names = [str(self.custom)] if self.custom.exists() else []
+        by_folder: dict[str, list[str]] = {self.folder: names}
+        for file in files:
+            by_folder.setdefault(str(Path(file).parent), []).append(file)
+        boot_files.settle(self.runner, sorted(by_folder), self.proc)
+        program = self._program("fstest")
+        return all(
+            boot_files.check_seen(self.runner, there, program, self.proc) for there in by_folder.values() if there
+        )
+
+    def _program(self, name: str) -> str:
+        return f"{Path(self.folder).name}-{name}"
 
     def boot_once(self, path: str) -> None:
         """Boot the entry `path` at the next start only."""
