@@ -291,9 +291,7 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
     else:
         loader.put_entry(_entry(system, KEPT_ENTRY, release, [f"{_KEPT_MARK}1", *arguments], image), KEPT_ENTRY)
         path = KEPT_ENTRY
-    loader.settle(
-        [f"{system.boot}/{name}" for name in (f"vmlinuz-{release}", _initrd(system, release, image)) if name]
-    )
+    loader.settle(_files(system, release, image))
     loader.set_default(path)
     now = loader.default()
     if now is None or now.release != release:
