@@ -24,7 +24,7 @@ from ..kit.machine import Machine, read_attribute
 from ..kit.results import PartialError, Provisioned, TrialFailedError, told
 from ..tools import kmod
 from ..tools.capabilities import Packages
-from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, build_entry
+from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, build_entry, initramfs_names
 from ..tools.kmod import Build
 from .engine import Call
 from .initramfs import builds_in
@@ -110,7 +110,9 @@ class System:
 
     @property
     def loader(self) -> Grub:
-        return Grub(self.runner, f"{self.boot}/grub", self.sysfs, self.proc)
+        folders = [f"{self.boot}/{name}" for name in ("grub", "grub2")]
+        folder = next((folder for folder in folders if Path(f"{folder}/grub.cfg").exists()), folders[0])
+        return Grub(self.runner, folder, self.sysfs, self.proc)
 
     @property
     def packages(self) -> Packages:
@@ -147,8 +149,9 @@ def installed_kernels(boot: str = "/boot") -> dict[str, str]:
     kernels = {}
     for image in sorted(Path(boot).glob("vmlinuz-*")):
         release = image.name[len("vmlinuz-") :]
-        names = (f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}")
-        kernels[release] = next((name for name in names if (Path(boot) / name).exists()), "")
+        if not release.startswith("0-rescue-"):
+            names = initramfs_names(release)
+            kernels[release] = next((name for name in names if (Path(boot) / name).exists()), "")
     return kernels
 
 
@@ -208,17 +211,41 @@ def saved_boot(system: System) -> dict[str, Any]:
     }
 
 
-def _template(system: System, entries: Sequence[MenuEntry]) -> MenuEntry:
-    """The entry to copy: of the running kernel, not a recovery one, not one of ours."""
-    usable = [
+def _usable(entries: Sequence[MenuEntry]) -> list[MenuEntry]:
+    """Entries of a kernel, neither for recovery nor ours."""
+    return [
         e
         for e in entries
-        if e.kernel and "recovery" not in e.identifier and e.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)
+        if e.kernel
+        and "recovery" not in e.identifier
+        and not e.release.startswith("0-rescue-")
+        and e.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)
     ]
-    of_running = [entry for entry in usable if entry.release == system.running]
+
+
+def _template(system: System, release: str) -> MenuEntry:
+    """The entry to copy: where each kernel has a file of its own that one, else one of the running kernel."""
+    entries = system.loader.entries()
+    usable = _usable(entries)
     if not usable:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no entry that boots a kernel")
-    return (of_running or usable)[0]
+    own = [entry for entry in usable if entry.file and entry.release == release]
+    if not own and any(entry.file for entry in usable):
+        raise ToolError(
+            f"no file in {system.boot}/loader/entries is for kernel {release}, so its options are not known"
+        )
+    if len(own) > 1:
+        # files of another machine, copies by hand and counted ones: the one that is named as the default is
+        default = system.loader.default()
+        token = default.identifier.rpartition(f"-{default.release}")[0] if default else ""
+        own = [entry for entry in own if entry.identifier == f"{token}-{release}"] or own
+    if len(own) > 1:
+        raise ToolError(f"kernel {release} has several entries: {', '.join(sorted(entry.file for entry in own))}")
+    of_running = [entry for entry in usable if entry.release == system.running]
+    template = (own or of_running or usable)[0]
+    if template.problems:
+        raise ToolError(template.problems[0])
+    return template
 
 
 def _initrd(system: System, release: str, image: str = "") -> str:
@@ -239,7 +266,7 @@ def _files(system: System, release: str, image: str) -> list[str]:
 
 
 def _entry(system: System, identifier: str, release: str, arguments: Sequence[str], image: str) -> str:
-    template = _template(system, system.loader.entries())
+    template = _template(system, release)
     words = [f"{WORD}{image}", *arguments] if image else arguments
     return build_entry(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
 
@@ -248,6 +275,9 @@ def check_trial(system: System, release: str, image: str = "") -> None:
     """Raise ToolError when a trial of `release`, with `image` of ours, could not be booted once or not fall back."""
     _initrd(system, release, image)
     system.loader.check_one_shot()
+    sealed = f"{system.boot}/.vmlinuz-{release}.hmac"
+    if "fips=1" in _template(system, release).arguments and not Path(sealed).exists():
+        raise ToolError(f"this bench boots with fips=1, and {sealed} is not there: the kernel would refuse to start")
     if system.loader.default() is None:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no default entry to fall back to")
 
@@ -282,8 +312,7 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
     Raises ToolError.
     """
     loader = system.loader
-    own = [entry for entry in loader.entries() if entry.release == release and "recovery" not in entry.identifier]
-    native = [entry for entry in own if entry.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)]
+    native = [entry for entry in _usable(loader.entries()) if entry.release == release]
     # a name that begins with a digit may be a number to the loader
     named = [entry for entry in native if loader.resolve(entry.path) == entry]
     if named and not arguments and not image:

@@ -12,19 +12,20 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from . import boot_files
+from . import bls, boot_files
 
 TRIAL_ENTRY = "storqual-trial"
 KEPT_ENTRY = "storqual-kept"
 _KERNEL_LINES = ("linux", "linux16", "linuxefi")
 _INITRD_LINES = ("initrd", "initrd16", "initrdefi")
-_RELEASE = re.compile(r"vmlinuz-(\S+)$")
+# `vmlinuz-6.1.0`, and as systemd's kernel-install has it: `/<token>/6.1.0/linux`, openSUSE's with a digest
+_RELEASE = re.compile(r"vmlinuz-(\S+)$|/([^/\s]+)/linux(?:-[0-9a-f]{40})?$")
 _OUR_ARGUMENT = re.compile(r"^(?:panic=|storqual\.)")
 _HEADS = ("menuentry ", "menuentry\t", "submenu ", "submenu\t")
 _SOURCE = re.compile(r"\s*(?:source|\.)\s+\S*/custom\.cfg")
@@ -40,7 +41,12 @@ class MenuEntry:
     path: str
     index: str
     body: tuple[str, ...] = field(repr=False)
-    parents: tuple[tuple[str, str], ...] = ()  # identifier and title of the submenus around it
+    parents: tuple[tuple[str, str], ...] = ()
+    """Identifier and title of the submenus around it."""
+    file: str = ""
+    """Of an entry that is a file of its own (Boot Loader Specification)."""
+    problems: tuple[str, ...] = ()
+    """Why no other entry can be made after it."""
 
     def _words(self, names: Sequence[str]) -> list[str]:
         for line in self.body:
@@ -72,13 +78,51 @@ def _bare(word: str) -> str:
 def release_of(path: str) -> str:
     """`6.1.0-47-amd64` of `/boot/vmlinuz-6.1.0-47-amd64`; empty for another name."""
     match = _RELEASE.search(path)
-    return match.group(1) if match else ""
+    return match.group(1) or match.group(2) if match else ""
 
 
 def parse_environment(text: str) -> dict[str, str]:
     """`grub-editenv list`: key=value per line; a value may hold `=`."""
+    failed = re.match(r"grub2?-editenv: error: .*", text)
+    if failed:
+        raise ToolError(f"the loader's environment cannot be read: {failed.group()}")
     pairs = (line.partition("=") for line in text.splitlines())
     return {key: value for key, equals, value in pairs if equals}
+
+
+_BLOCK_HEAD = "# GRUB Environment Block\n"
+_BLOCK_SIZE = 1024
+
+
+@dataclass(frozen=True)
+class EnvironmentBlock:
+    """grubenv: its variables, and how many bytes are left for more."""
+
+    variables: Mapping[str, str]
+    free: int
+
+
+def read_block(data: bytes, file: str = "grubenv") -> EnvironmentBlock:
+    """An environment block. Raises ToolError for one that GRUB would not read, or could not write again."""
+    text = data.decode("latin-1")
+    if len(data) != _BLOCK_SIZE or not text.startswith(_BLOCK_HEAD):
+        held = f"{len(data)} bytes" if len(data) != _BLOCK_SIZE else f"line 1 is {text.partition(chr(10))[0][:40]!r}"
+        raise ToolError(f"{file}: {held}, expected {_BLOCK_SIZE} bytes that begin with {_BLOCK_HEAD.strip()!r}")
+    body = text.rstrip("#")
+    if not body.endswith("\n"):
+        raise ToolError(
+            f"{file}, line {body.count(chr(10)) + 1}: the last variable has no end, so the block is damaged"
+        )
+    variables: dict[str, str] = {}
+    # a backslash keeps the character behind it, a newline as well
+    for number, line in enumerate(re.findall(r"((?:[^\\\n]|\\[\s\S])*)\n", body), start=1):
+        name, equals, value = line.partition("=")
+        if line.startswith("#"):
+            continue
+        if not equals or not re.fullmatch(r"\w+", name, re.ASCII) or name in variables:
+            raise ToolError(f"{file}, line {number}: found {line[:60]!r}, expected a name of its own with its value")
+        variables[name] = re.sub(r"\\([\s\S])", r"\1", value)
+    return EnvironmentBlock(variables, len(text) - len(body))
 
 
 def _header(line: str) -> tuple[str, str]:
@@ -242,6 +286,17 @@ def _folder(word: str) -> str:
     return path.rpartition("/")[0]
 
 
+def initramfs_names(release: str) -> tuple[str, ...]:
+    """What the initramfs of a kernel may be called: by initramfs-tools, dracut, SUSE's dracut."""
+    return f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}"
+
+
+def _images(words: Sequence[str], release: str, initrd: str) -> list[str]:
+    """The images of an entry with `initrd` for the kernel's own one; beside it others may stand, as for microcode."""
+    own = [word for word in words if _bare(word).rpartition("/")[2] in initramfs_names(release)] or words[:1]
+    return [f"{_folder(word)}/{initrd}" if word == own[0] else word for word in (words if len(own) == 1 else own[:1])]
+
+
 def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
     """A menuentry that boots `kernel` (release) as `template` boots its own: same disk, same command line, and more.
 
@@ -266,7 +321,7 @@ def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, 
                 initrd_done = True
         elif words and words[0] in _INITRD_LINES:
             if initrd:
-                lines.append(f"{words[0]} {_folder(words[1])}/{initrd}")
+                lines.append(" ".join([words[0], *_images(words[1:], template.release, initrd)]))
             initrd_done = True
         elif words and words[0] != "echo":
             lines.append(line)
@@ -278,6 +333,28 @@ def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, 
     )
 
 
+def _head_of(entry: MenuEntry) -> str:
+    return f"menuentry {shlex.quote(entry.title)} --id {shlex.quote(entry.identifier)} {{\n"
+
+
+_SET = re.compile(r"\s*set\s+(\w+)=(?:\"([^\"$]*)\"|'([^']*)'|([^\s\"'$;]*))\s*;?\s*$", re.ASCII)
+
+
+def _variables(config: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables as they are when entries are read: of grubenv, and what grub.cfg sets, or sets when it is empty."""
+    known = {name: value for name, value in environment.items() if name not in ("saved_entry", "next_entry")}
+    before = ""
+    for line in config.split("\n"):
+        match = _SET.match(line)
+        if match:
+            name, *values = match.groups()
+            guarded = re.match(rf"\s*if \[ -z \"?\$\{{?{name}\}}?\"? \]", before) is not None
+            if not (guarded and known.get(name)):
+                known[name] = next((value for value in values if value is not None), "")
+        before = line if line.strip() else before
+    return known
+
+
 @dataclass(frozen=True)
 class Grub:
     """The boot loader of this machine: its folder, and the commands that change its environment."""
@@ -286,6 +363,7 @@ class Grub:
     folder: str = "/boot/grub"
     sysfs: str = "/sys"
     proc: str = "/proc"
+    etc: str = "/etc"
 
     @property
     def custom(self) -> Path:
@@ -308,14 +386,84 @@ class Grub:
             return None
 
     def entries(self) -> list[MenuEntry]:
-        """The menu in GRUB's order: custom.cfg stands where grub.cfg reads it."""
-        lines = self.config().split("\n")
-        at = next((place for place, line in enumerate(lines) if _SOURCE.match(line)), len(lines))
-        return parse_config("\n".join([*lines[:at], self.custom_text() or "", *lines[at + 1 :]]))
+        """The menu in GRUB's order: entries in files of their own and those of custom.cfg stand where they are read.
+
+        Raises ToolError.
+        """
+        lines: list[str] = []
+        files: dict[str, MenuEntry] = {}
+        search, custom = "", self.custom_text() or ""
+        for line in self.config().split("\n"):
+            words = line.split()
+            if words[:1] == ["search"] and any(word.startswith("--set=root") for word in words):
+                search = line.strip()
+            if _SOURCE.match(line):
+                lines.append(custom)
+                custom = ""
+            elif words[:1] == ["blscfg"] and not files:
+                files = {entry.identifier: entry for entry in self._from_files(words[1:], search)}
+                lines += [_head_of(entry) + "\n".join((*entry.body, "}")) for entry in files.values()]
+            else:
+                lines.append(line)
+        parsed = parse_config("\n".join(lines))
+        return [
+            replace(entry, file=files[entry.identifier].file, problems=files[entry.identifier].problems)
+            if entry.identifier in files
+            else entry
+            for entry in parsed
+        ]
+
+    def reads_files(self) -> str:
+        """Which reader of entry files grub.cfg calls: `red hat`, `upstream`, or none (empty). Raises ToolError."""
+        text = self.config()
+        call = re.search(r"^\s*blscfg\b(.*)$", text, re.MULTILINE)
+        if call is None:
+            return ""
+        modules = {path.stem for path in Path(self.folder).glob("*/bls*.mod")}
+        if re.search(r"\s(?:-[pf]|--path|--enable-fallback)\b", call.group(1)) or "insmod blsuki" in text:
+            return "upstream"
+        if "insmod blscfg" in text or "blscfg" in modules:
+            return "red hat"
+        if "blsuki" in modules:
+            return "upstream"
+        raise ToolError(
+            f"{self.folder}/grub.cfg calls blscfg, and neither it nor {self.folder} says whether that is Red Hat's or "
+            "GRUB 2.14's, which put entries in different orders"
+        )
+
+    def _from_files(self, words: Sequence[str], search: str) -> Iterator[MenuEntry]:
+        """The entries that `blscfg` puts into the menu, with what is known of their variables."""
+        reader = self.reads_files()
+        boot = Path(self.folder).parent
+        environment = self.environment()
+        named = [word for word in words if not re.fullmatch(r"-[pf]|--path|--enable-fallback", word)]
+        place = named[0] if named else environment.get("blsdir", "")
+        unusual = len(named) > 1 or (place and not re.search(r"(?:^|/)loader/entries/?$", place))
+        if unusual or place.startswith("("):
+            raise ToolError(
+                f"{self.folder}/grub.cfg: `blscfg {' '.join(words)}` reads another folder than {boot}/loader/entries"
+            )
+        variables = {**_variables(self.config(), environment)}
+        compare = bls.upstream if reader == "upstream" else bls.red_hat
+        for entry in bls.in_order(bls.read_folder(str(boot / "loader" / "entries")), compare):
+            problems = entry.problems()
+            body = [search] if search else []
+            for name in ("linux", "initrd"):
+                values = [entry.value("linux"), entry.value("options")] if name == "linux" else entry.values(name)
+                text = " ".join(values)
+                try:
+                    text = bls.expand(text, variables, f"{entry.file}, `{name}`")
+                except ToolError as problem:
+                    problems.append(str(problem))
+                body += [f"{name} {text}"] if text else []
+            title = entry.value("title") or entry.value("linux")
+            yield MenuEntry(
+                title, entry.identifier, entry.identifier, "", tuple(body), (), entry.file, tuple(problems)
+            )
 
     def environment(self) -> dict[str, str]:
         """grubenv: saved_entry, next_entry. Raises ToolError."""
-        ended = self.runner(["grub-editenv", f"{self.folder}/grubenv", "list"], timeout=_TIMEOUT)
+        ended = self.runner([self._program("editenv"), f"{self.folder}/grubenv", "list"], timeout=_TIMEOUT)
         return parse_environment(ended.expect().stdout)
 
     def default(self, environment: Mapping[str, str] | None = None) -> MenuEntry | None:
@@ -332,12 +480,15 @@ class Grub:
             # the last plain `set default=` is the one outside the test of next_entry
             plain = re.findall(r"^\s*set default=[\"']?([^\"'$\n]+?)[\"']?\s*$", text, re.MULTILINE)
             wanted = plain[-1] if plain else "0"
-        entry, named = resolve(self.entries(), wanted)
+        entry, named = self._resolve(wanted)
         return entry, "" if named else saved
+
+    def _resolve(self, wanted: str) -> tuple[MenuEntry | None, bool]:
+        return resolve(self.entries(), wanted, numbers_first=self.reads_files() != "red hat")
 
     def resolve(self, wanted: str) -> MenuEntry | None:
         """The entry that this word names; None where it names none."""
-        entry, named = resolve(self.entries(), wanted)
+        entry, named = self._resolve(wanted)
         return entry if named else None
 
     @staticmethod
@@ -356,12 +507,44 @@ class Grub:
                 f"{self.folder}/grub.cfg does not include custom.cfg: /etc/grub.d/41_custom must be executable"
             )
 
-        self._check_writable()
+        environment = self._check_environment()
+        if environment.get("boot_counter"):
+            raise ToolError(
+                f"{self.folder}/grubenv has boot_counter={environment['boot_counter']}: somebody else counts boots, and "
+                "GRUB would take its second entry when the trial uses the last one up (grub2-editenv - unset boot_counter)"
+            )
+        once = next(iter(Path(self.etc).glob("systemd/system/*.wants/grub2-once.service")), None)
+        if once is not None:
+            raise ToolError(
+                f"{once}: a one-shot boot is forgotten by the system that comes up, and not by GRUB, so a trial that "
+                "panics would be booted for ever"
+            )
+        if "env_block" not in environment:
+            self._check_writable()
+
+    def _check_environment(self) -> Mapping[str, str]:
+        """The variables in grubenv, none without one. Raises ToolError where GRUB could not write a trial into it."""
+        file = Path(self.folder) / "grubenv"
+        if not file.exists() and not file.is_symlink():
+            return {}
+        try:
+            state, data = file.stat(), file.read_bytes()
+            if os.statvfs(file).f_flag & os.ST_RDONLY:
+                raise ToolError(f"{file} is on a file system that is mounted read-only")
+        except OSError as problem:
+            raise ToolError(f"{file}: {problem.strerror}") from problem
+        block = read_block(data, str(file))
+        if state.st_blocks == 0:
+            raise ToolError(f"{file} has no block of its own on the disk, and GRUB writes into no file with holes")
+        if block.free < len(f"next_entry={TRIAL_ENTRY}\n") and "next_entry" not in block.variables:
+            raise ToolError(f"{file} has {block.free} bytes left, which do not take the name of a trial")
+        return block.variables
 
     def _check_writable(self) -> None:
         """Raise ToolError where GRUB itself cannot write: a trial that it cannot forget would be booted for ever."""
+        file = Path(self.folder) / "grubenv"
         try:
-            device = Path(self.folder).stat().st_dev
+            device = (file if file.exists() else Path(self.folder)).stat().st_dev
         except OSError as problem:
             raise ToolError(f"{self.folder}: {problem.strerror}") from problem
         number = f"{os.major(device)}:{os.minor(device)}"
@@ -415,7 +598,9 @@ class Grub:
 
     def boot_once(self, path: str) -> None:
         """Boot the entry `path` at the next start only."""
-        self.runner(["grub-reboot", f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT).expect()
+        self.runner(
+            [self._program("reboot"), f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT
+        ).expect()
 
     def set_default(self, path: str) -> None:
         """Boot the entry `path` from now on. Raises ToolError when grub.cfg does not ask grubenv for its default."""
@@ -424,12 +609,12 @@ class Grub:
                 "grub.cfg has a fixed default kernel: set GRUB_DEFAULT=saved in /etc/default/grub and run update-grub"
             )
         self.runner(
-            ["grub-set-default", f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT
+            [self._program("set-default"), f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT
         ).expect()
 
     def put_variable(self, name: str, value: str | None) -> None:
         words = ["unset", name] if value is None else ["set", f"{name}={value}"]
-        self.runner(["grub-editenv", f"{self.folder}/grubenv", *words], timeout=_TIMEOUT).expect()
+        self.runner([self._program("editenv"), f"{self.folder}/grubenv", *words], timeout=_TIMEOUT).expect()
 
 
 def without_entry(text: str, identifier: str) -> str:
