@@ -108,7 +108,7 @@ class FakeBench:
             return Completed(tuple(argv), 1, "", "it broke\n", 0.0)
         stdout, rc, stderr = "", 0, ""
         tool, *words = argv
-        if tool == "grub-editenv":
+        if tool in ("grub-editenv", "grub2-editenv"):
             stdout = self._environment(words[1:])
         elif tool in ("grub-reboot", "grub-set-default"):
             self.variables["next_entry" if tool == "grub-reboot" else "saved_entry"] = words[-1]

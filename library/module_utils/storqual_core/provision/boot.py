@@ -232,7 +232,7 @@ def _template(system: System, release: str) -> MenuEntry:
     own = [entry for entry in usable if entry.file and entry.release == release]
     if not own and any(entry.file for entry in usable):
         raise ToolError(
-            f"no file in {system.boot}/loader/entries is for kernel {release}, so its options are not known"
+            f"no file in {system.boot}/loader/entries boots kernel {release}, so its options are not known"
         )
     if len(own) > 1:
         # files of another machine, copies by hand and counted ones: the one that is named as the default is

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boot Loader Specification entries: one file a kernel, and the two orders that GRUB's two readers put them in.
 
-Red Hat's reader (`blscfg` of EL 8 to 10 and Fedora) and upstream's (GRUB 2.14, module `blsuki`) stop reading a file at
-its first empty line or line without a value, take the first of several `options`, and show the newest entry first.
+Red Hat's reader (`blscfg` of EL 8 to 10 and Fedora) and upstream's (GRUB 2.14, module `blsuki`) stop reading a file
+at its first empty line or line without a value, take the first of several `options`, and show the newest entry first.
 Neither knows of boot counting: a counter is a part of the name to them, as it is to systemd-boot.
 """
 
@@ -64,13 +64,6 @@ class BootEntry:
         """Whether a loader renames it at each boot: an entry of that name is gone afterwards."""
         return self.base != self.identifier
 
-    @property
-    def rescue(self) -> bool:
-        """Whether it boots the rescue image, whose kernel is an old one and no candidate."""
-        return re.search(r"-0-rescue(?:-|$)", self.identifier) is not None or "/vmlinuz-0-rescue" in self.value(
-            "linux"
-        )
-
     def problems(self) -> list[str]:
         """Why it cannot be a template: what its readers take differently."""
         several = [key.line for key in self.keys if key.name in ("options", "linux")][:3]
@@ -92,7 +85,7 @@ def parse_entry(text: str, file: str = f"entry{SUFFIX}") -> BootEntry:
         words = line.strip(" \t")
         if words.startswith("#"):
             continue
-        name, _, value = words.partition(" ") if "\t" not in words else words.replace("\t", " ", 1).partition(" ")
+        name, _, value = re.sub("[ \t]", "\n", words, count=1).partition("\n")
         if "\t" in words.partition(" ")[0] and " " in words:
             # Red Hat's reader looks for a blank first, and takes the tab for a part of the key
             raise line_error(f"{file}: this entry", number, line, "a key, a blank and its value")
@@ -137,9 +130,7 @@ def expand(value: str, variables: Mapping[str, str], where: str) -> str:
     for word in value.split():
         names = [plain or braced for plain, braced in _VARIABLE.findall(word)]
         if names and not _VARIABLE.fullmatch(word):
-            raise ToolError(
-                f"{where}: `{word}` has a variable within a word, which GRUB's readers expand differently"
-            )
+            raise ToolError(f"{where}: `{word}` is not a variable alone, and GRUB's readers expand it differently")
         if names and names[0] not in variables:
             raise ToolError(f"{where}: `{word}` is set neither in grubenv nor in grub.cfg, so its value is not known")
         if "$" in word and not names:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """systemd-boot, and GRUB with its interface (grub2-bls): entries, and the EFI variables that choose among them.
 
-`bootctl set-oneshot` takes any name. The loader matches it, as a pattern, against whole file names: of a counted entry
-with its counter, where `bootctl list` leaves that out. A name that matches none is dropped without a word.
+`bootctl set-oneshot` takes any name. The loader matches it, as a pattern, against whole file names: of a counted
+entry with its counter, where `bootctl list` leaves that out. A name that matches none is dropped without a word.
 """
 
 from __future__ import annotations
@@ -50,14 +50,17 @@ def parse_list(text: str) -> list[ListedEntry]:
     return [_listed(row, number) for number, row in enumerate(rows, start=1)]
 
 
-def _listed(row: Any, number: int) -> ListedEntry:
+def _listed(row: object, number: int) -> ListedEntry:
+    if not isinstance(row, dict):
+        raise ToolError(f"bootctl list, entry {number}: found {row!r:.80}, expected an entry with its id")
+
     def text(name: str) -> str:
         value = row.get(name)
         if value is None or isinstance(value, str):
             return value or ""
         raise ToolError(f"bootctl list, entry {number}: found {name} {value!r:.80}, expected a text")
 
-    if not isinstance(row, dict) or not text("id"):
+    if not text("id"):
         raise ToolError(f"bootctl list, entry {number}: found {row!r:.80}, expected an entry with its id")
     initrd = row.get("initrd") or []
     flags = [row.get(name) or False for name in ("isReported", "isDefault")]

@@ -29,6 +29,7 @@ _RELEASE = re.compile(r"vmlinuz-(\S+)$|/([^/\s]+)/linux(?:-[0-9a-f]{40})?$")
 _OUR_ARGUMENT = re.compile(r"^(?:panic=|storqual\.)")
 _HEADS = ("menuentry ", "menuentry\t", "submenu ", "submenu\t")
 _SOURCE = re.compile(r"\s*(?:source|\.)\s+\S*/custom\.cfg")
+_ONCE = "grub2-once.service"
 _TIMEOUT = 60.0
 
 
@@ -110,9 +111,7 @@ def read_block(data: bytes, file: str = "grubenv") -> EnvironmentBlock:
         raise ToolError(f"{file}: {held}, expected {_BLOCK_SIZE} bytes that begin with {_BLOCK_HEAD.strip()!r}")
     body = text.rstrip("#")
     if not body.endswith("\n"):
-        raise ToolError(
-            f"{file}, line {body.count(chr(10)) + 1}: the last variable has no end, so the block is damaged"
-        )
+        raise ToolError(f"{file}, line {body.count(chr(10)) + 1}: the last variable has no end: the block is damaged")
     variables: dict[str, str] = {}
     # a backslash keeps the character behind it, a newline as well
     for number, line in enumerate(re.findall(r"((?:[^\\\n]|\\[\s\S])*)\n", body), start=1):
@@ -427,7 +426,7 @@ class Grub:
         if "blsuki" in modules:
             return "upstream"
         raise ToolError(
-            f"{self.folder}/grub.cfg calls blscfg, and neither it nor {self.folder} says whether that is Red Hat's or "
+            f"{self.folder}/grub.cfg calls blscfg, and nothing in {self.folder} says whether that is Red Hat's or "
             "GRUB 2.14's, which put entries in different orders"
         )
 
@@ -438,12 +437,11 @@ class Grub:
         environment = self.environment()
         named = [word for word in words if not re.fullmatch(r"-[pf]|--path|--enable-fallback", word)]
         place = named[0] if named else environment.get("blsdir", "")
-        unusual = len(named) > 1 or (place and not re.search(r"(?:^|/)loader/entries/?$", place))
-        if unusual or place.startswith("("):
-            raise ToolError(
-                f"{self.folder}/grub.cfg: `blscfg {' '.join(words)}` reads another folder than {boot}/loader/entries"
-            )
-        variables = {**_variables(self.config(), environment)}
+        elsewhere = place and not re.search(r"^[^(]*(?:^|/)loader/entries/?$", place)
+        if len(named) > 1 or elsewhere:
+            called = " ".join(["blscfg", *words])
+            raise ToolError(f"{self.folder}/grub.cfg: `{called}` reads another folder than {boot}/loader/entries")
+        variables = _variables(self.config(), environment)
         compare = bls.upstream if reader == "upstream" else bls.red_hat
         for entry in bls.in_order(bls.read_folder(str(boot / "loader" / "entries")), compare):
             problems = entry.problems()
@@ -510,10 +508,11 @@ class Grub:
         environment = self._check_environment()
         if environment.get("boot_counter"):
             raise ToolError(
-                f"{self.folder}/grubenv has boot_counter={environment['boot_counter']}: somebody else counts boots, and "
-                "GRUB would take its second entry when the trial uses the last one up (grub2-editenv - unset boot_counter)"
+                f"{self.folder}/grubenv has boot_counter={environment['boot_counter']}: somebody else counts boots, "
+                "and a trial that uses the last one up has GRUB take its second entry (unset it first)"
             )
-        once = next(iter(Path(self.etc).glob("systemd/system/*.wants/grub2-once.service")), None)
+        wants = sorted(Path(self.etc).glob("systemd/system/*.wants"))
+        once = next((folder / _ONCE for folder in wants if (folder / _ONCE).is_symlink()), None)
         if once is not None:
             raise ToolError(
                 f"{once}: a one-shot boot is forgotten by the system that comes up, and not by GRUB, so a trial that "
@@ -598,9 +597,7 @@ class Grub:
 
     def boot_once(self, path: str) -> None:
         """Boot the entry `path` at the next start only."""
-        self.runner(
-            [self._program("reboot"), f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT
-        ).expect()
+        self._choose("reboot", "next_entry", path)
 
     def set_default(self, path: str) -> None:
         """Boot the entry `path` from now on. Raises ToolError when grub.cfg does not ask grubenv for its default."""
@@ -608,9 +605,15 @@ class Grub:
             raise ToolError(
                 "grub.cfg has a fixed default kernel: set GRUB_DEFAULT=saved in /etc/default/grub and run update-grub"
             )
-        self.runner(
-            [self._program("set-default"), f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT
-        ).expect()
+        self._choose("set-default", "saved_entry", path)
+
+    def _choose(self, program: str, variable: str, path: str) -> None:
+        if self._program("") == "grub2-":
+            # SUSE's and Red Hat's programs of these names look into the menu by rules of their own
+            self.put_variable(variable, path)
+            return
+        argv = [self._program(program), f"--boot-directory={Path(self.folder).parent}", path]
+        self.runner(argv, timeout=_TIMEOUT).expect()
 
     def put_variable(self, name: str, value: str | None) -> None:
         words = ["unset", name] if value is None else ["set", f"{name}={value}"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grubby: what it says of entries and of the default. Read as evidence only: its indices are not those of GRUB's menu.
+"""grubby: what it says of entries and of the default. Read as evidence only, for its indices are not those of GRUB.
 
 Its errors come before its answer, on any stream, and some of its successes are told on standard error.
 """
@@ -77,7 +77,7 @@ def parse_info(text: str) -> list[GrubbyEntry]:
 
 
 def parse_default(text: str) -> GrubbyDefault:
-    """`grubby --default-kernel`, `--default-index` and `--set-default`, both streams. Raises ToolError for no answer."""
+    """`grubby --default-kernel`, `--default-index` and `--set-default`, both streams. Raises ToolError."""
     answers: list[GrubbyDefault] = []
     notes: list[str] = []
     for number, line in numbered_lines(text):
