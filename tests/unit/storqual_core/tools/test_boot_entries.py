@@ -182,9 +182,7 @@ def test_ten_thousand_changed_entries_are_read_as_they_stand_or_refused() -> Non
         read += 1
         lines = text.replace("\r", "").split("\n")
         for key in entry.keys:
-            assert lines[key.line - 1].split(maxsplit=1) == [key.name, key.value] or (
-                lines[key.line - 1].strip(" \t").split(" ", 1)[1].lstrip(" \t") == key.value
-            )
+            assert re.fullmatch(rf"[ \t]*{re.escape(key.name)}[ \t]+{re.escape(key.value)}", lines[key.line - 1])
         # each line before the end is a key, a remark, or where reading stopped
         last = entry.ignored or len(lines) + 1
         kept = {key.line for key in entry.keys}
