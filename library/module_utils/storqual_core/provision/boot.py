@@ -14,7 +14,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Collection, Iterator, Mapping, Sequence
+from typing import Any, Collection, Iterator, Mapping, Protocol, Sequence
 
 from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder
@@ -23,8 +23,9 @@ from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.machine import Machine, read_attribute
 from ..kit.results import PartialError, Provisioned, TrialFailedError, told
 from ..tools import kmod
+from ..tools.bootctl import ENTRIES, EfiLoader
 from ..tools.capabilities import Packages
-from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, build_entry, initramfs_names
+from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, initramfs_names
 from ..tools.kmod import Build
 from .engine import Call
 from .initramfs import builds_in
@@ -94,6 +95,62 @@ _PSTORE = ("/sys/fs/pstore", "/var/lib/systemd/pstore")
 _LAST_LINES = 60
 
 
+class Loader(Protocol):
+    """A boot loader: its entries in its own order, what boots by default, an entry of ours, one boot and the default.
+
+    `saved_entry` and `next_entry` are what its variables for the default and the next start are called here.
+    """
+
+    @property
+    def folder(self) -> str:
+        """Where its own files are."""
+
+    def entries(self) -> list[MenuEntry]:
+        """The menu. Raises ToolError."""
+
+    def environment(self) -> Mapping[str, str]:
+        """`saved_entry`, `next_entry` and what else it keeps. Raises ToolError."""
+
+    def default(self, environment: Mapping[str, str] | None = None) -> MenuEntry | None:
+        """What boots when nothing is asked for, by the loader's own rule."""
+
+    def resolved_default(self, environment: Mapping[str, str] | None = None) -> tuple[MenuEntry | None, str]:
+        """The same, and a name that does not name it: then the order of the menu decides."""
+
+    def resolve(self, wanted: str) -> MenuEntry | None:
+        """The entry that this word names; None where it names none."""
+
+    def check_one_shot(self) -> None:
+        """Raise ToolError where it could not boot an entry once, or not forget it by itself."""
+
+    def build(self, template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
+        """The text of an entry of ours: as `template`, with these files and words. Raises ToolError."""
+
+    def put_entry(self, text: str, identifier: str) -> None:
+        """Write our entry."""
+
+    def take_out(self, identifier: str) -> None:
+        """Remove our entry."""
+
+    def custom_text(self) -> str | None:
+        """All entries of ours as they are; None without one."""
+
+    def write_custom(self, text: str | None) -> None:
+        """Have the entries of ours be these."""
+
+    def settle(self, files: Sequence[str] = ()) -> bool:
+        """Have the loader see its files and `files`; whether they were read back as it reads them."""
+
+    def boot_once(self, path: str) -> None:
+        """Boot this entry at the next start only."""
+
+    def set_default(self, path: str) -> None:
+        """Boot this entry from now on."""
+
+    def put_variable(self, name: str, value: str | None) -> None:
+        """Set a variable, or remove it."""
+
+
 @dataclass(frozen=True)
 class System:
     """The bench that a step works on: its runner and where its trees are (other roots are for tests)."""
@@ -109,10 +166,26 @@ class System:
         return self.release or os.uname().release
 
     @property
-    def loader(self) -> Grub:
+    def loader(self) -> Loader:
+        """GRUB where it has a grub.cfg; else the loader that is told by EFI variables, where it left its own."""
         folders = [f"{self.boot}/{name}" for name in ("grub", "grub2")]
-        folder = next((folder for folder in folders if Path(f"{folder}/grub.cfg").exists()), folders[0])
-        return Grub(self.runner, folder, self.sysfs, self.proc)
+        folder = next((folder for folder in folders if Path(f"{folder}/grub.cfg").exists()), "")
+        variables = Path(f"{self.sysfs}/firmware/efi/efivars")
+        if not folder and next(variables.glob(f"{ENTRIES}-*"), None):
+            places = [self.boot, f"{self.boot}/efi", f"{self.boot}/../efi"]
+            place = next((place for place in places if Path(f"{place}/loader/entries").is_dir()), "")
+            if place:
+                return EfiLoader(self.runner, place, self.sysfs, self.proc)
+        return Grub(self.runner, folder or folders[0], self.sysfs, self.proc)
+
+    def kernels(self) -> dict[str, str]:
+        """Releases that can be booted, to the name of their initramfs (empty: none)."""
+        kernels = installed_kernels(self.boot)
+        loader = self.loader
+        if isinstance(loader, EfiLoader):
+            for entry in usable_entries(loader.entries()):
+                kernels[entry.release] = (entry.images or [""])[-1].rpartition("/")[2]
+        return kernels
 
     @property
     def packages(self) -> Packages:
@@ -178,7 +251,7 @@ def read_facts(system: System, modules: Sequence[str] = ()) -> dict[str, Any]:
         "initramfs": booted_image(arguments),
         "default": {"release": default.release, "entry": default.path} if default else None,
         "next_entry": environment.get("next_entry", ""),
-        "installed": installed_kernels(system.boot),
+        "installed": system.kernels(),
         "modules": builds,
         "drivers": {name: _driver(build, system.running) for name, build in builds.items()},
     }
@@ -211,7 +284,7 @@ def saved_boot(system: System) -> dict[str, Any]:
     }
 
 
-def _usable(entries: Sequence[MenuEntry]) -> list[MenuEntry]:
+def usable_entries(entries: Sequence[MenuEntry]) -> list[MenuEntry]:
     """Entries of a kernel, neither for recovery nor ours."""
     return [
         e
@@ -226,7 +299,7 @@ def _usable(entries: Sequence[MenuEntry]) -> list[MenuEntry]:
 def _template(system: System, release: str) -> MenuEntry:
     """The entry to copy: where each kernel has a file of its own that one, else one of the running kernel."""
     entries = system.loader.entries()
-    usable = _usable(entries)
+    usable = usable_entries(entries)
     if not usable:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no entry that boots a kernel")
     own = [entry for entry in usable if entry.file and entry.release == release]
@@ -250,7 +323,7 @@ def _template(system: System, release: str) -> MenuEntry:
 
 def _initrd(system: System, release: str, image: str = "") -> str:
     """The initramfs of a kernel: its own one, or `image` of ours. Raises ToolError when either is missing."""
-    kernels = installed_kernels(system.boot)
+    kernels = system.kernels()
     if release not in kernels:
         held = ", ".join(kernels) or "none"
         raise ToolError(f"kernel {release} is not installed in {system.boot} (there: {held})")
@@ -262,13 +335,13 @@ def _initrd(system: System, release: str, image: str = "") -> str:
 def _files(system: System, release: str, image: str) -> list[str]:
     """Kernel and initramfs."""
     names = (f"vmlinuz-{release}", _initrd(system, release, image))
-    return [f"{system.boot}/{name}" for name in names if name]
+    return [path for path in (f"{system.boot}/{name}" for name in names if name) if Path(path).exists()]
 
 
 def _entry(system: System, identifier: str, release: str, arguments: Sequence[str], image: str) -> str:
     template = _template(system, release)
     words = [f"{WORD}{image}", *arguments] if image else arguments
-    return build_entry(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
+    return system.loader.build(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
 
 
 def check_trial(system: System, release: str, image: str = "") -> None:
@@ -300,7 +373,7 @@ def trial(system: System, release: str, arguments: Sequence[str], mark: str, ima
             "after its own entries, and saved_entry in grubenv must name one of them"
         )
     loader.boot_once(TRIAL_ENTRY)
-    if loader.environment().get("next_entry") != TRIAL_ENTRY:
+    if loader.environment().get("next_entry") not in (TRIAL_ENTRY, f"{TRIAL_ENTRY}.conf"):
         raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
     steps = [f"{loader.folder} and the kernel read as the boot loader reads them"] if seen else []
     return [*steps, f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
@@ -312,7 +385,7 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
     Raises ToolError.
     """
     loader = system.loader
-    native = [entry for entry in _usable(loader.entries()) if entry.release == release]
+    native = [entry for entry in usable_entries(loader.entries()) if entry.release == release]
     # a name that begins with a digit may be a number to the loader
     named = [entry for entry in native if loader.resolve(entry.path) == entry]
     if named and not arguments and not image:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import zip_longest
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Mapping, Sequence, TypeVar
 
 from ..kit.errors import ToolError
 from ..kit.labelled_text import line_error
@@ -82,7 +82,7 @@ def parse_entry(text: str, file: str = f"entry{SUFFIX}") -> BootEntry:
     ignored = 0
     # GRUB takes every carriage return out, and ends a line at a newline only
     for number, line in enumerate(text.replace("\r", "").split("\n"), start=1):
-        words = line.strip(" \t")
+        words = line.lstrip(" \t")
         if words.startswith("#"):
             continue
         name, _, value = re.sub("[ \t]", "\n", words, count=1).partition("\n")
@@ -143,8 +143,11 @@ Compare = Callable[[str, str], int]
 _SEGMENT = re.compile(r"[0-9]+|[A-Za-z]+|~")
 
 
-def _three(one: object, other: object) -> int:
-    return (one > other) - (one < other)  # type: ignore[operator]
+_Word = TypeVar("_Word", int, str)
+
+
+def _three(one: _Word, other: _Word) -> int:
+    return (one > other) - (one < other)
 
 
 def rpm_compare(one: str, other: str) -> int:
@@ -226,8 +229,8 @@ def in_order(entries: Sequence[BootEntry], compare: Compare) -> list[BootEntry]:
 
     Raises ToolError for two names that are one to the reader: it shows only the one that it met first.
     """
-    key = cmp_to_key(lambda one, other: compare(one.identifier, other.identifier))
-    ordered = sorted(entries, key=key, reverse=True)
+    key = cmp_to_key(compare)
+    ordered = sorted(entries, key=lambda entry: key(entry.identifier), reverse=True)
     for one, other in zip(ordered, ordered[1:]):
         if compare(one.identifier, other.identifier) == 0:
             raise ToolError(f"{one.file} and {other.file} have one name to GRUB, which shows one of them")

@@ -66,6 +66,11 @@ class MenuEntry:
         return self._words(_KERNEL_LINES)[1:]
 
     @property
+    def images(self) -> list[str]:
+        """Paths of what is loaded beside the kernel, as the loader sees them."""
+        return [_bare(word) for word in self._words(_INITRD_LINES)]
+
+    @property
     def release(self) -> str:
         """The kernel release in the kernel's file name, or empty."""
         return release_of(self.kernel)
@@ -285,6 +290,14 @@ def _folder(word: str) -> str:
     return path.rpartition("/")[0]
 
 
+def kept_arguments(words: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """A template's arguments without those of an earlier trial, and `arguments` behind them. Raises ToolError."""
+    unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
+    if unfit:
+        raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
+    return [*(word for word in words if not _OUR_ARGUMENT.match(word)), *arguments]
+
+
 def initramfs_names(release: str) -> tuple[str, ...]:
     """What the initramfs of a kernel may be called: by initramfs-tools, dracut, SUSE's dracut."""
     return f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}"
@@ -303,17 +316,13 @@ def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, 
     `panic=` of the template are left out. An argument that GRUB or the shell of GRUB would read differently is
     refused. Raises ToolError.
     """
-    unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
-    if unfit:
-        raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
     lines = []
     initrd_done = False
     for line in template.body:
         words = line.split()
         if words and words[0] in _KERNEL_LINES:
             folder = _folder(words[1])
-            kept = [word for word in words[2:] if not _OUR_ARGUMENT.match(word)]
-            lines.append(" ".join([words[0], f"{folder}/{kernel}", *kept, *arguments]))
+            lines.append(" ".join([words[0], f"{folder}/{kernel}", *kept_arguments(words[2:], arguments)]))
             if not initrd and not any(
                 other.split()[:1] in [[name] for name in _INITRD_LINES] for other in template.body
             ):
@@ -575,6 +584,10 @@ class Grub:
     def put_entry(self, text: str, identifier: str) -> None:
         """Write our entry `identifier` into custom.cfg, everything else in there as it was."""
         self.write_custom(without_entry(self.custom_text() or "", identifier) + text)
+
+    def build(self, template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
+        """The text of an entry of ours. Raises ToolError."""
+        return build_entry(template, identifier, kernel, initrd, arguments)
 
     def take_out(self, identifier: str) -> None:
         """Have custom.cfg be without our entry `identifier`."""
