@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import MissingToolError
 from storqual_core.provision.boot import System, TrialBoot, boot_facts, keep_kernel, prepare_trial, verify_trial
 from storqual_core.provision.engine import Call
 
@@ -112,6 +113,8 @@ class FakeBench:
             stdout = self._environment(words[1:])
         elif tool in ("grub-reboot", "grub-set-default"):
             self.variables["next_entry" if tool == "grub-reboot" else "saved_entry"] = words[-1]
+        elif tool == "rpm":
+            raise MissingToolError("`rpm` is not installed on this machine")
         elif tool == "sync":
             self.settled = self.files()
         elif tool == "modinfo":

@@ -18,10 +18,10 @@ from typing import Any, Collection, Iterator, Mapping, Protocol, Sequence
 
 from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder
-from ..kit.errors import StorqualError, ToolError
+from ..kit.errors import ToolError
 from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.machine import Machine, read_attribute
-from ..kit.results import PartialError, Provisioned, TrialFailedError, told
+from ..kit.results import Provisioned, TrialFailedError, told
 from ..tools import kmod
 from ..tools.bootctl import ENTRIES, EfiLoader
 from ..tools.capabilities import Packages
@@ -162,6 +162,11 @@ class System:
     release: str = ""
 
     @property
+    def root(self) -> Path:
+        """What /boot lies in."""
+        return Path(self.boot).parent
+
+    @property
     def running(self) -> str:
         return self.release or os.uname().release
 
@@ -176,7 +181,7 @@ class System:
             place = next((place for place in places if Path(f"{place}/loader/entries").is_dir()), "")
             if place:
                 return EfiLoader(self.runner, place, self.sysfs, self.proc)
-        return Grub(self.runner, folder or folders[0], self.sysfs, self.proc)
+        return Grub(self.runner, folder or folders[0], self.sysfs, self.proc, str(self.root / "etc"))
 
     def kernels(self) -> dict[str, str]:
         """Releases that can be booted, to the name of their initramfs (empty: none)."""
@@ -189,7 +194,7 @@ class System:
 
     @property
     def packages(self) -> Packages:
-        return packages_of(Machine(str(Path(self.boot).parent)), self.runner, self.running)
+        return packages_of(Machine(str(self.root)), self.runner, self.running)
 
     def arguments(self) -> list[str]:
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
@@ -603,66 +608,3 @@ def _default_words(system: System) -> str:
 def _words(kernel: str, arguments: Sequence[str], image: str) -> str:
     """A kernel with the words that we add to its command line, and the initramfs where it is ours."""
     return " ".join(word for word in (kernel, *arguments, image) if word)
-
-
-def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:
-    """Whether a package is installed, in which version, and which kernel it carries. Raises ToolError.
-
-    A package that is installed in another version than declared is a failure, for one kernel release in two builds
-    cannot stay installed side by side, and the bench may be running it.
-    """
-    packages = system.packages
-    found = packages.installed(system.runner, packages.named(package, version), version)
-    has = found.version if found and found.complete else ""
-    if has and version and has != version:
-        raise ToolError(
-            f"{package} is installed as {has}, the drop says {version}: the two share their file names and cannot be "
-            "installed side by side; use another release of the package"
-        )
-    if not has:
-        return {"missing": True, "kernel": "", "version": "", "settings": []}
-    record = _package_record(packages, version, has, has).record()
-    kernel = packages.kernel_of(system.runner, package, has)
-    return {"missing": False, "kernel": kernel, "version": has, "settings": [record]}
-
-
-def _package_record(packages: Packages, declared: str, before: str, now: str) -> Provisioned:
-    proof = f"{packages.PROGRAM}'s own record"
-    return Provisioned("driver.kernel.version", declared or None, before, now, changed=before != now, proof=proof)
-
-
-def install_package(package: str, version: str, files: Sequence[str], call: Call, system: System) -> dict[str, Any]:
-    """Install a kernel package that is missing from its files; the module's result, with the kernel that it carries.
-
-    Raises PartialError.
-    """
-    packages = system.packages
-    with call.lock("driver package") as lock:
-        if lock is not None:
-            # installing a kernel rewrites the boot menu, and may change what is the default
-            remember_boot(lock, system)
-        try:
-            packages.install(system.runner, files)
-            system.loader.settle()
-        except StorqualError as problem:
-            now = packages.installed(system.runner, package, version)
-            state = Provisioned("driver.kernel", package, "", now.version if now else "", changed=now is not None)
-            raise PartialError(
-                str(problem), steps=[f"{packages.PROGRAM} -i of {len(files)} files"], settings=[state]
-            ) from problem
-    now = packages.installed(system.runner, package, version)
-    if now is None or not now.complete or (version and now.version != version):
-        state = Provisioned("driver.kernel", version, "", now.version if now else "", changed=True)
-        held = f"{now.version} ({'complete' if now.complete else 'not configured'})" if now else "nothing"
-        raise PartialError(
-            f"{package} after the installation: {held}", steps=[f"{packages.PROGRAM} -i"], settings=[state]
-        )
-    return {
-        "changed": True,
-        "missing": False,
-        "kernel": packages.kernel_of(system.runner, package, now.version),
-        "version": now.version,
-        "steps": [f"{package} {now.version} installed"],
-        "settings": [_package_record(packages, version, "", now.version).record()],
-        "diff": {"before": f"{package}: not installed\n", "after": f"{package}: {now.version}\n"},
-    }

@@ -290,12 +290,17 @@ def _folder(word: str) -> str:
     return path.rpartition("/")[0]
 
 
+def ours(word: str) -> bool:
+    """Whether an argument is one that an entry of ours adds."""
+    return _OUR_ARGUMENT.match(word) is not None
+
+
 def kept_arguments(words: Sequence[str], arguments: Sequence[str]) -> list[str]:
     """A template's arguments without those of an earlier trial, and `arguments` behind them. Raises ToolError."""
     unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
     if unfit:
         raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
-    return [*(word for word in words if not _OUR_ARGUMENT.match(word)), *arguments]
+    return [*(word for word in words if not ours(word)), *arguments]
 
 
 def initramfs_names(release: str) -> tuple[str, ...]:

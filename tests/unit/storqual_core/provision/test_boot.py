@@ -12,8 +12,8 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
-from storqual_core.provision.boot import install_package, look_at_package
 from storqual_core.provision.engine import Call
+from storqual_core.provision.kernel_package import install_package, look_at_package
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import FakeBench, boot_step
 from tests.unit.storqual_core.provision.test_initramfs import archive
