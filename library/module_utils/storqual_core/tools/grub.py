@@ -340,7 +340,7 @@ def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, 
             lines.append(line)
     if initrd and not initrd_done:
         lines.append(f"initrd {_folder(template.kernel)}/{initrd}")
-    # without --unrestricted, a loader that has a password asks for it at the console
+    # without --unrestricted, a loader with superusers asks for one at the console
     return "\n".join(
         [f"menuentry '{identifier}' --unrestricted --id {identifier} {{", *(f"    {line}" for line in lines), "}", ""]
     )
