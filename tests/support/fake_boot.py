@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import MissingToolError
 from storqual_core.provision.boot import System, TrialBoot, boot_facts, keep_kernel, prepare_trial, verify_trial
 from storqual_core.provision.engine import Call
 
@@ -48,6 +49,7 @@ class FakeBench:
     modules: dict[str, dict[str, str]] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
     broken: tuple[str, ...] = ()
+    settled: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.folder / "boot" / "grub").mkdir(parents=True)
@@ -55,6 +57,11 @@ class FakeBench:
         (self.folder / "sys").mkdir()
         self.install_kernels()
         self.boot_with(["root=/dev/vda"])
+
+    def files(self) -> dict[str, bytes]:
+        """What lies in /boot."""
+        boot = self.folder / "boot"
+        return {str(path.relative_to(boot)): path.read_bytes() for path in boot.rglob("*") if path.is_file()}
 
     def install_kernels(self) -> None:
         """Write images and menu."""
@@ -102,10 +109,14 @@ class FakeBench:
             return Completed(tuple(argv), 1, "", "it broke\n", 0.0)
         stdout, rc, stderr = "", 0, ""
         tool, *words = argv
-        if tool == "grub-editenv":
+        if tool in ("grub-editenv", "grub2-editenv"):
             stdout = self._environment(words[1:])
         elif tool in ("grub-reboot", "grub-set-default"):
             self.variables["next_entry" if tool == "grub-reboot" else "saved_entry"] = words[-1]
+        elif tool == "rpm":
+            raise MissingToolError("`rpm` is not installed on this machine")
+        elif tool == "sync":
+            self.settled = self.files()
         elif tool == "modinfo":
             for name in words[2:]:
                 build = self.modules.get(name, {}).get(words[1])

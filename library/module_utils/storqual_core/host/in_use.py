@@ -183,13 +183,17 @@ _SYSTEM_MOUNTS = re.compile(r"/\Z|/boot(?:/.*)?\Z|/usr\Z")
 
 @dataclass(frozen=True)
 class Mount:
-    """One mounted file system: device number, where, what, from what, and a process of the namespace it is in."""
+    """One mounted file system: device number, where, what, from what, and a process of the namespace it is in.
+
+    `root` is the folder of the file system that is mounted: `/` but for a bind mount or a subvolume.
+    """
 
     number: str
     point: str
     kind: str
     source: str
     process: str
+    root: str = "/"
 
 
 def _plain(text: str) -> str:
@@ -209,7 +213,7 @@ def parse_mountinfo(lines: Iterable[str], process: str = "") -> list[Mount]:
         words, more = head.split(" "), tail.split(" ")
         if not dash or len(words) < 6 or len(more) < 2 or ":" not in words[2]:
             raise ToolError(f"a line of the kernel's mount table is not understood: {visible(line)}")
-        mounts.append(Mount(words[2], _plain(words[4]), more[0], _plain(more[1]), process))
+        mounts.append(Mount(words[2], _plain(words[4]), more[0], _plain(more[1]), process, _plain(words[3])))
     return mounts
 
 

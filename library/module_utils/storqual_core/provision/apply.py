@@ -22,9 +22,7 @@ from .boot import (
     System,
     TrialBoot,
     boot_facts,
-    install_package,
     keep_kernel,
-    look_at_package,
     prepare_trial,
     remember_boot,
     verify_trial,
@@ -35,6 +33,7 @@ from .engine import Call
 from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer
 from .firmware.subject import REDFISH, Adapters, Drives, file_digest
 from .firmware.subject import Access as FlashAccess
+from .kernel_package import install_package, look_at_package
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible

@@ -14,17 +14,18 @@ import os
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Collection, Iterator, Mapping, Sequence
+from typing import Any, Collection, Iterator, Mapping, Protocol, Sequence
 
 from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder
-from ..kit.errors import StorqualError, ToolError
+from ..kit.errors import ToolError
 from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.machine import Machine, read_attribute
-from ..kit.results import PartialError, Provisioned, TrialFailedError, told
+from ..kit.results import Provisioned, TrialFailedError, told
 from ..tools import kmod
+from ..tools.bootctl import ENTRIES, EfiLoader
 from ..tools.capabilities import Packages
-from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, build_entry
+from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, initramfs_names
 from ..tools.kmod import Build
 from .engine import Call
 from .initramfs import builds_in
@@ -94,6 +95,62 @@ _PSTORE = ("/sys/fs/pstore", "/var/lib/systemd/pstore")
 _LAST_LINES = 60
 
 
+class Loader(Protocol):
+    """A boot loader: its entries in its own order, what boots by default, an entry of ours, one boot and the default.
+
+    `saved_entry` and `next_entry` are what its variables for the default and the next start are called here.
+    """
+
+    @property
+    def folder(self) -> str:
+        """Where its own files are."""
+
+    def entries(self) -> list[MenuEntry]:
+        """The menu. Raises ToolError."""
+
+    def environment(self) -> Mapping[str, str]:
+        """`saved_entry`, `next_entry` and what else it keeps. Raises ToolError."""
+
+    def default(self, environment: Mapping[str, str] | None = None) -> MenuEntry | None:
+        """What boots when nothing is asked for, by the loader's own rule."""
+
+    def resolved_default(self, environment: Mapping[str, str] | None = None) -> tuple[MenuEntry | None, str]:
+        """The same, and a name that does not name it: then the order of the menu decides."""
+
+    def resolve(self, wanted: str) -> MenuEntry | None:
+        """The entry that this word names; None where it names none."""
+
+    def check_one_shot(self) -> None:
+        """Raise ToolError where it could not boot an entry once, or not forget it by itself."""
+
+    def build(self, template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
+        """The text of an entry of ours: as `template`, with these files and words. Raises ToolError."""
+
+    def put_entry(self, text: str, identifier: str) -> None:
+        """Write our entry."""
+
+    def take_out(self, identifier: str) -> None:
+        """Remove our entry."""
+
+    def custom_text(self) -> str | None:
+        """All entries of ours as they are; None without one."""
+
+    def write_custom(self, text: str | None) -> None:
+        """Have the entries of ours be these."""
+
+    def settle(self, files: Sequence[str] = ()) -> bool:
+        """Have the loader see its files and `files`; whether they were read back as it reads them."""
+
+    def boot_once(self, path: str) -> None:
+        """Boot this entry at the next start only."""
+
+    def set_default(self, path: str) -> None:
+        """Boot this entry from now on."""
+
+    def put_variable(self, name: str, value: str | None) -> None:
+        """Set a variable, or remove it."""
+
+
 @dataclass(frozen=True)
 class System:
     """The bench that a step works on: its runner and where its trees are (other roots are for tests)."""
@@ -105,16 +162,39 @@ class System:
     release: str = ""
 
     @property
+    def root(self) -> Path:
+        """What /boot lies in."""
+        return Path(self.boot).parent
+
+    @property
     def running(self) -> str:
         return self.release or os.uname().release
 
     @property
-    def loader(self) -> Grub:
-        return Grub(self.runner, f"{self.boot}/grub", self.sysfs)
+    def loader(self) -> Loader:
+        """GRUB where it has a grub.cfg; else the loader that is told by EFI variables, where it left its own."""
+        folders = [f"{self.boot}/{name}" for name in ("grub", "grub2")]
+        folder = next((folder for folder in folders if Path(f"{folder}/grub.cfg").exists()), "")
+        variables = Path(f"{self.sysfs}/firmware/efi/efivars")
+        if not folder and next(variables.glob(f"{ENTRIES}-*"), None):
+            places = [self.boot, f"{self.boot}/efi", f"{self.boot}/../efi"]
+            place = next((place for place in places if Path(f"{place}/loader/entries").is_dir()), "")
+            if place:
+                return EfiLoader(self.runner, place, self.sysfs, self.proc)
+        return Grub(self.runner, folder or folders[0], self.sysfs, self.proc, str(self.root / "etc"))
+
+    def kernels(self) -> dict[str, str]:
+        """Releases that can be booted, to the name of their initramfs (empty: none)."""
+        kernels = installed_kernels(self.boot)
+        loader = self.loader
+        if isinstance(loader, EfiLoader):
+            for entry in usable_entries(loader.entries()):
+                kernels[entry.release] = (entry.images or [""])[-1].rpartition("/")[2]
+        return kernels
 
     @property
     def packages(self) -> Packages:
-        return packages_of(Machine(str(Path(self.boot).parent)), self.runner, self.running)
+        return packages_of(Machine(str(self.root)), self.runner, self.running)
 
     def arguments(self) -> list[str]:
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
@@ -147,8 +227,9 @@ def installed_kernels(boot: str = "/boot") -> dict[str, str]:
     kernels = {}
     for image in sorted(Path(boot).glob("vmlinuz-*")):
         release = image.name[len("vmlinuz-") :]
-        names = (f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}")
-        kernels[release] = next((name for name in names if (Path(boot) / name).exists()), "")
+        if not release.startswith("0-rescue-"):
+            names = initramfs_names(release)
+            kernels[release] = next((name for name in names if (Path(boot) / name).exists()), "")
     return kernels
 
 
@@ -175,7 +256,7 @@ def read_facts(system: System, modules: Sequence[str] = ()) -> dict[str, Any]:
         "initramfs": booted_image(arguments),
         "default": {"release": default.release, "entry": default.path} if default else None,
         "next_entry": environment.get("next_entry", ""),
-        "installed": installed_kernels(system.boot),
+        "installed": system.kernels(),
         "modules": builds,
         "drivers": {name: _driver(build, system.running) for name, build in builds.items()},
     }
@@ -208,22 +289,46 @@ def saved_boot(system: System) -> dict[str, Any]:
     }
 
 
-def _template(system: System, entries: Sequence[MenuEntry]) -> MenuEntry:
-    """The entry to copy: of the running kernel, not a recovery one, not one of ours."""
-    usable = [
+def usable_entries(entries: Sequence[MenuEntry]) -> list[MenuEntry]:
+    """Entries of a kernel, neither for recovery nor ours."""
+    return [
         e
         for e in entries
-        if e.kernel and "recovery" not in e.identifier and e.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)
+        if e.kernel
+        and "recovery" not in e.identifier
+        and not e.release.startswith("0-rescue-")
+        and e.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)
     ]
-    of_running = [entry for entry in usable if entry.release == system.running]
+
+
+def _template(system: System, release: str) -> MenuEntry:
+    """The entry to copy: where each kernel has a file of its own that one, else one of the running kernel."""
+    entries = system.loader.entries()
+    usable = usable_entries(entries)
     if not usable:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no entry that boots a kernel")
-    return (of_running or usable)[0]
+    own = [entry for entry in usable if entry.file and entry.release == release]
+    if not own and any(entry.file for entry in usable):
+        raise ToolError(
+            f"no file in {system.boot}/loader/entries boots kernel {release}, so its options are not known"
+        )
+    if len(own) > 1:
+        # files of another machine, copies by hand and counted ones: the one that is named as the default is
+        default = system.loader.default()
+        token = default.identifier.rpartition(f"-{default.release}")[0] if default else ""
+        own = [entry for entry in own if entry.identifier == f"{token}-{release}"] or own
+    if len(own) > 1:
+        raise ToolError(f"kernel {release} has several entries: {', '.join(sorted(entry.file for entry in own))}")
+    of_running = [entry for entry in usable if entry.release == system.running]
+    template = (own or of_running or usable)[0]
+    if template.problems:
+        raise ToolError(template.problems[0])
+    return template
 
 
 def _initrd(system: System, release: str, image: str = "") -> str:
     """The initramfs of a kernel: its own one, or `image` of ours. Raises ToolError when either is missing."""
-    kernels = installed_kernels(system.boot)
+    kernels = system.kernels()
     if release not in kernels:
         held = ", ".join(kernels) or "none"
         raise ToolError(f"kernel {release} is not installed in {system.boot} (there: {held})")
@@ -232,16 +337,25 @@ def _initrd(system: System, release: str, image: str = "") -> str:
     return image or kernels[release]
 
 
+def _files(system: System, release: str, image: str) -> list[str]:
+    """Kernel and initramfs."""
+    names = (f"vmlinuz-{release}", _initrd(system, release, image))
+    return [path for path in (f"{system.boot}/{name}" for name in names if name) if Path(path).exists()]
+
+
 def _entry(system: System, identifier: str, release: str, arguments: Sequence[str], image: str) -> str:
-    template = _template(system, system.loader.entries())
+    template = _template(system, release)
     words = [f"{WORD}{image}", *arguments] if image else arguments
-    return build_entry(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
+    return system.loader.build(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
 
 
 def check_trial(system: System, release: str, image: str = "") -> None:
     """Raise ToolError when a trial of `release`, with `image` of ours, could not be booted once or not fall back."""
     _initrd(system, release, image)
     system.loader.check_one_shot()
+    sealed = f"{system.boot}/.vmlinuz-{release}.hmac"
+    if "fips=1" in _template(system, release).arguments and not Path(sealed).exists():
+        raise ToolError(f"this bench boots with fips=1, and {sealed} is not there: the kernel would refuse to start")
     if system.loader.default() is None:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no default entry to fall back to")
 
@@ -251,12 +365,23 @@ def trial(system: System, release: str, arguments: Sequence[str], mark: str, ima
 
     Returns what was done. Raises ToolError.
     """
-    text = _entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC], image)
-    system.loader.put_entry(text, TRIAL_ENTRY)
-    system.loader.boot_once(TRIAL_ENTRY)
-    if system.loader.environment().get("next_entry") != TRIAL_ENTRY:
+    loader = system.loader
+    loader.put_entry(_entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC], image), TRIAL_ENTRY)
+    # the entry and its files must be where the loader looks before it is told to boot them
+    seen = loader.settle(_files(system, release, image))
+    chosen, default = loader.resolve(TRIAL_ENTRY), loader.default()
+    if chosen is None or chosen.identifier != TRIAL_ENTRY or default is None or default.identifier == TRIAL_ENTRY:
+        loader.take_out(TRIAL_ENTRY)
+        raise ToolError(
+            f"the boot loader would boot {default.path if default else 'nothing'} by default and "
+            f"{chosen.path if chosen else 'nothing'} as the trial: {loader.folder}/grub.cfg must read custom.cfg "
+            "after its own entries, and saved_entry in grubenv must name one of them"
+        )
+    loader.boot_once(TRIAL_ENTRY)
+    if loader.environment().get("next_entry") not in (TRIAL_ENTRY, f"{TRIAL_ENTRY}.conf"):
         raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
-    return [f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
+    steps = [f"{loader.folder} and the kernel read as the boot loader reads them"] if seen else []
+    return [*steps, f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
 
 
 def keep(system: System, release: str, arguments: Sequence[str], image: str = "") -> list[str]:
@@ -265,13 +390,15 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
     Raises ToolError.
     """
     loader = system.loader
-    own = [entry for entry in loader.entries() if entry.release == release and "recovery" not in entry.identifier]
-    native = [entry for entry in own if entry.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)]
-    if native and not arguments and not image:
-        path = native[0].path
+    native = [entry for entry in usable_entries(loader.entries()) if entry.release == release]
+    # a name that begins with a digit may be a number to the loader
+    named = [entry for entry in native if loader.resolve(entry.path) == entry]
+    if named and not arguments and not image:
+        path = named[0].path
     else:
         loader.put_entry(_entry(system, KEPT_ENTRY, release, [f"{_KEPT_MARK}1", *arguments], image), KEPT_ENTRY)
         path = KEPT_ENTRY
+    loader.settle(_files(system, release, image))
     loader.set_default(path)
     now = loader.default()
     if now is None or now.release != release:
@@ -293,10 +420,13 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
         loader.write_custom(saved.get("custom"))
         steps.append("boot loader: own entries put back")
     default = loader.default()
-    if saved.get("default") and (default is None or default.release != saved["default"]):
+    on_trial = default is not None and default.identifier == TRIAL_ENTRY
+    if saved.get("default") and (default is None or on_trial or default.release != saved["default"]):
         # without a saved entry the default is the newest kernel, and one was installed since
         steps += keep(system, saved["default"], [])
     steps += [f"{name} removed" for name in remove_images(system.boot, saved.get("images") or ())]
+    if steps:
+        loader.settle()
     return steps
 
 
@@ -424,12 +554,14 @@ def prepare_trial(planned: TrialBoot, call: Call, system: System) -> dict[str, A
         # check mode has made no image
         check_trial(system, planned.kernel, planned.initramfs if lock else "")
         before = {"default": _default_release(system), "next": system.loader.environment().get("next_entry", "")}
+        # a name that names nothing boots the first entry of the menu, and which one that is may change
+        lost = system.loader.resolved_default()[1]
         fallback = planned.fallback or before["default"]
         steps: list[str] = []
         if lock is not None:
             remember_boot(lock, system)
             with told(steps):
-                if fallback != before["default"]:
+                if fallback != before["default"] or lost:
                     steps += keep(system, fallback, [])
                 steps += trial(system, planned.kernel, planned.arguments, planned.mark, planned.initramfs)
     return {
@@ -476,65 +608,3 @@ def _default_words(system: System) -> str:
 def _words(kernel: str, arguments: Sequence[str], image: str) -> str:
     """A kernel with the words that we add to its command line, and the initramfs where it is ours."""
     return " ".join(word for word in (kernel, *arguments, image) if word)
-
-
-def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:
-    """Whether a package is installed, in which version, and which kernel it carries. Raises ToolError.
-
-    A package that is installed in another version than declared is a failure, for one kernel release in two builds
-    cannot stay installed side by side, and the bench may be running it.
-    """
-    packages = system.packages
-    found = packages.installed(system.runner, packages.named(package, version), version)
-    has = found.version if found and found.complete else ""
-    if has and version and has != version:
-        raise ToolError(
-            f"{package} is installed as {has}, the drop says {version}: the two share their file names and cannot be "
-            "installed side by side; use another release of the package"
-        )
-    if not has:
-        return {"missing": True, "kernel": "", "version": "", "settings": []}
-    record = _package_record(packages, version, has, has).record()
-    kernel = packages.kernel_of(system.runner, package, has)
-    return {"missing": False, "kernel": kernel, "version": has, "settings": [record]}
-
-
-def _package_record(packages: Packages, declared: str, before: str, now: str) -> Provisioned:
-    proof = f"{packages.PROGRAM}'s own record"
-    return Provisioned("driver.kernel.version", declared or None, before, now, changed=before != now, proof=proof)
-
-
-def install_package(package: str, version: str, files: Sequence[str], call: Call, system: System) -> dict[str, Any]:
-    """Install a kernel package that is missing from its files; the module's result, with the kernel that it carries.
-
-    Raises PartialError.
-    """
-    packages = system.packages
-    with call.lock("driver package") as lock:
-        if lock is not None:
-            # installing a kernel rewrites the boot menu, and may change what is the default
-            remember_boot(lock, system)
-        try:
-            packages.install(system.runner, files)
-        except StorqualError as problem:
-            now = packages.installed(system.runner, package, version)
-            state = Provisioned("driver.kernel", package, "", now.version if now else "", changed=now is not None)
-            raise PartialError(
-                str(problem), steps=[f"{packages.PROGRAM} -i of {len(files)} files"], settings=[state]
-            ) from problem
-    now = packages.installed(system.runner, package, version)
-    if now is None or not now.complete or (version and now.version != version):
-        state = Provisioned("driver.kernel", version, "", now.version if now else "", changed=True)
-        held = f"{now.version} ({'complete' if now.complete else 'not configured'})" if now else "nothing"
-        raise PartialError(
-            f"{package} after the installation: {held}", steps=[f"{packages.PROGRAM} -i"], settings=[state]
-        )
-    return {
-        "changed": True,
-        "missing": False,
-        "kernel": packages.kernel_of(system.runner, package, now.version),
-        "version": now.version,
-        "steps": [f"{package} {now.version} installed"],
-        "settings": [_package_record(packages, version, "", now.version).record()],
-        "diff": {"before": f"{package}: not installed\n", "after": f"{package}: {now.version}\n"},
-    }

@@ -20,7 +20,7 @@ from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock, read_saved, remember
 from ..kit.results import PartialError, Provisioned, told
-from ..tools import dkms, kmod
+from ..tools import boot_files, dkms, kmod
 from .boot import System, image_name, own_images, put_native_back, remember_boot, remove_images, unchanged
 from .driver import (
     ModuleFile,
@@ -325,8 +325,11 @@ def take_builds_off(
         if was["boots"]:
             if not check:
                 steps += take_off(bench, was)
-                native = replace(bench, release=str(was["kernel"])).initrd
-                steps += put_native_back(Path(bench.machine.path(native)), state_dir)
+                native = Path(bench.machine.path(replace(bench, release=str(was["kernel"])).initrd))
+                back = put_native_back(native, state_dir)
+                if back:
+                    boot_files.settle(bench.runner, [str(native.parent)])
+                steps += back
             boots = boots or not is_former(bench, owner.partition("/")[0], was)
     return steps, boots
 
@@ -457,6 +460,7 @@ def _make(
         if file is None:
             with unchanged(native, request.call.state_dir, steps):
                 file = _build(request, bench, wanted, before, steps)
+            boot_files.settle(bench.runner, [str(boot)])
         content = _content(file)
         name = image_name(bench.kernel, content)
         steps += [f"/boot/{gone} removed" for gone in remove_images(str(boot), _needed(request, bench, system, name))]

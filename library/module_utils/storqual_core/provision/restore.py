@@ -26,6 +26,7 @@ from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
 from .engine import LOCK_WAIT_S, StepOutcome, apply, lock_for, plan
 from .firmware.flash import Step, put_firmware_back
+from .kernel_package import remove_added
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
 from .os_tuning import restore_interrupts, restore_processors
@@ -38,6 +39,7 @@ _KNOWN = (
     "drive.",
     "raid.",
     "boot.",
+    "packages.",
     "firmware.",
     "adapter@",
     "nvram.",
@@ -162,6 +164,7 @@ class _Restore:
         former = self.former_builds()
         if self.boot() or former or pending:
             return pending, True
+        self.packages()
         if not firmware:
             # first: while a drive is a member of a volume, nobody may have it
             self.volumes()
@@ -221,6 +224,20 @@ class _Restore:
         gone = [name for name in ("added", "initramfs") if name in memory and not again]
         report.read_back.update({f"boot.{name}@bench": wanted[name] for name in gone})
         return again
+
+    def packages(self) -> None:
+        """Remove the kernels that the run installed: the former one runs again."""
+        saved = remembered(self.values, "boot").get("bench", {})
+        for key, labels in self.values.items():
+            if key.startswith("packages.") and not self.check:
+                release = key[len("packages.") :].rpartition("@")[0]
+
+                def take_off(key: str = key, release: str = release, labels: Sequence[str] = labels) -> StepOutcome:
+                    steps = remove_added(self.tools.system, release, labels, saved)
+                    self.report.read_back[key] = labels
+                    return StepOutcome([], steps)
+
+                self.report.attempt(take_off)
 
     def volumes(self) -> None:
         """Take away the volumes that the run made, each for itself: one that cannot go does not keep the others."""

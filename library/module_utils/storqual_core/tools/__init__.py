@@ -22,6 +22,9 @@ def _shipped() -> None:
     from . import (  # noqa: F401, PLC0415 - see above
         arcconf,
         blkid,
+        bls,
+        boot_files,
+        bootctl,
         dc390,
         dkms,
         dmidecode,
@@ -30,6 +33,7 @@ def _shipped() -> None:
         dpkg,
         fwupd,
         grub,
+        grubby,
         hbacmd,
         kdumpctl,
         kmod,

@@ -12,20 +12,24 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from . import bls, boot_files
 
 TRIAL_ENTRY = "storqual-trial"
 KEPT_ENTRY = "storqual-kept"
 _KERNEL_LINES = ("linux", "linux16", "linuxefi")
 _INITRD_LINES = ("initrd", "initrd16", "initrdefi")
-_RELEASE = re.compile(r"vmlinuz-(\S+)$")
+# `vmlinuz-6.1.0`, and as systemd's kernel-install has it: `/<token>/6.1.0/linux`, openSUSE's with a digest
+_RELEASE = re.compile(r"vmlinuz-(\S+)$|/([^/\s]+)/linux(?:-[0-9a-f]{40})?$")
 _OUR_ARGUMENT = re.compile(r"^(?:panic=|storqual\.)")
 _HEADS = ("menuentry ", "menuentry\t", "submenu ", "submenu\t")
+_SOURCE = re.compile(r"\s*(?:source|\.)\s+\S*/custom\.cfg")
+_ONCE = "grub2-once.service"
 _TIMEOUT = 60.0
 
 
@@ -38,6 +42,12 @@ class MenuEntry:
     path: str
     index: str
     body: tuple[str, ...] = field(repr=False)
+    parents: tuple[tuple[str, str], ...] = ()
+    """Identifier and title of the submenus around it."""
+    file: str = ""
+    """Of an entry that is a file of its own (Boot Loader Specification)."""
+    problems: tuple[str, ...] = ()
+    """Why no other entry can be made after it."""
 
     def _words(self, names: Sequence[str]) -> list[str]:
         for line in self.body:
@@ -56,6 +66,11 @@ class MenuEntry:
         return self._words(_KERNEL_LINES)[1:]
 
     @property
+    def images(self) -> list[str]:
+        """Paths of what is loaded beside the kernel, as the loader sees them."""
+        return [_bare(word) for word in self._words(_INITRD_LINES)]
+
+    @property
     def release(self) -> str:
         """The kernel release in the kernel's file name, or empty."""
         return release_of(self.kernel)
@@ -69,13 +84,49 @@ def _bare(word: str) -> str:
 def release_of(path: str) -> str:
     """`6.1.0-47-amd64` of `/boot/vmlinuz-6.1.0-47-amd64`; empty for another name."""
     match = _RELEASE.search(path)
-    return match.group(1) if match else ""
+    return match.group(1) or match.group(2) if match else ""
 
 
 def parse_environment(text: str) -> dict[str, str]:
     """`grub-editenv list`: key=value per line; a value may hold `=`."""
+    failed = re.match(r"grub2?-editenv: error: .*", text)
+    if failed:
+        raise ToolError(f"the loader's environment cannot be read: {failed.group()}")
     pairs = (line.partition("=") for line in text.splitlines())
     return {key: value for key, equals, value in pairs if equals}
+
+
+_BLOCK_HEAD = "# GRUB Environment Block\n"
+_BLOCK_SIZE = 1024
+
+
+@dataclass(frozen=True)
+class EnvironmentBlock:
+    """grubenv: its variables, and how many bytes are left for more."""
+
+    variables: Mapping[str, str]
+    free: int
+
+
+def read_block(data: bytes, file: str = "grubenv") -> EnvironmentBlock:
+    """An environment block. Raises ToolError for one that GRUB would not read, or could not write again."""
+    text = data.decode("latin-1")
+    if len(data) != _BLOCK_SIZE or not text.startswith(_BLOCK_HEAD):
+        held = f"{len(data)} bytes" if len(data) != _BLOCK_SIZE else f"line 1 is {text.partition(chr(10))[0][:40]!r}"
+        raise ToolError(f"{file}: {held}, expected {_BLOCK_SIZE} bytes that begin with {_BLOCK_HEAD.strip()!r}")
+    body = text.rstrip("#")
+    if not body.endswith("\n"):
+        raise ToolError(f"{file}, line {body.count(chr(10)) + 1}: the last variable has no end: the block is damaged")
+    variables: dict[str, str] = {}
+    # a backslash keeps the character behind it, a newline as well
+    for number, line in enumerate(re.findall(r"((?:[^\\\n]|\\[\s\S])*)\n", body), start=1):
+        name, equals, value = line.partition("=")
+        if line.startswith("#"):
+            continue
+        if not equals or not re.fullmatch(r"\w+", name, re.ASCII) or name in variables:
+            raise ToolError(f"{file}, line {number}: found {line[:60]!r}, expected a name of its own with its value")
+        variables[name] = re.sub(r"\\([\s\S])", r"\1", value)
+    return EnvironmentBlock(variables, len(text) - len(body))
 
 
 def _header(line: str) -> tuple[str, str]:
@@ -148,7 +199,7 @@ def parse_config(text: str) -> list[MenuEntry]:
     entries are elsewhere (Boot Loader Specification) or in the form of GRUB 0.97.
     """
     entries: list[MenuEntry] = []
-    parents: list[tuple[str, str]] = []  # identifier or title, index
+    parents: list[tuple[str, str, str]] = []  # identifier, title, index
     counters = [0]
     body: list[str] | None = None
     header = ("", "")
@@ -157,9 +208,10 @@ def parse_config(text: str) -> list[MenuEntry]:
         if body is not None:
             if line == "}" and depth == 0:
                 title, identifier = header
-                names = [name for name, _ in parents] + [identifier or title]
-                numbers = [number for _, number in parents] + [str(counters[-1])]
-                entries.append(MenuEntry(title, identifier, ">".join(names), ">".join(numbers), tuple(body)))
+                names = [own or shown for own, shown, _ in parents] + [identifier or title]
+                numbers = [number for *_, number in parents] + [str(counters[-1])]
+                around = tuple((own, shown) for own, shown, _ in parents)
+                entries.append(MenuEntry(title, identifier, ">".join(names), ">".join(numbers), tuple(body), around))
                 counters[-1] += 1
                 body = None
                 continue
@@ -169,7 +221,7 @@ def parse_config(text: str) -> list[MenuEntry]:
             header, body, depth = _header(line), [], 0
         elif line.startswith(_HEADS[2:]):
             title, identifier = _header(line)
-            parents.append((identifier or title, str(counters[-1])))
+            parents.append((identifier, title, str(counters[-1])))
             counters.append(0)
         elif line == "blscfg" or line.startswith("blscfg "):
             raise ToolError("grub.cfg takes its entries from /boot/loader/entries (blscfg), which are not read here")
@@ -184,13 +236,50 @@ def parse_config(text: str) -> list[MenuEntry]:
     return entries
 
 
-def find_entry(entries: Sequence[MenuEntry], wanted: str) -> MenuEntry | None:
-    """The entry that `saved_entry` or `next_entry` names: by path, identifier, title or number, as GRUB does."""
-    for entry in entries:
-        if wanted in (entry.path, entry.index):
-            return entry
-    last = wanted.rpartition(">")[2]
-    return next((entry for entry in entries if last in (entry.identifier, entry.title)), None)
+def resolve(
+    entries: Sequence[MenuEntry], wanted: str, *, numbers_first: bool = True
+) -> tuple[MenuEntry | None, bool]:
+    """The entry that GRUB boots by default when this is its `default`, and whether the word names it.
+
+    What names nothing is index 0, at the top as in a submenu. Upstream reads digits at the front as a number before
+    it looks for names, so that `6.1 rescue` and `4d684a...` are the entries 6 and 4; Red Hat's looks for the id, then
+    the title, then a number that is one as a whole (`numbers_first` is false).
+    """
+    level, names = 0, True
+    while entries:
+        # `>>` is a `>` within a name
+        head, _, rest = wanted.replace(">>", "\0").partition(">")
+        head, rest = head.replace("\0", ">"), rest.replace("\0", ">>")
+        tops: dict[int, tuple[str, str]] = {}
+        for entry in entries:
+            inside = len(entry.parents) > level
+            own = entry.parents[level] if inside else (entry.identifier, entry.title)
+            tops.setdefault(int(entry.index.split(">")[level]), own)
+        place = _place(tops, head, numbers_first=numbers_first) if wanted else None
+        names = names and place is not None
+        chosen = min(tops) if place is None else place
+        entries = [entry for entry in entries if int(entry.index.split(">")[level]) == chosen]
+        if len(entries) == 1 and len(entries[0].parents) <= level:
+            return entries[0], names
+        wanted, level = rest, level + 1
+    return None, False
+
+
+def _place(tops: Mapping[int, tuple[str, str]], head: str, *, numbers_first: bool) -> int | None:
+    """Which entry of one menu a word means; None: none of them."""
+    # base 0 of strtoul: hexadecimal, octal, decimal
+    digits = re.match(r"\s*(?:0x([0-9a-fA-F]+)|(0[0-7]+)|([0-9]+))", head)
+    number = None
+    if digits:
+        number = next(int(text, base) for text, base in zip(digits.groups(), (16, 8, 10)) if text)
+        if numbers_first:
+            return number if number in tops else None
+    by_id = [place for place, (own, _) in sorted(tops.items()) if own and own == head]
+    by_title = [place for place, (_, title) in sorted(tops.items()) if title == head]
+    if by_id or by_title:
+        # upstream takes the first entry that has either
+        return min(by_id + by_title) if numbers_first else (by_id + by_title)[0]
+    return number if digits and digits.end() == len(head) and number in tops else None
 
 
 def _folder(word: str) -> str:
@@ -201,6 +290,30 @@ def _folder(word: str) -> str:
     return path.rpartition("/")[0]
 
 
+def ours(word: str) -> bool:
+    """Whether an argument is one that an entry of ours adds."""
+    return _OUR_ARGUMENT.match(word) is not None
+
+
+def kept_arguments(words: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """A template's arguments without those of an earlier trial, and `arguments` behind them. Raises ToolError."""
+    unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
+    if unfit:
+        raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
+    return [*(word for word in words if not ours(word)), *arguments]
+
+
+def initramfs_names(release: str) -> tuple[str, ...]:
+    """What the initramfs of a kernel may be called: by initramfs-tools, dracut, SUSE's dracut."""
+    return f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}"
+
+
+def _images(words: Sequence[str], release: str, initrd: str) -> list[str]:
+    """The images of an entry with `initrd` for the kernel's own one; beside it others may stand, as for microcode."""
+    own = [word for word in words if _bare(word).rpartition("/")[2] in initramfs_names(release)] or words[:1]
+    return [f"{_folder(word)}/{initrd}" if word == own[0] else word for word in (words if len(own) == 1 else own[:1])]
+
+
 def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
     """A menuentry that boots `kernel` (release) as `template` boots its own: same disk, same command line, and more.
 
@@ -208,30 +321,51 @@ def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, 
     `panic=` of the template are left out. An argument that GRUB or the shell of GRUB would read differently is
     refused. Raises ToolError.
     """
-    unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
-    if unfit:
-        raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
     lines = []
     initrd_done = False
     for line in template.body:
         words = line.split()
         if words and words[0] in _KERNEL_LINES:
             folder = _folder(words[1])
-            kept = [word for word in words[2:] if not _OUR_ARGUMENT.match(word)]
-            lines.append(" ".join([words[0], f"{folder}/{kernel}", *kept, *arguments]))
+            lines.append(" ".join([words[0], f"{folder}/{kernel}", *kept_arguments(words[2:], arguments)]))
             if not initrd and not any(
                 other.split()[:1] in [[name] for name in _INITRD_LINES] for other in template.body
             ):
                 initrd_done = True
         elif words and words[0] in _INITRD_LINES:
             if initrd:
-                lines.append(f"{words[0]} {_folder(words[1])}/{initrd}")
+                lines.append(" ".join([words[0], *_images(words[1:], template.release, initrd)]))
             initrd_done = True
         elif words and words[0] != "echo":
             lines.append(line)
     if initrd and not initrd_done:
         lines.append(f"initrd {_folder(template.kernel)}/{initrd}")
-    return "\n".join([f"menuentry '{identifier}' --id {identifier} {{", *(f"    {line}" for line in lines), "}", ""])
+    # without --unrestricted, a loader with superusers asks for one at the console
+    return "\n".join(
+        [f"menuentry '{identifier}' --unrestricted --id {identifier} {{", *(f"    {line}" for line in lines), "}", ""]
+    )
+
+
+def _head_of(entry: MenuEntry) -> str:
+    return f"menuentry {shlex.quote(entry.title)} --id {shlex.quote(entry.identifier)} {{\n"
+
+
+_SET = re.compile(r"\s*set\s+(\w+)=(?:\"([^\"$]*)\"|'([^']*)'|([^\s\"'$;]*))\s*;?\s*$", re.ASCII)
+
+
+def _variables(config: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables as they are when entries are read: of grubenv, and what grub.cfg sets, or sets when it is empty."""
+    known = {name: value for name, value in environment.items() if name not in ("saved_entry", "next_entry")}
+    before = ""
+    for line in config.split("\n"):
+        match = _SET.match(line)
+        if match:
+            name, *values = match.groups()
+            guarded = re.match(rf"\s*if \[ -z \"?\$\{{?{name}\}}?\"? \]", before) is not None
+            if not (guarded and known.get(name)):
+                known[name] = next((value for value in values if value is not None), "")
+        before = line if line.strip() else before
+    return known
 
 
 @dataclass(frozen=True)
@@ -241,6 +375,8 @@ class Grub:
     runner: Runner
     folder: str = "/boot/grub"
     sysfs: str = "/sys"
+    proc: str = "/proc"
+    etc: str = "/etc"
 
     @property
     def custom(self) -> Path:
@@ -263,35 +399,109 @@ class Grub:
             return None
 
     def entries(self) -> list[MenuEntry]:
-        own = parse_config(self.config())
-        top = 1 + max((int(entry.index.split(">")[0]) for entry in own), default=-1)
-        more = parse_config(self.custom_text() or "")
-        return own + [
-            MenuEntry(
-                e.title,
-                e.identifier,
-                e.path,
-                ">".join([str(int(e.index.split(">")[0]) + top), *e.index.split(">")[1:]]),
-                e.body,
-            )
-            for e in more
+        """The menu in GRUB's order: entries in files of their own and those of custom.cfg stand where they are read.
+
+        Raises ToolError.
+        """
+        lines: list[str] = []
+        files: dict[str, MenuEntry] = {}
+        search, custom = "", self.custom_text() or ""
+        for line in self.config().split("\n"):
+            words = line.split()
+            if words[:1] == ["search"] and any(word.startswith("--set=root") for word in words):
+                search = line.strip()
+            if _SOURCE.match(line):
+                lines.append(custom)
+                custom = ""
+            elif words[:1] == ["blscfg"] and not files:
+                files = {entry.identifier: entry for entry in self._from_files(words[1:], search)}
+                lines += [_head_of(entry) + "\n".join((*entry.body, "}")) for entry in files.values()]
+            else:
+                lines.append(line)
+        parsed = parse_config("\n".join(lines))
+        return [
+            replace(entry, file=files[entry.identifier].file, problems=files[entry.identifier].problems)
+            if entry.identifier in files
+            else entry
+            for entry in parsed
         ]
+
+    def reads_files(self) -> str:
+        """Which reader of entry files grub.cfg calls: `red hat`, `upstream`, or none (empty). Raises ToolError."""
+        text = self.config()
+        call = re.search(r"^\s*blscfg\b(.*)$", text, re.MULTILINE)
+        if call is None:
+            return ""
+        modules = {path.stem for path in Path(self.folder).glob("*/bls*.mod")}
+        if re.search(r"\s(?:-[pf]|--path|--enable-fallback)\b", call.group(1)) or "insmod blsuki" in text:
+            return "upstream"
+        if "insmod blscfg" in text or "blscfg" in modules:
+            return "red hat"
+        if "blsuki" in modules:
+            return "upstream"
+        raise ToolError(
+            f"{self.folder}/grub.cfg calls blscfg, and nothing in {self.folder} says whether that is Red Hat's or "
+            "GRUB 2.14's, which put entries in different orders"
+        )
+
+    def _from_files(self, words: Sequence[str], search: str) -> Iterator[MenuEntry]:
+        """The entries that `blscfg` puts into the menu, with what is known of their variables."""
+        reader = self.reads_files()
+        boot = Path(self.folder).parent
+        environment = self.environment()
+        named = [word for word in words if not re.fullmatch(r"-[pf]|--path|--enable-fallback", word)]
+        place = named[0] if named else environment.get("blsdir", "")
+        elsewhere = place and not re.search(r"^[^(]*(?:^|/)loader/entries/?$", place)
+        if len(named) > 1 or elsewhere:
+            called = " ".join(["blscfg", *words])
+            raise ToolError(f"{self.folder}/grub.cfg: `{called}` reads another folder than {boot}/loader/entries")
+        variables = _variables(self.config(), environment)
+        compare = bls.upstream if reader == "upstream" else bls.red_hat
+        for entry in bls.in_order(bls.read_folder(str(boot / "loader" / "entries")), compare):
+            problems = entry.problems()
+            body = [search] if search else []
+            for name in ("linux", "initrd"):
+                values = [entry.value("linux"), entry.value("options")] if name == "linux" else entry.values(name)
+                text = " ".join(values)
+                try:
+                    text = bls.expand(text, variables, f"{entry.file}, `{name}`")
+                except ToolError as problem:
+                    problems.append(str(problem))
+                body += [f"{name} {text}"] if text else []
+            title = entry.value("title") or entry.value("linux")
+            yield MenuEntry(
+                title, entry.identifier, entry.identifier, "", tuple(body), (), entry.file, tuple(problems)
+            )
 
     def environment(self) -> dict[str, str]:
         """grubenv: saved_entry, next_entry. Raises ToolError."""
-        ended = self.runner(["grub-editenv", f"{self.folder}/grubenv", "list"], timeout=_TIMEOUT)
+        ended = self.runner([self._program("editenv"), f"{self.folder}/grubenv", "list"], timeout=_TIMEOUT)
         return parse_environment(ended.expect().stdout)
 
     def default(self, environment: Mapping[str, str] | None = None) -> MenuEntry | None:
-        """What boots when nothing is asked for: `saved_entry` where grub.cfg reads it, else its fixed default."""
-        text, entries = self.config(), self.entries()
+        """What boots when nothing is asked for, also where the name is none and GRUB takes the first entry."""
+        return self.resolved_default(environment)[0]
+
+    def resolved_default(self, environment: Mapping[str, str] | None = None) -> tuple[MenuEntry | None, str]:
+        """What boots when nothing is asked for, and the name in grubenv that does not name it (empty: none)."""
+        text = self.config()
         env = self.environment() if environment is None else environment
         wanted = env.get("saved_entry", "") if self.reads_saved_entry(text) else ""
+        saved = wanted
         if not wanted:
             # the last plain `set default=` is the one outside the test of next_entry
             plain = re.findall(r"^\s*set default=[\"']?([^\"'$\n]+?)[\"']?\s*$", text, re.MULTILINE)
             wanted = plain[-1] if plain else "0"
-        return find_entry(entries, wanted) or (entries[0] if entries else None)
+        entry, named = self._resolve(wanted)
+        return entry, "" if named else saved
+
+    def _resolve(self, wanted: str) -> tuple[MenuEntry | None, bool]:
+        return resolve(self.entries(), wanted, numbers_first=self.reads_files() != "red hat")
+
+    def resolve(self, wanted: str) -> MenuEntry | None:
+        """The entry that this word names; None where it names none."""
+        entry, named = self._resolve(wanted)
+        return entry if named else None
 
     @staticmethod
     def reads_saved_entry(text: str) -> bool:
@@ -309,12 +519,45 @@ class Grub:
                 f"{self.folder}/grub.cfg does not include custom.cfg: /etc/grub.d/41_custom must be executable"
             )
 
-        self._check_writable()
+        environment = self._check_environment()
+        if environment.get("boot_counter"):
+            raise ToolError(
+                f"{self.folder}/grubenv has boot_counter={environment['boot_counter']}: somebody else counts boots, "
+                "and a trial that uses the last one up has GRUB take its second entry (unset it first)"
+            )
+        wants = sorted(Path(self.etc).glob("systemd/system/*.wants"))
+        once = next((folder / _ONCE for folder in wants if (folder / _ONCE).is_symlink()), None)
+        if once is not None:
+            raise ToolError(
+                f"{once}: a one-shot boot is forgotten by the system that comes up, and not by GRUB, so a trial that "
+                "panics would be booted for ever"
+            )
+        if "env_block" not in environment:
+            self._check_writable()
+
+    def _check_environment(self) -> Mapping[str, str]:
+        """The variables in grubenv, none without one. Raises ToolError where GRUB could not write a trial into it."""
+        file = Path(self.folder) / "grubenv"
+        if not file.exists() and not file.is_symlink():
+            return {}
+        try:
+            state, data = file.stat(), file.read_bytes()
+            if os.statvfs(file).f_flag & os.ST_RDONLY:
+                raise ToolError(f"{file} is on a file system that is mounted read-only")
+        except OSError as problem:
+            raise ToolError(f"{file}: {problem.strerror}") from problem
+        block = read_block(data, str(file))
+        if state.st_blocks == 0:
+            raise ToolError(f"{file} has no block of its own on the disk, and GRUB writes into no file with holes")
+        if block.free < len(f"next_entry={TRIAL_ENTRY}\n") and "next_entry" not in block.variables:
+            raise ToolError(f"{file} has {block.free} bytes left, which do not take the name of a trial")
+        return block.variables
 
     def _check_writable(self) -> None:
         """Raise ToolError where GRUB itself cannot write: a trial that it cannot forget would be booted for ever."""
+        file = Path(self.folder) / "grubenv"
         try:
-            device = Path(self.folder).stat().st_dev
+            device = (file if file.exists() else Path(self.folder)).stat().st_dev
         except OSError as problem:
             raise ToolError(f"{self.folder}: {problem.strerror}") from problem
         number = f"{os.major(device)}:{os.minor(device)}"
@@ -347,9 +590,32 @@ class Grub:
         """Write our entry `identifier` into custom.cfg, everything else in there as it was."""
         self.write_custom(without_entry(self.custom_text() or "", identifier) + text)
 
+    def build(self, template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
+        """The text of an entry of ours. Raises ToolError."""
+        return build_entry(template, identifier, kernel, initrd, arguments)
+
+    def take_out(self, identifier: str) -> None:
+        """Have custom.cfg be without our entry `identifier`."""
+        self.write_custom(without_entry(self.custom_text() or "", identifier))
+
+    def settle(self, files: Sequence[str] = ()) -> bool:
+        """Have GRUB see its configuration and `files`; whether they were read as it reads them. Raises ToolError."""
+        names = [str(self.custom)] if self.custom.exists() else []
+        by_folder: dict[str, list[str]] = {self.folder: names}
+        for file in files:
+            by_folder.setdefault(str(Path(file).parent), []).append(file)
+        boot_files.settle(self.runner, sorted(by_folder), self.proc)
+        program = self._program("fstest")
+        return all(
+            boot_files.check_seen(self.runner, there, program, self.proc) for there in by_folder.values() if there
+        )
+
+    def _program(self, name: str) -> str:
+        return f"{Path(self.folder).name}-{name}"
+
     def boot_once(self, path: str) -> None:
         """Boot the entry `path` at the next start only."""
-        self.runner(["grub-reboot", f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT).expect()
+        self._choose("reboot", "next_entry", path)
 
     def set_default(self, path: str) -> None:
         """Boot the entry `path` from now on. Raises ToolError when grub.cfg does not ask grubenv for its default."""
@@ -357,13 +623,19 @@ class Grub:
             raise ToolError(
                 "grub.cfg has a fixed default kernel: set GRUB_DEFAULT=saved in /etc/default/grub and run update-grub"
             )
-        self.runner(
-            ["grub-set-default", f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT
-        ).expect()
+        self._choose("set-default", "saved_entry", path)
+
+    def _choose(self, program: str, variable: str, path: str) -> None:
+        if self._program("") == "grub2-":
+            # SUSE's and Red Hat's programs of these names look into the menu by rules of their own
+            self.put_variable(variable, path)
+            return
+        argv = [self._program(program), f"--boot-directory={Path(self.folder).parent}", path]
+        self.runner(argv, timeout=_TIMEOUT).expect()
 
     def put_variable(self, name: str, value: str | None) -> None:
         words = ["unset", name] if value is None else ["set", f"{name}={value}"]
-        self.runner(["grub-editenv", f"{self.folder}/grubenv", *words], timeout=_TIMEOUT).expect()
+        self.runner([self._program("editenv"), f"{self.folder}/grubenv", *words], timeout=_TIMEOUT).expect()
 
 
 def without_entry(text: str, identifier: str) -> str:

@@ -33,7 +33,7 @@ def test_a_line_of_mountinfo() -> None:
         "",
     ]
     assert parse_mountinfo(lines) == [
-        Mount("98:0", "/mnt 2", "ext3", "/dev/root", ""),
+        Mount("98:0", "/mnt 2", "ext3", "/dev/root", "", "/mnt1"),
         Mount("0:45", "/data", "btrfs", "/dev/sda", ""),
     ]
 

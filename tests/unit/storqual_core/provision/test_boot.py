@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
-from storqual_core.provision.boot import install_package, look_at_package
 from storqual_core.provision.engine import Call
+from storqual_core.provision.kernel_package import install_package, look_at_package
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import FakeBench, boot_step
 from tests.unit.storqual_core.provision.test_initramfs import archive
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storqual_core.kit.command import Completed
+
 STALE = b"\x7fELF\0srcversion=AAAA\0"
 DEB = f"/p/linux-image-new_6.1.2_{NEW}.deb"
 
@@ -126,6 +133,71 @@ def test_a_failure_of_the_loader_tells_how_far_it_came(bench: FakeBench) -> None
     bench.broken = ("grub-reboot",)
     with pytest.raises(PartialError, match="it broke"):
         boot(bench, "trial", kernel=NEW, mark="abc")
+
+
+@pytest.mark.parametrize("command", ["grub-reboot", "grub-set-default"])
+def test_what_the_loader_is_told_to_boot_is_where_it_looks(bench: FakeBench, command: str) -> None:
+    """It replays no journal: entry, kernel and initramfs first, the word that boots them last."""
+    unseen: list[set[str]] = []
+
+    def watched(argv: Sequence[str], **options: Any) -> Completed:
+        if argv[0] == command:
+            now = bench.files()
+            unseen.append({name for name, data in now.items() if bench.settled.get(name) != data})
+        return bench(argv, **options)
+
+    system = replace(bench.system, runner=watched)
+    state = str(bench.folder / "state")
+    boot_step(system, state, "trial", kernel=NEW, mark="abc")
+    boot_step(system, state, "default", kernel=NEW, arguments=["nosmt"])
+    assert unseen == [set()]
+
+
+def test_a_trial_that_would_be_the_default_is_not_armed(bench: FakeBench) -> None:
+    """Here the configuration reads our entries before its own, and no entry is saved: index 0 would be the trial."""
+    config = bench.folder / "boot" / "grub" / "grub.cfg"
+    text = config.read_text()
+    config.write_text("source ${config_directory}/custom.cfg\n" + text)
+    bench.variables.clear()
+    with pytest.raises(PartialError, match="would boot storqual-trial by default"):
+        boot(bench, "trial", kernel=NEW, mark="abc")
+    assert "next_entry" not in bench.variables
+    bench.reboot()
+    assert bench.running == NEW
+    assert not bench.system.arguments()[-1].startswith("panic")
+
+
+@pytest.mark.parametrize("saved", ["gone", "9", "6.1 rescue", f"gone>linux-{OLD}"])
+def test_a_default_that_is_no_name_is_one_during_the_trial(bench: FakeBench, saved: str) -> None:
+    """What names nothing boots the first entry, and which one that is changes with the next kernel."""
+    bench.variables["saved_entry"] = saved
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.kernels.append("6.1.0-3-amd64")
+    bench.install_kernels()
+    bench.reboot()
+    bench.reboot()
+    assert bench.running == NEW
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    assert bench.system.loader.default().release == NEW
+
+
+def test_a_default_whose_name_is_a_number_to_the_loader_is_kept_by_an_entry_of_ours(bench: FakeBench) -> None:
+    config = bench.folder / "boot" / "grub" / "grub.cfg"
+    config.write_text(config.read_text().replace(f"'linux-{OLD}'", f"'0{OLD}'"))
+    bench.variables["saved_entry"] = "0"
+    assert boot(bench, "default", kernel=OLD)["changed"]
+    bench.reboot()
+    assert bench.running == OLD
+
+
+def test_a_restore_leaves_no_trial_as_the_default(bench: FakeBench) -> None:
+    """An entry on trial that was there when the bench was found, and that the saved name means."""
+    entry = f"menuentry 'storqual-trial' --id storqual-trial {{\n    linux /boot/vmlinuz-{OLD} panic=5\n}}\n"
+    bench.system.loader.write_custom(entry)
+    bench.variables["saved_entry"] = "storqual-trial"
+    boot(bench, "trial", kernel=NEW, mark="abc", fallback=NEW)
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    assert bench.system.loader.default().identifier != "storqual-trial"
 
 
 def test_the_running_kernel_is_kept(bench: FakeBench) -> None:

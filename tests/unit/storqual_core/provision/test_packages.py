@@ -10,9 +10,9 @@ import pytest
 from storqual_core.kit.archives import compose, new_file
 from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.kit.machine import Machine
-from storqual_core.provision.boot import System, install_package, look_at_package
-from storqual_core.provision.engine import Call as Step
+from storqual_core.provision.boot import System
 from storqual_core.provision.initramfs import Initramfs
+from storqual_core.provision.kernel_package import look_at_package
 from storqual_core.provision.packages import packages_of
 from storqual_core.tools import TOOLS, dpkg, rpm
 from storqual_core.tools.capabilities import offers
@@ -76,25 +76,6 @@ def test_a_kernel_package_of_rpm_is_missing_beside_another_of_its_name(rpm_root:
     """What dpkg cannot have side by side, rpm can: it is installed, and nothing has to go."""
     system = System(Replay([Call(OWNER, ROW), Call(NAME, ROW)]), boot=str(rpm_root / "boot"), release=RELEASE)
     assert look_at_package(system, "kernel-core", "5.14.0-570.1.1.el9_6")["missing"]
-
-
-def test_a_kernel_package_of_rpm_is_installed_and_read_back(rpm_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storqual_core.provision.boot.remember_boot", lambda *_: None)
-    two = ROW + ROW.replace("503.11.1.el9_5", "570.1.1.el9_6")
-    new = RELEASE.replace("503.11.1.el9_5", "570.1.1.el9_6")
-    calls = [
-        Call(OWNER, ROW),
-        Call("dnf -y --setopt=installonly_limit=0 install /k.rpm", f"Installed:\n  kernel-core-{new}\n\nComplete!\n"),
-        Call(NAME, two),
-        Call(f"rpm -q --qf '{rpm.QUERY}' --whatprovides 'installonlypkg(kernel)' 'multiversion(kernel)'", two),
-        Call("rpm -ql -- kernel-core-5.14.0-570.1.1.el9_6", f"/lib/modules/{new}/vmlinuz\n"),
-    ]
-    replay = Replay(calls)
-    system = System(replay, boot=str(rpm_root / "boot"), release=RELEASE)
-    step = Step(state_dir=str(rpm_root / "state"), run="r")
-    done = install_package("kernel-core", "5.14.0-570.1.1.el9_6", ["/k.rpm"], step, system)
-    assert (done["kernel"], done["version"]) == (new, "5.14.0-570.1.1.el9_6")
-    replay.done()
 
 
 @pytest.mark.parametrize(

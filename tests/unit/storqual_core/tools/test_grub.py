@@ -89,14 +89,16 @@ def test_entries_are_found_with_the_path_through_their_submenu() -> None:
     ],
 )
 def test_an_entry_is_found_by_all_its_names(wanted: str, index: str) -> None:
-    entry = grub.find_entry(grub.parse_config(CONFIG), wanted)
+    entry, named = grub.resolve(grub.parse_config(CONFIG), wanted)
     assert entry is not None
-    assert entry.index == index
+    assert (entry.index, named) == (index, True)
 
 
 def test_a_name_that_is_no_entry_is_not_found() -> None:
     """A removed kernel may still be the saved entry."""
-    assert grub.find_entry(grub.parse_config(CONFIG), "gone") is None
+    entry, named = grub.resolve(grub.parse_config(CONFIG), "gone")
+    assert entry is not None
+    assert (entry.index, named) == ("0", False)
 
 
 def test_a_trial_entry_boots_as_its_template_with_another_kernel() -> None:
@@ -104,7 +106,7 @@ def test_a_trial_entry_boots_as_its_template_with_another_kernel() -> None:
         grub.parse_config(CONFIG)[0], "storqual-trial", "vmlinuz-7-new", "initrd.img-7-new", ["nosmt", "panic=5"]
     )
     assert text == (
-        "menuentry 'storqual-trial' --id storqual-trial {\n"
+        "menuentry 'storqual-trial' --unrestricted --id storqual-trial {\n"
         "    load_video\n"
         "    if [ x$grub_platform = xxen ]; then\n"
         "    insmod xzio\n"
@@ -137,6 +139,59 @@ def test_the_default_is_the_saved_entry(tmp_path: Path) -> None:
 def test_the_first_entry_is_the_default_when_none_is_saved(tmp_path: Path) -> None:
     assert boot(tmp_path).default({}).index == "0"
     assert boot(tmp_path).default({"saved_entry": "gone"}).index == "0"
+
+
+MENU = """\
+menuentry '6.1 rescue' --id=rescue { linux /vmlinuz-0 }
+menuentry 'a' --id=4d684a-6.1.0-50 { linux /vmlinuz-1 }
+submenu '3' --id=more {
+menuentry 'c' --id=deep { linux /vmlinuz-2 }
+menuentry 'x>y' --id=other { linux /vmlinuz-3 }
+}
+menuentry 'two words' --id=a { linux /vmlinuz-4 }
+menuentry 'storqual-trial' --id storqual-trial { linux /vmlinuz-5 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "upstream", "red_hat"),
+    [
+        ("", ("0", False), ("0", False)),
+        ("gone", ("0", False), ("0", False)),
+        ("4d684a-6.1.0-50", ("4", True), ("1", True)),
+        ("6.1 rescue", ("0", False), ("0", True)),
+        ("3", ("3", True), ("2>0", False)),
+        ("3 4", ("3", True), ("0", False)),
+        ("0x3", ("3", True), ("3", True)),
+        ("010", ("0", False), ("0", False)),
+        ("9", ("0", False), ("0", False)),
+        ("two words", ("3", True), ("3", True)),
+        ("more two", ("0", False), ("0", False)),
+        ("a", ("1", True), ("3", True)),
+        ("more", ("2>0", False), ("2>0", False)),
+        ("more>other", ("2>1", True), ("2>1", True)),
+        ("more>x>>y", ("2>1", True), ("2>1", True)),
+        ("more>1", ("2>1", True), ("2>1", True)),
+        ("more>gone", ("2>0", False), ("2>0", False)),
+        ("deep", ("0", False), ("0", False)),
+        ("storqual-trial", ("4", True), ("4", True)),
+    ],
+)
+def test_a_word_means_what_the_loader_takes_it_for(
+    wanted: str, upstream: tuple[str, bool], red_hat: tuple[str, bool]
+) -> None:
+    entries = grub.parse_config(MENU)
+    for numbers_first, expected in ((True, upstream), (False, red_hat)):
+        entry, named = grub.resolve(entries, wanted, numbers_first=numbers_first)
+        assert entry is not None
+        assert (entry.index, named) == expected
+
+
+def test_own_entries_stand_where_the_configuration_reads_them(tmp_path: Path) -> None:
+    config = "source ${config_directory}/custom.cfg\nmenuentry 'a' --id a { linux /vmlinuz-1 }\n"
+    loader = boot(tmp_path, config=config)
+    loader.write_custom("menuentry 't' --id storqual-trial { linux /vmlinuz-2 }\n")
+    assert [(entry.index, entry.identifier) for entry in loader.entries()] == [("0", "storqual-trial"), ("1", "a")]
 
 
 def test_a_fixed_default_is_read_from_the_configuration(tmp_path: Path) -> None:

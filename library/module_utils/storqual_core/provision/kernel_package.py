@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel package: installed from files; of the RPM kind beside the others, proven, and removed again.
+
+The scripts of one of the RPM kind would make it the default at once, give it the command line of the boot that runs,
+and have SUSE remove older kernels at the next boot, which is the trial's. A script that fails is a warning, and the
+front end says that all is complete; so nothing here rests on an exit status.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+from ..kit.durable import copy_file, fsync_folder, replace_file
+from ..kit.errors import StorqualError, ToolError
+from ..kit.lock import BenchLock, remember
+from ..kit.results import PartialError, Provisioned
+from ..tools import rpm
+from ..tools.capabilities import Packages
+from ..tools.grub import ours
+from .boot import System, remember_boot, restore_boot, usable_entries
+from .engine import Call
+from .initramfs import read_parts
+
+_ASIDE = "sysconfig-kernel-before-package"
+_PURGE = "do_purge_kernels"
+_PROMOTES = re.compile(r"^(\s*UPDATEDEFAULT\s*=).*$", re.MULTILINE)
+_TIMEOUT = 3600.0
+# of the largest kernel that is there
+_SPARE = 1.2
+
+
+@dataclass(frozen=True)
+class KernelFiles:
+    """Package files of one kernel: its release, what rpm calls them, and those of them that are not installed."""
+
+    release: str
+    labels: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def read_files(system: System, files: Sequence[str]) -> KernelFiles:
+    """What is in package files. Raises ToolError for files of other machines, and for one that is no package."""
+    paths = [str(Path(file).absolute()) for file in files]
+    packages = rpm.listing(system.runner, ["-p", "--", *paths]).packages
+    machine = os.uname().machine
+    foreign = [each.label for each in packages if each.architecture not in (machine, "noarch")]
+    if len(packages) != len(files) or foreign:
+        named = ", ".join(foreign or files)
+        raise ToolError(f"{named}: expected one package in each file, for {machine}")
+    listed = system.runner(["rpm", "-q", "-l", "-p", "--", *paths], timeout=_TIMEOUT).expect().stdout
+    releases = rpm.kernel_releases(rpm.parse_files(listed))
+    if len(releases) != 1:
+        carried = ", ".join(releases) or "none"
+        named = ", ".join(Path(file).name for file in files)
+        raise ToolError(f"{named}: expected the image of one kernel, found {carried}")
+    labels = tuple(package.label for package in packages)
+    there = {each.label for each in rpm.listing(system.runner, ["--", *labels]).packages}
+    return KernelFiles(releases[0], labels, tuple(label for label in labels if label not in there))
+
+
+def check_room(system: System) -> None:
+    """Raise ToolError, with the figure, where /boot does not take another kernel with its initramfs."""
+    boot = Path(system.boot)
+    sizes = [
+        sum(path.stat().st_size for path in boot.glob(f"*{release}*") if path.is_file())
+        for release in system.kernels()
+    ]
+    need, free = int(max(sizes, default=0) * _SPARE), shutil.disk_usage(boot).free
+    if free < need:
+        raise ToolError(f"{boot} has {free >> 20} MiB left, and a kernel with its initramfs takes {need >> 20} MiB")
+
+
+def put_settings_back(system: System, state_dir: str) -> list[str]:
+    """Put back what `held` left when it was cut short; what was done."""
+    aside, file = Path(state_dir) / _ASIDE, system.root / "etc/sysconfig/kernel"
+    if not aside.exists():
+        return []
+    differs = aside.read_bytes() != file.read_bytes()
+    if differs:
+        copy_file(aside, file)
+    aside.unlink()
+    return [f"{file} as it was"] if differs else []
+
+
+@contextmanager
+def held(system: System, state_dir: str, steps: list[str]) -> Iterator[None]:
+    """Have the default, older kernels and the new kernel's own options be what they would be without a trial.
+
+    Raises ToolError when the package has become the default all the same; that is put back first.
+    """
+    put_settings_back(system, state_dir)
+    file, boot = system.root / "etc/sysconfig/kernel", Path(system.boot)
+    text = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
+    before = system.loader.environment()
+    known = {entry.file for entry in system.loader.entries() if entry.file}
+    purges = (boot / _PURGE).exists()
+    if _PROMOTES.search(text):
+        copy_file(file, Path(state_dir) / _ASIDE)
+        replace_file(file, _PROMOTES.sub(r"\1no", text))
+    try:
+        yield
+    finally:
+        put_settings_back(system, state_dir)
+        if (boot / _PURGE).exists():
+            # it would remove kernels in the next boot
+            (boot / _PURGE).replace(boot / f".{_PURGE}.storqual") if purges else (boot / _PURGE).unlink()
+            fsync_folder(boot)
+            steps.append(f"{boot}/{_PURGE} held back")
+        for entry in system.loader.entries():
+            if entry.file and entry.file not in known:
+                steps += _without_ours(Path(entry.file))
+    after = system.loader.environment()
+    moved = [name for name in ("saved_entry", "next_entry") if before.get(name) != after.get(name)]
+    for name in moved:
+        system.loader.put_variable(name, before.get(name))
+    system.loader.settle()
+    if moved:
+        raise ToolError(f"the package changed {' and '.join(moved)} of the boot loader, which is put back")
+
+
+def _without_ours(file: Path) -> list[str]:
+    """Take our words out of a new entry: kernel-install copies the command line of what runs."""
+    lines = file.read_text(encoding="utf-8").split("\n")
+    fresh = [
+        " ".join(word for word in line.split(" ") if not ours(word)) if line.startswith("options") else line
+        for line in lines
+    ]
+    if fresh == lines:
+        return []
+    replace_file(file, "\n".join(fresh))
+    return [f"arguments of the running trial taken out of {file}"]
+
+
+def proof(system: System, release: str, labels: Sequence[str]) -> list[str]:
+    """What is missing of an installed kernel: its files, its initramfs to the end, its entry, what rpm verifies."""
+    boot = Path(system.boot)
+    needed = [boot / f"vmlinuz-{release}", system.root / "lib/modules" / release / "modules.dep"]
+    problems = [f"{path} is not there" for path in needed if not path.exists()]
+    image = system.kernels().get(release, "")
+    if not image:
+        problems.append(f"kernel {release} has no initramfs in {boot}: a script of the package failed")
+    else:
+        try:
+            read_parts((boot / image).read_bytes())
+        except (OSError, ToolError) as problem:
+            problems.append(f"{boot}/{image} cannot be read to its end: {problem}")
+    if not [entry for entry in usable_entries(system.loader.entries()) if entry.release == release]:
+        problems.append(f"kernel {release} has no boot entry")
+    verified = system.runner(["rpm", "-V", "--", *labels], timeout=_TIMEOUT).stdout
+    deviations, needs = rpm.parse_verify(verified)
+    problems += [f"{each.path} is not as its package has it" for each in deviations if each.kind not in ("c", "g")]
+    return problems + [f"a package lacks {need}" for need in needs]
+
+
+def remove_added(system: System, release: str, labels: Sequence[str], saved: dict[str, Any]) -> list[str]:
+    """Remove what a run installed, and what its scripts left of it; what was done. Never the running kernel.
+
+    Raises ToolError.
+    """
+    if release == system.running:
+        raise ToolError(f"kernel {release} runs, so its packages {', '.join(labels)} stay; boot the former one first")
+    there = rpm.listing(system.runner, ["--", *labels]).packages
+    if there:
+        system.runner(["rpm", "-e", "--", *(each.label for each in there)], timeout=_TIMEOUT).expect()
+    steps = [f"{each.label} removed" for each in there]
+    boot = Path(system.boot)
+    stems = ("vmlinuz", ".vmlinuz", "System.map", "config", "symvers", "initrd")
+    names = [f"{name}-{release}{end}" for name in stems for end in ("", ".hmac", ".gz", ".xz")]
+    left = [boot / name for name in (*names, f"initramfs-{release}.img", f"initramfs-{release}kdump.img")]
+    left += (boot / "loader" / "entries").glob(f"*-{release}.conf")
+    for path in left:
+        if path.is_file():
+            path.unlink()
+            steps.append(f"{path} removed, which its package left")
+    folder = system.root / "lib/modules" / release
+    if folder.is_dir():
+        shutil.rmtree(folder)
+        steps.append(f"{folder} removed, which its package left")
+    if (boot / f".{_PURGE}.storqual").exists():
+        (boot / f".{_PURGE}.storqual").replace(boot / _PURGE)
+        steps.append(f"{boot}/{_PURGE} given back")
+    fsync_folder(boot)
+    # where the default was named by its place, a kernel less may have moved it
+    return [*steps, *restore_boot(system, saved)]
+
+
+def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:
+    """Whether a package is installed, in which version, and which kernel it carries. Raises ToolError.
+
+    A package that is installed in another version than declared is a failure, for one kernel release in two builds
+    cannot stay installed side by side, and the bench may be running it.
+    """
+    packages = system.packages
+    found = packages.installed(system.runner, packages.named(package, version), version)
+    has = found.version if found and found.complete else ""
+    if has and version and has != version:
+        raise ToolError(
+            f"{package} is installed as {has}, the drop says {version}: the two share their file names and cannot be "
+            "installed side by side; use another release of the package"
+        )
+    if not has:
+        return {"missing": True, "kernel": "", "version": "", "settings": []}
+    record = _package_record(packages, version, has, has).record()
+    kernel = packages.kernel_of(system.runner, package, has)
+    return {"missing": False, "kernel": kernel, "version": has, "settings": [record]}
+
+
+def _package_record(packages: Packages, declared: str, before: str, now: str) -> Provisioned:
+    proof = f"{packages.PROGRAM}'s own record"
+    return Provisioned("driver.kernel.version", declared or None, before, now, changed=before != now, proof=proof)
+
+
+def install_package(package: str, version: str, files: Sequence[str], call: Call, system: System) -> dict[str, Any]:
+    """Install a kernel package that is missing from its files; the module's result, with the kernel that it carries.
+
+    Raises PartialError; ToolError before anything is installed.
+    """
+    packages = system.packages
+    steps: list[str] = []
+    with call.lock("driver package") as lock:
+        if lock is not None:
+            # installing a kernel rewrites the boot menu, and may change what is the default
+            remember_boot(lock, system)
+        try:
+            if packages.PROGRAM == rpm.PROGRAM:
+                problems = _install_rpms(files, call.state_dir, system, lock, steps)
+            else:
+                problems = _install_debs(files, system)
+        except StorqualError as problem:
+            now = packages.installed(system.runner, package, version)
+            state = Provisioned("driver.kernel", package, "", now.version if now else "", changed=now is not None)
+            raise PartialError(
+                str(problem), steps=[*steps, f"{packages.PROGRAM} -i of {len(files)} files"], settings=[state]
+            ) from problem
+    now = packages.installed(system.runner, package, version)
+    if now is None or not now.complete or (version and now.version != version) or problems:
+        state = Provisioned("driver.kernel", version, "", now.version if now else "", changed=True)
+        held_as = f"{now.version} ({'complete' if now.complete else 'not configured'})" if now else "nothing"
+        why = "; ".join(problems) or held_as
+        raise PartialError(
+            f"{package} after the installation: {why}", steps=[*steps, f"{packages.PROGRAM} -i"], settings=[state]
+        )
+    return {
+        "changed": True,
+        "missing": False,
+        "kernel": packages.kernel_of(system.runner, package, now.version),
+        "version": now.version,
+        "steps": [*steps, f"{package} {now.version} installed"],
+        "settings": [_package_record(packages, version, "", now.version).record()],
+        "diff": {"before": f"{package}: not installed\n", "after": f"{package}: {now.version}\n"},
+    }
+
+
+def _install_debs(files: Sequence[str], system: System) -> list[str]:
+    system.packages.install(system.runner, files)
+    system.loader.settle()
+    return []
+
+
+def _install_rpms(
+    files: Sequence[str], state_dir: str, system: System, lock: BenchLock | None, steps: list[str]
+) -> list[str]:
+    """The same beside what is there; what is wrong with it afterwards."""
+    kernel = read_files(system, files)
+    if kernel.release == system.running:
+        raise ToolError(f"kernel {kernel.release} runs: its packages are not exchanged under it")
+    check_room(system)
+    if lock is not None:
+        remember(lock, {f"packages.{kernel.release}@bench": list(kernel.missing)})
+    with held(system, state_dir, steps):
+        system.packages.install(system.runner, files)
+    return proof(system, kernel.release, kernel.labels)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bench whose kernels have entries in files of their own, with either of GRUB's readers, made of files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.fake_boot import FakeBench
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CONFIG = """\
+load_env
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   set next_entry=
+   save_env next_entry
+else
+   set default="${saved_entry}"
+fi
+search --no-floppy --fs-uuid --set=root 2222
+if [ -z "${kernelopts}" ]; then
+  set kernelopts="root=/dev/mapper/other ro "
+fi
+set tuned_params="transparent_hugepages=never"
+set tuned_initrd=""
+@CALL@
+if [ -f  ${config_directory}/custom.cfg ]; then
+  source ${config_directory}/custom.cfg
+fi
+"""
+CALLS = {"red hat": "insmod blscfg\nblscfg", "upstream": "insmod blsuki\nblscfg --path /boot/loader/entries"}
+
+
+class BlsBench(FakeBench):
+    """Kernels with one entry each; `reader` is GRUB's, `prefix` stands before each release in the file's name."""
+
+    reader = "red hat"
+    prefix = "token"
+    options = "$kernelopts $tuned_params"
+
+    def install_kernels(self) -> None:
+        boot = self.folder / "boot"
+        grub, entries = boot / "grub2", boot / "loader" / "entries"
+        grub.mkdir(exist_ok=True)
+        entries.mkdir(parents=True, exist_ok=True)
+        (grub / "grub.cfg").write_text(_CONFIG.replace("@CALL@", CALLS[self.reader]))
+        for kernel in self.kernels:
+            (boot / f"vmlinuz-{kernel}").write_text("")
+            (boot / f"initramfs-{kernel}.img").write_text("")
+            self.write_entry(f"{self.prefix}-{kernel}", kernel)
+
+    def write_entry(
+        self, identifier: str, kernel: str, lines: Sequence[str] = (), options: str | None = None
+    ) -> None:
+        """An entry as EL's kernel-install writes it."""
+        text = [
+            f"title Linux ({kernel}) 9.1",
+            f"version {kernel}",
+            f"linux /vmlinuz-{kernel}",
+            f"initrd /initramfs-{kernel}.img $tuned_initrd",
+            f"options {options or self.options}",
+            "grub_users $grub_users",
+            "grub_arg --unrestricted",
+            *lines,
+        ]
+        place = self.folder / "boot" / "loader" / "entries" / f"{identifier}.conf"
+        place.write_text("".join(f"{line}\n" for line in text))

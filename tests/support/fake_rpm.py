@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bench of the RPM kind, made of files: its package database, dnf, and what a kernel package's scripts do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storqual_core.kit.command import Completed
+from tests.support.fake_bls import BlsBench
+from tests.unit.storqual_core.provision.test_initramfs import archive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def label(name: str, release: str) -> str:
+    """As rpm calls a package of a kernel's release, `5.14.0-70.el9.x86_64`."""
+    return f"{name}-{release}"
+
+
+class RpmBench(BlsBench):
+    """Each kernel is two packages. `broken_script` names a script that fails, which dnf does not mind.
+
+    With `promotes` a package becomes the default whatever the settings say.
+    """
+
+    broken_script = ""
+    promotes = False
+
+    def __post_init__(self) -> None:
+        self.rpms = {label(name, kernel) for kernel in self.kernels for name in ("kernel-core", "kernel-modules")}
+        self.lines: list[str] = []
+        super().__post_init__()
+        for kernel in self.kernels:
+            self._modules(kernel)
+        etc = self.folder / "etc" / "sysconfig"
+        etc.mkdir(parents=True)
+        program = self.folder / "usr" / "bin" / "rpm"
+        program.parent.mkdir(parents=True)
+        program.touch(mode=0o755)
+        (etc / "kernel").write_text("# settings of new kernels\nUPDATEDEFAULT=yes\nDEFAULTKERNEL=kernel-core\n")
+
+    def _modules(self, kernel: str) -> None:
+        place = self.folder / "lib" / "modules" / kernel
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "modules.dep").write_text("")
+
+    def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
+        """rpm and dnf."""
+        tool, *words = argv
+        if tool not in ("rpm", "dnf"):
+            return super().__call__(argv, **options)
+        self.seen.append(" ".join(argv))
+        rest = words[words.index("--") + 1 :] if "--" in words else []
+        out, rc = "", 0
+        if tool == "dnf":
+            out = self._dnf(words[words.index("install") + 1 :])
+        elif "-f" in words:
+            kernel = next((kernel for kernel in self.kernels if kernel in rest[0]), "")
+            core = label("kernel-core", kernel)
+            out = self._row(core) if core in self.rpms else f"file {rest[0]} is not owned by any package\n"
+        elif "-p" in words:
+            names = [Path(file).name.removesuffix(".rpm") for file in rest]
+            out = "".join(self._files(name) if "-l" in words else self._row(name) for name in names)
+        elif "--whatprovides" in words:
+            out = "".join(self._row(each) for each in sorted(self.rpms) if each.startswith("kernel-core-"))
+        elif "-ql" in words:
+            out = "".join(self._files(name) for name in self._named(rest[0]))
+        elif "-e" in words:
+            for name in rest:
+                self._erase(name)
+        elif "-q" in words:
+            for name in rest:
+                found = self._named(name)
+                rc += not found
+                out += "".join(map(self._row, found)) or f"package {name} is not installed\n"
+        return Completed(tuple(argv), rc, out, "", 0.0)
+
+    def _named(self, name: str) -> list[str]:
+        return sorted(each for each in self.rpms if name in (each, each.rpartition(".")[0], _split(each)[0]))
+
+    def _row(self, name: str) -> str:
+        package, version, release, machine = _split(name)
+        return f"{package}\t0\t{version}\t{release}\t{machine}\t1700000000\n"
+
+    def _files(self, name: str) -> str:
+        package, version, release, machine = _split(name)
+        kernel = f"{version}-{release}.{machine}"
+        file = "vmlinuz" if package == "kernel-core" else "kernel/drivers/a.ko"
+        return f"/lib/modules/{kernel}/{file}\n"
+
+    def _dnf(self, files: Sequence[str]) -> str:
+        self.rpms |= {Path(file).name.removesuffix(".rpm") for file in files}
+        for file in files:
+            package, version, release, machine = _split(Path(file).name.removesuffix(".rpm"))
+            kernel = f"{version}-{release}.{machine}"
+            if package != "kernel-core":
+                continue
+            self.kernels.append(kernel)
+            self._modules(kernel)
+            boot = self.folder / "boot"
+            (boot / f"vmlinuz-{kernel}").write_text("")
+            (boot / "do_purge_kernels").write_text("")
+            # kernel-install takes the command line of what runs
+            running = (self.folder / "proc" / "cmdline").read_text().strip()
+            self.write_entry(f"{self.prefix}-{kernel}", kernel, options=running)
+            if self.promotes or "UPDATEDEFAULT=yes" in (self.folder / "etc" / "sysconfig" / "kernel").read_text():
+                self.variables["saved_entry"] = f"{self.prefix}-{kernel}"
+            if self.broken_script != "dracut":
+                (boot / f"initramfs-{kernel}.img").write_bytes(archive({"lib/a.ko": b"x"}))
+        return "Complete!\n"
+
+    def _erase(self, name: str) -> None:
+        self.rpms.discard(name)
+        package, version, release, machine = _split(name)
+        kernel = f"{version}-{release}.{machine}"
+        if package == "kernel-core" and kernel in self.kernels:
+            self.kernels.remove(kernel)
+            boot = self.folder / "boot"
+            gone = [boot / f"vmlinuz-{kernel}", boot / "loader" / "entries" / f"{self.prefix}-{kernel}.conf"]
+            for path in gone:
+                path.unlink(missing_ok=True)
+
+
+def _split(name: str) -> tuple[str, str, str, str]:
+    rest, _, machine = name.rpartition(".")
+    package, version, release = rest.rsplit("-", 2)
+    return package, version, release, machine

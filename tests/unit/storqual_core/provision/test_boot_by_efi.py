@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial on a bench whose loader is told by EFI variables: systemd-boot, and GRUB with its interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.kit.results import TrialFailedError
+from storqual_core.provision.restore import Tools, restore
+from tests.support.fake_boot import boot_step
+from tests.support.fake_efi import EfiBench
+
+OLD, NEW = "6.1.0-50-amd64", "6.1.0-56-amd64"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> EfiBench:
+    """Two kernels; the older one is the default by its name, and runs."""
+    made = EfiBench(tmp_path / "bench", [OLD, NEW], OLD)
+    made.set_efi("LoaderEntryDefault", f"token-{OLD}.conf\0".encode("utf-16-le"))
+    return made
+
+
+def step(bench: EfiBench, name: str, **words: Any) -> dict[str, Any]:
+    return boot_step(bench.system, str(bench.folder / "state"), name, **words)
+
+
+def put_back(bench: EfiBench) -> None:
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+
+
+def test_a_trial_boots_once_from_an_entry_without_a_counter(bench: EfiBench) -> None:
+    before = bench.files()
+    step(bench, "trial", kernel=NEW, arguments=["nosmt"], mark="abc")
+    assert bench.text("LoaderEntryOneShot") == "storqual-trial.conf"
+    bench.reboot()
+    assert bench.running == NEW
+    assert {"quiet", "nosmt", "panic=5", "storqual.trial=abc"} <= set(bench.system.arguments())
+    assert step(bench, "verify", kernel=NEW, mark="abc")["facts"]["running"] == NEW
+    bench.reboot()
+    assert bench.running == OLD
+    put_back(bench)
+    assert bench.files() == before
+    assert bench.text("LoaderEntryDefault") == f"token-{OLD}.conf"
+
+
+def test_a_kernel_that_panics_leaves_the_bench_on_its_default(bench: EfiBench) -> None:
+    step(bench, "trial", kernel=NEW, arguments=["rdinit=/storqual-panic"], mark="abc")
+    bench.reboot()
+    with pytest.raises(TrialFailedError, match="back by itself"):
+        step(bench, "verify", kernel=NEW, mark="abc")
+
+
+def test_without_a_default_by_name_the_fall_back_is_named_for_the_trial(bench: EfiBench) -> None:
+    """Our entry comes first by its name here, and would be what boots when nothing is asked for."""
+    bench.set_efi("LoaderEntryDefault", b"")
+    step(bench, "trial", kernel=NEW, mark="abc", fallback=OLD)
+    bench.reboot()
+    bench.reboot()
+    assert bench.running == OLD
+    put_back(bench)
+    assert bench.running == OLD
+    assert not list(bench.entries.glob("storqual-*"))
+
+
+def test_a_counted_entry_stays_the_default_when_the_loader_renames_it(bench: EfiBench) -> None:
+    (bench.entries / f"token-{NEW}.conf").rename(bench.entries / f"token-{NEW}+3.conf")
+    step(bench, "default", kernel=NEW)
+    assert bench.text("LoaderEntryDefault") == f"token-{NEW}+*.conf"
+    for _ in range(2):
+        bench.reboot()
+        assert bench.running == NEW
+    assert not step(bench, "default", kernel=NEW)["changed"]
+
+
+def test_a_name_that_does_not_exist_is_not_given_to_the_loader(bench: EfiBench) -> None:
+    for name in ("gone.conf", "gone", "*"):
+        with pytest.raises(ToolError, match="no boot entry has the name"):
+            bench.system.loader.boot_once(name)
+    bench.write_entry("a[1]", NEW)
+    with pytest.raises(ToolError, match="for a pattern"):
+        bench.system.loader.boot_once("a[1].conf")
+    assert not bench.text("LoaderEntryOneShot")
+
+
+def refusal(bench: EfiBench) -> str:
+    """The sentence; nothing was changed before it."""
+    before = bench.files()
+    with pytest.raises(StorqualError) as caught:
+        step(bench, "trial", kernel=NEW, mark="abc")
+    assert bench.files() == before
+    return str(caught.value)
+
+
+def test_a_loader_that_cannot_boot_once_is_refused(bench: EfiBench) -> None:
+    bench.set_efi("LoaderFeatures", (0x10).to_bytes(8, "little"))
+    assert "does not say that it boots an entry once" in refusal(bench)
+    bench.set_efi("LoaderFeatures", b"")
+    assert "does not say that it boots an entry once" in refusal(bench)
+
+
+def test_another_partition_than_the_loaders_is_refused(bench: EfiBench) -> None:
+    bench.set_efi("LoaderEntries", "other-1.conf\0".encode("utf-16-le"))
+    assert "is not the partition that the loader reads" in refusal(bench)
+    bench.set_efi("LoaderEntries", b"odd")
+    assert "no UTF-16 text" in refusal(bench)
+
+
+def test_variables_that_cannot_be_written_are_refused(bench: EfiBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    class ReadOnly:
+        f_flag = 1
+
+    monkeypatch.setattr("storqual_core.tools.bootctl.os.statvfs", lambda _path: ReadOnly)
+    assert "mounted read-only" in refusal(bench)
+
+
+def test_an_entry_with_a_variable_is_no_template(bench: EfiBench) -> None:
+    bench.write_entry(f"token-{NEW}", NEW, "root=/dev/vda $tuned_params")
+    assert "systemd-boot does not expand" in refusal(bench)
+
+
+def test_an_image_of_ours_that_the_loader_cannot_read_is_refused(bench: EfiBench) -> None:
+    image = f"initrd.storqual-{NEW}-0123456789ab"
+    (bench.folder / "boot" / image).write_text("")
+    step(bench, "trial", kernel=NEW, mark="abc", initramfs=image)
+    assert f"initrd /{image}\n" in (bench.entries / "storqual-trial.conf").read_text()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel as RPM: installed beside the others without becoming the default, proven by its files, removed again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.kit.lock import read_saved
+from storqual_core.kit.results import PartialError
+from storqual_core.provision import kernel_package
+from storqual_core.provision.engine import Call
+from storqual_core.provision.kernel_package import install_package, look_at_package
+from storqual_core.provision.restore import Tools, restore
+from tests.support.fake_boot import boot_step
+from tests.support.fake_rpm import RpmBench, label
+
+MACHINE = os.uname().machine
+OLD, NEW = f"5.14.0-70.13.1.el9_0.{MACHINE}", f"5.14.0-162.6.1.el9_1.{MACHINE}"
+FILES = tuple(f"/p/{label(name, NEW)}.rpm" for name in ("kernel-core", "kernel-modules"))
+VERSION = NEW.rpartition(".")[0]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> RpmBench:
+    """One kernel, which runs and is the default by its name."""
+    variables = {"saved_entry": f"token-{OLD}", "kernelopts": "root=/dev/sda ro"}
+    return RpmBench(tmp_path / "bench", [OLD], OLD, variables=variables)
+
+
+def install(bench: RpmBench, files: tuple[str, ...] = FILES) -> dict[str, Any]:
+    call = Call(str(bench.folder / "state"), "r1")
+    return install_package("kernel-core", VERSION, files, call, bench.system)
+
+
+def state(bench: RpmBench) -> tuple[dict[str, bytes], dict[str, str], set[str]]:
+    """Everything that a drop may not leave changed."""
+    settings = {"kernel": (bench.folder / "etc" / "sysconfig" / "kernel").read_bytes()}
+    return {**bench.files(), **settings}, dict(bench.variables), set(bench.rpms)
+
+
+def test_a_kernel_comes_beside_the_others_and_is_not_the_default(bench: RpmBench) -> None:
+    before = state(bench)
+    assert look_at_package(bench.system, "kernel-core", VERSION)["missing"]
+    result = install(bench)
+    assert (result["kernel"], result["version"]) == (NEW, VERSION)
+    # no kernel that is there goes for the new one, and none is upgraded
+    assert [line for line in bench.seen if line.startswith("dnf")] == [
+        f"dnf -y --setopt=installonly_limit=0 install {' '.join(FILES)}"
+    ]
+    assert not [line for line in bench.seen if line.startswith(("rpm -U", "rpm -i"))]
+    assert not look_at_package(bench.system, "kernel-core", VERSION)["missing"]
+    assert bench.variables == before[1]
+    assert state(bench)[0]["kernel"] == before[0]["kernel"]
+    assert before[2] < bench.rpms
+    assert not (bench.folder / "boot" / "do_purge_kernels").exists()
+    bench.reboot()
+    assert bench.running == OLD
+
+
+def test_a_campaign_with_a_kernel_leaves_the_bench_as_it_was(bench: RpmBench) -> None:
+    before = state(bench)
+    install(bench)
+    folder = str(bench.folder / "state")
+    boot_step(bench.system, folder, "trial", kernel=NEW, mark="abc", fallback=OLD)
+    bench.reboot()
+    assert bench.running == NEW
+    assert restore(folder, Tools(bench, bench.system), check=False)["reboot"]
+    assert label("kernel-core", NEW) in bench.rpms
+    bench.reboot()
+    result = restore(folder, Tools(bench, bench.system), check=False)
+    assert result["restored"]
+    # the initramfs is no file of a package, and its package left it
+    assert [step for step in result["steps"] if f"initramfs-{NEW}.img removed" in step]
+    assert state(bench) == before
+    assert not (bench.folder / "lib" / "modules" / NEW).exists()
+    assert read_saved(Path(folder)) is None
+
+
+def test_arguments_of_a_running_trial_do_not_become_the_new_kernels(bench: RpmBench) -> None:
+    bench.boot_with(["root=/dev/sda", "storqual.trial=abc", "panic=5", "quiet"])
+    install(bench)
+    entry = bench.folder / "boot" / "loader" / "entries" / f"token-{NEW}.conf"
+    assert "options root=/dev/sda quiet\n" in entry.read_text()
+
+
+def test_a_complete_transaction_without_an_initramfs_is_a_failure(bench: RpmBench) -> None:
+    bench.broken_script = "dracut"
+    with pytest.raises(PartialError, match=f"kernel {NEW} has no initramfs"):
+        install(bench)
+    before = state(bench)
+    assert before[1]["saved_entry"] == f"token-{OLD}"
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    assert label("kernel-core", NEW) not in bench.rpms
+
+
+def test_a_cut_installation_has_the_settings_put_back(bench: RpmBench) -> None:
+    settings = bench.folder / "etc" / "sysconfig" / "kernel"
+    was = settings.read_bytes()
+    folder = bench.folder / "state"
+    folder.mkdir()
+    held = kernel_package.held(bench.system, str(folder), [])
+    held.__enter__()
+    assert b"UPDATEDEFAULT=no" in settings.read_bytes()
+    # the power goes here; the next step finds it
+    install(bench)
+    assert settings.read_bytes() == was
+
+
+def test_a_package_that_becomes_the_default_all_the_same_is_an_error(bench: RpmBench) -> None:
+    file = bench.folder / "etc" / "sysconfig" / "kernel"
+    file.write_text("")
+    bench.promotes = True
+    with pytest.raises(PartialError, match="changed saved_entry"):
+        install(bench)
+    assert bench.variables["saved_entry"] == f"token-{OLD}"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (("/p/kernel-core-5.14.0-1.el9.s390x.rpm",), "expected one package in each file"),
+        (FILES[1:], "expected the image of one kernel, found none"),
+        ((*FILES, f"/p/{label('kernel-core', OLD)}.rpm"), "expected the image of one kernel, found 5"),
+        ((f"/p/{label('kernel-core', OLD)}.rpm",), "runs: its packages are not exchanged"),
+    ],
+)
+def test_files_that_are_not_one_other_kernel_are_refused(bench: RpmBench, files: tuple[str, ...], words: str) -> None:
+    before = state(bench)
+    with pytest.raises(StorqualError, match=words):
+        install(bench, files)
+    assert state(bench) == before
+
+
+def test_a_full_boot_is_told_with_its_figure(bench: RpmBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bench.folder / "boot" / f"initramfs-{OLD}.img").write_bytes(b"x" * (3 << 20))
+    usage = type("Usage", (), {"free": 2 << 20})
+    monkeypatch.setattr(kernel_package.shutil, "disk_usage", lambda _path: usage)
+    with pytest.raises(StorqualError, match="has 2 MiB left, and a kernel with its initramfs takes 3 MiB"):
+        install(bench)
+    assert label("kernel-core", NEW) not in bench.rpms
+
+
+def test_the_running_kernel_is_never_removed(bench: RpmBench) -> None:
+    with pytest.raises(ToolError, match="boot the former one first"):
+        kernel_package.remove_added(bench.system, OLD, [label("kernel-core", OLD)], {})
+    assert label("kernel-core", OLD) in bench.rpms
