@@ -25,8 +25,9 @@ from storqual.robot_library import StorqualLibrary
 from storqual.run import read_run
 from storqual_core.kit.errors import StorqualError
 from tests.support import make_run as making
-from tests.support.make_run import SUITE, drive_id, make_run
+from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint
+from tests.support.synthetic_shape import SUITE, drive_id
 
 pytestmark = pytest.mark.slow
 

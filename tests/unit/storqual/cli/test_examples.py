@@ -22,8 +22,9 @@ from storqual.judge.verdict import judge_run
 from storqual.run import write_json
 from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import make_person, write_keys
+from tests.support.synthetic_shape import POINTS, SUITE
 
 pytestmark = pytest.mark.slow
 

@@ -27,7 +27,8 @@ from storqual_core.turns.fio_job import launch_seed
 from storqual_core.turns.launch import LoadStep
 from tests.support.batches import launch_turn
 from tests.support.judged_reports import QUICK, judged
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 POINT = PlannedPoint("lab", "hba", "rand_read[bs=4k]", "rand_read", {"bs": 4096}, ("0x5",), {}, "")
 
