@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.base.resources import project_root
+from storqual.base.files import project_root
 from storqual.campaign.pipeline import publish
 from storqual.checks.own import allow_checks
 from storqual.cli import _COMMANDS

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 from robot.api import SkipExecution, TestSuite
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.checks.campaign_keywords import Percent
 from storqual.checks.pytest_run import run_checks
 from storqual.inputs.suite import Criterion

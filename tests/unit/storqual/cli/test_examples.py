@@ -118,7 +118,7 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         return []
 
     for module in (
-        "storqual.bench.ask",
+        "storqual.bench.ansible_run",
         "storqual.bench.drift",
         "storqual.cli.playbook.playbook",
         "storqual.cli.qualify",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.inputs.places import witness_kind, witness_problem
+from storqual.inputs.inventory import witness_kind, witness_problem
 from storqual.run import append_event
 from storqual.witness import check_witness, notify_witness
 from storqual.witness.milestones import TOLD, milestones_of

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.inputs.places import witness_problem
+from storqual.inputs.inventory import witness_problem
 from storqual.run import append_event, iter_events, sha256_of
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
