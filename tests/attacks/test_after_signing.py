@@ -15,8 +15,9 @@ from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.signoff.verify import Verification, verify_run
 from tests.attacks.after import KINDS, Attack
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 

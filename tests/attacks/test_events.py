@@ -29,9 +29,10 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.attacks.finished_run import copy_of, put
 from tests.support.event_examples import example
 from tests.support.judged_run import suite_with
-from tests.support.make_run import POINTS, drive_id, make_run
+from tests.support.make_run import make_run
 from tests.support.sealed_run import chained, lines_of
 from tests.support.signing import make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS, drive_id
 
 pytestmark = pytest.mark.slow
 

@@ -28,8 +28,9 @@ from storqual.run.closing import close_run
 from storqual.run.evidence import PUBLISHED, record_published
 from storqual.signoff.verify import verify_run
 from tests.attacks.racing import Work, beside, calls_of, disturbed, exchange
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS, SUITE
 
 pytestmark = pytest.mark.slow
 

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from storqual.base.resources import project_root
+from storqual.base.files import project_root
 from storqual.campaign.pipeline import publish
 from storqual.checks.own import allow_checks
 from storqual.cli import _COMMANDS
 from storqual.run import read_run, sha256_of
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.planted_run import plant
 from tests.support.signing import make_person, write_keys
+from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 

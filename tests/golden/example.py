@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from storqual.base.resources import example_run
+from storqual.base.files import example_run
 from storqual.campaign import publication
 from storqual.cli.playbook.record import record
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 from robot.api import SkipExecution, TestSuite
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.checks.campaign_keywords import Percent
 from storqual.checks.pytest_run import run_checks
 from storqual.inputs.suite import Criterion
@@ -25,8 +25,9 @@ from storqual.robot_library import StorqualLibrary
 from storqual.run import read_run
 from storqual_core.kit.errors import StorqualError
 from tests.support import make_run as making
-from tests.support.make_run import SUITE, drive_id, make_run
+from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint
+from tests.support.synthetic_shape import SUITE, drive_id
 
 pytestmark = pytest.mark.slow
 

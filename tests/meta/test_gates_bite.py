@@ -13,7 +13,8 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
 
 pytestmark = pytest.mark.slow
 

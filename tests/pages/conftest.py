@@ -18,7 +18,7 @@ from storqual.run.notes import Attachment, Note, add_note
 from tests.golden.sheet import FACTS, LAST, bench_of
 from tests.pages.browser import Browser, browser, find_chromium
 from tests.support.judged_reports import QUICK, judged
-from tests.support.make_run import SUITE
+from tests.support.synthetic_shape import SUITE
 from tests.support.trend_labs import make_year
 from tests.unit.storqual.report.conftest import runs  # noqa: F401 - the reports that both folders test
 from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of

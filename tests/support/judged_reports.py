@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.metrics import METRICS, Primitives, Value
-from tests.support.make_run import make_run, point_name
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import point_name
 
 PANIC = """[    4.512207] BUG: unable to handle page fault for address: ffffa3c100ff0010
 [    4.512661] #PF: supervisor read access in kernel mode

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from storqual.judge.verdict import judge_run
-from tests.support.make_run import SUITE, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import SUITE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from tests.support.make_run import DRIVERS, drive_id
+from tests.support.synthetic_shape import DRIVERS, drive_id
 
 
 def fingerprint() -> dict[str, Any]:

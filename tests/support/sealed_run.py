@@ -20,17 +20,18 @@ from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual_core.turns.batch_file import SCHEMA
 from storqual_core.turns.derive import SAMPLE_SCHEMA
-from tests.support.make_run import factors_of
-from tests.support.simulated_campaign import spooled_launch
+from tests.support.synthetic_shape import factors_of, spooled_launch
 
 _AGAIN = ("closed", "judged", "published")
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file, parsed."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def chained(path: Path, events: Iterable[Mapping[str, Any]]) -> None:
+    """Write events as a chain that holds."""
     previous, text = FIRST_DIGEST, b""
     for event in events:
         head = {"time": event.get("time"), "kind": event.get("kind")}

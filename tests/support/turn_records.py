@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from storqual.base.resources import project_root
+from storqual.base.files import project_root
 from storqual.campaign import Provision, Stop
 from storqual.campaign.next_step import next_command
 from storqual.kinds.kind import PlannedTurn

@@ -70,7 +70,7 @@ class CallbackModule(CallbackBase):
         self._judging = path.name in _JUDGING
         self._compares = path.name in _COMPARING
         # not at the top: as above
-        from storqual.base.resources import project_root  # noqa: PLC0415
+        from storqual.base.files import project_root  # noqa: PLC0415
         from storqual.bench.ansible_run import unknown_variables  # noqa: PLC0415
 
         roles = path.parent.parent / "roles"

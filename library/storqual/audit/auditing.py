@@ -24,8 +24,8 @@ from storqual.audit.assertion import (
     mixed_up_with,
     most_likely_misprint,
 )
+from storqual.base.files import suites_folder
 from storqual.base.formulas import Interval, efficiency
-from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, PrintedScope, load_published
 from storqual.inputs.published import Assertion, Course, Linear, Printed, Published, Rounding, as_number, finer

@@ -212,3 +212,25 @@ class Unpacking(io.RawIOBase):
             raise EOFError("this is not one complete compressed file")
         buffer[: len(part)] = part
         return len(part)
+
+
+def project_root() -> Path:
+    """The folder that holds ansible.cfg, playbooks/, roles/, suites/ and templates/."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parents[1]
+    if (checkout / "ansible.cfg").is_file() and (checkout / "playbooks").is_dir():
+        return checkout
+    return package / "_data"
+
+
+def suites_folder() -> Path:
+    return project_root() / "suites"
+
+
+def templates_folder() -> Path:
+    return project_root() / "templates"
+
+
+def example_run() -> Path:
+    """A finished run for practice, as a compressed archive (`python -m tests.golden make` makes it)."""
+    return templates_folder() / "example-run.tar.xz"

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storqual.base.text import terminal_text
-from storqual.bench.ansible_run import run_playbook
-from storqual.bench.ask import none_of_them, read_events, silent_benches
+from storqual.bench.ansible_run import none_of_them, read_events, run_playbook, silent_benches
 from storqual_core.kit.errors import StorqualError
 
 

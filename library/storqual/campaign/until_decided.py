@@ -17,12 +17,12 @@ from typing import Any, Generic, TypeVar
 from storqual.base.text import plural
 from storqual.campaign.further import PointKey, SessionPattern, Turn, further_batch, planned_pattern
 from storqual.campaign.steps import Further, Stop, read_progress
+from storqual.judge.evidence import Settling, lengthened
 from storqual.judge.interim import Need, needs
 from storqual.judge.question import PURPOSE
-from storqual.judge.transients import Settling, lengthened
-from storqual.run.effort import Effort, bench_seconds, effort_of
 from storqual.run.records import PlannedSession, planned_session
 from storqual.run.run import Run
+from storqual.run.time_left import Effort, bench_seconds, effort_of
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.quantities import format_duration
 

@@ -24,8 +24,8 @@ from storqual.checks.seen import (
     not_judged_without,
     some,
 )
-from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.fields import limit_value
+from storqual.inputs.suite import EffectiveCriterion
 from storqual.judge.answers import answer, confirm
 from storqual.judge.numbers import corrected
 from storqual.judge.question import Asked, Judged, looks_of, metrics_of, questions_of

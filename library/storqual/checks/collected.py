@@ -2,7 +2,7 @@
 """In the process that collects a user's checks: what is wrong with them goes to a file, a line of JSON each.
 
 Imported by pytest (as a plugin) and by Robot Framework (`DryRun` is a listener) beside code that is not trusted to
-end, or to leave standard output alone; `storqual.checks.collection` starts both and reads the file.
+end, or to leave standard output alone; `storqual.checks.own` starts both and reads the file.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from storqual.bench.ask import ask_benches
+from storqual.bench.ansible_run import ask_benches
 from storqual.checks.collected import NO_TEST
 from storqual.checks.own import CORRECT
 from storqual.inputs import load_inventory

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.base.text import xml_text
-from storqual.checks.collection import pytest_argv, run_in_folder
-from storqual.checks.own import CORRECT, planned_checks
+from storqual.checks.own import CORRECT, planned_checks, pytest_argv, run_in_folder
 from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.report.criterion import is_accepted, named_cases, waived_by, worst_of
 from storqual.run import append_check, append_event, read_run

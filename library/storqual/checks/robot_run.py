@@ -20,9 +20,8 @@ from robot.errors import DataError
 from robot.running import TestSuite
 
 from storqual.base import child
-from storqual.base.resources import suites_folder
-from storqual.checks.collection import robot_argv, run_in_folder
-from storqual.checks.own import CORRECT, planned_checks
+from storqual.base.files import suites_folder
+from storqual.checks.own import CORRECT, planned_checks, robot_argv, run_in_folder
 from storqual.run import Run, append_check, append_event, read_run
 from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError

@@ -327,7 +327,7 @@ class LiveBench:
         self._answer = self._ask({})
 
     def _ask(self, depths: Mapping[str, Mapping[str, int]]) -> Mapping[str, Any]:
-        from storqual.bench.ask import ask_benches  # noqa: PLC0415 - Ansible is slow to start and not always needed
+        from storqual.bench.ansible_run import ask_benches  # noqa: PLC0415 - Ansible is slow to start and not always needed
 
         answers = ask_benches("look.yml", self.inventories, limit=self.bench, variables={"look_depths": depths})
         return dict(answers[self.bench])

@@ -56,8 +56,7 @@ def _run_assertions(folder: Path) -> Iterator[AuditedAssertion]:
     """
     from storqual.run import read_run
     from storqual.run.evidence import evidence_findings, rules_of
-    from storqual.signoff.exports import export_findings
-    from storqual.signoff.findings import JudgedAgain, read_judgement
+    from storqual.signoff.findings import JudgedAgain, export_findings, read_judgement
 
     run = read_run(folder)
     stored = read_judgement(run, "verdict.json")

@@ -91,7 +91,7 @@ class Campaign:
 
 
 def refuse_broken_checks(request: PlanRequest) -> None:
-    from storqual.checks.collection import broken_checks
+    from storqual.checks.own import broken_checks
     from storqual.inputs.shape import raise_all
     from storqual.plan.make import make_plan
 

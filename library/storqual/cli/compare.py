@@ -65,8 +65,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
 
 def _show_levels(contest: Contest, title: str) -> None:
     """A table: the mean of each subject at each level, and who is shown to lead there."""
-    from storqual.base.factor_names import level_text
-    from storqual.base.figures import plain
+    from storqual.base.figures import level_text, plain
 
     values = {line.subject: line.values(contest.metric) for line in contest.lines}
     print_rows(

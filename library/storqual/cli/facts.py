@@ -18,7 +18,7 @@ from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
-    from storqual.bench.ask import Answers
+    from storqual.bench.ansible_run import Answers
 
 
 EXIT_SILENT = 2
@@ -94,7 +94,7 @@ def facts_command(
 
 def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | None, *, deep: bool) -> Answers:
     """The fact sets by bench. Raises StorqualError when no bench answered."""
-    from storqual.bench.ask import ask_every_bench
+    from storqual.bench.ansible_run import ask_every_bench
     from storqual.inputs.lab import GROUP, bench_names, missing_inventories
     from storqual.inputs.shape import raise_all
 

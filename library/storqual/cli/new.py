@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from storqual.base.resources import example_run, project_root, templates_folder
+from storqual.base.files import example_run, project_root, templates_folder
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
 from storqual.cli.schema import with_schema

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.base.table import NUMBER, Table, print_table
 from storqual.base.text import terminal_text
 from storqual_core.kit.errors import BadInputError

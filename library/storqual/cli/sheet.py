@@ -98,7 +98,7 @@ def sheet_command(
 
 def _saved(path: Path) -> dict[str, Any]:
     """Fact sets that were written down before. Raises BadInputError when the file is something else."""
-    from storqual.inputs.json_file import read_json
+    from storqual.inputs.find import read_json
     from storqual_core.facts.bench_facts import SCHEMA
 
     wanted = "--facts takes the output of `storqual facts --json`"
@@ -113,7 +113,7 @@ def _saved(path: Path) -> dict[str, Any]:
 
 def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
     """Fact sets of the benches that answer; that one does not is told, and no reason to have no sheet of it."""
-    from storqual.bench.ask import ask_every_bench
+    from storqual.bench.ansible_run import ask_every_bench
 
     _begin("reading the facts of the benches")
     try:

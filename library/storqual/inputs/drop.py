@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from storqual.inputs.drivers import no_driver, slip_of
 from storqual.inputs.fields import ManyOf, Name, Text, written
+from storqual.inputs.inventory import no_driver, slip_of
 from storqual.inputs.shape import Shape, did_you_mean, raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, as_written, read_yaml
 from storqual_core.kit.durable import ALPHABET, is_name

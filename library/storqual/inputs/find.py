@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.inputs.shape import unknown
+from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
 
 GATE = "gate.yml"
@@ -85,3 +88,29 @@ def _named(name: str, folders: Sequence[Path], suffix: str, what: str, elsewhere
     if known:
         raise BadInputError([f"{unknown(what, name, known, most=len(known))}{elsewhere}"])
     raise BadInputError([f"unknown {what} {name!r}; it would be the file {folders[0] / (name + suffix)}{elsewhere}"])
+
+
+_LARGEST_FILE = 64 << 20
+_MOST_DIGITS = 40
+
+
+Hook = Callable[[dict[str, Any]], Any]
+
+
+def read_json(path: Path, wanted: str, hook: Hook | None = None) -> tuple[Any, bytes]:
+    """What a file holds, and its bytes. Raises BadInputError that names the file and what was `wanted`."""
+    data = read_regular(path, _LARGEST_FILE)
+    return parse_json(data, str(path), wanted, hook), data
+
+
+def parse_json(data: bytes | str, name: str, wanted: str, hook: Hook | None = None) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """The same of a text that was read already."""
+    try:
+        return json.loads(data, object_hook=hook, parse_int=_number)
+    except (ValueError, RecursionError) as problem:
+        raise BadInputError([f"{name}: not JSON ({problem}); {wanted}"]) from None
+
+
+def _number(text: str) -> int | float:
+    """A whole number; one that no size, time or count has is a float, or infinite."""
+    return int(text) if len(text) <= _MOST_DIGITS else float(text)

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import difflib
+import os.path
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from storqual.inputs.boot_features import BootFeatures
-from storqual.inputs.drivers import no_driver, slip_of
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Pseudo, Rate, Size, Text, Wwn
-from storqual.inputs.places import TEMPLATES, bench_path, state_dir_problem, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.guard.file_targets import in_targets, targets_folder
@@ -21,6 +22,129 @@ from storqual_core.host.identity import declared_address, names_namespace
 from storqual_core.host.kernel_log import read_rules
 from storqual_core.tools import TOOLS
 from storqual_core.tools.capabilities import offers
+
+TEMPLATES = "may hold no template but `{{ inventory_dir }}` at its start and `{{ inventory_hostname }}`"
+"""What a path may hold, as a message tells it."""
+_INVENTORY_DIR = re.compile(r"\{\{\s*inventory_dir((?:\s*\|\s*dirname)*)\s*\}\}/")
+_INVENTORY_HOSTNAME = re.compile(r"\{\{\s*inventory_hostname\s*\}\}")
+WITNESS_FORMS = "syslog://host[:port], ssh://[user@]host[:port]/path/of/file, rfc3161+https://host/path"
+WITNESS_KINDS: Mapping[str, str] = {
+    "syslog": "syslog",
+    "ssh": "ssh",
+    "rfc3161+http": "rfc3161",
+    "rfc3161+https": "rfc3161",
+}
+"""What kind of witness a place is, by the scheme of its address."""
+
+
+def witness_kind(place: str) -> str:
+    """The kind of witness that `place` names: syslog, ssh, rfc3161; empty for none."""
+    return WITNESS_KINDS.get(place.partition("://")[0], "")
+
+
+def witness_problem(place: str) -> str:
+    """Why `place` names no witness; empty when it does."""
+    try:
+        parts = urlsplit(place)
+        _ = parts.port
+    except ValueError as problem:
+        return str(problem)
+    known = parts.scheme in WITNESS_KINDS
+    host = parts.hostname or ""
+    # what ssh would take for an option is no name
+    if not known or not host or host.startswith("-") or (parts.username or "").startswith("-"):
+        return f"expected {WITNESS_FORMS}"
+    if parts.scheme == "ssh" and len(parts.path) < 2:
+        return "expected the path of a file after the host"
+    return ""
+
+
+_NO_FOLDERS = ("/dev", "/proc", "/sys")
+
+
+def state_dir_problem(path: str, kind: str) -> str:
+    """Why a bench cannot keep its lock, saved state and spool there; empty when it can.
+
+    Relative paths of a local bench were completed before; another bench may have templates, which only Ansible fills.
+    """
+    if "{{" in path:
+        return f"{path!r} {TEMPLATES}" if kind == "local" else ""
+    plain = os.path.normpath(path)
+    remedy = "name a folder of its own, such as /var/lib/storqual"
+    if not plain.startswith("/"):
+        return f"storqual_state_dir {path!r} is a relative path; {remedy}"
+    if plain.strip("/") == "":
+        return f"storqual_state_dir is the root of the file system; {remedy}"
+    if any(plain == folder or plain.startswith(f"{folder}/") for folder in _NO_FOLDERS):
+        return f"storqual_state_dir {path!r} is in a folder of devices or of the kernel; {remedy}"
+    return ""
+
+
+def bench_path(path: str, host: str, folder: Path) -> str:
+    """An absolute path of this machine, with the meaning that Ansible gives these templates.
+
+    `{{ inventory_dir | dirname }}/` in front starts at `folder`, where relative paths start too; `{{
+    inventory_hostname }}` is `host`. Other text is not expanded.
+    """
+    path = _INVENTORY_HOSTNAME.sub(lambda _: host, path)
+    prefix = _INVENTORY_DIR.match(path)
+    if prefix is not None:
+        for _ in range(prefix.group(1).count("|")):
+            folder = folder.parent
+        path = path[prefix.end() :]
+    # not `resolve`: the guard itself decides what a symbolic link means
+    return os.path.normpath(folder / Path(path).expanduser())
+
+
+_LISTED = """
+3w_9xxx 3w_sas 3w_xxxx BusLogic a100u2w aacraid advansys ahci aic79xx aic7xxx aic94xx am53c974 arcmsr ata_piix
+atp870u be2iscsi bfa bnx2fc bnx2i csiostor cxgb3i cxgb4i dc395x dmx3191d efct esas2r esp_scsi fcoe fnic
+hisi_sas_v3_hw hpsa hptiop hv_storvsc ib_iser initio ipr ips isci iscsi_tcp lpfc megaraid_mbox megaraid_mm
+megaraid_sas mpi3mr mpt2sas mpt3sas mptctl mptfc mptsas mptspi mvsas mvumi myrb myrs nvme nvme_fc nvme_rdma
+nvme_tcp nvmet pm80xx pmcraid ps3stor qedf qedi qla1280 qla2xxx qla4xxx qlogicfas408 sata_mv sata_nv sata_sil
+sata_sil24 sata_sis sata_svw sata_uli sata_via sata_vsc scsi_debug smartpqi snic stex sym53c8xx ufshcd_pci
+virtio_blk virtio_scsi vmw_pvscsi wd719x xen_blkfront xen_scsifront
+"""
+_DRIVERS = frozenset(_LISTED.split())
+_CORE = frozenset({"dm_mod", "libata", "md_mod", "nvme_core", "scsi_mod", "scsi_transport_fc", "scsi_transport_sas"})
+"""Modules that no adapter has as its driver, and that have options all the same."""
+
+_ALIKE = 0.85
+
+
+def slip_of(name: str) -> str:
+    """The driver that was meant where `name` is none and looks like one; empty for any other name.
+
+    A name that begins with a driver's and goes on is a vendor's own build, and one with other digits another
+    generation: both may be real.
+    """
+    plain = name.replace("-", "_")
+    if plain in _DRIVERS | _CORE or any(plain.startswith(f"{known}_") for known in _DRIVERS):
+        return ""
+    family = sorted(known for known in _DRIVERS if known.startswith(f"{plain}_"))
+    alike = [known for known in sorted(_DRIVERS) if _digits(known) == _digits(plain)]
+    near = difflib.get_close_matches(plain, alike, n=1, cutoff=_ALIKE)
+    # of a family the last one drives what is sold today: megaraid_sas, not megaraid_mbox
+    return near[0] if near else family[-1] if family else ""
+
+
+def no_driver(slip: str) -> str:
+    """What is wrong with such a name, and what to do."""
+    return f"no driver is called {slip!r} (did you mean {slip_of(slip)!r}?); write the module that `lspci -k` shows"
+
+
+def _digits(name: str) -> str:
+    return re.sub(r"\D", "", name)
+
+
+class BootFeatures(Shape):
+    """What an adapter's boot code offers, by its manual: for the chart of features, where the bench does not tell."""
+
+    bios: Text | None = Field(default=None, description="version of the boot code")
+    cdrom: bool | None = Field(default=None, description="whether it boots from a CD-ROM")
+    drives: Text | None = Field(default=None, description="the drives that it boots from, in words")
+    options: tuple[Text, ...] = Field(default=(), strict=False, description="what can be set in its menu")
+
 
 Kind = Literal["virtual", "hardware", "local"]
 _KINDS = ("virtual", "hardware", "local")

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base import child
-from storqual.base.resources import project_root
-from storqual.inputs.find import GATE, WAIVERS
+from storqual.base.files import project_root
+from storqual.inputs.find import GATE, WAIVERS, parse_json, read_json
 from storqual.inputs.inventory import Inventory, read_benches
-from storqual.inputs.json_file import parse_json, read_json
 from storqual.inputs.shape import raise_all, unknown
 from storqual.inputs.yaml_file import Document, Keys, TooLargeError, read_yaml
 from storqual_core.kit.durable import kind_of

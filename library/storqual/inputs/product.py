@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import Field
 
-from storqual.inputs.effective import EffectiveCriterion, effective
 from storqual.inputs.fields import (
     ManyOf,
     Text,
@@ -22,7 +21,7 @@ from storqual.inputs.fields import (
     metric_names,
 )
 from storqual.inputs.shape import Shape, raise_all, shaped, shown, unknown
-from storqual.inputs.suite import Levels, Limit, PointLike, Suite, applies
+from storqual.inputs.suite import EffectiveCriterion, Levels, Limit, PointLike, Suite, applies, effective
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.inputs.expression import Reference, parse_reference
 from storqual.inputs.figures import Figures, load_published, on_page
 from storqual.inputs.published import Figure, Published

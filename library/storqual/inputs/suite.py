@@ -4,18 +4,99 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
-from storqual.inputs.fields import SIZE, Duration, ManyOf, Name, Percent, Size, Text, written
+from storqual.inputs.fields import SIZE, Duration, ManyOf, Name, Percent, Size, Text, limit_value, written
 from storqual.inputs.shape import Shape, did_you_mean
 from storqual.inputs.trials import IntegrityLoad, Program, Trial
-from storqual.inputs.workload import Load, Precondition
 from storqual.inputs.yaml_file import as_written
 from storqual_core.kit.quantities import format_size, parse_size
+
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?)\Z")
+_PARAMETER = {"iodepth": "iodepth", "processes": "numjobs"}
+_MOST = {"iodepth": 4096, "processes": 1024}
+_PPM = 10_000
+
+
+def _of(value: object) -> object:
+    match = _PERCENTILE.match(str(value))
+    if value != "mean" and (match is None or float(match.group(1)) <= 0):
+        raise ValueError("mean, or a percentile such as p99")
+    return value
+
+
+class Load(Shape):
+    """Outstanding I/Os or issuing processes are added until the response time passes `to` (seconds)."""
+
+    to: Annotated[Duration, Field(gt=0)]
+    of: Annotated[str, BeforeValidator(_of), written("`mean` or a percentile", "p99", pattern="^(mean|p[0-9])")] = (
+        "mean"
+    )
+    by: Literal["iodepth", "processes"] = "iodepth"
+    most: int | None = Field(default=None, gt=0, le=65536, description="the largest load to try, per drive")
+
+    @property
+    def parameter(self) -> str:
+        return _PARAMETER[self.by]
+
+    def to_batch(self, least: int) -> dict[str, Any]:
+        most = self.most or _MOST[self.by]
+        return {
+            "cap_ns": round(self.to * 1e9),
+            "share_ppm": 0 if self.of == "mean" else round(float(self.of[1:]) * _PPM),
+            "by": self.parameter,
+            "least": least,
+            "most": max(most, least),
+        }
+
+
+_FILL_BLOCK = 128 * 1024
+
+
+class Steady(Shape):
+    """The load whose rate must be level, and how long it may take. Sizes in bytes, times in seconds."""
+
+    rw: Literal["write", "randwrite", "rw", "randrw"] = "randwrite"
+    bs: Size = 4096
+    iodepth: int = Field(default=32, gt=0, le=65536)
+    numjobs: int = Field(default=1, gt=0, le=4096)
+    rwmixread: int | None = Field(default=None, ge=0, le=100)
+    round: Annotated[Duration, Field(gt=0)] = 60.0
+    volume: float = Field(default=1.0, ge=0, le=100, description="capacities to write before the first test")
+    at_most: Annotated[Duration, Field(gt=0)] = 4 * 3600.0
+
+
+class Precondition(Shape):
+    """Purge, fill and steady state; SNIA's values where nothing is said."""
+
+    purge: Literal["none", "discard", "format"] = "none"
+    fill: int | None = Field(default=2, gt=0, le=100, description="capacities of sequential writes; null: none")
+    steady: Steady | None = Steady()
+    media: Literal["all", "flash"] = Field(default="all", description="flash: only solid state drives")
+
+    def to_batch(self, consent: tuple[str, ...], fallback: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The `precondition` of a batch file; `fallback` is what may be used instead of libaio and O_DIRECT."""
+        return {
+            "purge": self.purge,
+            "consent": list(consent),
+            "fill": None if self.fill is None else {"bs": _FILL_BLOCK, "times": self.fill},
+            "steady": None if self.steady is None else _steady(self.steady, fallback),
+            "media": self.media,
+        }
+
+
+def _steady(ask: Steady, fallback: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    fio: dict[str, Any] = {name: getattr(ask, name) for name in ("rw", "bs", "iodepth", "numjobs", "rwmixread")}
+    fio |= {"ioengine": "libaio", "direct": 1, "runtime_s": ask.round, "ramp_s": 0.0, "options": {}}
+    if fallback:
+        fio["fallback"] = list(fallback)
+    return {"fio": fio, "volume": ask.volume, "rounds": max(1, round(ask.at_most / ask.round))}
+
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Target = Literal["raw", "volume", "xfs", "ext4", "xfs_on_volume", "ext4_on_volume"]
@@ -426,3 +507,74 @@ def applies(criterion: Criterion, workload: str, factors: Mapping[str, Any], ada
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+LINEAR_TOLERANCE = 0.05
+"""Linear is at least 95 % of the share that the first level gives, as in `storqual.statistics.scaling`."""
+
+
+@dataclass(frozen=True)
+class EffectiveCriterion:
+    """A criterion with everything decided: fractions, and limits in the metric's unit."""
+
+    id: str
+    metric: str
+    against: str
+    margin: float
+    indifference: float
+    marginal: float | None
+    alpha: float
+    min: float | None
+    max: float | None
+    required: bool
+    source: str
+    hardware_only: str = ""
+    over: str = ""
+    linear_to: int | None = None
+    unstated: str = ""
+
+
+def effective(criterion: Criterion, profile: Profile, kind: str) -> EffectiveCriterion:
+    """`criterion` under `profile` on a bench of `kind`; a limit's unit was checked when the suite was planned."""
+    if criterion.reference is not None:
+        from storqual.inputs.references import limits_from  # noqa: PLC0415 - most criteria have no reference
+
+        low, high, published = limits_from(criterion.reference, criterion.metric, criterion.min, criterion.max)
+        source = "; ".join(filter(None, [published, criterion.source]))
+    else:
+        low, high = (
+            None if text is None else limit_value(text, criterion.metric, criterion.unit)
+            for text in (criterion.min, criterion.max)
+        )
+        source = criterion.source or ""
+    return EffectiveCriterion(
+        id=criterion.name,
+        metric=criterion.metric,
+        against=criterion.against,
+        margin=_margin(criterion, profile),
+        indifference=_below(criterion, profile),
+        marginal=profile.marginal if criterion.marginal is None else criterion.marginal,
+        alpha=profile.alpha if criterion.alpha is None else criterion.alpha,
+        min=low,
+        max=high,
+        required=criterion.is_required(kind),
+        source=source,
+        hardware_only=criterion.hardware_only or "",
+        over=criterion.over or "",
+        linear_to=criterion.linear_to,
+    )
+
+
+def _margin(criterion: Criterion, profile: Profile) -> float:
+    """The margin; of a scaling criterion it is the tolerance for what is called linear."""
+    if criterion.margin is not None:
+        return criterion.margin
+    return LINEAR_TOLERANCE if criterion.against == "scaling" else profile.margin
+
+
+def _below(criterion: Criterion, profile: Profile) -> float:
+    """The indifference zone; one that the criterion does not name is at most half of its margin."""
+    if criterion.indifference is not None:
+        return criterion.indifference
+    margin = profile.margin if criterion.margin is None else criterion.margin
+    return min(profile.indifference, margin / 2)

@@ -11,8 +11,8 @@ from storqual.inputs import load_gate, load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.answers import answer, measured_afresh
 from storqual.judge.earlier import read_histories
+from storqual.judge.evidence import NOTHING, Settling, settling
 from storqual.judge.question import Asked, Judged, Question, asked_of, metrics_of, optional_input, questions_of
-from storqual.judge.transients import NOTHING, Settling, settling
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at
 from storqual.run.records import Launch

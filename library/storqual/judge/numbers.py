@@ -13,7 +13,7 @@ from storqual.base.text import plural
 from storqual.judge.question import Judged, Question, Unit
 from storqual.metrics import Metric
 from storqual.run import Run
-from storqual.run.effort import effort_of
+from storqual.run.time_left import effort_of
 from storqual.statistics.comparison import as_fraction
 from storqual.statistics.counts import benjamini_hochberg, holm, overall_shift
 from storqual_core.kit.quantities import format_duration, format_percent

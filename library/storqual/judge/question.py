@@ -12,10 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import criteria_at
-from storqual.inputs.suite import Suite
+from storqual.inputs.suite import EffectiveCriterion, Suite
 from storqual.metrics import METRICS, OF_RATES, Metric, Unavailable, Value
 from storqual.run import PlannedPoint, Run, planned_session
 from storqual.run.measurements import PointData, PointKey

@@ -14,20 +14,22 @@ from typing import Any
 from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import product_files
+from storqual.judge.against_others import baseline_data, data_checks
 from storqual.judge.answers import answer, confirm
-from storqual.judge.data import baseline_data, data_checks
 from storqual.judge.earlier import out_of_control, read_histories
 from storqual.judge.entry import check_entry, judged_entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
     counted_errors,
     errors_of,
     grown_errors,
+    lengthened_ramps,
     log_findings,
     recorded_errors_of,
     recovered_problems,
     rig_problems,
     sectors_outside,
     settings_shown,
+    short_ramps,
     unfinished_batches,
     unsteady_benches,
     with_steadiness,
@@ -35,7 +37,6 @@ from storqual.judge.evidence import (
 from storqual.judge.numbers import corrected, overall_findings, with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome, used_waivers, with_waivers
 from storqual.judge.question import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
-from storqual.judge.transients import lengthened_ramps, short_ramps
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of

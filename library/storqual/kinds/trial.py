@@ -15,9 +15,8 @@ from typing import Any
 from storqual.kinds.images import CheckedImages, Logged, check_power_cuts
 from storqual.kinds.kind import Kind, PlannedTurn, Raw
 from storqual.kinds.record import Observed, judge, values_of
-from storqual.kinds.sweep_shown import not_reached
 from storqual.kinds.trial_checks import trial_checks
-from storqual.kinds.trial_shown import planned_faults, show_trials, tried_faults
+from storqual.kinds.trial_shown import not_reached, planned_faults, show_trials, tried_faults
 from storqual_core.data.faults import LOGGING_WAY, WAYS
 from storqual_core.turns.integrity_load import FILL_SECTORS
 from storqual_core.turns.load_sweep import most_sectors, span_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from storqual.inputs.inventory import Bench
-from storqual.inputs.workload import Precondition
+from storqual.inputs.suite import Precondition
 from storqual.plan.batches import LOCAL_FALLBACK, claim
 from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual.plan.resolve import find_drive

@@ -12,8 +12,7 @@ from storqual.inputs.inventory import Bench, Drive
 from storqual.inputs.suite import Profile
 from storqual.plan.arms import switch_steps
 from storqual.plan.file_systems import ask_of, to_batch
-from storqual.plan.fraction import Placed
-from storqual.plan.points import READS_LOOKED_AT, drives_for, team
+from storqual.plan.points import READS_LOOKED_AT, Placed, drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import ON_VOLUME, Layout, TargetVolume, volumes_of
 from storqual_core.turns.batch_file import FILE_SYSTEMS, SCHEMA

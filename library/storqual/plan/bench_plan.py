@@ -31,8 +31,17 @@ from storqual.plan.budget import (
     trial_seconds,
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
-from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import TOGETHER, Point, drives_for, points_of, shortage, team
+from storqual.plan.points import (
+    TOGETHER,
+    Placed,
+    Point,
+    balanced_fraction,
+    drives_for,
+    points_of,
+    shortage,
+    team,
+    unseen_levels,
+)
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import (
     Configuration,
@@ -46,8 +55,8 @@ from storqual.plan.sessions import (
 )
 from storqual.plan.trials import PURPOSE, TurnPlan, batches_of_turns, plan_turns
 from storqual.plan.volumes import NO_VOLUMES, Layout, layouts_of, volumes_of
-from storqual.run.effort import Effort
 from storqual.run.records import PlannedPoint, PlannedSession
+from storqual.run.time_left import Effort
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from storqual.inputs import (
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench, Inventory
 from storqual.inputs.lab import read_lab
-from storqual.inputs.policy import Waiver
+from storqual.inputs.policy import Waiver, role_warnings
 from storqual.inputs.shape import unknown
-from storqual.inputs.signatures import role_warnings
 from storqual.inputs.suite import Suite
 from storqual.plan.policy_names import Names, gate_warnings, waiver_warnings
 from storqual.plan.sessions import ARMS

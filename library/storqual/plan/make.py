@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.inventory import Bench
+from storqual.inputs.policy import signature_warnings
 from storqual.inputs.shape import did_you_mean, raise_all
-from storqual.inputs.signatures import signature_warnings
 from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.yaml_file import read_yaml
 from storqual.metrics.processor import PROCESSOR
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.document import input_files, run_document
-from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import DropFile, PlanInputs, PlanRequest, read_all
-from storqual.plan.points import points_of
-from storqual.plan.refusals.idle import idle_because, nothing_planned
-from storqual.plan.refusals.launches import launch_problems
+from storqual.plan.points import Placed, balanced_fraction, points_of, unseen_levels
+from storqual.plan.refusals.launches import idle_because, launch_problems, nothing_planned
 from storqual.plan.refusals.suites import criterion_problems, unjudged_criteria
 from storqual.plan.refusals.together import cross_problems
 from storqual.plan.refusals.undecidable import undecidable

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.inputs.inventory import Bench
 from storqual.inputs.policy import Gate, Waiver
 from storqual.inputs.shape import did_you_mean

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs.find import read_json
 from storqual.inputs.inventory import Bench
-from storqual.inputs.json_file import read_json
 from storqual.inputs.suite import Suite
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from storqual.base.factor_names import size_text
+from storqual.base.figures import size_text
 from storqual.base.formulas import MB, drives_without_queueing, read_ahead_threshold, stripes_per_second
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Adapter, Bench

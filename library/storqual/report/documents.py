@@ -16,9 +16,8 @@ from storqual.base.figures import DASH, minute, percent, plain, seconds
 from storqual.base.table import Table
 from storqual.history.past_runs import PastRun, read_past
 from storqual.inputs import load_suite
-from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.product import criteria_at
-from storqual.inputs.suite import Suite
+from storqual.inputs.suite import EffectiveCriterion, Suite
 from storqual.judge.outcome import required_roles
 from storqual.judge.question import adapter_of, kind_of
 from storqual.metrics import METRICS, Metric

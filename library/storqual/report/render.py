@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from storqual.base.resources import templates_folder
+from storqual.base.files import templates_folder
 from storqual.base.text import page_with_minus, typeset_text
 from storqual.run.files import read_text
 from storqual_core.kit.errors import BadInputError, StorqualError

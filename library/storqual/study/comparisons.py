@@ -17,8 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from storqual.base.factor_names import level_text, together
-from storqual.base.figures import percent_range
+from storqual.base.figures import level_text, percent_range, together
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.run.layout import SAMPLES

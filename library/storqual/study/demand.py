@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.base.factor_names import AXIS_NAMES, level_text
+from storqual.base.figures import AXIS_NAMES, level_text
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
 from storqual.statistics.estimates import Estimate, log_levels, mean_reach
 from storqual.statistics.scaling import SCALED, Scaling, ScalingLevel, scaling, scaling_sentences

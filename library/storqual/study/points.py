@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from storqual.base.factor_names import together
+from storqual.base.figures import together
 from storqual.inputs import load_suite
 from storqual.plan.points import points_of as suite_points
 from storqual.run import Launch, PlannedPoint, Run, read_run

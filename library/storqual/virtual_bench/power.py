@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual.virtual_bench import boot, limits
-from storqual.virtual_bench.acceleration import choose_acceleration
 from storqual.virtual_bench.boot import Booted, BootFailedError, logs_in, wait_for_boot
 from storqual.virtual_bench.description import BenchDescription, from_plain
 from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
 from storqual.virtual_bench.image import BenchImage, ensure_image
 from storqual.virtual_bench.places import BenchPlaces, locked, make_private, socket_folder
-from storqual.virtual_bench.qemu import EmulatedMachine, machine_argv
+from storqual.virtual_bench.qemu import EmulatedMachine, choose_acceleration, machine_argv
 from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from storqual.base.resources import project_root
-from storqual.bench.ansible_run import run_playbook
-from storqual.bench.ask import read_events
+from storqual.base.files import project_root
+from storqual.bench.ansible_run import read_events, run_playbook
 from storqual.cli.options import as_json, print_json
 from storqual.inputs.lab import bench_names, missing_inventories
 from storqual.inputs.shape import raise_all

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from storqual.kinds.output.blktests import parse_blktests
 from storqual.kinds.output.cunit import parse_cunit
 from storqual.kinds.output.junit import parse_junit
 from storqual.kinds.output.reading import Reading, one, with_own_names
-from storqual.kinds.output.tap import parse_tap
+from storqual.kinds.output.tap import parse_blktests, parse_tap
 
 FORMATS: Mapping[str, Callable[[str], Reading]] = {
     "tap": parse_tap,

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points at which every launch would end with an error."""
+"""Launches, trials and programs that cannot be planned, and benches on which nothing of a suite can be run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from storqual.inputs.inventory import Bench
+from storqual.inputs.shape import did_you_mean, one_of, unknown
 from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
+from storqual.plan.bench_plan import BenchPlan
+from storqual.plan.inputs import PlanInputs
 from storqual.plan.points import Pattern, points_of
+from storqual.plan.refusals.drops import section_keys
 from storqual.plan.settable import Facts
+from storqual.run.records import PlannedPoint
 
 _SECTOR = 512
 """The smallest logical block of any drive (bytes)."""
@@ -69,3 +75,64 @@ def _largest_block(bench: Bench, aliases: Sequence[str], facts: Facts) -> tuple[
     ]
     sizes = [(int((one.get("block") or {}).get("logical_block_size") or 0), str(one["id"])) for one in told]
     return max([one for one in sizes if one[0] > _SECTOR], default=(_SECTOR, ""))
+
+
+def nothing_planned(plans: Sequence[BenchPlan], suite: Suite, trial: str | None, *, named: bool) -> Iterator[str]:
+    """Benches on which nothing can be run, or not the trial that is to be repeated.
+
+    Where the benches were `named` (--limit, --adapters, --trial), those are left out as long as one has work.
+    """
+    busy = [plan.bench.name for plan in plans if plan.sessions]
+    if trial is not None and not busy:
+        ids = [ident for plan in plans for ident in plan.turns.drawn]
+        yield f"--trial: no trial {trial!r} in this plan{did_you_mean(trial, ids)}; expected {one_of(ids)}"
+        return
+    for plan in plans:
+        if plan.sessions or (busy and (named or trial is not None)):
+            continue
+        others = f"; to qualify the others, add --limit {','.join(busy)}" if busy else ""
+        yield f"{plan.bench.name}: {idle_because(plan, suite)}{others}"
+
+
+def idle_because(plan: BenchPlan, suite: Suite) -> str:
+    reasons = [*skipped_reasons(plan.points), *plan.turns.left_out]
+    listed = [*(trial.adapters for trial in suite.trials), *(one.adapters for one in suite.programs.values())]
+    named = dict.fromkeys(alias for aliases in listed for alias in aliases)
+    if not reasons and named:
+        reasons = [f"its trials and programs are for {' and '.join(named)}"]
+    why = f": {'; '.join(reasons)}" if reasons else ""
+    return f"nothing of suite {suite.name} can be run on this bench{why}"
+
+
+def skipped_reasons(points: Iterable[PlannedPoint]) -> list[str]:
+    """Why points are skipped, adapter by adapter: `mraid: 5 points: needs 1 drive, ...`."""
+    counts = Counter((point.adapter, point.skipped) for point in points if point.skipped)
+    return [f"{alias}: {count} point{'s' * (count != 1)}: {why}" for (alias, why), count in counts.items()]
+
+
+_WHILE_MEASURED = ("iops_limit", "unplug")
+"""What is done to a virtual bench only while it measures launches; trials have faults for it."""
+
+
+def turn_problems(read: PlanInputs) -> Iterator[str]:
+    """What the trials and programs of a suite name and no bench of the inventory has, and what drops ask in vain."""
+    suite, path = read.suite, read.suite_path
+    assert suite is not None and path is not None  # noqa: S101, PT018 - read without problems
+    if not suite.trials and not suite.programs:
+        return
+    named: list[tuple[Keys, Sequence[str]]] = []
+    named += [(("trials", number, "adapters"), trial.adapters) for number, trial in enumerate(suite.trials)]
+    named += [(("programs", name, "adapters"), program.adapters) for name, program in suite.programs.items()]
+    document = read_yaml(path)
+    for keys, aliases in named:
+        for alias in aliases:
+            if alias not in read.aliases:
+                yield document.about(keys, unknown("adapter", alias, read.aliases))
+    for file in read.drops.values():
+        document = read_yaml(file.path)
+        for number, entry in enumerate(file.drop.sections["virtual"]):
+            keys = section_keys(document, "virtual", number)
+            for name in _WHILE_MEASURED:
+                if name in entry.settings:
+                    sentence = f"sessions of trials and programs do not apply virtual.{name}; remove it from the drop"
+                    yield document.about((*keys, name), sentence)

@@ -11,8 +11,7 @@ from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean
 from storqual.inputs.suite import Suite, applies
 from storqual.inputs.yaml_file import Keys, read_yaml
-from storqual.plan.fraction import Placed
-from storqual.plan.points import IN_VOLUMES, Point, points_of, shortage, team
+from storqual.plan.points import IN_VOLUMES, Placed, Point, points_of, shortage, team
 from storqual.plan.refusals.volumes import INSTEAD, controller_volumes
 from storqual.plan.volumes import Layout, layouts_of
 from storqual_core.kit.errors import BadInputError

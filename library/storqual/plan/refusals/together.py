@@ -17,8 +17,8 @@ from storqual.plan.refusals.drops import (
     reference_problems,
     scheduler_problems,
 )
+from storqual.plan.refusals.launches import turn_problems
 from storqual.plan.refusals.suites import baseline_problems, level_problems, peer_problems, vary_problems
-from storqual.plan.refusals.trial_plans import turn_problems
 from storqual.plan.refusals.volumes import controller_problems, member_problems, tool_problems
 from storqual.plan.resolve import narrowed
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from storqual.base.factor_names import AXIS_NAMES, level_text
-from storqual.base.figures import DASH, NONE, Scale, ShownNumber, scale_for
+from storqual.base.figures import AXIS_NAMES, DASH, NONE, Scale, ShownNumber, level_text, scale_for
 from storqual.base.table import Table
 from storqual.metrics import METRICS
 from storqual.report.charts import (
@@ -45,7 +44,7 @@ from storqual.report.svg import SUBJECTS, Axis, decade_ticks, nice_ticks
 from storqual.report.view import DrawnChart
 from storqual.run.measurements import PointData
 from storqual.statistics.estimates import Estimate, Spread
-from storqual.study.published_beside import Overlay
+from storqual.study.findings import Overlay
 
 _FEWEST = 12
 _MOST_TICKS = 5

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from storqual.base.factor_names import level_text
-from storqual.base.figures import DASH, NONE, ShownNumber, count, minute, percent, seconds
+from storqual.base.figures import DASH, NONE, ShownNumber, count, level_text, minute, percent, seconds
 from storqual.base.text import plural
 from storqual.judge.outcome import listed, required_roles, used_waivers
 from storqual.metrics import METRICS

@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from storqual.base.factor_names import AXIS_NAMES, level_text
-from storqual.base.figures import DASH, NONE, Scale, ShownNumber, count, percent, scale_for
+from storqual.base.figures import AXIS_NAMES, DASH, NONE, Scale, ShownNumber, count, level_text, percent, scale_for
 from storqual.base.table import Table
 from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS

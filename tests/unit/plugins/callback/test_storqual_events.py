@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.base import child
-from storqual.base.resources import project_root
+from storqual.base.files import project_root
 
 if TYPE_CHECKING:
     from pathlib import Path

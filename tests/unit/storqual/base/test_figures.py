@@ -9,8 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.base.factor_names import together
-from storqual.base.figures import DASH, MINUS, NONE, Scale, count, percent, plain, quantity, scale_for, seconds
+from storqual.base.figures import (
+    DASH,
+    MINUS,
+    NONE,
+    Scale,
+    count,
+    percent,
+    plain,
+    quantity,
+    scale_for,
+    seconds,
+    together,
+)
 
 TIED = "\u00a0"
 

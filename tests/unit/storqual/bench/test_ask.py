@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from storqual.bench import ask, drift
+from storqual.bench import ansible_run, drift
 from storqual.bench.drift import drift_table
 from storqual.cli.facts import facts_command
 from storqual_core.kit.errors import StorqualError
@@ -33,7 +33,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         more["output"].write_text(bench["said"], encoding="utf-8")
         return 4
 
-    monkeypatch.setattr(ask, "run_playbook", play)
+    monkeypatch.setattr(ansible_run, "run_playbook", play)
     return bench
 
 
@@ -42,15 +42,15 @@ GONE = {"kind": "unreachable", "host": "bench02", "message": "no route to host\n
 
 def test_a_bench_that_does_not_answer_is_told_with_its_reason(answering: dict[str, Any]) -> None:
     answering |= {"answers": {"bench01": {"a": 1}}, "events": [{"kind": "task", "name": "x"}, GONE]}
-    answers = ask.ask_every_bench("facts.yml", [INVENTORY])
+    answers = ansible_run.ask_every_bench("facts.yml", [INVENTORY])
     assert (dict(answers.found), dict(answers.silent)) == ({"bench01": {"a": 1}}, {"bench02": "no route to host"})
-    assert ask.ask_benches("facts.yml", [INVENTORY]) == {"bench01": {"a": 1}}
+    assert ansible_run.ask_benches("facts.yml", [INVENTORY]) == {"bench01": {"a": 1}}
 
 
 def test_no_answer_at_all_is_a_failure_with_a_line_for_each_bench(answering: dict[str, Any]) -> None:
     answering |= {"events": [GONE, {**GONE, "host": "bench01", "message": "no python"}]}
     with pytest.raises(StorqualError) as told:
-        ask.ask_benches("facts.yml", [INVENTORY])
+        ansible_run.ask_benches("facts.yml", [INVENTORY])
     assert str(told.value).splitlines() == [
         "no bench answered (status 4):",
         "bench01 did not answer: no python",
@@ -58,7 +58,7 @@ def test_no_answer_at_all_is_a_failure_with_a_line_for_each_bench(answering: dic
     ]
     answering |= {"events": [], "said": "first\nERROR! no such inventory\n"}
     with pytest.raises(StorqualError, match="ERROR! no such inventory"):
-        ask.ask_benches("facts.yml", [INVENTORY])
+        ansible_run.ask_benches("facts.yml", [INVENTORY])
 
 
 def test_the_command_ends_with_code_2_when_a_bench_is_silent(answering: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from storqual.base.resources import project_root
+from storqual.base.files import project_root
 from storqual.campaign.pipeline import publish
 from storqual.cli.plan import plan_command
 from storqual.kinds.trial_shown import repeat_command

@@ -12,8 +12,9 @@ from robot.api import SkipExecution
 
 from storqual.checks.seen import BenchSeen, NotJudgedError, expected_of
 from storqual.robot_library import StorqualLibrary
-from tests.support.make_run import drive_id, make_run
+from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint, odd
+from tests.support.synthetic_shape import drive_id
 
 pytestmark = pytest.mark.slow
 

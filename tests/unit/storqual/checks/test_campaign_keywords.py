@@ -15,7 +15,8 @@ from storqual.checks.campaign_keywords import Percent, builds_told
 from storqual.checks.seen import NotJudgedError, UndecidedError
 from storqual.robot_library import StorqualLibrary
 from storqual.run import Event
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 QUIET: dict[str, Any] = {"noise": 0.002, "sessions": 8}
 

@@ -16,7 +16,8 @@ from storqual.judge.verdict import judge_run
 from storqual.pytest_plugin import run_checks
 from storqual.run import append_event, finish_run, read_run
 from storqual.run.closing import close_run
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 

@@ -47,7 +47,7 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path / "bench")
-    monkeypatch.setattr("storqual.bench.ask.ask_benches", made.answer)
+    monkeypatch.setattr("storqual.bench.ansible_run.ask_benches", made.answer)
     return made
 
 

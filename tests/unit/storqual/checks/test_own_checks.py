@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from storqual.base.resources import project_root, suites_folder
+from storqual.base.files import project_root, suites_folder
 from storqual.campaign import publication
-from storqual.checks.collection import broken_checks
-from storqual.checks.own import allow_checks, correct_checks, find_checks
+from storqual.checks.own import allow_checks, broken_checks, correct_checks, find_checks
 from storqual.cli import storqual
 from storqual.judge.verdict import judge_run
 from storqual.plan.make import plan_run

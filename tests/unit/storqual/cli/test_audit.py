@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from storqual.audit import AuditedAssertion, Status, audit_document
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.cli import main
 from storqual.cli.audit import audit_files
 from storqual.judge.verdict import judge_run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.base.resources import project_root
-from storqual.bench.ask import Answers
+from storqual.base.files import project_root
+from storqual.bench.ansible_run import Answers
 from storqual.cli import main
 from storqual.judge.verdict import judge_run
 from storqual_core.kit.errors import StorqualError
@@ -192,7 +192,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, found: dict[str, Any], silent: dict[
             raise StorqualError("no bench answered")
         return Answers(found, silent)
 
-    monkeypatch.setattr("storqual.bench.ask.ask_every_bench", ask)
+    monkeypatch.setattr("storqual.bench.ansible_run.ask_every_bench", ask)
 
 
 def test_the_answer_is_in_the_file_when_all_have_answered(
@@ -224,7 +224,9 @@ def test_a_file_stays_as_it_is_when_a_bench_does_not_answer(
 def test_benches_are_not_asked_for_an_answer_that_has_no_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("storqual.bench.ask.ask_every_bench", lambda *_, **__: pytest.fail("benches were asked"))
+    monkeypatch.setattr(
+        "storqual.bench.ansible_run.ask_every_bench", lambda *_, **__: pytest.fail("benches were asked")
+    )
     code, _, err = ended(capsys, "--write-inventory", "--output", str(tmp_path / "gone" / "hosts.yml"))
     assert code == 3
     assert "there is no folder" in err

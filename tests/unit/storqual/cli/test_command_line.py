@@ -17,7 +17,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from storqual.bench.ask import Answers
+from storqual.bench.ansible_run import Answers
 from storqual.cli import main, storqual
 from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree

@@ -22,8 +22,9 @@ from storqual.judge.verdict import judge_run
 from storqual.run import write_json
 from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import make_person, write_keys
+from tests.support.synthetic_shape import POINTS, SUITE
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +118,7 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         return []
 
     for module in (
-        "storqual.bench.ask",
+        "storqual.bench.ansible_run",
         "storqual.bench.drift",
         "storqual.cli.playbook.playbook",
         "storqual.cli.qualify",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storqual.bench.ask import Answers
+from storqual.bench.ansible_run import Answers
 from storqual.cli import main
 from storqual.cli.playbook.playbook import playbook_names
 
@@ -283,7 +283,7 @@ def test_inventory_facts_sheets_and_robot_take_a_limit(
         return Answers({name: {"drives": []} for name in LIMITS[limit]}, {})
 
     ran: list[str] = []
-    monkeypatch.setattr("storqual.bench.ask.ask_every_bench", every)
+    monkeypatch.setattr("storqual.bench.ansible_run.ask_every_bench", every)
     monkeypatch.setattr("storqual.robot_library.run_suites", lambda target, *_, **__: ran.append(target.bench) or ())
     meant = LIMITS[limit]
     for command in ("inventory", "facts", "sheet", "robot bench_acceptance"):

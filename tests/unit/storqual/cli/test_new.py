@@ -153,7 +153,7 @@ def test_facts_fill_a_lab(storqual: Storqual, tmp_path: Path, monkeypatch: pytes
         return 0
 
     answer = made(storqual, "lab", "room7")
-    monkeypatch.setattr("storqual.bench.ask.run_playbook", play)
+    monkeypatch.setattr("storqual.bench.ansible_run.run_playbook", play)
     followed(storqual, answer["next"][1].replace("<name>", "bench7"))
     (bench,) = json.loads(followed(storqual, answer["next"][0], "--json"))
     assert bench == "bench7"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from storqual.base.resources import example_run
+from storqual.base.files import example_run
 from storqual.cli import storqual
 from storqual_core.kit.errors import BadInputError
 from tests.support.signing import make_person

@@ -13,8 +13,9 @@ from storqual.report import build_report
 from storqual.run.closing import close_run
 from storqual.run.evidence import record_published
 from storqual.signoff.manifest import look
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import Person, make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 

@@ -26,7 +26,7 @@ from storqual.inputs.yaml_file import parse_yaml, read_yaml
 from storqual.judge.earlier import read_histories
 from storqual.plan.settable import read_facts
 from storqual.signoff.signature import load_private_key
-from storqual.witness.check import _text as witness_text
+from storqual.witness.milestones import _text as witness_text
 from storqual_core.kit.errors import BadInputError
 
 READERS: dict[str, Callable[[Path], Any]] = {

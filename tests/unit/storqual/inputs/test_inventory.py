@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from storqual.inputs import inventory_from_hostvars, load_inventory
-from storqual.inputs.drivers import slip_of
+from storqual.inputs.inventory import slip_of
 from storqual_core.kit.errors import BadInputError
 
 DRIVE = {

@@ -10,9 +10,9 @@ import pytest
 
 from storqual.audit import audit, audit_document, audit_report, exit_code
 from storqual.inputs import load_suite
-from storqual.inputs.effective import effective
 from storqual.inputs.figures import load_published
 from storqual.inputs.references import overlays, published_value
+from storqual.inputs.suite import effective
 from storqual.metrics import METRICS
 from storqual_core.kit.errors import BadInputError
 from tests.support.audit_reports import published, report_text

@@ -13,7 +13,8 @@ from storqual.inputs import load_gate, load_suite, load_waivers
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
 
 SHEET = """\
 drive: "ST3*"

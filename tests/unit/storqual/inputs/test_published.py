@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from storqual.audit import AuditedAssertion, Status, audit_report, read_report
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.inputs.published import Printed, Published
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,8 @@ import pytest
 from storqual.judge.interim import needs
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 

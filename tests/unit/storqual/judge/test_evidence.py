@@ -18,7 +18,8 @@ from storqual.judge.question import Judged
 from storqual.judge.verdict import judge_run
 from storqual.run.layout import dump_line
 from storqual.run.records import read_launches
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
 
 
 def run_with(*boots: tuple[str, str], change: str = "reboot") -> Any:

@@ -14,7 +14,8 @@ from storqual.cli import storqual
 from storqual.judge.rejudge import Rules, rejudge, runs_below
 from storqual.judge.verdict import judge_run
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import SUITE, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import SUITE
 
 SAME, SLOWER = "20260101T000000Z-same-0001", "20260102T000000Z-slower-0002"
 

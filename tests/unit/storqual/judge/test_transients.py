@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storqual.judge.evidence import NOTHING, settling, short_ramps
 from storqual.judge.question import ArmLaunches, Question
-from storqual.judge.transients import NOTHING, settling, short_ramps
 from storqual.run import Launch, PlannedPoint
 
 

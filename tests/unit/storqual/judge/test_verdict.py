@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from storqual.judge.verdict import judge_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.judged_run import QUIET, judged, suite_with
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
 
 pytestmark = pytest.mark.slow
 

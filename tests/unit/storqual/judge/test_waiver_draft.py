@@ -13,7 +13,8 @@ from storqual.inputs import load_waivers
 from storqual.judge.verdict import judge_run
 from storqual.judge.waiver_draft import draft_waivers
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import SUITE, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import SUITE
 
 FILLED_IN = {
     "owner:": "owner: A. Engineer",

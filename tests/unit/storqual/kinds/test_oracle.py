@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storqual.kinds.load_coverage import coverage_of, grown_memory, unreached
 from storqual.kinds.oracle import Oracle, Violation
-from storqual.kinds.sweep_shown import not_reached, show_coverage
+from storqual.kinds.trial_shown import not_reached, show_coverage
 from storqual_core.turns.integrity_load import OTHER_DATA
 from storqual_core.turns.sectors import CODES
 

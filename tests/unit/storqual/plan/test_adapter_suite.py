@@ -8,7 +8,7 @@ import re
 import pytest
 from ruamel.yaml import YAML
 
-from storqual.base.resources import project_root
+from storqual.base.files import project_root
 from storqual.inputs import load_drop, load_suite
 from storqual.inputs.suite import Criterion
 from storqual.metrics import METRICS

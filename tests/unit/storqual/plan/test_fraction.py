@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual.inputs import Suite, find_suite, load_suite
-from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import points_of
+from storqual.plan.points import Placed, balanced_fraction, points_of, unseen_levels
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from storqual.base.resources import project_root
+from storqual.base.files import project_root
 from storqual.inputs import load_suite
 from storqual.inputs.references import published_value
 from storqual.inputs.suite import Suite

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.base.resources import suites_folder
+from storqual.base.files import suites_folder
 from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.further import planned_pattern
 from storqual.campaign.next_step import next_step

@@ -23,8 +23,9 @@ from storqual.report.documents import (
 from storqual.report.material import read_material
 from storqual_core.kit.errors import BadInputError
 from tests.support.judged_reports import QUICK, judged
-from tests.support.make_run import SUITE, make_run
+from tests.support.make_run import make_run
 from tests.support.report_pages import Page, read_page
+from tests.support.synthetic_shape import SUITE
 
 REQUIREMENTS = """
 requirements:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storqual.base.resources import templates_folder
+from storqual.base.files import templates_folder
 from storqual.base.text import visible_text
 from storqual.history.past_runs import LastResult
 from storqual.report.sheet import make_sheet, render_sheet

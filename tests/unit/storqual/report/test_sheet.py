@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.base.table import Table
-from storqual.bench.ask import Answers
+from storqual.bench.ansible_run import Answers
 from storqual.bench.drift import Drift
 from storqual.cli.sheet import sheet_command
 from storqual.history.past_runs import last_results
@@ -167,7 +167,7 @@ def test_a_drop_with_a_mistake_is_refused_before_any_bench_is_asked(
     lab(tmp_path)
     (tmp_path / "drops").mkdir()
     (tmp_path / "drops" / "next.yml").write_text("name: next\ndrivr: {}\n", encoding="utf-8")
-    monkeypatch.setattr("storqual.bench.ask.run_playbook", lambda *_, **__: pytest.fail("a bench was asked"))
+    monkeypatch.setattr("storqual.bench.ansible_run.run_playbook", lambda *_, **__: pytest.fail("a bench was asked"))
     for drop, said in (("next", "drivr"), ("typo", "unknown drop 'typo'")):
         ended = CliRunner().invoke(sheet_command, ["-i", str(tmp_path / "hosts.yml"), "--drop", drop])
         assert isinstance(ended.exception, BadInputError)
@@ -182,7 +182,9 @@ def test_each_step_that_asks_benches_is_told_before_it_begins(
     (tmp_path / "drops").mkdir()
     (tmp_path / "drops" / "next.yml").write_text("name: next\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("storqual.bench.ask.ask_every_bench", lambda *_, **__: Answers({"bench01": FACTS}, {}))
+    monkeypatch.setattr(
+        "storqual.bench.ansible_run.ask_every_bench", lambda *_, **__: Answers({"bench01": FACTS}, {})
+    )
     monkeypatch.setattr("storqual.bench.drift.look_for_drift", lambda *_, **__: Drift({"bench01": []}, {}))
     ended = CliRunner().invoke(sheet_command, ["-i", "hosts.yml", "--drop", "next"])
     assert ended.exit_code == 0, ended.output

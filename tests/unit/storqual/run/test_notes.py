@@ -12,7 +12,8 @@ from storqual.judge.verdict import judge_run
 from storqual.run.closing import close_run
 from storqual.run.evidence import run_findings
 from storqual.run.notes import add_note, read_notes
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 
 from storqual.judge.evidence import unfinished_batches
 from storqual.run import read_run, recovered
-from tests.support.make_run import make_run, point_name
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import point_name
 
 if TYPE_CHECKING:
     from pathlib import Path

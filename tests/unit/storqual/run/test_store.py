@@ -38,8 +38,9 @@ from storqual.run.layout import NoSpaceError, append_lines, locked, opened
 from storqual.run.records import Event
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.event_examples import example, mistakes, stored
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.sealed_run import chained, lines_of
+from tests.support.synthetic_shape import POINTS
 
 
 def note(run: Path, count: int) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from storqual.judge.verdict import judge_run
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS
 
 GATE = "name: release\nsignatures: [technician, release-manager]\n"
 CHECK = {"id": "cabling", "outcome": "PASS", "reason": "every drive is at its port"}

@@ -13,7 +13,7 @@ from storqual.report.export import write_ocp
 from storqual.report.render import with_signatures
 from storqual.run import read_run
 from storqual.run.evidence import record_published, run_findings
-from storqual.signoff.exports import export_findings
+from storqual.signoff.findings import export_findings
 from storqual.signoff.signature import signatures_told
 from storqual_core.kit.errors import BadInputError
 from tests.attacks.finished_run import copy_of, finished_run, put

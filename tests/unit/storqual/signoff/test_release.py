@@ -20,8 +20,9 @@ from storqual.signoff.signature import load_private_key, seal
 from storqual.signoff.statement import Signer, dump_statement, make_statement
 from storqual.signoff.verify import Verification, verify_run
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, sign
+from tests.support.synthetic_shape import POINTS
 
 LATER = NOW + timedelta(hours=2)
 BOTH = "require:\n  - roles: [technician, release-manager]\n"

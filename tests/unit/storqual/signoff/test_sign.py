@@ -23,9 +23,10 @@ from storqual.run import append_event, finish_run, sha256_of
 from storqual.run.closing import close_run
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError, StorqualError
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.sealed_run import chained, lines_of
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 

@@ -31,7 +31,8 @@ from storqual.study.findings import findings
 from storqual.study.points import StudyPoint
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_size
-from tests.support.make_run import make_run, point_name
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import point_name
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 Curves = Mapping[str, Mapping[float, Sequence[float]]]

@@ -24,9 +24,16 @@ from storqual.study.demand import (
     share_of,
     slot_part,
 )
-from storqual.study.findings import NOT_KNOWN, features, findings, placement_advice, shared_advice
+from storqual.study.findings import (
+    NOT_KNOWN,
+    beside,
+    features,
+    findings,
+    overlays_of,
+    placement_advice,
+    shared_advice,
+)
 from storqual.study.points import StudyPoint, lines_of
-from storqual.study.published_beside import beside, overlays_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.study_points import point

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
+from storqual.base.files import project_root
 from storqual.base.formulas import MB, MIB
-from storqual.base.resources import project_root
 from storqual.inputs import load_suite
 from storqual.inputs.references import overlays, published_value
 from storqual.metrics import METRICS, Primitives, Value
@@ -18,8 +18,8 @@ from storqual.plan.points import points_of as suite_points
 from storqual.statistics.estimates import Estimate
 from storqual.statistics.scaling import scaling
 from storqual.study.demand import ceiling, link_part, share_of
+from storqual.study.findings import beside, overlays_of
 from storqual.study.points import STUDIED, StudyPoint
-from storqual.study.published_beside import beside, overlays_of
 
 CELLS = [f"{ports} {way} {size}KB" for ports in ("single", "dual") for way in ("read", "write") for size in (4, 8)]
 

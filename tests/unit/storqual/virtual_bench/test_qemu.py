@@ -15,11 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.virtual_bench.acceleration import choose_acceleration
 from storqual.virtual_bench.description import BenchDescription, describe, from_plain
 from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.limits import Limit, plug, read_limits, unplug
-from storqual.virtual_bench.qemu import Acceleration, EmulatedMachine, device_arguments, machine_argv, option_value
+from storqual.virtual_bench.qemu import (
+    Acceleration,
+    EmulatedMachine,
+    choose_acceleration,
+    device_arguments,
+    machine_argv,
+    option_value,
+)
 from storqual_core.kit.errors import BadInputError
 from tests.support.fake_qemu import FakeQemu
 

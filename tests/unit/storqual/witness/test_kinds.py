@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from storqual.inputs.places import witness_kind, witness_problem
+from storqual.inputs.inventory import witness_kind, witness_problem
 from storqual.run import append_event
 from storqual.witness import check_witness, notify_witness
 from storqual.witness.milestones import TOLD, milestones_of
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.sealed_run import lines_of
+from tests.support.synthetic_shape import POINTS
 from tests.support.time_authority import time_authority
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.inputs.places import witness_problem
+from storqual.inputs.inventory import witness_problem
 from storqual.run import append_event, iter_events, sha256_of
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
@@ -22,9 +22,10 @@ from storqual.witness import check_witness, notify_witness
 from storqual.witness.milestones import NOT_TOLD, TOLD, milestones_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import make_person, write_keys
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
+from tests.support.synthetic_shape import POINTS
 from tests.support.time_authority import time_authority
 
 OTHER_TIME = "2026-11-21T09:58:59.000Z"

@@ -13,8 +13,8 @@ import pytest
 
 from storqual.run import read_batch
 from storqual_core.turns.derive import derive, kept_pace
-from tests.support.make_run import primitives
-from tests.support.simulated_campaign import plan, spooled_launch
+from tests.support.simulated_campaign import plan
+from tests.support.synthetic_shape import primitives, spooled_launch
 
 SUITE = """\
 name: small

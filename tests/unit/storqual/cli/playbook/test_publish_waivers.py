@@ -14,8 +14,9 @@ from storqual.campaign.publication import waivers_for
 from storqual.cli import main
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.sealed_run import sealed
+from tests.support.synthetic_shape import POINTS
 
 WAIVER = """\
 - {{criterion: iops, adapter: sym, point: "*", owner: Pat, reason: known, reference: LAB-12, expiry: {0}}}

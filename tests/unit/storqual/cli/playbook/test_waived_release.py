@@ -20,8 +20,9 @@ from storqual.run.closing import close_run
 from storqual.run.evidence import run_findings
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
 from tests.support.signing import Person, make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS
 
 pytestmark = pytest.mark.slow
 

@@ -26,8 +26,9 @@ from storqual.report.view import PageLinks, sites_of
 from tests.attacks.before.tampering import chained
 from tests.support.judged_reports import QUICK
 from tests.support.judged_reports import judged as judged_run
-from tests.support.make_run import POINTS, SUITE, make_run
+from tests.support.make_run import make_run
 from tests.support.report_pages import Page, read_page
+from tests.support.synthetic_shape import POINTS, SUITE
 
 DISTURBED = "the CPU was throttled"
 FLOOR = "  - {metric: iops, id: floor, against: absolute, min: 1, required: true}\n"

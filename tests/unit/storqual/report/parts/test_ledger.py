@@ -19,8 +19,9 @@ from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line, sha256_of
 from storqual.statistics.counts import most_events
 from tests.support.judged_reports import QUICK, judged
-from tests.support.make_run import drive_id, make_run
+from tests.support.make_run import make_run
 from tests.support.report_pages import read_page
+from tests.support.synthetic_shape import drive_id
 
 
 def block(session: str, **errors: int) -> dict[str, Any]:

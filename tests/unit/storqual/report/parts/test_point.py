@@ -21,13 +21,14 @@ from storqual.report.parts.curves import launch_strip, overlay_chart, overview
 from storqual.report.parts.point import PointLimit, Repeat, latency_charts, limits_of_points, load_charts, repeats_of
 from storqual.run import PlannedPoint, sha256_of
 from storqual.run.measurements import PointData
+from storqual.study.findings import Overlay
 from storqual.study.points import PointLine, StudyPoint
-from storqual.study.published_beside import Overlay
 from storqual_core.turns.fio_job import launch_seed
 from storqual_core.turns.launch import LoadStep
 from tests.support.batches import launch_turn
 from tests.support.judged_reports import QUICK, judged
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 POINT = PlannedPoint("lab", "hba", "rand_read[bs=4k]", "rand_read", {"bs": 4096}, ("0x5",), {}, "")
 

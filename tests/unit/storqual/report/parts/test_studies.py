@@ -15,8 +15,9 @@ from storqual.report.build import Page, pages_of
 from storqual.report.material import read_material
 from storqual.report.parts.studies import _published, _settings, studies_of
 from storqual.study.findings import findings
-from tests.support.make_run import SUITE, make_run, point_name
+from tests.support.make_run import make_run
 from tests.support.study_points import point
+from tests.support.synthetic_shape import SUITE, point_name
 
 STUDIES = "studies: [adapters, scaling, service_demand, ceiling, features, published]\npublished: [a6826a]\n"
 POINTS = tuple(
