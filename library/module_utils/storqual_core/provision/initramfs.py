@@ -29,6 +29,7 @@ from ..kit.archives import (
 from ..kit.command import Runner, find_program
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
+from ..tools.grub import initramfs_names
 from ..tools.kmod import Build
 
 # a module in the image, plain or compressed by itself
@@ -142,7 +143,7 @@ class Initramfs:
     @property
     def path(self) -> str:
         """Its file, empty where there is none: its name is another one with each maker and distribution."""
-        names = (f"initrd.img-{self.release}", f"initramfs-{self.release}.img", f"initrd-{self.release}")
+        names = initramfs_names(self.release)
         return next((f"/boot/{name}" for name in names if self.machine.exists(f"/boot/{name}")), "")
 
     def make(self) -> tuple[str, dict[str, bytes]]:
