@@ -138,6 +138,9 @@ class Loader(Protocol):
     def write_custom(self, text: str | None) -> None:
         """Have the entries of ours be these."""
 
+    def tidy(self) -> None:
+        """Remove what a write of ours that was cut short left."""
+
     def settle(self, files: Sequence[str] = ()) -> bool:
         """Have the loader see its files and `files`; whether they were read back as it reads them."""
 
@@ -411,6 +414,7 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
 def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
     """Put back what `saved_boot` found; return what was done. The kernel itself comes with the next start."""
     loader, steps = system.loader, []
+    loader.tidy()
     environment = loader.environment()
     for name in ("saved_entry", "next_entry"):
         if (environment.get(name) or None) != (saved.get(name) or None):
