@@ -383,6 +383,7 @@ def trial(system: System, release: str, arguments: Sequence[str], mark: str, ima
     loader.boot_once(TRIAL_ENTRY)
     if loader.environment().get("next_entry") not in (TRIAL_ENTRY, f"{TRIAL_ENTRY}.conf"):
         raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
+    loader.settle()
     steps = [f"{loader.folder} and the kernel read as the boot loader reads them"] if seen else []
     return [*steps, f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
 
@@ -403,6 +404,7 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
         path = KEPT_ENTRY
     loader.settle(_files(system, release, image))
     loader.set_default(path)
+    loader.settle()
     now = loader.default()
     if now is None or now.release != release:
         raise ToolError(
@@ -420,6 +422,9 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
         if (environment.get(name) or None) != (saved.get(name) or None):
             loader.put_variable(name, saved.get(name) or None)
             steps.append(f"boot loader: {name} put back")
+    if steps:
+        # grub-editenv writes its file anew: an entry goes when the loader sees that nothing names it
+        loader.settle()
     if loader.custom_text() != saved.get("custom"):
         loader.write_custom(saved.get("custom"))
         steps.append("boot loader: own entries put back")
