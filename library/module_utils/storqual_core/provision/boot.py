@@ -138,6 +138,9 @@ class Loader(Protocol):
     def write_custom(self, text: str | None) -> None:
         """Have the entries of ours be these."""
 
+    def tidy(self) -> None:
+        """Remove what a write of ours that was cut short left."""
+
     def settle(self, files: Sequence[str] = ()) -> bool:
         """Have the loader see its files and `files`; whether they were read back as it reads them."""
 
@@ -380,6 +383,7 @@ def trial(system: System, release: str, arguments: Sequence[str], mark: str, ima
     loader.boot_once(TRIAL_ENTRY)
     if loader.environment().get("next_entry") not in (TRIAL_ENTRY, f"{TRIAL_ENTRY}.conf"):
         raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
+    loader.settle()
     steps = [f"{loader.folder} and the kernel read as the boot loader reads them"] if seen else []
     return [*steps, f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
 
@@ -400,6 +404,7 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
         path = KEPT_ENTRY
     loader.settle(_files(system, release, image))
     loader.set_default(path)
+    loader.settle()
     now = loader.default()
     if now is None or now.release != release:
         raise ToolError(
@@ -411,11 +416,15 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
 def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
     """Put back what `saved_boot` found; return what was done. The kernel itself comes with the next start."""
     loader, steps = system.loader, []
+    loader.tidy()
     environment = loader.environment()
     for name in ("saved_entry", "next_entry"):
         if (environment.get(name) or None) != (saved.get(name) or None):
             loader.put_variable(name, saved.get(name) or None)
             steps.append(f"boot loader: {name} put back")
+    if steps:
+        # grub-editenv writes its file anew: an entry goes when the loader sees that nothing names it
+        loader.settle()
     if loader.custom_text() != saved.get("custom"):
         loader.write_custom(saved.get("custom"))
         steps.append("boot loader: own entries put back")

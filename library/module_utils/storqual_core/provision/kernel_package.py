@@ -14,7 +14,7 @@ import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
@@ -158,17 +158,21 @@ def proof(system: System, release: str, labels: Sequence[str]) -> list[str]:
     return problems + [f"a package lacks {need}" for need in needs]
 
 
-def remove_added(system: System, release: str, labels: Sequence[str], saved: dict[str, Any]) -> list[str]:
+def remove_added(
+    system: System, release: str, added: Mapping[str, Any], saved: dict[str, Any], state_dir: str
+) -> list[str]:
     """Remove what a run installed, and what its scripts left of it; what was done. Never the running kernel.
 
     Raises ToolError.
     """
+    labels = list(added["labels"])
     if release == system.running:
         raise ToolError(f"kernel {release} runs, so its packages {', '.join(labels)} stay; boot the former one first")
-    there = rpm.listing(system.runner, ["--", *labels]).packages
+    steps = put_settings_back(system, state_dir)
+    there = rpm.listing(system.runner, ["--", *labels]).packages if labels else ()
     if there:
         system.runner(["rpm", "-e", "--", *(each.label for each in there)], timeout=_TIMEOUT).expect()
-    steps = [f"{each.label} removed" for each in there]
+    steps += [f"{each.label} removed" for each in there]
     boot = Path(system.boot)
     stems = ("vmlinuz", ".vmlinuz", "System.map", "config", "symvers", "initrd")
     names = [f"{name}-{release}{end}" for name in stems for end in ("", ".hmac", ".gz", ".xz")]
@@ -182,9 +186,13 @@ def remove_added(system: System, release: str, labels: Sequence[str], saved: dic
     if folder.is_dir():
         shutil.rmtree(folder)
         steps.append(f"{folder} removed, which its package left")
-    if (boot / f".{_PURGE}.storqual").exists():
-        (boot / f".{_PURGE}.storqual").replace(boot / _PURGE)
+    aside = boot / f".{_PURGE}.storqual"
+    if aside.exists():
+        aside.replace(boot / _PURGE)
         steps.append(f"{boot}/{_PURGE} given back")
+    elif not added["purges"] and (boot / _PURGE).exists():
+        (boot / _PURGE).unlink()
+        steps.append(f"{boot}/{_PURGE} removed, which the package left")
     fsync_folder(boot)
     # where the default was named by its place, a kernel less may have moved it
     return [*steps, *restore_boot(system, saved)]
@@ -272,7 +280,8 @@ def _install_rpms(
         raise ToolError(f"kernel {kernel.release} runs: its packages are not exchanged under it")
     check_room(system)
     if lock is not None:
-        remember(lock, {f"packages.{kernel.release}@bench": list(kernel.missing)})
+        purges = (Path(system.boot) / _PURGE).exists()
+        remember(lock, {f"packages.{kernel.release}@bench": {"labels": list(kernel.missing), "purges": purges}})
     with held(system, state_dir, steps):
         system.packages.install(system.runner, files)
     return proof(system, kernel.release, kernel.labels)

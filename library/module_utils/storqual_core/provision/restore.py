@@ -228,13 +228,13 @@ class _Restore:
     def packages(self) -> None:
         """Remove the kernels that the run installed: the former one runs again."""
         saved = remembered(self.values, "boot").get("bench", {})
-        for key, labels in self.values.items():
+        for key, added in self.values.items():
             if key.startswith("packages.") and not self.check:
                 release = key[len("packages.") :].rpartition("@")[0]
 
-                def take_off(key: str = key, release: str = release, labels: Sequence[str] = labels) -> StepOutcome:
-                    steps = remove_added(self.tools.system, release, labels, saved)
-                    self.report.read_back[key] = labels
+                def take_off(key: str = key, release: str = release, added: Mapping[str, Any] = added) -> StepOutcome:
+                    steps = remove_added(self.tools.system, release, added, saved, self.state_dir)
+                    self.report.read_back[key] = added
                     return StepOutcome([], steps)
 
                 self.report.attempt(take_off)

@@ -2,8 +2,9 @@
 """Files that a boot loader reads are brought to where it looks: GRUB replays no journal, neither ext4's nor XFS's.
 
 `fsync` puts a file into the journal; after a power cut the kernel finds it there and GRUB does not. `syncfs` puts
-what an ext4 journal holds into its place, XFS does that as it is frozen. A file that is overwritten in its place, as
-grubenv is, is seen at once: it must be the last one that is written.
+what an ext4 journal holds into its place, XFS does that as it is frozen. So each step that rests on another one comes
+after that one was settled: entry and kernel before grubenv names them, grubenv before an entry goes. (grub-editenv
+cuts its file to nothing and writes it anew, so that the loader sees its change no sooner than any other.)
 """
 
 from __future__ import annotations

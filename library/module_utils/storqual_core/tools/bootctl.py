@@ -231,6 +231,12 @@ class EfiLoader:
         lines.append("options " + " ".join(kept_arguments(template.arguments, arguments)))
         return "\n".join([*lines, ""])
 
+    def tidy(self) -> None:
+        """Remove what a write that was cut short left."""
+        for name in _OWN:
+            for part in self._place.glob(f".{name}.*.part"):
+                part.unlink()
+
     def put_entry(self, text: str, identifier: str) -> None:
         """Write our entry."""
         replace_file(self._place / f"{identifier}{bls.SUFFIX}", text)

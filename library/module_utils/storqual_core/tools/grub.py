@@ -578,13 +578,21 @@ class Grub:
         if text is None:
             self.custom.unlink(missing_ok=True)
             return
-        fresh = self.custom.with_name("custom.cfg.storqual")
+        fresh = self._fresh
         with fresh.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
         fresh.chmod(0o600)
         fresh.replace(self.custom)
+
+    @property
+    def _fresh(self) -> Path:
+        return self.custom.with_name("custom.cfg.storqual")
+
+    def tidy(self) -> None:
+        """Remove what a write that was cut short left."""
+        self._fresh.unlink(missing_ok=True)
 
     def put_entry(self, text: str, identifier: str) -> None:
         """Write our entry `identifier` into custom.cfg, everything else in there as it was."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from storqual_core.provision.kernel_package import install_package, look_at_pack
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import boot_step
 from tests.support.fake_rpm import RpmBench, label
+from tests.support.power_cut import Mains, every_cut
 
 MACHINE = os.uname().machine
 OLD, NEW = f"5.14.0-70.13.1.el9_0.{MACHINE}", f"5.14.0-162.6.1.el9_1.{MACHINE}"
@@ -63,8 +65,10 @@ def test_a_kernel_comes_beside_the_others_and_is_not_the_default(bench: RpmBench
 
 
 def test_a_campaign_with_a_kernel_leaves_the_bench_as_it_was(bench: RpmBench) -> None:
+    (bench.folder / "boot" / "do_purge_kernels").write_text("")
     before = state(bench)
     install(bench)
+    assert not (bench.folder / "boot" / "do_purge_kernels").exists()
     folder = str(bench.folder / "state")
     boot_step(bench.system, folder, "trial", kernel=NEW, mark="abc", fallback=OLD)
     bench.reboot()
@@ -146,6 +150,40 @@ def test_a_full_boot_is_told_with_its_figure(bench: RpmBench, monkeypatch: pytes
 
 
 def test_the_running_kernel_is_never_removed(bench: RpmBench) -> None:
+    added = {"labels": [label("kernel-core", OLD)], "purges": False}
     with pytest.raises(ToolError, match="boot the former one first"):
-        kernel_package.remove_added(bench.system, OLD, [label("kernel-core", OLD)], {})
+        kernel_package.remove_added(bench.system, OLD, added, {}, str(bench.folder))
     assert label("kernel-core", OLD) in bench.rpms
+
+
+def test_a_power_cut_at_any_moment_of_a_kernel_drop_ends_on_the_old_kernel_or_the_marked_trial(
+    tmp_path: Path,
+) -> None:
+    """Whatever came to the disk, the candidate never runs without its marks, and a restore leaves nothing of it."""
+
+    def made(root: Path) -> RpmBench:
+        root.mkdir(exist_ok=True)
+        variables = {"saved_entry": f"token-{OLD}", "kernelopts": "root=/dev/sda ro"}
+        return RpmBench(root / "bench", [OLD], OLD, variables=variables)
+
+    def work(bench: RpmBench, mains: Mains) -> None:
+        system = replace(bench.system, runner=mains.runner(bench))
+        folder = str(bench.folder / "state")
+        install_package("kernel-core", VERSION, FILES, Call(folder, "r1"), system)
+        boot_step(system, folder, "trial", kernel=NEW, mark="abc", fallback=OLD)
+
+    cuts = 0
+    for bench in every_cut(tmp_path, made, work):
+        cuts += 1
+        folder = str(bench.folder / "state")
+        bench.reboot()
+        assert bench.running == OLD or "storqual.trial=abc" in bench.system.arguments()
+        if bench.running != OLD:
+            bench.reboot()
+            assert bench.running == OLD
+        for _ in range(2):
+            restore(folder, Tools(bench, bench.system), check=False)
+        fresh = made(bench.folder / "fresh")
+        assert state(bench) == state(fresh)
+        assert read_saved(Path(folder)) is None
+    assert cuts >= 40

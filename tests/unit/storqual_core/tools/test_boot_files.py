@@ -7,19 +7,24 @@ import os
 import shlex
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storqual_core.kit.command import run
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import ToolError
+from storqual_core.provision.restore import Tools, restore
 from storqual_core.tools import boot_files
+from tests.support.fake_boot import FakeBench, boot_step
 from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+
+    from storqual_core.kit.command import Completed
 
 XFS = "22 1 {number} / {point} rw,relatime - xfs /dev/sdz9 rw\n"
 
@@ -86,12 +91,14 @@ def test_grub_sees_a_file_only_after_it_was_settled(ext4: tuple[Path, Path]) -> 
     """Why it is needed, and that it is enough: read by GRUB's own reader from the disk's bytes."""
     image, point = ext4
     (point / "grub").mkdir()
-    os.sync()
-    for text in ("first\n", "second\n"):
-        replace_file(point / "grub" / "custom.cfg", text)
-        assert not on_disk(image, point, "grub/custom.cfg")
+    unseen = 0
+    for number in range(10):
+        replace_file(point / "grub" / "custom.cfg", f"{number}\n")
+        # a `sync` of somebody else on this machine may come in between
+        unseen += not on_disk(image, point, "grub/custom.cfg")
         boot_files.settle(run, [str(point / "grub")])
         assert on_disk(image, point, "grub/custom.cfg")
+    assert unseen
 
 
 def test_files_are_read_back_as_grub_reads_them(ext4: tuple[Path, Path]) -> None:
@@ -118,3 +125,58 @@ def test_a_file_that_grub_reads_differently_is_named(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"does not see .*custom\.cfg as it was written: /dev/sdz9"):
         boot_files.check_seen(replay, [file], "grub2-fstest", proc)
     replay.done()
+
+
+def _set_in_place(path: str, name: str, value: str) -> None:
+    """What grub-editenv sets, in the file's own blocks: the earliest that a loader can see it."""
+    lines = [line for line in Path(path).read_text().rstrip("#").splitlines() if not line.startswith(f"{name}=")]
+    text = "".join(f"{line}\n" for line in (*lines, f"{name}={value}")).ljust(1024, "#")
+    handle = os.open(path, os.O_WRONLY)
+    os.pwrite(handle, text.encode(), 0)
+    os.fsync(handle)
+    os.close(handle)
+
+
+def test_grub_is_never_told_to_boot_what_it_does_not_see(ext4: tuple[Path, Path], tmp_path: Path) -> None:
+    """The disk's bytes after each step of a trial, of a default of ours and of a restore, by GRUB's own reader."""
+    image, point = ext4
+    old, new = "6.1.0-1-amd64", "6.1.0-2-amd64"
+    bench = FakeBench(point / "root", [old, new], old)
+    environment = f"{point}/root/boot/grub/grubenv"
+    armed: list[tuple[str, str]] = []
+
+    def seen(path: str) -> str:
+        argv = ["grub-fstest", str(tmp_path / "copy"), "cat", f"(loop0)/root/boot/{path}"]
+        return subprocess.run(argv, check=False, capture_output=True, text=True).stdout
+
+    def look() -> None:
+        shutil.copyfile(image, tmp_path / "copy")
+        told = dict(line.partition("=")[::2] for line in seen("grub/grubenv").splitlines() if "=" in line)
+        for name in ("next_entry", "saved_entry"):
+            identifier = told.get(name, "")
+            if identifier.startswith("storqual-"):
+                assert f"--id {identifier} {{" in seen("grub/custom.cfg")
+                assert (seen(f"vmlinuz-{new}"), seen(f"initrd.img-{new}")) == ("kernel", "images")
+                armed.append((name, identifier))
+
+    def runner(argv: Sequence[str], **options: Any) -> Completed:
+        look()
+        if argv[0] in ("grub-reboot", "grub-set-default"):
+            name = "next_entry" if argv[0] == "grub-reboot" else "saved_entry"
+            _set_in_place(environment, name, argv[-1])
+            argv = ["grub-editenv", environment, "list"]
+        ended = run(argv, **options) if argv[0] in ("grub-editenv", "sync") else bench(argv, **options)
+        look()
+        return ended
+
+    run(["grub-editenv", environment, "create"]).expect()
+    boot_files.settle(run, [str(point)])
+    for name, text in ((f"vmlinuz-{new}", "kernel"), (f"initrd.img-{new}", "images")):
+        replace_file(point / "root" / "boot" / name, text)
+    state = str(tmp_path / "state")
+    system = replace(bench.system, runner=runner)
+    boot_step(system, state, "trial", kernel=new, mark="abc", fallback=old)
+    boot_step(system, state, "default", kernel=new, arguments=["nosmt"])
+    restore(state, Tools(bench, system), check=False)
+    look()
+    assert {("next_entry", "storqual-trial"), ("saved_entry", "storqual-kept")} <= set(armed)
