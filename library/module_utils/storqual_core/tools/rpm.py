@@ -34,7 +34,7 @@ _IMAGE = re.compile(
 
 
 @dataclass(frozen=True)
-class Listing:
+class PackageListing:
     """Packages, and the names, files or capabilities that no package has; `notes` are lines of a front end."""
 
     packages: tuple[Nevra, ...]
@@ -66,7 +66,7 @@ def _fields(words: Sequence[str]) -> Nevra | None:
     return Nevra(words[0], words[2], words[3], architecture, int(epoch or 0), when, "" if timed else more)
 
 
-def parse_packages(text: str) -> Listing:
+def parse_packages(text: str) -> PackageListing:
     """`rpm -q` by `QUERY`, plain, with `--last`, of files (`-f`), and `dnf repoquery`.
 
     What is not installed is told on standard output too. Raises ToolError with the line that is of none of these.
@@ -89,7 +89,7 @@ def parse_packages(text: str) -> Listing:
             raise line_error("rpm -q", number, line, "a package, or one that is missing")
     if not packages and not missing:
         raise ToolError(f"rpm -q told of no package: {first_line(text)}")
-    return Listing(tuple(packages), tuple(missing), tuple(notes))
+    return PackageListing(tuple(packages), tuple(missing), tuple(notes))
 
 
 def parse_files(text: str) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ def named(name: str, version: str = "") -> str:
     return name
 
 
-def listing(runner: Runner, words: Sequence[str]) -> Listing:
+def listing(runner: Runner, words: Sequence[str]) -> PackageListing:
     """What a query answers, one record for each package. Raises ToolError."""
     # the status is the number of names that are missing
     return parse_packages(runner(["rpm", "-q", "--qf", QUERY, *words], timeout=_TIMEOUT).stdout)
