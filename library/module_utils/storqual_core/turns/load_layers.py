@@ -7,6 +7,7 @@ is gone when its load ends; the guard holds the drive before and after it. Mount
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from contextlib import ExitStack, contextmanager
@@ -27,7 +28,7 @@ MOST_BYTES = 384 << 20
 _POINT = Path("/run/storqual/layer")
 _FORMATTED = struct.Struct("<8s8xQ")
 _MAGIC = b"integrt\0"
-_KEY_BYTES = 64
+_KEY_BYTES, _PAGE = 64, 4096
 
 
 @contextmanager
@@ -69,20 +70,36 @@ def _integrity(drive: SysfsDrive, first: int) -> str:
 
 def _format(held: Hold, drive: SysfsDrive, machine: Machine, runner: Runner, first: int) -> int:
     """Have dm-integrity format the drive, which it does where it finds zeros; how many sectors it has then."""
-    path = held.opened(drive.id)
-    with open(path, "r+b", buffering=0) as file:  # noqa: PTH123 - the very device that is held
-        file.seek(first * SECTOR)
-        file.write(bytes(8 * SECTOR))
-        os.fsync(file.fileno())
+    _write(held.opened(drive.id), first, bytes(_PAGE))
     with ExitStack() as stack:
         _enter(stack, held, drive, machine, runner, f"0 8 {_integrity(drive, first)}", is_device=True)
-    with open(held.opened(drive.id), "rb", buffering=0) as file:  # noqa: PTH123 - as above
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        file.seek(first * SECTOR)
-        magic, sectors = _FORMATTED.unpack(file.read(_FORMATTED.size))
+    magic, sectors = _FORMATTED.unpack_from(_read(held.opened(drive.id), first))
     if magic != _MAGIC:
         raise ToolError("dm-integrity did not find its superblock again where it wrote it")
     return int(sectors) // 8 * 8
+
+
+def _write(path: str, sector: int, data: bytes) -> None:
+    with _direct(path) as descriptor, mmap.mmap(-1, _PAGE) as page:
+        page[:] = data
+        os.pwrite(descriptor, page, sector * SECTOR)
+        os.fdatasync(descriptor)
+
+
+def _read(path: str, sector: int) -> bytes:
+    with _direct(path) as descriptor, mmap.mmap(-1, _PAGE) as page:
+        os.preadv(descriptor, [page], sector * SECTOR)
+        return bytes(page)
+
+
+@contextmanager
+def _direct(path: str) -> Iterator[int]:
+    """The very device that is held, past the cache, which knows nothing of what device-mapper writes."""
+    descriptor = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

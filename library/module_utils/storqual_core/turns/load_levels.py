@@ -74,7 +74,8 @@ class QueueLimits:
     `fua`: writes through the cache are one command; 0 for a `discard` or `zeroes` that it does not have. `compare`
     are the blocks that COMPARE AND WRITE takes. `keeps_zeros`: what is unmapped reads as zeros. `polls`: it can be
     asked for completions instead of waiting for an interrupt. `protection` is the type of T10 protection information
-    that the drive is formatted with (0 for none), `integrity` the folder of sysfs that says who makes and checks it.
+    that the drive is formatted with (0 for none), `integrity` the folder of sysfs that says who makes and checks it,
+    `inserts` whether what is below the kernel makes it too.
     """
 
     block: int = 1
@@ -93,6 +94,7 @@ class QueueLimits:
     polls: bool = False
     protection: int = 0
     integrity: str = ""
+    inserts: bool = True
 
 
 def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
@@ -107,6 +109,8 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
     # as the kernel read it by READ CAPACITY(16): PROT_EN and P_TYPE
     protection = machine.number(f"/sys/block/{drive.name}/device/scsi_disk/{drive.hctl}/protection_type")
     integrity = f"/sys/block/{drive.name}/integrity"
+    if machine.text(f"{integrity}/format") in ("", "none", "nop"):
+        integrity = ""
     limit = number("max_sectors_kb", 512) * 2
     host = machine.number(f"/sys/class/scsi_host/{drive.host}/can_queue") if drive.host else None
     provisioning = machine.read(f"/sys/block/{drive.name}/device/vpd_pgb2") or b""
@@ -118,11 +122,13 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         hard=number("max_hw_sectors_kb", limit // 2) * 2 // block * block,
         segments=number("max_segments", 64),
         segment_bytes=number("max_segment_size", 4096),
-        alignment=number("dma_alignment", 511) + 1,
+        # the kernel makes protection information of whole blocks of memory; later ones say so themselves
+        alignment=max(number("dma_alignment", 511) + 1, block * 512 if integrity else 0),
         depth=max(number("nr_requests", 32), host or 0),
         fua=machine.text(f"{queue}/fua") == "1",
         protection=protection or 0,
-        integrity="" if machine.text(f"{integrity}/format") in ("", "none", "nop") else integrity,
+        integrity=integrity,
+        inserts=machine.text(f"/sys/class/scsi_host/{drive.host}/proc_name") != "scsi_debug",
         polls=machine.text(f"{queue}/io_poll") == "1",
         scsi=bool(drive.hctl),
         discard=number("discard_max_bytes", 0) // 512,

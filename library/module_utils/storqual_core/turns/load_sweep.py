@@ -405,7 +405,7 @@ class Sweep:
     def _burst(self, ways: KernelWays) -> None:
         """More writes at once than the adapter holds, a block each, then as many reads at once."""
         block = self._limits.block
-        wanted = min(self._limits.depth + self._limits.depth // 4 + 8, _MOST_AT_ONCE)
+        wanted = min(self._limits.depth + self._limits.depth // 16 + 8, _MOST_AT_ONCE)
         if wanted <= self._limits.depth:
             self._lack(f"more than {wanted} commands at once", f"{self._limits.depth} would fill the adapter's queue")
         size, region = block * SECTOR, self.regions[-1]
@@ -457,11 +457,13 @@ class Sweep:
             self._lack("T10 protection information", why)
             return
         before = {name: machine.text(f"{limits.integrity}/{name}") for name in ("write_generate", "read_verify")}
+        if not limits.inserts:
+            self._lack("protection information of the adapter's", "scsi_debug is no hardware, and makes none")
         wanted = (limits.block, 8 * limits.block, limits.limit, 2 * limits.limit + limits.block)
         lengths = [min(length, self._request.most) for length in wanted]
         region = self.regions[0]
         try:
-            for switches in product("10", repeat=len(before)):
+            for switches in product("10" if limits.inserts else "1", "10"):
                 for name, value in zip(before, switches):
                     write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
                 right = True

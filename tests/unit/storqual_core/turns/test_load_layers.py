@@ -86,6 +86,8 @@ class Kernel:
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     monkeypatch.setattr(load_layers.util_linux, "make_mounts_private", lambda _: None)
     monkeypatch.setattr(load_layers, "_POINT", tmp_path / "point")
+    # not every file takes it
+    monkeypatch.setattr(load_layers.os, "O_DIRECT", 0)
     return Kernel(tmp_path)
 
 

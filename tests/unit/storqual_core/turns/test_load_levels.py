@@ -68,7 +68,8 @@ def test_limits_are_those_of_the_queue_in_whole_blocks(tmp_path: Path) -> None:
         hard=32760,
         segments=169,
         segment_bytes=65536,
-        alignment=4,
+        # protection information is made of whole blocks
+        alignment=4096,
         depth=9000,
         fua=True,
         polls=True,

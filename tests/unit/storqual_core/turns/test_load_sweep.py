@@ -338,6 +338,16 @@ def test_protection_information_is_made_and_checked_by_whoever_can_and_left_as_i
     assert len(rows) == 4
 
 
+def test_scsi_debug_is_not_asked_for_protection_information_that_it_does_not_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protected: BenchTree
+) -> None:
+    monkeypatch.setitem(globals(), "LIMITS", replace(LIMITS, inserts=False))
+    _, _, lines, _ = swept(tmp_path / "drive", 4, machine=protected.machine)
+    rows = [row[1] for kind, fields in lines if kind == "rows" for row in fields["rows"] if row[1][0] == "protection"]
+    assert [row[1:] for row in rows] == [["write_generate=1", f"read_verify={verify}"] for verify in (1, 0)]
+    assert any("scsi_debug" in fields["why"] for kind, fields in lines if kind == "lacks")
+
+
 def test_data_that_its_protection_information_belies_is_found_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protected: BenchTree
 ) -> None:
