@@ -58,10 +58,12 @@ enum command { ANY, WRITES, READS, FLUSHES, DISCARDS, ZEROES };
 static const char *const acts[] = {
 	"lose", "zero_tail", "zero_head", "zero_at_boundary", "half", "further", "cut_address", "wrap_address", "no_fua",
 	"error", "good", "leak", "swallow", "neighbour", "former", "untouched", "more", "less", "late", "flip",
+	"last_segment", "overrun", "elsewhere",
 };
 enum act {
 	LOSE, ZERO_TAIL, ZERO_HEAD, ZERO_AT_BOUNDARY, HALF, FURTHER, CUT_ADDRESS, WRAP_ADDRESS, NO_FUA,
 	ERROR, GOOD, LEAK, SWALLOW, NEIGHBOUR, FORMER, UNTOUCHED, MORE, LESS, LATE, FLIP,
+	LAST_SEGMENT, OVERRUN, ELSEWHERE,
 };
 
 static char *defect = PLANTED_DEFECT;
@@ -86,13 +88,20 @@ CONDITION(to, ULONG_MAX, "sectors of the command, at most");
 CONDITION(multiple, 0, "sectors of the command are a multiple of this, and one more with `odd`");
 CONDITION(odd, 0, "see multiple");
 CONDITION(segments, 0, "segments of its buffer, at least");
+CONDITION(full_segments, 0, "its buffer has as many segments as its queue allows");
 CONDITION(unaligned, 0, "its buffer does not begin at a multiple of so many bytes");
 CONDITION(boundary, 0, "a segment of its buffer crosses a multiple of so many bytes");
 CONDITION(busy, 0, "commands under way on its drive, at least");
+CONDITION(sibling_busy, 0, "commands under way on other drives of its adapter, at least");
 CONDITION(other_busy, 0, "commands under way on drives of another planted adapter, at least");
 CONDITION(idle_ms, 0, "it comes after its drive was idle for so long");
 CONDITION(nth, 1, "which of the commands after that");
 CONDITION(beyond, 0, "first sector, at least");
+CONDITION(misaligned, 0, "its first sector is no multiple of so many");
+CONDITION(stripe, 0, "it crosses a multiple of so many sectors");
+CONDITION(sequential, 0, "it begins where the last command of its kind on its drive ended");
+CONDITION(opcode, 0, "its operation code");
+CONDITION(reset_before, 0, "its adapter or a drive of it was reset");
 CONDITION(before_end, 0, "so many sectors before the drive's end at most");
 CONDITION(fua, 0, "it has FUA");
 CONDITION(bits, 32, "for cut_address: so many bits of the address are kept");
@@ -152,6 +161,7 @@ struct planted {
 	u64 *tags;
 	u64 after[MOST_DRIVES];
 	ulong since[MOST_DRIVES];
+	u64 reached[MOST_DRIVES][2];
 	atomic_t under_way;
 	u8 sector[SECTOR];
 	bool has_sector;
@@ -161,7 +171,7 @@ struct planted {
 struct change {
 	struct list_head list;
 	struct scsi_cmnd *cmd;
-	enum change_kind { PUT_BACK, CHANGE_DATA, MAKE_GOOD, MAKE_ERROR, SWALLOWED } kind;
+	enum change_kind { PUT_BACK, CHANGE_DATA, MAKE_GOOD, MAKE_ERROR, SWALLOWED, GO_BEYOND } kind;
 	uint at;
 	u8 sector[SECTOR];
 };
@@ -404,13 +414,13 @@ static void add_blocks(struct scsi_cmnd *cmd, int number)
 	u8 *c = cmd->cmnd;
 
 	switch (c[0]) {
-	case WRITE_10: case WRITE_VERIFY: case WRITE_SAME:
+	case WRITE_10: case WRITE_VERIFY: case WRITE_SAME: case READ_10:
 		put_unaligned_be16(get_unaligned_be16(c + 7) + number, c + 7);
 		break;
-	case WRITE_12:
+	case WRITE_12: case READ_12:
 		put_unaligned_be32(get_unaligned_be32(c + 6) + number, c + 6);
 		break;
-	case WRITE_16: case WRITE_SAME_16:
+	case WRITE_16: case WRITE_SAME_16: case READ_16:
 		put_unaligned_be32(get_unaligned_be32(c + 10) + number, c + 10);
 		break;
 	case UNMAP: {
@@ -432,6 +442,8 @@ static bool has_buffer(struct scsi_cmnd *cmd)
 	int at;
 
 	if (scsi_sg_count(cmd) < segments)
+		return false;
+	if (full_segments && scsi_sg_count(cmd) < queue_max_segments(scsi_cmd_to_rq(cmd)->q))
 		return false;
 	if (unaligned && (!scsi_sglist(cmd) || scsi_sglist(cmd)->offset % unaligned == 0))
 		return false;
@@ -461,8 +473,13 @@ static bool is_drawn(struct planted *p, struct scsi_cmnd *cmd)
 	u64 now = ktime_get_ns(), block = cmd->device->sector_size ?: SECTOR;
 	bool data = is_data(cmd, true) || is_data(cmd, false);
 	bool idle = now - p->after[drive] >= (u64)idle_ms * NSEC_PER_MSEC;
-	u64 last;
+	u64 first = address_of(cmd) * block / SECTOR, end = first + sectors_of(cmd);
+	u64 *reached = &p->reached[drive][is_data(cmd, true)];
+	bool follows = data && *reached == first;
+	uint here = scsi_device_busy(cmd->device), all = atomic_read(&p->under_way);
 
+	if (data)
+		*reached = end;
 	p->after[drive] = now;
 	if (!is_of(cmd, drawn_on))
 		return false;
@@ -475,15 +492,24 @@ static bool is_drawn(struct planted *p, struct scsi_cmnd *cmd)
 		return false;
 	if (!has_buffer(cmd))
 		return false;
-	if (scsi_device_busy(cmd->device) < busy || (other_busy && busy_elsewhere(p) < other_busy))
+	if (here < busy || (other_busy && busy_elsewhere(p) < other_busy))
+		return false;
+	if (sibling_busy && all < here + sibling_busy)
+		return false;
+	if (reset_before && !atomic_read(&p->resets))
+		return false;
+	if (opcode && cmd->cmnd[0] != opcode)
+		return false;
+	if ((sequential && !follows) || (misaligned && first % misaligned == 0))
+		return false;
+	if (stripe && (!data || first / stripe == (end - 1) / stripe))
 		return false;
 	if (fua && !(cmd->cmnd[0] != WRITE_6 && cmd->cmnd[1] & 8))
 		return false;
-	last = address_of(cmd) * block / SECTOR;
-	if (last < beyond)
+	if (first < beyond)
 		return false;
 	if (before_end && (!scsi_cmd_to_rq(cmd)->q->disk ||
-			   last + sectors_of(cmd) + before_end < get_capacity(scsi_cmd_to_rq(cmd)->q->disk)))
+			   end + before_end < get_capacity(scsi_cmd_to_rq(cmd)->q->disk)))
 		return false;
 	return is_chosen(p);
 }
@@ -546,6 +572,17 @@ static uint boundary_at(struct scsi_cmnd *cmd)
 	return 0;
 }
 
+/* Change a byte behind the last segment, where that does not end with a page, behind which another's memory begins. */
+static void go_beyond(struct scsi_cmnd *cmd)
+{
+	struct scatterlist *sg = sg_last(scsi_sglist(cmd), scsi_sg_count(cmd));
+
+	if (!offset_in_page(sg->offset + sg->length))
+		return;
+	acted++;
+	((u8 *)sg_virt(sg))[sg->length] ^= 0xff;
+}
+
 /* Put right, or wrong, what is to be when a command is completed; true when it had been swallowed. */
 static bool finish_changes(struct scsi_cmnd *cmd)
 {
@@ -581,11 +618,48 @@ static bool finish_changes(struct scsi_cmnd *cmd)
 		case SWALLOWED:
 			swallowed = true;
 			break;
+		case GO_BEYOND:
+			go_beyond(cmd);
+			break;
 		}
 		kfree(made);
 	}
 	spin_unlock_irqrestore(&changes_lock, flags);
 	return swallowed;
+}
+
+static bool add_new(struct scsi_cmnd *cmd, enum change_kind kind)
+{
+	struct change *made = new_change(cmd, kind, 0);
+
+	if (made)
+		add_change(made);
+	return false;
+}
+
+/* Have the driver send a command to another drive of its host; true when it has, false where there is none. */
+static bool send_elsewhere(struct planted *p, struct scsi_cmnd *cmd)
+{
+	struct scsi_device *own = cmd->device, *sdev, *other = NULL;
+	unsigned long flags;
+	int result;
+
+	spin_lock_irqsave(p->host->host_lock, flags);
+	__shost_for_each_device(sdev, p->host)
+		if (sdev != own && sdev->type == TYPE_DISK && sdev->sdev_state == SDEV_RUNNING)
+			other = sdev;
+	spin_unlock_irqrestore(p->host->host_lock, flags);
+	if (!other)
+		return false;
+	/* completion must find the command's own drive again */
+	local_irq_save(flags);
+	cmd->device = other;
+	result = p->driver->queuecommand(p->host, cmd);
+	cmd->device = own;
+	local_irq_restore(flags);
+	if (!result)
+		acted++;
+	return !result;
 }
 
 static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
@@ -625,6 +699,15 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 		for (number = sectors_of(cmd) / 2; number < sectors_of(cmd); number++)
 			change_sector(cmd, number * SECTOR, zeroes);
 		return false;
+	case LAST_SEGMENT:
+		if (scsi_sg_count(cmd) < 2)
+			return false;
+		number = scsi_bufflen(cmd) - sg_last(scsi_sglist(cmd), scsi_sg_count(cmd))->length;
+		for (number = ALIGN(number, SECTOR); number < scsi_bufflen(cmd); number += SECTOR)
+			change_sector(cmd, number, zeroes);
+		return false;
+	case ELSEWHERE:
+		return send_elsewhere(p, cmd);
 	case FURTHER:
 		acted++;
 		set_address(cmd, address + by);
@@ -646,11 +729,11 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 		cmd->cmnd[1] &= ~8;
 		return false;
 	case ERROR:
+		return add_new(cmd, MAKE_ERROR);
 	case GOOD:
-		made = new_change(cmd, drawn_act == GOOD ? MAKE_GOOD : MAKE_ERROR, 0);
-		if (made)
-			add_change(made);
-		return false;
+		return add_new(cmd, MAKE_GOOD);
+	case OVERRUN:
+		return add_new(cmd, GO_BEYOND);
 	case LEAK:
 		acted++;
 		/* the pointer is dropped: this is the leak */
@@ -681,7 +764,8 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 	case LESS:
 		acted++;
 		add_blocks(cmd, -1);
-		return false;
+		/* a driver that tells the residual would have the rest sent again */
+		return add_new(cmd, MAKE_GOOD);
 	case LATE:
 		acted++;
 		mdelay(ms);

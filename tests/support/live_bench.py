@@ -10,6 +10,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -244,6 +246,37 @@ class Bench:
         )
         while self.ask(question).strip() != path:
             assert time.monotonic() < end, f"{path} did not come within {limit_s:g} s"
+
+
+@contextmanager
+def one_connection(state: Path) -> Iterator[None]:
+    """Every SSH to a bench by one connection: to begin one takes the processor of an emulated bench for a second.
+
+    It is begun anew whenever the bench went down.
+    """
+    config, ended = state / "ssh_config", threading.Event()
+    with tempfile.TemporaryDirectory() as folder:
+        config.write_text(f"{config.read_text(encoding='utf-8')}    ControlPath {folder}/%n\n", encoding="utf-8")
+        options = ("ControlMaster=yes", "ControlPersist=no", "ServerAliveInterval=5", "ConnectTimeout=10")
+        words = ["ssh", "-F", str(config), *(word for option in options for word in ("-o", option)), "-N", "vbench"]
+        children: list[subprocess.Popen[bytes]] = []
+
+        def keep() -> None:
+            while not ended.is_set():
+                quiet = subprocess.DEVNULL
+                children[:] = [subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)]
+                children[0].wait()
+                ended.wait(2.0)
+
+        thread = threading.Thread(target=keep, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            for child in children:
+                child.terminate()
+            thread.join(10.0)
 
 
 def discard(state: Path) -> None:

@@ -19,6 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
 from storqual.plan import PlanRequest
@@ -76,16 +78,26 @@ def build_planted(sources: DriverSources, defect: str = "none", adapters: str = 
 
 @dataclass(frozen=True)
 class Found:
-    """What a campaign showed: the checks by name, the trials' records by arm, and the seconds the bench took."""
+    """What a campaign showed: the checks by name, the trials' records by arm, and the seconds the bench took.
+
+    `acted` is how often the defect did, as far as the layer was still there to say so.
+    """
 
     checks: Mapping[str, Mapping[str, Any]]
     records: Mapping[str, Sequence[Mapping[str, Any]]]
     seconds: float
     run: Path
+    acted: int = 0
 
     def reasons(self, arm: str) -> list[str]:
         """All reasons of the trials of an arm that did not pass."""
         return [reason for record in self.records[arm] for reason in record["reasons"]]
+
+
+def quick_profile(faults: Sequence[str]) -> str:
+    """The shipped `quick` with these faults of it alone."""
+    shipped = yaml.safe_load(SUITE.read_text(encoding="utf-8"))["profiles"]["quick"]
+    return json.dumps({**shipped, "faults": list(faults)})
 
 
 def qualify_planted(
@@ -102,7 +114,7 @@ def qualify_planted(
 ) -> Found:
     """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`.
 
-    Without a profile it is the suite's `quick`.
+    Without a profile it is the suite's `quick`. Adapters `beside` are planned for and have the defect as well.
     """
     suite = folder / f"{defect}.suite.yml"
     own = f"  planted: {profile}\n" if profile else ""
@@ -113,19 +125,19 @@ def qualify_planted(
         baseline="stable" if baseline else "",
         suite=str(suite),
         profile="planted" if profile else "quick",
-        adapters=[adapter],
+        adapters=[adapter, *beside],
         seed=seed,
     )
     path = plan_campaign(request, folder / "runs")
-    began = time.monotonic()
+    began, acted = time.monotonic(), 0
     for session in read_run(path).plan.sessions:
         planted = defect if session.arm == "candidate" else "none"
         chosen = ",".join(PCI[name] for name in (adapter, *beside))
-        _make_session(bench, path, session.id, f"adapters={chosen} defect={planted} {parameters}")
+        acted += _make_session(bench, path, session.id, f"adapters={chosen} defect={planted} {parameters}")
     turns = turns_of(read_run(path))
     checks = {check.id: check.fields for check in turns.checks()}
     arms = {arm: [record for record in turns.records if record["arm"] == arm] for arm in ("baseline", "candidate")}
-    return Found(checks, arms, time.monotonic() - began, path)
+    return Found(checks, arms, time.monotonic() - began, path, acted)
 
 
 def measure_planted(bench: Bench, adapters: Sequence[str], words: str, folder: Path, *, seed: int = 11) -> Path:
@@ -159,8 +171,11 @@ def measure_planted(bench: Bench, adapters: Sequence[str], words: str, folder: P
     return run
 
 
-def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> None:
-    """Load the layer, make the trials, take the layer out; anew after each time that the bench went down."""
+def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> int:
+    """Load the layer, make the trials, take the layer out; anew after each time that the bench went down.
+
+    How often the defect acted since the layer was last loaded.
+    """
     ssh = ["ssh", "-F", str(bench.state / "ssh_config"), "-o", "ServerAliveInterval=5", "-o", "ConnectTimeout=10"]
     connection = Connection("vbench", lambda command: [*ssh, "vbench", command], ["true"])
     program = build_program()
@@ -181,8 +196,13 @@ def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> Non
     drive(run, here, sessions=[session], provision=load)
     bench.wait_for_answer()
     # what a defect holds back cannot be taken out, and a bench that was reset has nothing to take out
-    if bench.ask(f"rmmod {MODULE} 2>/dev/null; [ ! -e /sys/module/{MODULE} ] || echo stays").strip():
+    told = bench.ask(
+        f"cat /sys/module/{MODULE}/parameters/acted 2>/dev/null || echo 0; "
+        f"rmmod {MODULE} 2>/dev/null; [ ! -e /sys/module/{MODULE} ] || echo stays"
+    ).split()
+    if "stays" in told:
         reset(BenchPlaces.of(bench.state))
+    return int(told[0])
 
 
 def send_planted(bench: Bench, file: Path) -> None:

@@ -16,13 +16,14 @@ import pytest
 
 from storqual.judge.verdict import verdict_of
 from tests.support.driver_sources import DriverSources, driver_sources
-from tests.support.live_bench import Bench, powered_bench
+from tests.support.live_bench import Bench, one_connection, powered_bench
 from tests.support.planted_driver import (
     Kind,
     build_planted,
     drawn_kinds,
     measure_planted,
     qualify_planted,
+    quick_profile,
     send_planted,
 )
 
@@ -98,7 +99,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A bench of our own that has the module."""
     folder = tmp_path_factory.mktemp("planted")
     sources: DriverSources = driver_sources(tmp_path_factory.mktemp("sources"), [])
-    with powered_bench("planted", folder) as found:
+    with powered_bench("planted", folder) as found, one_connection(found.state):
         send_planted(found, build_planted(sources))
         yield found
 
@@ -116,19 +117,27 @@ def test_a_planted_defect_is_found_and_named(bench: Bench, case: Case, tmp_path:
 SEED = int(os.environ.get("STORQUAL_PLANTED_SEED", "1"))
 NUMBER = int(os.environ.get("STORQUAL_PLANTED", "6"))
 """How many kinds are drawn, and by which seed: another one draws other kinds with other parameters."""
-FAMILIES = ("vscsi", "fusion", "mraid")
+CLEAN_SWEEPS = int(os.environ.get("STORQUAL_PLANTED_CLEAN", "3"))
+FAMILIES = ("vscsi", "fusion", "sym")
 
 
 @pytest.mark.parametrize(
     ("number", "kind"), [*enumerate(drawn_kinds(SEED, NUMBER))], ids=lambda one: getattr(one, "name", str(one))
 )
 def test_a_drawn_defect_is_found_by_profile_quick(bench: Bench, number: int, kind: Kind, tmp_path: Path) -> None:
-    """With whatever trials and loads profile quick has; which of them it is does not matter."""
-    words, adapter = kind.words(SEED + number), FAMILIES[(SEED + number) % len(FAMILIES)]
-    found = qualify_planted(bench, adapter, "drawn", "", tmp_path, parameters=words)
+    """By those of its trials that can: what a campaign of all of them finds as well."""
+    seed = SEED + number
+    words, adapter = kind.words(seed), FAMILIES[seed % len(FAMILIES)]
+    beside = FAMILIES[(seed + 1) % len(FAMILIES)]
+    found = qualify_planted(
+        *(bench, adapter, "drawn", quick_profile(kind.faults or ("integrity",)), tmp_path),
+        parameters=words,
+        seed=seed,
+        beside=(beside,) if kind.adapters > 1 else (),
+    )
     failed = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
     print(f"{kind.name} ({words}) on {adapter}: {found.seconds:.0f} s, {failed}")
-    assert failed, f"{kind.about}: nothing failed"
+    assert failed, f"{kind.about}: nothing failed, and it acted {found.acted} times"
 
 
 def test_measured_launches_of_large_blocks_show_a_large_tail(bench: Bench, tmp_path: Path) -> None:
@@ -149,12 +158,13 @@ def test_measured_launches_of_large_blocks_show_a_large_tail(bench: Bench, tmp_p
             assert "of the baseline" not in one["reason"]
 
 
-@pytest.mark.parametrize("adapter", FAMILIES)
-def test_the_layer_that_draws_nothing_is_accused_of_nothing(bench: Bench, adapter: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", range(CLEAN_SWEEPS))
+def test_the_layer_that_draws_nothing_is_accused_of_nothing(bench: Bench, number: int, tmp_path: Path) -> None:
     """All of its code runs for each command: it acts from so many sectors on that no command has them."""
-    found = qualify_planted(
-        bench, adapter, "drawn", "", tmp_path, parameters="on=write act=zero_tail from=1000000000"
-    )
+    seed = SEED + number
+    adapter, words = FAMILIES[seed % len(FAMILIES)], "on=write act=zero_tail from=1000000000"
+    profile = quick_profile(["integrity"])
+    found = qualify_planted(bench, adapter, "drawn", profile, tmp_path, parameters=words, seed=seed)
     accused = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
     print(f"none on {adapter}: {sum(map(len, found.records.values()))} trials, {found.seconds:.0f} s")
     assert accused == {}

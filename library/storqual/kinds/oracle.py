@@ -26,6 +26,7 @@ from storqual_core.turns.integrity_load import (
     PROTECTION,
     READ,
     UNMAP,
+    UNREFUSED,
     WRITE,
     WRITE_THROUGH,
     ZEROS,
@@ -180,6 +181,13 @@ class Oracle:
         if code in (GOOD, FOREIGN):
             return LOST
         return DEALLOCATED if code == ZERO else code
+
+
+def read_sentence(kind: str, sector: int, length: int) -> str:
+    """What is wrong with a read."""
+    wrong = "is of none that the drive has, and was not refused with a reason"
+    other = "gave other data than what was acknowledged"
+    return f"{kind}: a read of {length} sectors at {place(sector)} {wrong if kind == UNREFUSED else other}"
 
 
 def place(sector: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from storqual.kinds.images import CheckedImages
 from storqual.kinds.load_coverage import coverage_of, grown_memory
-from storqual.kinds.oracle import Oracle, Violation, place
+from storqual.kinds.oracle import Oracle, Violation, place, read_sentence
 from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, NOTHING, WAYS, Fault, Way
 from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
@@ -22,6 +22,8 @@ from storqual_core.turns.sectors import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20
+RETRYING_DRIVER = "nvme"
+"""It sends what failed again, whatever the reason is, and may find that the fault is over."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,7 @@ def judge(
     violations = tuple(seen.oracle.judge(first, fault.keeps, *again)) if 1 in seen.whole and not dead else ()
     wrong = [seen.down] if seen.down else []
     wrong += [one.sentence for one in violations]
-    wrong += [
-        f"{kind}: a read of {length} sectors at {place(sector)} gave other data than what was acknowledged"
-        for kind, sector, length, _ in seen.oracle.wrong_reads
-    ]
+    wrong += [read_sentence(kind, sector, length) for kind, sector, length, _ in seen.oracle.wrong_reads]
     if cuts is not None:
         wrong += [one.sentence for one in cuts.missing[:_MOST_TOLD]]
         if len(cuts.missing) > _MOST_TOLD:
@@ -85,7 +84,7 @@ def _void(seen: Observed, way: Way) -> list[str]:
     if seen.fault_begin is None:
         return [f"the fault was never begun{': ' + seen.fault_failed if seen.fault_failed else ''}"]
     lacking = way.unproven(frozenset(name for _, name, _ in seen.seen), seen.lines_of_fault())
-    if lacking:
+    if lacking and not (seen.hung and WAYS[way.name][0].acts_on == NOTHING):
         others = [text for _, name, text in seen.seen if name == OTHER_VALUE]
         told = "; ".join([*others[-1:], *([seen.fault_failed] if seen.fault_failed else [])])
         why = f" ({told})" if told else ""
@@ -99,6 +98,8 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) 
     if seen.errors and not allowed:
         _, kind, sector, problem = seen.errors[0]
         yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"
+    if way.fails_load and not seen.errors and _driver(seen) != RETRYING_DRIVER:
+        yield "hidden error: the drive answered with an error, and no I/O failed"
     stall = (seen.longest[1] - seen.longest[0]) / 1e9
     if stall > expect["stall"]:
         yield f"slow recovery: an I/O took {stall:.1f} s, {expect['stall']:g} s are allowed"
@@ -113,6 +114,10 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) 
     for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
         if finding.kind in ("kernel_bug", "hung_task"):
             yield finding.sentence()
+
+
+def _driver(seen: Observed) -> object:
+    return seen.states.get("before", {}).get("driver")
 
 
 def _recovery_s(seen: Observed, way: Way) -> float | None:

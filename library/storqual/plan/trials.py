@@ -22,7 +22,7 @@ from storqual.inputs.trials import EVERY, SECTOR, IntegrityLoad, Trial
 from storqual.plan.batches import batch_of, claim
 from storqual.plan.covering import covering
 from storqual.plan.resolve import resolve
-from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
+from storqual_core.data.faults import FAULTS, LOGGING_WAY, WAYS, Fault, Way
 from storqual_core.guard.signatures import window
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, LAYER_S, LAYERS, reached_places
@@ -64,13 +64,15 @@ _NEEDS = {True: "a second path", False: "one path"}
 class Seat:
     """An adapter under test with its claimed drives by id and their sizes in bytes, and its driver.
 
-    `shared` are those that it reaches as one of several adapters, each with its multipath device on top.
+    `shared` are those that it reaches as one of several adapters, each with its multipath device on top. `through`
+    are the ids of those that are known to take writes through their cache.
     """
 
     alias: str
     driver: str
     drives: tuple[tuple[str, int], ...]
     shared: tuple[tuple[str, int], ...] = ()
+    through: frozenset[str] = frozenset()
 
     def for_way(self, way: Way) -> tuple[tuple[str, int], ...]:
         """The drives that a fault may be aimed at: the loss of a path at one of several, any other at one of one."""
@@ -179,7 +181,8 @@ def seats_of(bench: Bench, under_test: Sequence[str], drops: Sequence[Drop]) -> 
                 "need one that is none: leave it out of the volume, or exclude the adapter (--adapters)"
             )
         if own or shared:
-            seats.append(Seat(alias, adapter.driver or "", own, shared))
+            through = frozenset(drive.id for drive in reached if drive.virtual and drive.virtual.fua)
+            seats.append(Seat(alias, adapter.driver or "", own, shared, through))
     raise_all(problems)
     return seats
 
@@ -472,6 +475,9 @@ def _repeats(
     fitting = [drive for drive, size in seat.for_way(way) if size >= least]
     if not fitting:
         raise BadInputError([f"{bench}: no claimed drive of adapter {seat.alias} has room for load {trial.load}"])
+    if way.name == LOGGING_WAY:
+        # beside flushes, writes through the cache are tried where there are any
+        fitting = [drive for drive in fitting if drive in seat.through] or fitting
     for number in range(1, trial.repeats * profile.repeats + 1):
         pair = f"{trial.fault}.{bench}.{seat.alias}.{index + 1}.{number}"
         draw = random.Random(f"{seed}/{pair}")  # noqa: S311 - as above

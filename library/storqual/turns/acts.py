@@ -180,10 +180,11 @@ def _appears(connection: Connection, wwn: str) -> bool:
     return True
 
 
-def _errors(iotype: str, number: int = errno.EIO) -> Callable[[Reach], None]:
+def _errors(iotype: str, number: int = errno.ENOMEM) -> Callable[[Reach], None]:
     """Every I/O of that kind fails beneath the drive while it lasts, with an error `number` of the C library.
 
-    QEMU's disks answer EDOM with the status TASK SET FULL, and EIO with a medium error or the like.
+    QEMU's SCSI disks answer EDOM with the status TASK SET FULL, and ENOMEM with a failure of the target, after which
+    the kernel does not send a command again.
     """
 
     def way(reach: Reach) -> None:

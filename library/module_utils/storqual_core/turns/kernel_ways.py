@@ -21,6 +21,7 @@ from .load_levels import QueueLimits
 from .load_memory import PAGE, Arena, Shaped
 from .scsi_command import (
     UNIT_ATTENTION,
+    CommandEnd,
     LackingError,
     addresses_of,
     block_command,
@@ -259,6 +260,20 @@ class KernelWays:
                 raise LackingError(f"the drive takes it for {self.limits.compare} blocks at most (page B0)")
             reads = name.startswith("read")
             self._perform(block_command(name, sector // block, blocks), memory.pieces, reads=reads)
+
+    def read_beyond(self, name: str, first: int, blocks: int) -> CommandEnd:
+        """How a read ends that the drive must refuse; in its blocks. Raises LackingError, OSError."""
+        self._scsi_only()
+        command = block_command(name, first, blocks)
+        memory = [memoryview(bytearray(blocks * self.limits.block * SECTOR))]
+        if len(command) > _ANY_LENGTH:
+            # finds out first whether the adapter takes commands of that length
+            self._perform(block_command(name, 0, blocks), memory, reads=True)
+        try:
+            end = send(self.direct, command, memory, reads=True)
+            return send(self.direct, command, memory, reads=True) if end.key == UNIT_ATTENTION else end
+        except OSError as problem:
+            raise _lacking(problem, name) from None
 
     def _by_ring(self, way: str, pieces: Sequence[memoryview], offset: int, size: int, *, reads: bool) -> None:
         if way not in self._rings:

@@ -9,6 +9,7 @@ bytes, in whole blocks of the drive.
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import Iterator, Mapping, Sequence
@@ -27,9 +28,11 @@ SIZES = (
     *(f"2^{power}{more}" for power in range(2, _HIGHEST + 1) for more in ("-1", "", "+1")),
     *(f"{limit}{more}" for limit in ("limit", "segments", "hard") for more in ("-1", "", "+1")),
     "double",
+    *(f"drawn{number}" for number in (1, 2, 3)),
 )
 """In blocks: powers of two with a block less and more; `limit` is the longest request that the kernel sends, `hard`
-the longest that the driver takes, `segments` as many pages as a request may have segments; `double` two limits."""
+the longest that the driver takes, `segments` as many pages as a request may have segments; `double` two limits;
+`drawn` another length each time."""
 _BOUNDARIES = (16, 20, 21, 22, 24, 28, 31, 32, 33, 36)
 PLACES = ("start", "end", *(f"2^{power}" for power in _BOUNDARIES), "drawn1", "drawn2")
 """Where a write lies: at an end of what may be written, at so many sectors, or anywhere."""
@@ -137,8 +140,16 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
     )
 
 
-def size_of(level: str, limits: QueueLimits, most: int) -> tuple[int, str]:
-    """Sectors of a size, or 0 and why there is none: nothing is longer than `most` sectors."""
+def drawn_size(limits: QueueLimits, most: int, share: float) -> int:
+    """Sectors of any length up to the longest request: that at a share, from 0 to 1, of all octaves."""
+    blocks = max(1, min(limits.limit, most) // limits.block)
+    return min(blocks, int(2 ** (share * math.log2(blocks + 1)))) * limits.block
+
+
+def size_of(level: str, limits: QueueLimits, most: int, share: float = 0.5) -> tuple[int, str]:
+    """Sectors of a size, or 0 and why there is none: nothing is longer than `most`; `share` as for drawn_size."""
+    if level.startswith("drawn"):
+        return drawn_size(limits, most, share), ""
     name, more = level, 0
     if level[-2:] in ("-1", "+1"):
         name, more = level[:-2], int(level[-2:])

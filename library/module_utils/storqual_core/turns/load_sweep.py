@@ -15,6 +15,7 @@ import os
 import random
 import time
 from dataclasses import replace
+from functools import partial
 from itertools import count, product
 from typing import Callable, Iterator, Mapping, Sequence
 
@@ -25,6 +26,7 @@ from .integrity_load import (
     OVERRUN,
     READ,
     UNMAP,
+    UNREFUSED,
     WRITE,
     WRITE_THROUGH,
     ZEROS,
@@ -35,9 +37,9 @@ from .integrity_load import (
     problem_of,
 )
 from .kernel_ways import KernelWays, Ring
-from .load_levels import PLACES, QueueLimits, Region, alias_places, regions_of, size_of
+from .load_levels import PLACES, QueueLimits, Region, alias_places, drawn_size, regions_of, size_of
 from .load_memory import Arena, Shaped
-from .scsi_command import LackingError, MiscompareError
+from .scsi_command import CHECK_CONDITION, LackingError, MiscompareError
 from .sectors import CORRUPTED, SECTOR, make_sectors, runs_of
 
 _GRID = 256
@@ -46,6 +48,14 @@ _FILL = 2048
 _ROWS_AT_ONCE = 16
 _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
+_ORDINARY = (
+    *((FLUSH, False), (WRITE, False), (READ, False), (WRITE, True)),
+    *((FLUSH, False), (WRITE, False), (READ, True), (READ, False)),
+)
+"""What kernel memory is measured between: kinds of I/O, and whether one is of many pieces, whose lists are longer."""
+_GOLDEN = 0.6180339887498949
+_BURST = (128, 1, 8, 1)
+"""Sectors of writes at once, in turn, at least a block each."""
 _MOST_AT_ONCE = 2048
 """An adapter that holds more is not filled, which is told."""
 
@@ -84,12 +94,18 @@ class Sweep:
         self._rows: list[list[object]] = []
         self._errors = self._problem = 0
         self._half = 3 * (load.seed % 2)
-        self._until = 0.0
+        self._share = self._random.random()
+        self._until = self._waits_since = 0.0
 
     @property
     def parts(self) -> Sequence[tuple[int, int]]:
         """What is read back in the end: first sector and how many."""
         return self.ledger.extents
+
+    def waits_s(self) -> float:
+        """For how long the I/O that is under way has not ended; of any thread."""
+        since = self._waits_since
+        return time.monotonic() - since if since else 0.0
 
     @property
     def failed_with(self) -> int:
@@ -117,16 +133,22 @@ class Sweep:
     def _steps(self, ways: KernelWays, machine: Machine) -> None:
         places = {region.name: region for region in self.regions}
         self._fill(ways)
-        for number, row in enumerate(self._request.rows):
-            if self._is_over("rows", number, len(self._request.rows)):
-                break
-            self._row(ways, places, number, row)
-        for number, row in enumerate(self._request.commands):
-            if self._is_over("commands", number, len(self._request.commands)):
-                break
-            self._command(ways, places, number, row)
+        kinds = {"rows": (self._request.rows, self._row), "commands": (self._request.commands, self._command)}
+        # spread among each other: where there is no time for all, some of both are left out
+        steps = sorted(
+            ((at + 1) / len(rows), what, at) for what, (rows, _) in kinds.items() for at in range(len(rows))
+        )
+        for _, what, number in steps:
+            rows, go_through = kinds.get(what, ((), None))
+            if go_through is None:
+                continue
+            if self._is_over(what, number, len(rows)):
+                del kinds[what]
+                continue
+            go_through(ways, places, number, rows[number])
         for number, idle_s in enumerate(self._request.idles_s):
             self._after_idle(ways, number, idle_s)
+        self._read_beyond(ways)
         self._burst(ways)
         self._protect(ways, machine)
         self._measure_memory(ways, machine)
@@ -149,6 +171,7 @@ class Sweep:
     def _timed(self, kind: str, sequence: int, sector: int, length: int, work: Callable[[], object]) -> int:
         """Do it and tell it; the errno, or OTHER_DATA, that it ended with. Raises LackingError, told as no I/O."""
         problem = 0
+        self._waits_since = time.monotonic()
         begin = time.monotonic_ns()
         try:
             work()
@@ -156,6 +179,8 @@ class Sweep:
             problem = OTHER_DATA[CORRUPTED]
         except OSError as failure:
             problem = problem_of(kind, failure)
+        finally:
+            self._waits_since = 0.0
         end = time.monotonic_ns()
         self._errors = self._errors + 1 if problem and problem not in OTHER_DATA.values() else 0
         self._problem = problem or self._problem
@@ -242,11 +267,13 @@ class Sweep:
     def _row(self, ways: KernelWays, places: Mapping[str, Region], number: int, row: Sequence[str]) -> None:
         """Write, read back, and read the blocks beside it."""
         size, place, side, way, shape, back = row
-        length, lacking = size_of(size, self._limits, self._request.most)
+        # the golden section leaves no wide gap between lengths, however many are drawn
+        self._share = (self._share + _GOLDEN) % 1.0
+        length, lacking = size_of(size, self._limits, self._request.most, self._share)
         if lacking:
             self._lack(f"size {size}", lacking)
             size = ""
-            length = self._random.choice((1, 2, 8, 16)) * self._limits.block
+            length = drawn_size(self._limits, self._request.most, self._share)
         region = places.get(place)
         if region is None:
             self._lack(f"place {place}", "the drive has no room for it")
@@ -377,7 +404,7 @@ class Sweep:
         if self._errors >= _MOST_ERRORS:
             return
         block = self._limits.block
-        region, other = (self.regions[at % len(self.regions)] for at in (number, number + 1))
+        other = self.regions[(number + 1) % len(self.regions)]
         # either half of them has a plain write
         first = ("write", "read", "flush", "longest", "dsync", "write")[(number + self._half) % 6]
         last = ("dsync", "longest", "write")[(number + self._half) % 3]
@@ -389,7 +416,9 @@ class Sweep:
             self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(ways.direct))
         for step, blocks in enumerate((1, 8, 3, 16)):
             kind, side = ("write" if step else first), ("above", "below")[step % 2]
-            written.append(self._idle_write(ways, kind, region, side, blocks * block))
+            # none of them writes over another one, which would take away what that left
+            place = self.regions[(number + step // 2 * 2) % len(self.regions)]
+            written.append(self._idle_write(ways, kind, place, side, blocks * block))
         for sector, length in written:
             self._plain_read(ways, sector, length)
         self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", f"from {last} to {first}"], 0, 1]])
@@ -402,47 +431,73 @@ class Sweep:
         self._write_by(ways, ("dsync" if kind == "dsync" else "direct", "aligned"), sector, length)
         return sector, length
 
+    def _read_beyond(self, ways: KernelWays) -> None:
+        """Reads of sectors that the drive does not have: errors that any drive gives, and that nothing may hide."""
+        block = self._limits.block
+        end = os.lseek(ways.direct, 0, os.SEEK_END) // SECTOR // block
+        for name in ("read10", "read16"):
+            for first, blocks in ((end, 1), (end - 1, 2)):
+                begin = time.monotonic_ns()
+                try:
+                    told = ways.read_beyond(name, first, blocks)
+                except LackingError as problem:
+                    self._lack(f"{name} behind the end of the drive", str(problem))
+                    break
+                good = not told.status and not told.host and told.residual < blocks * block * SECTOR
+                hidden = good or (told.status == CHECK_CONDITION and not told.key)
+                self._tell(
+                    *(READ, 0, first * block, blocks * block, begin, time.monotonic_ns()),
+                    OTHER_DATA[UNREFUSED] if hidden else 0,
+                )
+
     def _burst(self, ways: KernelWays) -> None:
-        """More writes at once than the adapter holds, a block each, then as many reads at once."""
+        """More writes at once than the adapter holds, of one block and of many, then as many reads at once."""
         block = self._limits.block
         wanted = min(self._limits.depth + self._limits.depth // 16 + 8, _MOST_AT_ONCE)
         if wanted <= self._limits.depth:
             self._lack(f"more than {wanted} commands at once", f"{self._limits.depth} would fill the adapter's queue")
-        size, region = block * SECTOR, self.regions[-1]
-        wanted = min(wanted, region.sectors // block, len(ways.arena.whole()[0]) // size - 16)
+        region, memory = self.regions[-1], ways.arena.whole()[0]
+        room = min(region.sectors, len(memory) // SECTOR - 16 * block)
+        wanted = min(wanted, room // block)
+        spare, end, extents = room - wanted * block, 0, []
+        for at in range(wanted):
+            more = min(_BURST[at % len(_BURST)], self._limits.limit) // block * block - block
+            length = block + (more if 0 < more <= spare else 0)
+            spare -= length - block
+            extents.append((end, length))
+            end += length
         try:
             ring = Ring(_MOST_AT_ONCE, ways.arena.whole())
         except LackingError as lacking:
             self._lack(f"{wanted} commands at once", str(lacking))
             return
-        memory = ways.arena.whole()[0]
-        pieces = [memory[8 * size + at * size : 8 * size + (at + 1) * size] for at in range(wanted)]
-        sectors = [region.first + at * block for at in range(wanted)]
-        self._random.shuffle(sectors)
+        self._random.shuffle(extents)
+        memory = memory[8 * block * SECTOR :]
+        asked = [
+            ((memory[at * SECTOR : (at + length) * SECTOR],), (region.first + at) * SECTOR) for at, length in extents
+        ]
         try:
             sequences = []
-            for piece, sector in zip(pieces, sectors):
-                sequence = next(self._numbers)
-                piece[:] = make_sectors(self._tag, sector, sequence, block)
-                self.ledger.begin(sequence, sector, block)
+            for (piece,), offset in asked:
+                sequence, sector, length = next(self._numbers), offset // SECTOR, len(piece) // SECTOR
+                piece[:] = make_sectors(self._tag, sector, sequence, length)
+                self.ledger.begin(sequence, sector, length)
                 sequences.append(sequence)
-            begin = time.monotonic_ns()
-            asked = [((piece,), sector * SECTOR) for piece, sector in zip(pieces, sectors)]
-            results = ring.transfer(ways.direct, asked, reads=False)
-            end = time.monotonic_ns()
-            for sequence, sector, result in zip(sequences, sectors, results):
-                problem = 0 if result == size else (-result if result < 0 else errno.EIO)
+            begin, results, end = self._at_once(ring, ways, asked, reads=False)
+            for sequence, ((piece,), offset), result in zip(sequences, asked, results):
+                problem = 0 if result == len(piece) else (-result if result < 0 else errno.EIO)
                 self.ledger.end(sequence, problem)
-                self._tell(WRITE, sequence, sector, block, begin, end, problem)
-            before = [self.ledger.before(sector, block) for sector in sectors]
-            memory[8 * size : 8 * size + wanted * size] = bytes(wanted * size)
-            begin = time.monotonic_ns()
-            results = ring.transfer(ways.direct, asked, reads=True)
-            end = time.monotonic_ns()
-            for piece, sector, result, known in zip(pieces, sectors, results, before):
-                problem = 0 if result == size else (-result if result < 0 else errno.EIO)
+                self._tell(WRITE, sequence, offset // SECTOR, len(piece) // SECTOR, begin, end, problem)
+            before = [self.ledger.before(offset // SECTOR, len(piece) // SECTOR) for (piece,), offset in asked]
+            for (piece,), _ in asked:
+                piece[:] = bytes(len(piece))
+            begin, results, end = self._at_once(ring, ways, asked, reads=True)
+            for ((piece,), offset), result, known in zip(asked, results, before):
+                sector, problem = offset // SECTOR, 0
+                if result != len(piece):
+                    problem = -result if result < 0 else errno.EIO
                 code = "" if problem else self.ledger.wrong(sector, runs_of(piece, self._tag, sector), known)
-                self._tell(READ, 0, sector, block, begin, end, OTHER_DATA[code] if code else problem)
+                self._tell(READ, 0, sector, len(piece) // SECTOR, begin, end, OTHER_DATA[code] if code else problem)
         finally:
             ring.close()
         self._line("rows", rows=[[0, ["burst", str(wanted), f"of {self._limits.depth}"], 0, 1]])
@@ -477,27 +532,44 @@ class Sweep:
             for name, value in before.items():
                 write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
 
+    def _at_once(
+        self, ring: Ring, ways: KernelWays, asked: Sequence[tuple[Sequence[memoryview], int]], *, reads: bool
+    ) -> tuple[int, list[int], int]:
+        """When they began, what they came to, and when the last one ended."""
+        self._waits_since, begin = time.monotonic(), time.monotonic_ns()
+        results = ring.transfer(ways.direct, asked, reads=reads)
+        self._waits_since = 0.0
+        return begin, results, time.monotonic_ns()
+
     def _measure_memory(self, ways: KernelWays, machine: Machine) -> None:
         """Ordinary commands in batches, with the kernel's memory after each: what grows with them is a leak."""
         commands, block = self._request.memory_commands, self._limits.block
         if not commands:
             return
-        each, done = max(2, commands // _MEMORY_BATCHES), 0
-        memory, region = ways.arena.shape("aligned", block * SECTOR), self.regions[0]
+        # every batch is made of the same commands
+        each, done = max(1, commands // _MEMORY_BATCHES // len(_ORDINARY)) * len(_ORDINARY), 0
+        region, long = self.regions[0], min(256 // block * block or block, self._limits.limit)
+        shapes = {
+            block: ways.arena.shape("aligned", block * SECTOR),
+            long: ways.arena.shape("segments", long * SECTOR),
+        }
         samples = []
         for batch in range(_MEMORY_BATCHES + 2):
             for _ in range(each):
                 done += 1
                 if self._errors >= _MOST_ERRORS:
                     return
-                if done % 4 == 0:
+                kind, is_long = _ORDINARY[done % len(_ORDINARY)]
+                length = long if is_long else block
+                memory = shapes[length]
+                if kind == FLUSH:
                     self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(ways.direct))
-                elif done % 4 == 1:
+                elif kind == WRITE:
                     self._write(
-                        *(WRITE, region.anchor, block, memory), lambda: ways.write("direct", memory, region.anchor)
+                        *(WRITE, region.anchor, length, memory), partial(ways.write, "direct", memory, region.anchor)
                     )
                 else:
-                    self._read(lambda into: ways.read("direct", into, region.anchor), region.anchor, block, memory)
+                    self._read(lambda into: ways.read("direct", into, region.anchor), region.anchor, length, memory)
             if batch >= 2:
                 samples.append([done, *kernel_memory(machine)])
         self._line("memory", samples=samples)

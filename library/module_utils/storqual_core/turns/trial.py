@@ -28,6 +28,8 @@ from .subject import HeldDevice, OpenPath, TurnSubject
 
 _LOG_S = 0.2
 _END_S = 60.0
+_HUNG_S = 120.0
+"""So long an I/O of a sweep may take: the kernel's timeout of 30 s, and what error handling goes through after it."""
 _OTHER_SECTORS = 48
 _LONG_SECTORS = 1024
 _LAYER_BLOCK = 8
@@ -240,11 +242,9 @@ class TrialRun:
         stream.line("fault", phase="begin", text=trial.way)
         for name in request.layers:
             self._layer(name, device, numbers)
-        descriptor = device.use()
-        try:
-            sweep.run(descriptor, self._machine, trial.load.seed)
-        finally:
-            device.done(sweep.failed_with)
+        if self._is_hung(sweep, device):
+            stream.send()
+            return
         if device.lost:
             stream.line("lost", text="the drive went away during the load")
             device.give_up()
@@ -300,6 +300,29 @@ class TrialRun:
             self._stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
         self._stream.send()
         return hung
+
+    def _is_hung(self, sweep: Sweep, device: HeldDevice) -> bool:
+        """Run the sweep; whether one of its I/Os never ended, which is told and leaves the drive in use."""
+        raised: list[Exception] = []
+        descriptor = device.use()
+
+        def run() -> None:
+            try:
+                sweep.run(descriptor, self._machine, self._trial.load.seed)
+            except Exception as problem:  # noqa: BLE001 - raised by the thread that waits for this one
+                raised.append(problem)
+
+        thread = threading.Thread(target=run, daemon=True, name="sweep")
+        thread.start()
+        while thread.is_alive():
+            thread.join(_LOG_S)
+            if sweep.waits_s() > _HUNG_S:
+                self._stream.line("hung", text=f"an I/O of the load had not ended after {_HUNG_S:g} s")
+                return True
+        device.done(sweep.failed_with)
+        if raised:
+            raise raised[0]
+        return False
 
     def _crowd(self, device: HeldDevice, stack: ExitStack, written: list[_Written], numbers: Iterator[int]) -> bool:
         """Workers on this drive and on those beside it at once; whether one of them hung."""
@@ -366,17 +389,16 @@ class TrialRun:
         self._read_all([_Written(device, ledger, [(load.first, load.sectors)], self._subject.tag)])
 
     def _read_all(self, written: Sequence[_Written]) -> None:
+        wrong = self._read_back(written, 1, MOST_SECTORS if self._trial.load.sweep is None else _LONG_SECTORS)
         if self._trial.load.sweep is None:
-            wrong = self._read_back(written, 1, MOST_SECTORS)
             wrong &= self._read_back(written, 2, _OTHER_SECTORS)
-        else:
-            # its rows were read back by all ways as they were written: what is wrong now is read again
-            wrong = self._read_back(written, 1, _LONG_SECTORS)
-            if wrong:
-                wrong &= self._read_back(written, 2, _OTHER_SECTORS, wrong)
-        for turn in range(3, 3 + _LOOKS):
-            if wrong:
-                wrong &= self._read_back(written, turn, self._limits.block, wrong)
+        # the rows of a sweep were read back by all ways as they were written: only what is wrong now is read again
+        wrong = set(sorted(wrong)[:_MOST_AGAIN])
+        for turn in range(2 if self._trial.load.sweep else 3, 3 + _LOOKS):
+            left = wrong & self._read_back(written, turn, self._limits.block, wrong) if wrong else wrong
+            if left == wrong:
+                break
+            wrong = left
 
     def _read_back(self, written: Sequence[_Written], turn: int, chunk: int, only: Collection[int] = ()) -> set[int]:
         """Read all parts, or some sectors, and tell them; the sectors that are not what was written last."""
@@ -407,9 +429,5 @@ class TrialRun:
             yield from written.parts
             return
         block = self._limits.block
-        here = {
-            one - written.shift
-            for one in sorted(only)[:_MOST_AGAIN]
-            if one >> DRIVE_SHIFT == written.shift >> DRIVE_SHIFT
-        }
+        here = {one - written.shift for one in only if one >> DRIVE_SHIFT == written.shift >> DRIVE_SHIFT}
         yield from ((first, block) for first in sorted({one // block * block for one in here}))

@@ -75,6 +75,28 @@ def test_a_stream_without_an_end_proves_nothing() -> None:
     assert verdict([*lines()[:-1], {"kind": "hung", "at": 9 * S, "text": "it hangs"}]).outcome == "failed"
 
 
+def test_a_load_without_a_fault_that_hangs_has_failed() -> None:
+    """Nothing but the load was there to make it hang, so that there is no fault to prove."""
+    hung = [*without("seen")[:-1], {"kind": "hung", "at": 9 * S, "text": "an I/O had not ended"}]
+    assert verdict(hung).outcome == "void"
+    assert verdict(hung, "integrity").outcome == "failed"
+    assert verdict(hung, "integrity").reasons[0] == "hung: an I/O had not ended"
+    assert verdict(without("seen"), "integrity").outcome == "void"
+
+
+@pytest.mark.parametrize("fault", ["write_error", "read_error", "flush_error"])
+@pytest.mark.parametrize(("driver", "failed"), [("virtio_scsi", True), ("nvme", False)])
+def test_an_error_that_the_drive_gave_and_no_io_ended_with_was_hidden(fault: str, driver: str, failed: bool) -> None:
+    proofs = [{"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in FAULTS[fault].ways[0].seen]
+    state = {**STATE, "driver": driver}
+    listed = [{**line, "state": state} if line["kind"] == "state" else line for line in [*without("seen"), *proofs]]
+    assert verdict(listed, fault).outcome == ("failed" if failed else "passed")
+    told = [["r", 0, 10, 2, 4 * S, 4 * S + 5, 121]]
+    ended = {"kind": "end", "at": 9 * S, "outcome": "done", "message": "", "ios": 4}
+    listed = [line for line in listed if line["kind"] != "end"] + [{"kind": "io", "at": 5 * S, "ios": told}, ended]
+    assert verdict(listed, fault).outcome == "passed"
+
+
 def test_a_bench_that_goes_down_has_failed_whatever_is_proven() -> None:
     listed = [*lines()[:5], {"kind": "down", "at": 4 * S, "text": "panic: Kernel panic - not syncing: no abort"}]
     assert verdict(listed).outcome == "failed"

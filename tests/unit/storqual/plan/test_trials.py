@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,20 @@ def refusals(tmp_path: Path, text: str, profile: str | None = None) -> list[str]
     with pytest.raises(BadInputError) as refused:
         raise_all(read_suite(file, profile=profile)[1])
     return [problem.replace(str(file), "own") for problem in refused.value.problems]
+
+
+@pytest.mark.parametrize(("through", "drives"), [((), {"0x1", "0x2", "0x3"}), (("0x2", "0x3"), {"0x2", "0x3"})])
+def test_power_is_cut_from_a_drive_that_takes_writes_through_its_cache_where_there_is_one(
+    through: tuple[str, ...], drives: set[str]
+) -> None:
+    """Flushes are on its wire as well; on that of any other there is no write through the cache."""
+    suite, seat = load_suite(SHIPPED), Seat("vscsi", "virtio_scsi", tuple((f"0x{n}", 1 << 30) for n in (1, 2, 3)))
+    profile = suite.profiles["quick"].model_copy(update={"repeats": 30})
+    trials, _ = drawn(suite, profile, [replace(seat, through=frozenset(through))])
+    chosen = {
+        fault: {trial.drive for trial in trials if trial.fault == fault} for fault in ("power_cut", "device_reset")
+    }
+    assert chosen == {"power_cut": drives, "device_reset": {"0x1", "0x2", "0x3"}}
 
 
 def test_a_suite_of_ones_own_takes_four_lines(tmp_path: Path) -> None:

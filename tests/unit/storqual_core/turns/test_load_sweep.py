@@ -14,11 +14,12 @@ import os
 import random
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.kinds.load_coverage import coverage_of, unreached
+from storqual.kinds.load_coverage import coverage_of, grown_memory, unreached
 from storqual.kinds.oracle import Oracle
 from storqual.plan.covering import covering
 from storqual_core.kit.machine import Machine
@@ -31,6 +32,7 @@ from storqual_core.turns.load_levels import (
     SIZES,
     QueueLimits,
     alias_places,
+    drawn_size,
     reached_places,
     regions_of,
     size_of,
@@ -40,10 +42,14 @@ from storqual_core.turns.load_sweep import Sweep, span_of
 from storqual_core.turns.scsi_command import CommandEnd, LackingError
 from storqual_core.turns.sectors import SECTOR, read_region
 from tests.support.bench_tree import BenchTree
+from tests.support.planted_driver import all_kinds
+from tests.support.planted_model import PlantedModel, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from tests.support.planted_driver import Kind
 
 TAG = b"trial--1"
 WINDOW = (2048, (1 << 21) - 2048)
@@ -71,15 +77,22 @@ class Faulty:
         return len(data)
 
 
-def rows(places: Sequence[str], seed: int) -> tuple[tuple[str, ...], ...]:
+def rows_of(places: Sequence[str], seed: int, *, lacking: bool = False) -> tuple[tuple[str, ...], ...]:
     """Rows without the ways that would pass the defect by: io_uring and mappings are no calls of `os`."""
     factors = {**FACTORS, "place": places, "way": ("direct", "dsync", "buffered"), "read": ("direct", "buffered")}
-    factors["size"] = [size for size in SIZES if size_of(size, LIMITS, MOST)[0]]
+    factors["size"] = [size for size in SIZES if lacking or size_of(size, LIMITS, MOST)[0]]
     return tuple(covering(factors, 2, seed))
 
 
 def swept(
-    path: Path, seed: int, *, descriptor: int | None = None, machine: Machine | None = None
+    path: Path,
+    seed: int,
+    *,
+    descriptor: int | None = None,
+    machine: Machine | None = None,
+    idles_s: tuple[float, ...] = (0.0,) * 5,
+    lacking: bool = False,
+    limit_s: float = 600.0,
 ) -> tuple[Oracle, list[Any], list[Any], Sweep]:
     """The oracle, its violations, the lines that were told, and the sweep."""
     path.touch()
@@ -88,7 +101,8 @@ def swept(
     places = reached_places(*WINDOW, span_of(MOST), seed)
     commands = tuple(covering({**COMMAND_FACTORS, "place": places}, 2, seed))
     left_out = (("read verify", "it is left out by the plan"),)
-    request = SweepRequest(rows(places, seed), commands, MOST, (0.0,) * 5, (), 0, 600.0, 60, left_out)
+    rows = rows_of(places, seed, lacking=lacking)
+    request = SweepRequest(rows, commands, MOST, idles_s, (), 0, limit_s, 60, left_out)
     load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, seed, request)
     told: list[Any] = []
     lines: list[Any] = []
@@ -200,6 +214,28 @@ def test_a_defect_between_the_load_and_the_drive_is_found(
     assert violations or oracle.wrong_reads
 
 
+SEEDS = range(int(os.environ.get("STORQUAL_PLANTED_SEED", "1")), 0, -1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in all_kinds().values() if is_known(kind)], ids=lambda kind: kind.name
+)
+def test_a_kind_of_defect_is_found_that_the_layer_of_the_virtual_bench_has_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, seed: int
+) -> None:
+    """More of their seeds: `STORQUAL_PLANTED_SEED=10` draws ten times."""
+    model = PlantedModel(kind, seed, 1 << 21, LIMITS.limit)
+    monkeypatch.setattr(kernel_ways.os, "pwritev", model.pwritev)
+    monkeypatch.setattr(kernel_ways.os, "preadv", model.preadv)
+    monkeypatch.setattr(load_sweep.Ring, "transfer", lambda _, *words, **named: model.transfer(*words, **named))
+    monkeypatch.setattr(load_sweep.time, "sleep", model.sleep)
+    oracle, violations, _, _ = swept(tmp_path / "drive", 20 + seed, idles_s=(3.1, 4.1, 3.4), lacking=True)
+    assert model.acted
+    failed = [write for write in oracle.writes.values() if write.problem]
+    assert violations or oracle.wrong_reads or failed
+
+
 def test_a_read_that_changes_memory_beside_its_buffer_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +250,127 @@ def test_a_read_that_changes_memory_beside_its_buffer_is_found(
     oracle, violations, _, _ = swept(tmp_path / "drive", 3)
     assert violations == []
     assert {kind for kind, *_ in oracle.wrong_reads} == {"overrun"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [
+        (CommandEnd(2, 0, 0.0, key=5, code=0x21), []),
+        (CommandEnd(0, 7, 0.0), []),
+        (CommandEnd(0, 0, 0.0, residual=2 * SECTOR), []),
+        (CommandEnd(0, 0, 0.0), ["unrefused"] * 4),
+        (CommandEnd(2, 0, 0.0), ["unrefused"] * 4),
+    ],
+    ids=["refused", "host", "nothing came", "good", "no reason"],
+)
+def test_a_read_behind_the_end_of_the_drive_must_be_refused_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: CommandEnd, kinds: list[str]
+) -> None:
+    sent: list[bytes] = []
+
+    def send(_descriptor: int, command: bytes, _pieces: object = (), **_: object) -> CommandEnd:
+        inside = int.from_bytes(command[2:6] if command[0] == 0x28 else command[2:10], "big") < (1 << 21) - 1
+        sent.append(command)
+        return CommandEnd(0, 0, 0.0) if inside else answer
+
+    for module in (kernel_ways, scsi_command):
+        monkeypatch.setattr(module, "send", send)
+    monkeypatch.setitem(globals(), "LIMITS", replace(LIMITS, scsi=True))
+    oracle, told = Oracle(), []
+    path = tmp_path / "drive"
+    path.touch()
+    os.truncate(path, 1 << 30)
+    request = SweepRequest((), (), MOST, (), (), 0, 600.0)
+    load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, 1, request)
+    sweep = Sweep(load, request, LIMITS, WINDOW, TAG, lambda *io: told.append(io), lambda *_, **__: None)
+    with path.open("r+b") as file:
+        ways = kernel_ways.KernelWays(file.fileno(), LIMITS, Arena(1 << 20, 512, 512, 1))
+        sweep._read_beyond(ways)
+        ways.close()
+    oracle.take(told)
+    assert [kind for kind, *_ in oracle.wrong_reads] == kinds
+    assert {command[0] for command in sent} == {0x28, 0x88}
+
+
+def test_a_slow_drive_leaves_out_some_rows_and_some_commands_and_not_all_of_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = itertools.count()
+    over = SimpleNamespace(monotonic=lambda: 1.0 * next(calls), monotonic_ns=lambda: 0, sleep=lambda _: None)
+    made: Counter[str] = Counter()
+    monkeypatch.setattr(load_sweep, "time", over)
+    monkeypatch.setattr(Sweep, "_row", lambda *_: made.update(rows=1))
+    monkeypatch.setattr(Sweep, "_command", lambda *_: made.update(commands=1))
+    monkeypatch.setattr(Sweep, "_fill", lambda *_: None)
+    _, _, lines, sweep = swept(tmp_path / "drive", 4, limit_s=100.0)
+    rows, commands = len(sweep._request.rows), len(sweep._request.commands)
+    assert made["rows"] + made["commands"] < 110
+    assert made["commands"] == pytest.approx(made["rows"] * commands / rows, abs=1.5)
+    lacks = [fields["what"] for kind, fields in lines if kind == "lacks" and "were over" in fields["why"]]
+    assert sorted(lacks) == [
+        f"{name} {made[name] + 1} to {all_}" for name, all_ in (("commands", commands), ("rows", rows))
+    ]
+
+
+def test_writes_at_once_are_of_one_block_and_of_many_and_all_is_read_back(tmp_path: Path) -> None:
+    oracle, violations, lines, _ = swept(tmp_path / "drive", 9)
+    assert violations == []
+    burst = next(row for kind, fields in lines if kind == "rows" for row in fields["rows"] if row[1][0] == "burst")
+    together = Counter(write.begin for write in oracle.writes.values()).most_common(1)[0]
+    assert together[1] == int(burst[1][1]) > LIMITS.depth
+    assert {w.length for w in oracle.writes.values() if w.begin == together[0]} == {1, 8, 128}
+
+
+def test_lengths_are_drawn_that_no_level_names() -> None:
+    drawn = [drawn_size(LIMITS, MOST, number / 2000) for number in range(2000)]
+    assert (min(drawn), drawn_size(LIMITS, MOST, 1.0)) == (1, LIMITS.limit)
+    for low in (1, 16, 128, 512):
+        assert 150 < sum(low <= one < 2 * low for one in drawn) < 210
+    assert all(drawn_size(replace(LIMITS, block=8), MOST, number / 50) % 8 == 0 for number in range(50))
+
+
+@pytest.mark.parametrize(("kind", "longest"), [("write", 256), ("read", 256), ("flush", 0)])
+def test_memory_that_any_ordinary_command_leaks_grows_in_each_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, longest: int
+) -> None:
+    """One of many pieces as well as one of a block: what leaks may be the list of its pieces."""
+    leaked = [0]
+
+    def leak(length: int) -> None:
+        leaked[0] += 4096 * (length == longest * SECTOR)
+
+    write, read, flush = kernel_ways.KernelWays.write, kernel_ways.KernelWays.read, os.fdatasync
+
+    def leaky_write(self: Any, way: str, memory: Any, sector: int) -> None:
+        leak(sum(map(len, memory.pieces)) if kind == "write" else -1)
+        write(self, way, memory, sector)
+
+    def leaky_read(self: Any, way: str, memory: Any, sector: int) -> None:
+        leak(sum(map(len, memory.pieces)) if kind == "read" else -1)
+        read(self, way, memory, sector)
+
+    def leaky_flush(descriptor: int) -> None:
+        leak(0 if kind == "flush" else -1)
+        flush(descriptor)
+
+    monkeypatch.setattr(kernel_ways.KernelWays, "write", leaky_write)
+    monkeypatch.setattr(kernel_ways.KernelWays, "read", leaky_read)
+    monkeypatch.setattr(load_sweep.os, "fdatasync", leaky_flush)
+    monkeypatch.setattr(load_sweep, "kernel_memory", lambda _: (leaked[0], 0))
+    path = tmp_path / "drive"
+    path.touch()
+    os.truncate(path, 1 << 30)
+    request = SweepRequest((), (), MOST, (), (), 1600, 600.0)
+    load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, 1, request)
+    lines: dict[str, Any] = {}
+    sweep = Sweep(
+        *(load, request, LIMITS, WINDOW, TAG, lambda *_: None, lambda kind, **fields: lines.update({kind: fields}))
+    )
+    with path.open("r+b") as file:
+        ways = kernel_ways.KernelWays(file.fileno(), LIMITS, Arena(1 << 20, 512, 512, 1))
+        sweep._measure_memory(ways, Machine())
+        ways.close()
+    assert grown_memory(lines["memory"]["samples"])
 
 
 def test_a_drive_that_fails_every_command_ends_the_sweep(tmp_path: Path) -> None:

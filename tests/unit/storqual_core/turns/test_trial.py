@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
@@ -241,6 +242,60 @@ def test_what_is_wrong_in_both_readings_is_read_sector_by_sector_until_it_is_rig
     run._verify(cast("Any", FakeDevice(lost=False)))
     assert asked[2:] == [(4100, 1, 1), (4101, 1, 1), (4100, 1, 1)]
     assert [line["turn"] for kind, line in stream.told if kind == "found"] == [1, 2, 3, 4]
+
+
+def test_what_stays_wrong_is_read_no_further_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        trial, "read_region", lambda _fd, _tag, first, sectors, *_: [(first, sectors, "corrupted", 0)]
+    )
+    stream = FakeStream()
+    run = trial_run(tmp_path, stream)
+    known = SimpleNamespace(doubtful=lambda first, count, *_: range(first, first + count))
+    monkeypatch.setattr(run, "_ledger", known)
+    run._verify(cast("Any", FakeDevice(lost=False)))
+    assert {line["turn"] for kind, line in stream.told if kind == "found"} == {1, 2, 3}
+
+
+class FakeSweep:
+    """A sweep with an I/O that takes `waits` seconds of the clock, and what it raises then."""
+
+    failed_with = 0
+
+    def __init__(self, clock: Clock, waits: float, raises: Exception | None = None) -> None:
+        self._clock, self._waits, self._raises = clock, waits, raises
+        self._ended = threading.Event()
+
+    def run(self, *_: Any) -> None:
+        if self._waits:
+            self._ended.wait(60)
+        if self._raises:
+            raise self._raises
+
+    def waits_s(self) -> float:
+        self._clock.sleep(50.0)
+        if self._clock.now - 100.0 > self._waits:
+            self._ended.set()
+        return 0.0 if self._ended.is_set() else self._clock.now - 100.0
+
+
+@pytest.mark.parametrize(("waits", "hung"), [(0.0, False), (100.0, False), (1e9, True)])
+def test_an_io_of_a_sweep_that_never_ends_is_told_and_the_bench_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: float, hung: bool
+) -> None:
+    monkeypatch.setattr(trial, "_LOG_S", 0.001)
+    stream, device = FakeStream(), FakeDevice(lost=False)
+    sweep = FakeSweep(Clock(), waits)
+    assert trial_run(tmp_path, stream)._is_hung(cast("Any", sweep), cast("Any", device)) is hung
+    assert [kind for kind, _ in stream.told] == ["hung"] * hung
+    # who has it in use is not done with it
+    assert device.problems == [0] * (not hung)
+    sweep._ended.set()
+
+
+def test_what_a_sweep_raises_is_raised(tmp_path: Path) -> None:
+    sweep = FakeSweep(Clock(), 0.0, BadInputError(["no room"]))
+    with pytest.raises(BadInputError):
+        trial_run(tmp_path, FakeStream())._is_hung(cast("Any", sweep), cast("Any", FakeDevice(lost=False)))
 
 
 @pytest.mark.parametrize("turns", [1, 4])
