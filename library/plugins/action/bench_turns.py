@@ -92,7 +92,7 @@ class ActionModule(ActionBase):
             self._limit(run, bench, batch, str(arguments.get("virtual_state", "")))
             state_dir, python = str(arguments["state_dir"]), str(arguments["python"])
             paths = collector.paths(state_dir, self._send_program(run, state_dir), python)
-            self._transfer_file(str(run / "blocks" / f"{batch}.json"), paths.batch_file)
+            self._put(run / "blocks" / f"{batch}.json", paths.batch_file)
             end = follow(
                 self._shell,
                 paths,
@@ -205,10 +205,23 @@ class ActionModule(ActionBase):
         self._quick(f"mkdir -p {shlex.quote(f'{state_dir}/spool/{run.name}')}")
         present, _, _ = self._shell(f"test -s {remote}")
         if present != 0:
-            self._transfer_file(str(program), f"{state_dir}/{program.name}.part")
+            self._put(program, f"{state_dir}/{program.name}.part")
             # a name that outlived a power cut without its content would be taken for the program
             self._quick(f"sync {remote}.part && mv {remote}.part {remote}")
         return program.name
+
+    def _put(self, source: Path, target: str) -> None:
+        """Copy a file to the bench. Who becomes root there may himself write to Ansible's temporary folder only."""
+        if not self._connection.become:
+            self._transfer_file(str(source), target)
+            return
+        folder = self._make_tmp_path()
+        try:
+            copied = f"{folder.rstrip('/')}/{source.name}"
+            self._transfer_file(str(source), copied)
+            self._quick(f"cat {shlex.quote(copied)} > {shlex.quote(target)}")
+        finally:
+            self._remove_tmp_path(folder)
 
     def _quick(self, command: str) -> None:
         rc, out, err = self._shell(command)

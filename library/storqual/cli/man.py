@@ -23,11 +23,11 @@ _EXAMPLE_HEADS = ("Example:", "Examples:")
 def man_command(folder: Path, as_json: bool) -> None:
     """Write a manual page for each command to FOLDER, by default where `man` looks for pages of this user.
 
-    After an upgrade, write them again.
+    Then `man storqual` lists them, and `man storqual-qualify` is one. After an upgrade, write them again.
 
     \b
     Examples:
-      storqual man && man storqual-qualify
+      storqual man
       storqual man build/share/man/man1
     """
     from storqual.cli import storqual

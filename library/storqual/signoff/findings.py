@@ -25,6 +25,7 @@ from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.report.criterion import is_accepted, named_cases, read_criteria, worst_of
 from storqual.report.export import end_of, told_of
 from storqual.run import Run, read_run, sha256_of
+from storqual.run.closing import is_closed
 from storqual.run.evidence import run_findings
 from storqual.run.files import DAMAGE, damage_told, limit_of, parse_line, read_bytes, read_object, read_text
 from storqual.run.layout import MANIFEST
@@ -382,7 +383,12 @@ def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
     reason = f"{run.name}: the outcome is {verdict['outcome']} ({verdict.get('reason') or 'no reason was recorded'})"
     if code == 1:
         return f"{reason}; give waivers that cover every failure (--waivers)"
-    return f"{reason}; a run that could not be judged can be neither signed nor waived; repeat or resume it"
+    way = (
+        "it is closed and nothing is left to measure, so repeat the campaign"
+        if is_closed(run.path)
+        else f"resume it (storqual qualify --resume {run.name})"
+    )
+    return f"{reason}; a run that could not be judged can be neither signed nor waived; {way}"
 
 
 def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:

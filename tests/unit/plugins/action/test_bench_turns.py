@@ -81,3 +81,25 @@ def test_a_connection_that_asks_for_a_password_is_refused(connection: Ssh) -> No
 def test_a_bench_that_is_this_machine_is_reached_by_a_shell() -> None:
     lasting = action(SimpleNamespace(transport="local", become=None))._lasting()
     assert lasting.run("echo here").strip() == "here"
+
+
+@pytest.mark.parametrize("become", [None, object()])
+def test_a_file_reaches_the_folder_of_root_whoever_logs_in(
+    become: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over SSH a file is written by the user who logged in; what is root's is written by root."""
+    done: list[str] = []
+    here = action(SimpleNamespace(become=become))
+    monkeypatch.setattr(here, "_transfer_file", lambda _source, target: done.append(f"user writes {target}"))
+    monkeypatch.setattr(here, "_make_tmp_path", lambda: "/home/lab/.ansible/tmp/x/")
+    monkeypatch.setattr(here, "_remove_tmp_path", lambda folder: done.append(f"removed {folder}"))
+    monkeypatch.setattr(here, "_quick", lambda command: done.append(f"root: {command}"))
+    here._put(tmp_path / "core.pyz", "/var/lib/storqual/core.pyz.part")
+    if become is None:
+        assert done == ["user writes /var/lib/storqual/core.pyz.part"]
+    else:
+        assert done == [
+            "user writes /home/lab/.ansible/tmp/x/core.pyz",
+            "root: cat /home/lab/.ansible/tmp/x/core.pyz > /var/lib/storqual/core.pyz.part",
+            "removed /home/lab/.ansible/tmp/x/",
+        ]

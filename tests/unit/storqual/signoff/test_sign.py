@@ -326,9 +326,11 @@ def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Perso
     run = make_run(tmp_path, noise=0.003, points=POINTS[:1], statuses={"sym": "refused"})
     assert judge_run(run)["exit_code"] == 2
     waivers = waivers_of(tmp_path)
-    assert "a run that could not be judged can be neither signed nor waived" in refusal(
-        run, people[1], keys, waivers=waivers
-    )
+    said = refusal(run, people[1], keys, waivers=waivers)
+    assert "a run that could not be judged can be neither signed nor waived" in said
+    # it is closed: nobody is sent to resume what is finished
+    assert "nothing is left to measure" in said
+    assert "resume" not in said
 
 
 def test_a_link_in_a_run_directory_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
