@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.image import BenchImage, ensure_image
-from storqual.virtual_bench.packages import fetch_packages
+from storqual.virtual_bench.package_cache import fetch_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,19 +19,19 @@ from ..provision.packages import package_manager
 
 
 @dataclass(frozen=True)
-class Finding:
+class Trait:
     """A value, empty where it is not known, and what it rests on."""
 
     value: str
     evidence: str
 
 
-def _unknown(*looked_at: str) -> Finding:
-    return Finding("", f"not known; looked at {', '.join(looked_at)}")
+def _unknown(*looked_at: str) -> Trait:
+    return Trait("", f"not known; looked at {', '.join(looked_at)}")
 
 
-def _found(value: str, evidence: str) -> Finding:
-    return Finding(value, evidence) if value else _unknown(evidence)
+def _found(value: str, evidence: str) -> Trait:
+    return Trait(value, evidence) if value else _unknown(evidence)
 
 
 def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
@@ -39,14 +39,14 @@ def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     release = machine.text("/proc/sys/kernel/osrelease")
     owner = _found(*package_manager(machine, runner, release))
     loader = _loader(machine)
-    found: dict[str, Finding] = {
+    found: dict[str, Trait] = {
         "packages": owner,
         "front_end": _front_end(machine, owner.value),
         "loader": loader,
         **_loader_places(machine, loader.value),
         "initramfs": _found(*initramfs_maker(machine)),
     }
-    readers: Mapping[str, Callable[[Machine], Finding]] = {
+    readers: Mapping[str, Callable[[Machine], Trait]] = {
         "module_order": module_order,
         "module_overrides": _overrides,
         "secure_boot": _secure_boot,
@@ -63,17 +63,17 @@ def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     return {name: {"value": each.value, "evidence": visible(each.evidence)} for name, each in found.items()}
 
 
-def _program(machine: Machine, names: Sequence[str]) -> Finding:
+def _program(machine: Machine, names: Sequence[str]) -> Trait:
     """The first of these programs that is installed."""
     for name in names:
         path = find_program(machine, name)
         if path:
             link = machine.link(path)
-            return Finding(name, f"{path}{f' (a link to {link})' if link else ''}")
+            return Trait(name, f"{path}{f' (a link to {link})' if link else ''}")
     return _unknown(*names)
 
 
-def _front_end(machine: Machine, packages: str) -> Finding:
+def _front_end(machine: Machine, packages: str) -> Trait:
     """The program that resolves what a package needs."""
     return _program(machine, ("apt-get",) if packages == "dpkg" else ("dnf", "yum", "zypper"))
 
@@ -91,7 +91,7 @@ def _grub_folder(machine: Machine) -> str:
     return next((folder for folder in (*_FOLDERS, *vendors) if machine.exists(f"{folder}/grub.cfg")), "")
 
 
-def _loader(machine: Machine) -> Finding:
+def _loader(machine: Machine) -> Trait:
     """`grub`, with Boot Loader Specification entries `grub-blscfg` (Red Hat's reader) or `grub-blsuki` (upstream's).
 
     `grub2-bls` and `systemd-boot` keep what boots in EFI variables.
@@ -101,41 +101,41 @@ def _loader(machine: Machine) -> Finding:
         told = variable[4:].decode("utf-16-le", "replace").rstrip("\0")
         name = "systemd-boot" if told.startswith("systemd-boot") else "grub2-bls" if "grub" in told.lower() else ""
         if name:
-            return Finding(name, f"EFI variable LoaderInfo: {told}")
+            return Trait(name, f"EFI variable LoaderInfo: {told}")
     folder = _grub_folder(machine)
     if not folder:
         return _unknown("EFI variable LoaderInfo", *(f"{each}/grub.cfg" for each in (*_FOLDERS, "/boot/efi/EFI/*")))
     text = "\n".join(machine.lines(f"{folder}/grub.cfg"))
     if not text.strip():
-        return Finding("", f"not known; {folder}/grub.cfg is there and cannot be read, or is empty")
+        return Trait("", f"not known; {folder}/grub.cfg is there and cannot be read, or is empty")
     if _BLS_UPSTREAM.search(text):
-        return Finding("grub-blsuki", f"{folder}/grub.cfg calls upstream's reader of entries")
+        return Trait("grub-blsuki", f"{folder}/grub.cfg calls upstream's reader of entries")
     if _BLS.search(text):
-        return Finding("grub-blscfg", f"{folder}/grub.cfg calls blscfg, as Red Hat's GRUB has it")
-    return Finding("grub", f"{folder}/grub.cfg has its entries itself")
+        return Trait("grub-blscfg", f"{folder}/grub.cfg calls blscfg, as Red Hat's GRUB has it")
+    return Trait("grub", f"{folder}/grub.cfg has its entries itself")
 
 
-def _loader_places(machine: Machine, loader: str) -> dict[str, Finding]:
+def _loader_places(machine: Machine, loader: str) -> dict[str, Trait]:
     """Folder, programs, entries and environment of the loader, and whether it can write."""
     folder = _grub_folder(machine)
     entries = next((place for place in _ENTRIES if machine.exists(place)), "")
     found = {
-        "loader_folder": Finding(folder, "its grub.cfg") if folder else _unknown("folders of a grub.cfg"),
+        "loader_folder": Trait(folder, "its grub.cfg") if folder else _unknown("folders of a grub.cfg"),
         "loader_program": _program(machine, ("grub2-editenv", "grub-editenv")),
-        "loader_entries": Finding(entries, "the folder is there") if entries else _unknown(*_ENTRIES),
+        "loader_entries": Trait(entries, "the folder is there") if entries else _unknown(*_ENTRIES),
     }
     if loader in ("systemd-boot", "grub2-bls"):
         place = entries.partition("/loader/")[0]
-        found["loader_folder"] = Finding(place, "its entries") if place else _unknown(*_ENTRIES)
+        found["loader_folder"] = Trait(place, "its entries") if place else _unknown(*_ENTRIES)
         found["loader_program"] = _program(machine, ("bootctl",))
-        found["loader_environment"] = Finding("EFI variables", f"loader {loader}")
+        found["loader_environment"] = Trait("EFI variables", f"loader {loader}")
         found["loader_writes"] = _efi_writes(machine)
         return found
     environment = f"{folder}/grubenv" if folder else ""
     if environment and machine.exists(environment):
         real = machine.real(environment)
         link = f", which leads to {real}" if real != environment else ""
-        found["loader_environment"] = Finding(real, f"{environment}{link}")
+        found["loader_environment"] = Trait(real, f"{environment}{link}")
         found["loader_writes"] = _grub_writes(machine, real)
     else:
         looked = environment or "folders of a grub.cfg"
@@ -160,7 +160,7 @@ def _mounted(machine: Machine, path: str) -> tuple[str, str, str, str] | None:
     return max(over, key=lambda each: len(each[0]), default=None)
 
 
-def _grub_writes(machine: Machine, environment: str) -> Finding:
+def _grub_writes(machine: Machine, environment: str) -> Trait:
     """Whether GRUB can write its environment: not into a file system or a device that it only reads."""
     mount = _mounted(machine, environment)
     if mount is None:
@@ -169,19 +169,19 @@ def _grub_writes(machine: Machine, environment: str) -> Finding:
     layer = next((name for name in ("dm", "md") if machine.exists(f"/sys/dev/block/{number}/{name}")), "")
     where = f"{environment} is on {kind} at {point}"
     if layer:
-        return Finding("no", f"{where}, which is on {'LVM or device mapper' if layer == 'dm' else 'an md array'}")
+        return Trait("no", f"{where}, which is on {'LVM or device mapper' if layer == 'dm' else 'an md array'}")
     if kind == "btrfs" and "env_block" in "\n".join(machine.lines(f"{environment[: -len('grubenv')]}grub.cfg")):
-        return Finding("yes", f"{where}, and grub.cfg keeps the environment in its header")
+        return Trait("yes", f"{where}, and grub.cfg keeps the environment in its header")
     if kind in ("ext2", "ext3", "ext4", "xfs", "vfat"):
-        return Finding("yes", where)
-    return Finding("no", f"{where}, into which GRUB does not write")
+        return Trait("yes", where)
+    return Trait("no", f"{where}, into which GRUB does not write")
 
 
-def _efi_writes(machine: Machine) -> Finding:
+def _efi_writes(machine: Machine) -> Trait:
     for _, options, kind, _ in _mounts(machine):
         if kind == "efivarfs":
             writable = "rw" in options.split(",")
-            return Finding("yes" if writable else "no", f"efivarfs is mounted {options}")
+            return Trait("yes" if writable else "no", f"efivarfs is mounted {options}")
     return _unknown("/proc/self/mountinfo for efivarfs")
 
 
@@ -206,44 +206,44 @@ def _depmod_lines(machine: Machine, word: str) -> list[tuple[str, list[str]]]:
     ]
 
 
-def module_order(machine: Machine) -> Finding:
+def module_order(machine: Machine) -> Trait:
     """Where depmod looks for a module, the first place that wins first."""
     searches = _depmod_lines(machine, "search")
     words = [word for _, found in searches for word in found]
     if not words:
-        return Finding("updates built-in", f"depmod's own order: no `search` in {', '.join(_DEPMOD)}")
-    return Finding(" ".join(words), f"`search` in {', '.join(dict.fromkeys(file for file, _ in searches))}")
+        return Trait("updates built-in", f"depmod's own order: no `search` in {', '.join(_DEPMOD)}")
+    return Trait(" ".join(words), f"`search` in {', '.join(dict.fromkeys(file for file, _ in searches))}")
 
 
-def _overrides(machine: Machine) -> Finding:
+def _overrides(machine: Machine) -> Trait:
     """Modules whose place is named, whatever the order says."""
     lines = _depmod_lines(machine, "override")
     named = "; ".join(" ".join(words) for _, words in lines)
-    return Finding(named or "none", ", ".join(dict.fromkeys(file for file, _ in lines)) or "no `override` line")
+    return Trait(named or "none", ", ".join(dict.fromkeys(file for file, _ in lines)) or "no `override` line")
 
 
-def _secure_boot(machine: Machine) -> Finding:
+def _secure_boot(machine: Machine) -> Trait:
     if not machine.exists("/sys/firmware/efi"):
-        return Finding("off", "booted by BIOS: there is no /sys/firmware/efi")
+        return Trait("off", "booted by BIOS: there is no /sys/firmware/efi")
     variable = machine.read(_SECURE)
     if not variable or len(variable) != 5:
         return _unknown(f"EFI variable SecureBoot ({_SECURE})")
-    return Finding("on" if variable[4] == 1 else "off", f"EFI variable SecureBoot is {variable[4]}")
+    return Trait("on" if variable[4] == 1 else "off", f"EFI variable SecureBoot is {variable[4]}")
 
 
-def _lockdown(machine: Machine) -> Finding:
+def _lockdown(machine: Machine) -> Trait:
     place = "/sys/kernel/security/lockdown"
     text = machine.text(place)
-    return Finding(selected_word(text), place) if text else _unknown(place)
+    return Trait(selected_word(text), place) if text else _unknown(place)
 
 
-def _signed_modules_only(machine: Machine) -> Finding:
+def _signed_modules_only(machine: Machine) -> Trait:
     place = "/sys/module/module/parameters/sig_enforce"
     text = machine.text(place)
-    return Finding("yes" if text == "Y" else "no", f"{place} is {text}") if text else _unknown(place)
+    return Trait("yes" if text == "Y" else "no", f"{place} is {text}") if text else _unknown(place)
 
 
-def _selinux(machine: Machine) -> Finding:
+def _selinux(machine: Machine) -> Trait:
     """What it does now; the evidence has what the next boot does, where that is something else."""
     place = "/sys/fs/selinux/enforce"
     text = machine.text(place)
@@ -252,56 +252,54 @@ def _selinux(machine: Machine) -> Finding:
         line.partition("=")[2].strip() for line in machine.lines("/etc/selinux/config") if "SELINUX=" in line[:8]
     ]
     later = f"; /etc/selinux/config says {words[-1]} for the next boot" if words and words[-1] != now else ""
-    return Finding(now, f"{place} is {text or 'not there'}{later}")
+    return Trait(now, f"{place} is {text or 'not there'}{later}")
 
 
-def _fips(machine: Machine) -> Finding:
+def _fips(machine: Machine) -> Trait:
     place = "/proc/sys/crypto/fips_enabled"
     text = machine.text(place)
-    return Finding("on" if text == "1" else "off", f"{place} is {text or 'not there'}")
+    return Trait("on" if text == "1" else "off", f"{place} is {text or 'not there'}")
 
 
-def immutable(machine: Machine) -> Finding:
+def immutable(machine: Machine) -> Trait:
     """`no`, or what manages a root file system that packages cannot be put into: kernels are images or snapshots."""
     if machine.exists("/run/ostree-booted"):
-        return Finding("bootc" if find_program(machine, "bootc") else "ostree", "/run/ostree-booted")
+        return Trait("bootc" if find_program(machine, "bootc") else "ostree", "/run/ostree-booted")
     root = [options for point, options, _, _ in _mounts(machine) if point == "/"][-1:]
     program = find_program(machine, "transactional-update")
     if program and root and "ro" in root[0].split(","):
-        return Finding("transactional-update", f"{program}, and / is mounted read-only")
-    return Finding("no", "no /run/ostree-booted, no transactional-update with / mounted read-only")
+        return Trait("transactional-update", f"{program}, and / is mounted read-only")
+    return Trait("no", "no /run/ostree-booted, no transactional-update with / mounted read-only")
 
 
 _GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 
 
-def _service(machine: Machine, name: str) -> Finding:
+def _service(machine: Machine, name: str) -> Trait:
     """Whether a service of systemd runs."""
     groups = [place for place in _GROUPS if machine.exists(place)]
     if not groups:
         return _unknown(*_GROUPS)
     runs = next((place for place in groups if machine.exists(f"{place}/{name}.service")), "")
-    return Finding(
-        "running" if runs else "off", f"{runs or groups[0]}/{name}.service{'' if runs else ' is not there'}"
-    )
+    return Trait("running" if runs else "off", f"{runs or groups[0]}/{name}.service{'' if runs else ' is not there'}")
 
 
-def _tuned(machine: Machine) -> Finding:
+def _tuned(machine: Machine) -> Trait:
     found = _service(machine, "tuned")
     if found.value != "running":
         return found
     place = "/etc/tuned/active_profile"
-    return Finding(machine.text(place) or "running", f"{found.evidence}; {place}")
+    return Trait(machine.text(place) or "running", f"{found.evidence}; {place}")
 
 
-def _kdump(machine: Machine) -> Finding:
+def _kdump(machine: Machine) -> Trait:
     """Whether a crash kernel is loaded, by the kernel: kdumpctl may say operational while its service failed."""
     place = "/sys/kernel/kexec_crash_loaded"
     text = machine.text(place)
     known = ("/etc/kdump.conf", "/etc/sysconfig/kdump", "/etc/default/kdump-tools")
     files = [file for file in known if machine.exists(file)]
     more = f"; {', '.join(files)}" if files else ""
-    return Finding("loaded" if text == "1" else "not loaded", f"{place} is {text}{more}") if text else _unknown(place)
+    return Trait("loaded" if text == "1" else "not loaded", f"{place} is {text}{more}") if text else _unknown(place)
 
 
 _FOR_PROVISIONING = ("packages", "loader", "loader_writes", "initramfs")
