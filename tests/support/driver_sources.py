@@ -139,7 +139,6 @@ def driver_sources(folder: Path, paths: Sequence[str]) -> DriverSources:
 
 
 def packages_of_compiler() -> list[str]:
-    """The package files with which the bench can build drivers for its kernel."""
     image = ensure_image()
     wanted = (f"linux-headers-{_release(image)}", "dkms")
     return sorted({package.path for name in wanted for package in fetch_packages(image, name)})
