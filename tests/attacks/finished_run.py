@@ -59,6 +59,5 @@ def copy_of(run: Path, folder: Path) -> Path:
 
 
 def put(path: Path, data: bytes | str) -> None:
-    """Put a file in the place of another one."""
     path.unlink(missing_ok=True)
     path.write_bytes(data.encode() if isinstance(data, str) else data)

@@ -94,7 +94,6 @@ def test_no_alteration_of_a_failing_run_makes_it_pass(runs: dict[str, Path], tmp
 
 
 def required_figures(verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Everything that a verdict says of the criteria which decide it."""
     names = ("id", "bench", "adapter", "point", "outcome", "candidate", "reference", "shift_percent", "ci95_percent")
     required = [one for one in verdict["criteria"] if one["required"]]
     return [{name: one[name] for name in (*names, "margin_percent", "samples", "waiver")} for one in required]

@@ -111,7 +111,6 @@ def state(run: Path) -> dict[str, Any]:
 
 
 def own_copy(run: Path, folder: Path) -> Path:
-    """A copy of which appended files are its own, too."""
     copy = copy_of(run, folder)
     for path in copy.glob("*.jsonl"):
         data = path.read_bytes()

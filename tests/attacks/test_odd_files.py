@@ -139,7 +139,6 @@ def drawn(places: list[Place], command: str) -> list[tuple[Place, str]]:
 
 
 def with_odd(run: Path, place: Place, odd: str, folder: Path) -> Path:
-    """A copy of a run with something odd in it."""
     copy = copy_of(run, folder)
     if not place.beside:
         (copy / place.name).unlink()

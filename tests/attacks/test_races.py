@@ -108,7 +108,6 @@ def verified(run: Path, keys: Path) -> int:
 
 
 def copies(folder: Path, *runs: Path) -> Iterator[Path]:
-    """Copies of runs, each in a folder of its own."""
     for number, run in enumerate(runs):
         yield Path(shutil.copytree(run, folder / str(number) / run.name))
 

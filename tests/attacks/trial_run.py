@@ -50,7 +50,6 @@ def trial_run(folder: Path, *, damaged: bool = False) -> Path:
 
 
 def make_turns(path: Path, *, damaged: bool = False) -> None:
-    """Each trial and program of a planned run with its record, which follows from its raw files."""
     run = read_run(path)
     turns = turns_of(run).planned
     for session in run.plan.sessions:

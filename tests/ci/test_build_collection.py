@@ -60,7 +60,6 @@ def run(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProce
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of collections with ours in it, far from the checkout."""
     folder = tmp_path_factory.mktemp("collections")
     built = run(BUILD, folder / "built", cwd=folder)
     assert built.returncode == 0, built.stderr

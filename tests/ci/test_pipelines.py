@@ -46,7 +46,6 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository with the drop in the field, and a stand-in for the command that answers by the drop's name."""
     folder = tmp_path / "checkout"
     (folder / "inventories" / "lab" / "drops").mkdir(parents=True)
     shutil.copytree(CI, folder / "ci")
@@ -82,7 +81,6 @@ def run_step(folder: Path, command: str, **variables: str) -> tuple[int, list[st
 
 
 def github() -> tuple[dict[str, Any], list[str], dict[str, str]]:
-    """The job of the GitHub workflow, its commands, and its variables."""
     workflow = YAML(typ="safe", pure=True).load((CI / "github.yml").read_text())
     (job,) = workflow["jobs"].values()
     assert workflow["on"]["pull_request"]["paths"] == ["inventories/*/drops/*.yml"]

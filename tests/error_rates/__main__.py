@@ -17,15 +17,13 @@ from tests.error_rates.large_run import judging_cost
 from tests.error_rates.other_noise import OTHERS, OtherBench
 from tests.error_rates.simulator import NOISES, Bench, QuietBench
 from tests.error_rates.suspects import KINDS, run_suspects
-from tests.error_rates.trials import EARLIER, POINTS, Cell, gate, gate_before, run_pairs, run_sessions
+from tests.error_rates.trials import EARLIER, POINTS, Cell, run_pairs, run_sessions
 
 SEED = 4
 EFFECTS = (0.0, -0.01, -0.02, -0.03, -0.05)
 DESIGNS = ((2, 15), (3, 10), (4, 8), (6, 6), (8, 4), (12, 4))
 SESSION_EFFECT = 0.01
 QUIET = (0.001, 0.003, 0.01)
-FIRST_BEFORE = 4
-"""Pairs of a campaign's first part before; now that is `FIRST_PAIRS`."""
 FULL = 1000
 FEW = 3
 """Points of a small campaign: fewer than lend each other their noise."""
@@ -33,7 +31,7 @@ HEADER = (
     f"{'noise':<24}{'effect':>7}{'pass %':>8}{'FAIL %':>8}{'fail once %':>12}{'open %':>8}{'marginal %':>11}"
     f"{'bench s':>9}{'once s':>8}{'wanted':>8}"
 )
-VERSUS = f"{'noise':<11}{'effect':>7} |" + 3 * (
+VERSUS = f"{'noise':<11}{'effect':>7} |" + 2 * (
     f"{'pass %':>8}{'FAIL %':>8}{'open %':>8}{'marg. %':>8}{'bench s':>8} |"
 )
 
@@ -58,17 +56,15 @@ def main() -> None:
 
 
 def _pairs(trials: int, seed: int) -> None:
-    """The rule before, the gate in a lab's first campaign, and with the noise of an earlier one."""
+    """The gate in a lab's first campaign, and with the noise of an earlier one."""
     print(f"\ninterleaved pairs of 5 s, at most 48, campaigns of {POINTS} points; a launch costs 1.35 s more")
-    heads = ("before", "now, first campaign", f"now, after {EARLIER} earlier pairs")
+    heads = ("first campaign", f"after {EARLIER} earlier pairs")
     print(" " * 19 + "".join(f"| {head:<40}" for head in heads) + f"|\n{VERSUS}")
-    saved = []
     quiet = [(f"quiet {100 * level:g} %", QuietBench(level=level)) for level in QUIET]
     for name, unchanged in [*quiet, *((noise.name, Bench(noise)) for noise in NOISES.values())]:
         for effect in EFFECTS:
             bench = replace(unchanged, effect=effect)
             cells = [
-                run_pairs(bench, trials, seed, rule=gate_before, first=FIRST_BEFORE),
                 run_pairs(bench, trials, seed, first=FIRST_PAIRS),
                 run_pairs(bench, trials, seed, first=FIRST_PAIRS, with_history=True),
             ]
@@ -77,11 +73,6 @@ def _pairs(trials: int, seed: int) -> None:
                 for c in cells
             )
             print(f"{name:<11}{100 * effect:>6.0f}% |{told}", flush=True)
-            if effect == 0.0:
-                saved.append([1.0 - cell.seconds / cells[0].seconds for cell in cells[1:]])
-    for name, parts in zip(("first campaign", "with history"), zip(*saved, strict=True), strict=True):
-        each = ", ".join(f"{100 * part:.0f}" for part in parts)
-        print(f"seconds saved on unchanged drops, {name}: {each} %; mean {100 * sum(parts) / len(parts):.1f} %")
 
 
 def _few(trials: int, seed: int) -> None:
@@ -99,9 +90,8 @@ def _few(trials: int, seed: int) -> None:
 def _odd(trials: int, seed: int) -> None:
     print("\nthe third launch of the candidate loses 7 % as a whole at each unchanged point; launch noise 0.3 %")
     bench = QuietBench(level=0.003, odd=0.07)
-    for name, rule, first in (("before", gate_before, FIRST_BEFORE), ("now", gate, FIRST_PAIRS)):
-        cell = run_pairs(bench, trials, seed, rule=rule, first=first)
-        print(f"  {name:<8} pass {cell.passed:.1f} %, FAIL {cell.fail:.1f} %, {cell.seconds:.0f} bench s", flush=True)
+    cell = run_pairs(bench, trials, seed, first=FIRST_PAIRS)
+    print(f"  pass {cell.passed:.1f} %, FAIL {cell.fail:.1f} %, {cell.seconds:.0f} bench s", flush=True)
 
 
 def _short(trials: int, seed: int) -> None:

@@ -181,7 +181,6 @@ def _with_evidence(path: Path, run: str, head: Mapping[str, Any], ios: int) -> b
 
 
 def judging_cost(benches: int, points: int, sessions: int = 1) -> Cost:
-    """Judge such a run in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = make_large_run(Path(folder), benches, points, sessions)
         argv = [sys.executable, "-m", "tests.error_rates.large_run", str(path)]
@@ -190,7 +189,6 @@ def judging_cost(benches: int, points: int, sessions: int = 1) -> Cost:
 
 
 def main() -> None:
-    """Judge the run directory that is named and print what it cost."""
     began, used = time.monotonic(), time.process_time()
     judge_run(Path(sys.argv[1]))
     cost = {

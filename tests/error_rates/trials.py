@@ -7,7 +7,7 @@ decided, and each is looked at after every pair. Points of a campaign lend each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from storqual.judge.decision import History, decide
 from storqual.statistics.comparison import further_units, limits_for
 from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import Estimates, PairLevels, crossings, estimate, pair_levels
-from tests.error_rates.before import first_look
 from tests.error_rates.simulator import LAUNCH_COST, Bench
 
 __all__ = [
@@ -26,10 +25,8 @@ __all__ = [
     "POINTS",
     "Cell",
     "Outcomes",
-    "Rule",
     "cell_of",
     "gate",
-    "gate_before",
     "run_pairs",
     "run_sessions",
 ]
@@ -78,16 +75,11 @@ class Outcomes:
         return cls(undecided, np.full(trials, most), zero.astype(bool), zero.copy(), zero.copy(), zero.copy())
 
 
-Rule = Callable[[np.ndarray, np.ndarray, Sequence[Prior | None], int, int], Outcomes]
-"""Seconds of both arms, what is known of each trial's noise, points of a campaign, pairs before the first look."""
-
-
 def run_pairs(
     bench: Bench,
     trials: int,
     seed: int,
     *,
-    rule: Rule | None = None,
     with_history: bool = False,
     points: int = POINTS,
     first: int = 2,
@@ -98,18 +90,17 @@ def run_pairs(
     seeds give equal launches.
     """
     rng = np.random.default_rng(seed)
-    decided_by = rule or gate
     arms = replace(bench, pairs=bench.pairs + EARLIER).simulate(trials, rng)
     known: list[Prior | None] = [None] * trials
     if with_history:
         past = [arm[:, -EARLIER:] for arm in arms]
         known = [_history(past[0][trial : trial + 1], past[1][trial : trial + 1]) for trial in range(trials)]
-    once = decided_by(arms[0][:, : bench.pairs], arms[1][:, : bench.pairs], known, points, first)
+    once = gate(arms[0][:, : bench.pairs], arms[1][:, : bench.pairs], known, points, first)
     failed = np.flatnonzero(once.outcome == "fail")
     lent = [Prior(float(once.sd[index]) ** 2, LENT * float(once.df[index])) for index in failed]
     again = Outcomes.none(0, 0)
     if failed.size:
-        again = decided_by(*bench.simulate(len(failed), rng), lent, 1, first)
+        again = gate(*bench.simulate(len(failed), rng), lent, 1, first)
     return cell_of(once, again, 2 * (bench.seconds + LAUNCH_COST))
 
 
@@ -207,25 +198,6 @@ def _note(
 def _rows(levels: PairLevels, rows: Sequence[int]) -> PairLevels:
     chosen = (one[list(rows)] for one in (levels.before, levels.after, levels.plain, levels.robust))
     return PairLevels(*chosen, levels.sign)
-
-
-def gate_before(
-    baseline: np.ndarray, candidate: np.ndarray, _known: Sequence[Prior | None], _points: int, first: int
-) -> Outcomes:
-    """The rule that the gate had before: each point alone, marginal where its interval ends near the margin."""
-    trials, most, _ = baseline.shape
-    found = Outcomes.none(trials, most)
-    for pairs in range(2, most + 1):
-        open_ones = np.flatnonzero(found.outcome == "inconclusive")
-        if not open_ones.size:
-            break
-        look = first_look(baseline[open_ones, :pairs], candidate[open_ones, :pairs])
-        for row, trial in enumerate(open_ones.tolist()):
-            if look.passed[row] or look.failed[row]:
-                found.outcome[trial] = "pass" if look.passed[row] else "fail"
-                found.units[trial] = max(pairs, first)
-                found.marginal[trial] = look.passed[row] and np.expm1(look.low[row]) + 0.03 < 0.005
-    return found
 
 
 def run_sessions(bench: Bench, trials: int, seed: int) -> Cell:

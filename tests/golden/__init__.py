@@ -74,7 +74,6 @@ def expected_files(name: str) -> tuple[str, ...]:
 
 
 def accept(name: str) -> None:
-    """Take what is said now as what is expected."""
     with tempfile.TemporaryDirectory() as folder:
         for file, text in rendered(name, Path(folder)).items():
             (FOLDER / file).write_text(text, encoding="utf-8")

@@ -150,6 +150,5 @@ def sheet_html() -> str:
 
 
 def accept_sheet() -> None:
-    """Take what is said now as what is expected."""
     (FOLDER / SHEET).write_text(sheet_html(), encoding="utf-8")
     (FOLDER / f"{SHEET}.got").unlink(missing_ok=True)

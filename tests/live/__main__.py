@@ -30,7 +30,6 @@ PASSED = Path(__file__).with_name("passed.json")
 
 
 def read_map(path: Path = MAP) -> dict[str, About]:
-    """What each file of long live tests is about."""
     data = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     return {
         name: About(tuple(entry["modules"]), tuple(entry["paths"]), 60.0 * entry["minutes"])

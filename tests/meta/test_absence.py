@@ -206,7 +206,6 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
 
 
 def keywords_of_the_suites() -> set[str]:
-    """The keywords that the tests of the project's suites use, as methods."""
     found = set()
     for path in sorted((suites_folder() / "robot").glob("*.robot")):
         for test in TestSuite.from_file_system(path).tests:
@@ -229,7 +228,6 @@ def test_every_keyword_of_the_suites_is_tried_here() -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which every keyword has something to look at, judged."""
     run = make_run(tmp_path_factory.mktemp("sound"), **SOUND)
     judge_run(run)
     return run

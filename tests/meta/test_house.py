@@ -28,7 +28,6 @@ LINES = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"
 
 
 def modules(folder: Path) -> list[Path]:
-    """The Python files of a folder and of those below it."""
     return sorted(folder.rglob("*.py"))
 
 
@@ -103,7 +102,6 @@ def test_the_map_says_of_each_room_what_the_room_says_of_itself(package: Path, h
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the code and of the contracts."""
     folder = tmp_path_factory.mktemp("house")
     shutil.copytree(LIBRARY, folder / "library", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", folder)

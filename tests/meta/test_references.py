@@ -121,7 +121,6 @@ def missing_places(name: str) -> Iterator[str]:
 
 
 def missing_modules(name: str) -> Iterator[str]:
-    """Dotted names of a text that are neither a module nor something in one."""
     for dotted in MODULE.findall(text_of(name)):
         if not (_is_in_collection(dotted) or _is_there(dotted)):
             yield dotted

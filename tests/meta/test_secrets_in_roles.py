@@ -21,7 +21,6 @@ WORDS_OF_A_TASK = {"name", "when", "register", "vars", "tags", "loop", "until", 
 
 
 def tasks(entries: object) -> Iterator[dict[str, Any]]:
-    """Every task of a file, those in blocks and plays included."""
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             yield entry
@@ -30,7 +29,6 @@ def tasks(entries: object) -> Iterator[dict[str, Any]]:
 
 
 def of_secrets() -> list[tuple[str, dict[str, Any]]]:
-    """The tasks whose module is given something that is called a secret, with their files."""
     found = []
     for path in FILES:
         if path.parts[-2] == "meta":

@@ -93,7 +93,6 @@ class Browser:
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def print(self, width: float, height: float) -> bytes:
-        """The page as PDF on paper of this size in inches."""
         answer = self.call(
             "Page.printToPDF", paperWidth=width, paperHeight=height, preferCSSPageSize=False, printBackground=True
         )

@@ -20,7 +20,6 @@ SIZES = {"report": (1240, 1000), "report-dark": (1240, 1000), "report-phone": (7
 
 
 def size_of(picture: Path) -> tuple[int, int]:
-    """Width and height, as the head of a PNG says."""
     data = picture.read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", data[16:24])

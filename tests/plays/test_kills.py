@@ -31,7 +31,6 @@ def start(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def spooled(lab: Path, run: str) -> set[str]:
-    """Ids of the samples that the bench program finished, from its own disk."""
     found = set()
     for spool in (lab.parents[1] / ".cache" / "local" / "spool" / run).glob("*.jsonl"):
         for line in spool.read_text(encoding="utf-8").splitlines():

@@ -28,7 +28,6 @@ SECRET = "canary-" + "7f3a19c2"
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
-    """The local inventory with its state in a folder of this test."""
     folder = tmp_path / "lab" / "inventories" / "local"
     shutil.copytree(REPOSITORY / "inventories" / "local", folder)
     (folder / "group_vars").mkdir()
@@ -38,7 +37,6 @@ def lab(tmp_path: Path) -> Path:
 
 
 def words(lab: Path, *more: str) -> list[str]:
-    """The command line of the main job with the smallest suite."""
     suite = ["--baseline", "baseline", "--candidate", "candidate", "--suite", str(HERE / "tiny.suite.yml")]
     return [str(BIN / "storqual"), "qualify", "-i", str(lab), "--runs", str(lab.parents[1] / "runs"), *suite, *more]
 

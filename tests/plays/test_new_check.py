@@ -20,7 +20,6 @@ BIN = Path(sys.executable).parent
 
 
 def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command line as a person with the environment switched on types it."""
     return subprocess.run(
         shlex.split(line),
         cwd=folder,

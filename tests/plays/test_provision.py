@@ -219,7 +219,6 @@ def test_an_unknown_variable_is_refused_before_anything(tmp_path: Path) -> None:
 
 
 def volumes(before: str | None, percent: float | None, **more: Any) -> dict[str, Any]:
-    """What the module says in one slice of a volume."""
     setting = {"name": "raid.level", "adapter": "sym/r5", "declared": "5", "before": before, "read_back": "5"}
     progress = {} if percent is None else {"sym/r5": {"initialise": percent}}
     resume = {} if percent is None else {"stage": "raid"}

@@ -36,7 +36,6 @@ def read(path: Path) -> Any:
 
 
 def options(role: Path) -> dict[str, Any]:
-    """Every declared variable of a role, over all its entry points."""
     specs = read(role / "meta" / "argument_specs.yml")["argument_specs"]
     return {name: option for entry in specs.values() for name, option in entry.get("options", {}).items()}
 
@@ -67,7 +66,6 @@ def test_every_variable_has_a_description_and_a_default_of_its_type(role: Path) 
 
 
 def _example_of(option: dict[str, Any]) -> Any:
-    """A value of the type, for a variable that has to be given."""
     example = _TYPES[option.get("type", "str")]
     return (example if isinstance(example, type) else float)()
 

@@ -41,7 +41,6 @@ class AdapterBench:
         return self.tree.machine
 
     def adapter(self, pci: str, driver: str, **ids: str) -> None:
-        """A PCI function with its driver bound, and the driver's module loaded."""
         self.tree.adapter(pci, driver=driver, **ids)
         folder = f"/sys/bus/pci/drivers/{driver}"
         for name in ("bind", "unbind"):
@@ -50,7 +49,6 @@ class AdapterBench:
         self.load(driver)
 
     def load(self, module: str) -> None:
-        """A module as the kernel shows a loaded one, with the values it was given."""
         place = f"/sys/module/{module}"
         for name, text in {"initstate": "live", "refcnt": "0", "srcversion": "AAAA"}.items():
             self.tree.write(f"{place}/{name}", text + "\n")

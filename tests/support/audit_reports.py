@@ -35,7 +35,6 @@ def published(text: str) -> Published:
 
 
 def claims_of(figures: str, assertions: str) -> dict[str, AuditedAssertion]:
-    """The audit of a small report, by the assertion's id."""
     claims = audit_report(published(report_text(figures, assertions)))
     return {claim.id.removeprefix("paper."): claim for claim in claims}
 

@@ -14,7 +14,6 @@ _OF_REQUEST = ("fio", "load", "file_system", "switch", "readback_s")
 
 
 def launch_turn(batch: str, launch: Mapping[str, Any]) -> dict[str, Any]:
-    """A launch as it stands in the file of that batch."""
     flat = {name: value for name, value in launch.items() if name not in _OF_REQUEST}
     request = {name: launch[name] for name in _OF_REQUEST if name in launch}
     return {"kind": "launch", "id": f"{batch}/{launch['index']}", **flat, "request": request}

@@ -21,7 +21,6 @@ STATE = "/var/lib/storqual"
 
 
 def vpd_page(number: int, payload: bytes) -> bytes:
-    """A raw VPD page."""
     return bytes((0, number)) + len(payload).to_bytes(2, "big") + payload
 
 
@@ -75,11 +74,9 @@ class FixtureMachine(Machine):
             happen()
 
     def busy(self, path: str) -> str:
-        """As the table says."""
         return self.taken.get(path, "")
 
     def opened(self, descriptor: int) -> str:
-        """The number of the node whose file is open."""
         path = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a link of /proc, not of the tree
         return self.nodes[path.removeprefix(os.path.realpath(self.root))].number
 
@@ -110,7 +107,6 @@ class BenchTree:
         self.partition("vda", 1, device="254:1")
 
     def write(self, path: str, content: str | bytes) -> None:
-        """A file."""
         place = self.root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content.encode("latin-1") if isinstance(content, str) else content)
@@ -121,7 +117,6 @@ class BenchTree:
         place.symlink_to(target)
 
     def link(self, path: str, target: str) -> None:
-        """A relative link from one place of the tree to another."""
         place = self.root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(os.path.relpath(self.root / target.lstrip("/"), place.parent))
@@ -136,7 +131,6 @@ class BenchTree:
         self.link(f"/sys/dev/{kind}/{number}", sysfs)
 
     def disk(self, name: str, device: str, *, number: str = "", size: int = SIZE, real: bool = True) -> str:
-        """A block device below a device's folder."""
         if not number:
             self._minor += 16
             number = f"8:{self._minor}"
@@ -157,7 +151,6 @@ class BenchTree:
     def adapter(
         self, pci: str = "0000:00:05.0", *, driver: str = "sym53c8xx", pci_class: str = "0x010000", **attributes: str
     ) -> BenchTree:
-        """A PCI function of a storage class with its driver."""
         place = f"/sys/devices/pci0000:00/{pci}"
         texts = {"vendor": "0x1000", "device": "0x0012", "subsystem_vendor": "0x1000", "subsystem_device": "0x1000"}
         texts.update(attributes, **{"class": pci_class, "irq": "11", "numa_node": "-1"})
@@ -257,7 +250,6 @@ class BenchTree:
         return self
 
     def partition(self, disk: str, number: int, *, size: int = MIB, device: str = "", start: int = 0) -> BenchTree:
-        """A partition of a disk."""
         name = f"{disk}p{number}" if disk[-1].isdigit() else f"{disk}{number}"
         parent = self.machine.real(f"/sys/class/block/{disk}")
         major, minor = self.machine.text(f"{parent}/dev").split(":")
@@ -311,7 +303,6 @@ class BenchTree:
         return self
 
     def swap(self, path: str) -> BenchTree:
-        """Active swap space."""
         place = self.root / "proc/swaps"
         place.write_text(place.read_text() + f"{path} partition 1024 0 -2\n")
         return self

@@ -44,11 +44,9 @@ class BuildBench(AdapterBench):
         return place.read_text().split()[0] if place.exists() else self.dkms_builds or self.native
 
     def described(self, file: Path) -> list[str]:
-        """Build, name, vermagic and perhaps signer of a module file."""
         return file.read_text().split("|")
 
     def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
-        """Do what the command does."""
         line = " ".join(argv)
         stdout, rc = "", 0
         if any(line.startswith(start) for start in self.broken):
@@ -102,7 +100,6 @@ class TrialBench(BuildBench):
 
     @staticmethod
     def image(modules: dict[str, bytes]) -> bytes:
-        """An initramfs as initramfs-tools makes it."""
         folder = f"usr/lib/modules/{KERNEL}"
         files = {f"{folder}/kernel/{name}": content for name, content in modules.items()}
         return archive({"conf/modules": b"ext4\n", f"{folder}/modules.builtin": b"kernel/crc.ko\n", **files})
@@ -119,13 +116,11 @@ class TrialBench(BuildBench):
         return module_build(place.read_bytes()).srcversion if place.exists() else self.dkms_builds or self.native
 
     def described(self, file: Path) -> list[str]:
-        """What the file says of itself."""
         build = module_build(file.read_bytes())
         return [build.srcversion, "hba", build.vermagic]
 
     @property
     def loaded(self) -> str:
-        """The build that runs."""
         return self.machine.text("/sys/module/hba/srcversion")
 
     def reboot(self) -> None:

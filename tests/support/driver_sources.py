@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.image import BenchImage, ensure_image
-from storqual.virtual_bench.packages import fetch_packages
+from storqual.virtual_bench.package_cache import fetch_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,7 +139,6 @@ def driver_sources(folder: Path, paths: Sequence[str]) -> DriverSources:
 
 
 def packages_of_compiler() -> list[str]:
-    """The package files with which the bench can build drivers for its kernel."""
     image = ensure_image()
     wanted = (f"linux-headers-{_release(image)}", "dkms")
     return sorted({package.path for name in wanted for package in fetch_packages(image, name)})

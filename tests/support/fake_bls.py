@@ -54,7 +54,6 @@ class BlsBench(FakeBench):
     def write_entry(
         self, identifier: str, kernel: str, lines: Sequence[str] = (), options: str | None = None
     ) -> None:
-        """An entry as EL's kernel-install writes it."""
         text = [
             f"title Linux ({kernel}) 9.1",
             f"version {kernel}",

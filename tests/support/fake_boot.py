@@ -59,12 +59,10 @@ class FakeBench:
         self.boot_with(["root=/dev/vda"])
 
     def files(self) -> dict[str, bytes]:
-        """What lies in /boot."""
         boot = self.folder / "boot"
         return {str(path.relative_to(boot)): path.read_bytes() for path in boot.rglob("*") if path.is_file()}
 
     def install_kernels(self) -> None:
-        """Write images and menu."""
         boot = self.folder / "boot"
         for kernel in self.kernels:
             (boot / f"vmlinuz-{kernel}").write_text("")
@@ -72,7 +70,6 @@ class FakeBench:
         (boot / "grub" / "grub.cfg").write_text(_menu(self.kernels))
 
     def boot_with(self, arguments: Sequence[str]) -> None:
-        """The command line of the running kernel."""
         proc = self.folder / "proc"
         (proc / "cmdline").write_text(" ".join(arguments) + "\n")
         (proc / "sys" / "kernel" / "random" / "boot_id").write_text(self.boot_id + "\n")
@@ -98,11 +95,9 @@ class FakeBench:
 
     @property
     def system(self) -> System:
-        """What the code under test is given."""
         return System(self, f"{self.folder}/boot", f"{self.folder}/proc", f"{self.folder}/sys", release=self.running)
 
     def __call__(self, argv: Sequence[str], **_options: Any) -> Completed:
-        """Do what the command does."""
         line = " ".join(argv)
         self.seen.append(line)
         if any(line.startswith(start) for start in self.broken):

@@ -39,13 +39,11 @@ class EfiBench(FakeBench):
         self.started()
 
     def write_entry(self, name: str, kernel: str, options: str = "root=/dev/vda quiet") -> None:
-        """An entry as systemd's kernel-install writes it."""
         lines = (f"title Linux {kernel}", f"version {kernel}", f"options {options}")
         files = (f"linux /token/{kernel}/linux", f"initrd /token/{kernel}/initrd")
         (self.entries / f"{name}.conf").write_text("\n".join((*lines, *files, "")))
 
     def efi(self, name: str) -> Path:
-        """A variable's file."""
         return self.folder / "sys" / "firmware" / "efi" / "efivars" / f"{name}-{_VENDOR}"
 
     def set_efi(self, name: str, data: bytes) -> None:

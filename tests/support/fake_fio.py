@@ -60,7 +60,6 @@ def job(
 
 
 def result(*jobs: Mapping[str, Any], version: str = "fio-3.33") -> str:
-    """What fio prints for these jobs."""
     return json.dumps({"fio version": version, "jobs": list(jobs)}, indent=2) + "\n"
 
 
@@ -120,7 +119,6 @@ class FileTargets:
 
     @contextmanager
     def __call__(self, batch: Batch) -> Iterator[HeldTargets]:
-        """The targets while the block runs."""
         yield HeldTargets(
             {name: FioTarget(name, str(path), 0, self.size, is_file=True) for name, path in self.paths.items()}
         )

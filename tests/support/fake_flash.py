@@ -56,7 +56,6 @@ class Card:
                 self.settings["execution_throttle"] = 16
 
     def restart(self) -> None:
-        """The bench boots."""
         self.boot = f"boot-{int(self.boot.rsplit('-', 1)[1]) + 1}"
         self.start()
 
@@ -77,7 +76,6 @@ class Card:
 
 
 def make_tool(card: Card, *, activates: bool = True) -> ModuleType:
-    """A module with the capabilities that a flash can use."""
     tool = ModuleType("fake_flash_tool")
 
     def answer() -> None:

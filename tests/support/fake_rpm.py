@@ -47,7 +47,6 @@ class RpmBench(BlsBench):
         (place / "modules.dep").write_text("")
 
     def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
-        """rpm and dnf."""
         tool, *words = argv
         if tool not in ("rpm", "dnf"):
             return super().__call__(argv, **options)

@@ -42,14 +42,12 @@ class Owners:
 
     @contextmanager
     def hold(self, _tool: Any, *, write: bool) -> Iterator[None]:
-        """The guard."""
         self.holds.append(write)
         if write and self.refusal:
             raise GuardRefusalError([self.refusal])
         yield
 
     def subjects(self, tool: Any, boards: Any) -> list[FlashSubject]:
-        """The adapter."""
         return [FlashSubject("sas0", tool, "0", Replay([]), pci=self.card.pci)]
 
 
@@ -63,7 +61,6 @@ class Bench:
     now: float = 0.0
 
     def image(self, version: str, **more: str) -> FlashImage:
-        """An image file."""
         path = self.folder / f"fw-{version}.bin"
         path.write_bytes(version.encode() * 10)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -75,16 +72,13 @@ class Bench:
         return FirmwareRequest(self.image(version), **given)
 
     def sleep(self, seconds: float) -> None:
-        """Time goes by."""
         self.now += seconds
 
     def rebind(self, _pci: str) -> None:
-        """The driver lets go and takes again."""
         self.card.effect("rebind")
         self.card.start()
 
     def step(self, **more: Any) -> Step:
-        """A call of the module in this boot."""
         return Step(
             str(self.folder / "state"),
             "r1",
@@ -96,7 +90,6 @@ class Bench:
         )
 
     def flash(self, request: FirmwareRequest | None = None, **more: Any) -> dict[str, Any]:
-        """One call of the module."""
         return provision_firmware(request or self.request(), Owners(self.card, self.refusal), self.step(**more))
 
     @property
@@ -106,17 +99,14 @@ class Bench:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """The journal."""
         return read_journal(self.folder / "state")
 
     @property
     def saved(self) -> Any:
-        """The memory."""
         return read_saved(self.folder / "state")
 
 
 def make_bench(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A bench whose tool is the fake one."""
     made = Bench(folder)
     monkeypatch.setattr(provisioning, "tool_for", lambda _name, **_kind: make_tool(made.card))
     return made

@@ -17,7 +17,6 @@ QUIET = {"noise": 0.003}
 
 
 def suite_with(*criteria: str) -> str:
-    """The synthetic suite with these criteria instead of its own."""
     before, _, rest = SUITE.partition("criteria:\n")
     return before + "criteria:\n" + "".join(f"  - {one}\n" for one in criteria) + rest[rest.index("profiles:") :]
 

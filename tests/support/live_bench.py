@@ -49,13 +49,11 @@ def ran(log: Path, program: str, *words: object, **environment: str) -> tuple[in
 
 
 def play(log: Path, inventory: Path, name: str, *words: object, **environment: str) -> tuple[int, str]:
-    """Exit code and output of one of the project's playbooks."""
     return ran(log, "ansible-playbook", "-i", inventory, REPOSITORY / "playbooks" / name, *words, **environment)
 
 
 @contextmanager
 def powered_on(log: Path, inventory: Path) -> Iterator[None]:
-    """The benches of an inventory, powered on, and off again in the end."""
     code, output = play(log, inventory, "bench_up.yml")
     assert code == 0, output[-3000:]
     try:
@@ -204,7 +202,6 @@ class Bench:
         return [*self.look(), self.ask(_WRITTEN), self.ask("ls -A /var/lib/storqual 2>/dev/null || true")]
 
     def play_module(self, module: str, arguments: dict[str, Any]) -> Played:
-        """Call one module on it, with the adapters of its inventory."""
         task = {module: {"adapters": "{{ storqual_adapters }}", **arguments}, "register": "called"}
         tell = {"ansible.builtin.debug": {"var": "called.steps"}}
         plays = [
@@ -218,7 +215,6 @@ class Bench:
         return over_ssh(self.state, "vbench", command, limit_s=limit_s)
 
     def send(self, files: Sequence[str], folder: str) -> None:
-        """Copy files of this machine into a folder of the bench."""
         self.ask(f"mkdir -p {folder}")
         ended = subprocess.run(
             ["scp", "-q", "-F", str(self.state / "ssh_config"), *files, f"vbench:{folder}"],
@@ -287,7 +283,6 @@ def discard(state: Path) -> None:
 
 @contextmanager
 def powered_bench(name: str, drops: Path) -> Iterator[Bench]:
-    """A new bench of the name, powered on, and off again in the end."""
     found = Bench(REPOSITORY / ".cache" / "bench" / name, drops)
     discard(found.state)
     up = found.play("bench_up.yml")
@@ -361,7 +356,6 @@ def finished(code: int, runs: Path) -> Finished:
 
 
 def on_bench(line: str) -> str:
-    """What a command line prints on the gate bench."""
     return over_ssh(STATE, "gatebench", line, limit_s=60).strip()
 
 

@@ -191,7 +191,6 @@ def two_benches() -> list[str]:
 
 
 def volumes() -> list[str]:
-    """A drop that makes volumes, with a suite that measures single drives."""
     chosen = drop("raid: {level: 1, on: {adapter: sym}}")()
     Path("mine.suite.yml").write_text(SUITE.replace("drives: [1]", "drives: [1, 2]"), encoding="utf-8")
     return [*chosen, "--adapters", "sym"]

@@ -60,5 +60,4 @@ def module_bytes(
 
 
 def symvers_text(crcs: Mapping[str, int]) -> str:
-    """What a kernel exports."""
     return "".join(f"0x{crc:08x}\t{name}\tvmlinux\tEXPORT_SYMBOL\t\n" for name, crc in crcs.items())

@@ -60,7 +60,6 @@ def _value(field: Any, hint: object, data: Mapping[str, Any], hardware: Mapping[
 
 
 def _dataclasses(hint: object) -> Iterator[Any]:
-    """The data classes in an annotation, at any depth."""
     if isinstance(hint, type) and dc.is_dataclass(hint):
         yield hint
     elif not isinstance(hint, type) or isinstance(hint, types.GenericAlias):

@@ -17,7 +17,6 @@ DMSETUP = ("dmsetup", "status", "--major")
 
 
 def status(paths: Sequence[tuple[str, bool]], *, sectors: int = 2097152) -> str:
-    """What dmsetup says of a map of these paths, in the words of the kernel's multipath target."""
     told = " ".join(f"{number} {'A' if active else 'F'} {0 if active else 1} 0 1" for number, active in paths)
     return f"0 {sectors} multipath 2 0 0 0 1 1 A 0 {len(paths)} 2 {told}\n"
 

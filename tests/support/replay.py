@@ -41,7 +41,6 @@ class Replay:
         return Completed(tuple(argv), call.rc, call.stdout, call.stderr, 0.0)
 
     def done(self) -> None:
-        """Every call of the table was made."""
         assert self.calls == []
 
 

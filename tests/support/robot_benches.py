@@ -10,7 +10,6 @@ from tests.support.synthetic_shape import DRIVERS, drive_id
 
 
 def fingerprint() -> dict[str, Any]:
-    """Two adapters with four drives each, all as the synthetic run's inventory expects them."""
     return {"kernel": {"release": "6.1.0-47-amd64"}, "adapters": {alias: _adapter(alias, at) for at, alias in PLACES}}
 
 

@@ -26,12 +26,10 @@ _AGAIN = ("closed", "judged", "published")
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, parsed."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def chained(path: Path, events: Iterable[Mapping[str, Any]]) -> None:
-    """Write events as a chain that holds."""
     previous, text = FIRST_DIGEST, b""
     for event in events:
         head = {"time": event.get("time"), "kind": event.get("kind")}
@@ -41,7 +39,6 @@ def chained(path: Path, events: Iterable[Mapping[str, Any]]) -> None:
 
 
 def fio_of(point: str, runtime_s: float) -> dict[str, Any]:
-    """What a launch at a point asks fio for."""
     workload, factors = factors_of(point)
     rw = {"rand": "rand", "seq_": ""}.get(workload[:4], "rand") + ("write" if "write" in workload else "read")
     bs, iodepth = int(factors.get("bs") or 4096), int(factors.get("iodepth") or 1)

@@ -48,7 +48,6 @@ class Rates:
     seed: int = 1
 
     def __call__(self, block: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]:
-        """Series and primitives of a launch."""
         names = f"{self.seed}/{launch['point']}/{launch['adapter']}/{launch['arm']}/{launch['n']}"
         source = random.Random(names)
         boot = random.Random(f"{self.seed}/{block['session'].partition('.')[0]}").gauss(0.0, self.session_noise)

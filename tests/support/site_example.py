@@ -98,7 +98,6 @@ def _add_firmware(drops: Path, name: str, version: str, other: str) -> None:
 
 
 def _make_key(folder: Path) -> Person:
-    """A key in the places that pages name, and a trusted keys file that requires its role."""
     home = folder / "home" / ".ssh"
     home.mkdir(parents=True)
     person = make_person(home, "id_release", "release-manager", expires="2099-12-31")

@@ -37,7 +37,6 @@ def run_streamed(path: Path, name: str) -> bool:
 
 
 def made_record(path: Path, turn: PlannedTurn, *, lost: bool = False) -> dict[str, Any]:
-    """The record of a turn, with its raw files in the run."""
     raw: dict[str, Iterable[object]] = {OUTPUT: _program(turn)}
     if turn.kind == "trial":
         raw = {STREAM: _stream(turn, lost=lost)}
@@ -56,7 +55,6 @@ def _log() -> tuple[Logged, ...]:
 
 
 def _stream(turn: PlannedTurn, *, lost: bool) -> Iterator[Mapping[str, Any]]:
-    """Two writes of one sector, each flushed, around a fault that leaves its proof."""
     yield {"at": 0, **head_line(turn, tag="0011223344556677", start="2026-11-21T10:00:00Z")}
     yield {"kind": "begin", "at": 0, "node": "/dev/sda", "touched": ["0x5"], "wall": 0}
     yield {"kind": "state", "at": 1, "when": "before", "state": _STATE}
@@ -78,7 +76,6 @@ def _stream(turn: PlannedTurn, *, lost: bool) -> Iterator[Mapping[str, Any]]:
 
 
 def _program(turn: PlannedTurn) -> Iterator[Mapping[str, Any]]:
-    """A program of two tests, of which both arms fail one."""
     yield run_line(turn, boot="b", start="2026-11-21T10:00:00Z")
     yield {"kind": "program", "at": 1, "words": ["a-test", "/dev/sg1"]}
     yield {"kind": "output", "at": 2, "text": "1..2\nok 1 - reads\nnot ok 2 - writes\n"}

@@ -126,7 +126,6 @@ def named(table: Mapping[str, Any] | Sequence[str], adapter: str, point: str) ->
 
 
 def factors_of(point: str) -> tuple[str, dict[str, Any]]:
-    """Workload and factors of a point's name."""
     workload, _, inside = point.rstrip("]").partition("[")
     factors: dict[str, Any] = {}
     for pair in filter(None, inside.split(",")):
@@ -136,12 +135,10 @@ def factors_of(point: str) -> tuple[str, dict[str, Any]]:
 
 
 def drive_id(adapter: str, number: int) -> str:
-    """The WWN of a drive."""
     return f"0x5000c500{sum(adapter.encode()):04x}{number:04x}"
 
 
 def point_name(workload: str, **factors: Any) -> str:
-    """The name of a point, for tests that build their own list."""
     inside = ",".join(
         f"{name}={format_size(value) if name == 'bs' else value}" for name, value in sorted(factors.items())
     )

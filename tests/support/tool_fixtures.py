@@ -9,7 +9,6 @@ _FOLDER = Path(__file__).parents[1] / "unit" / "storqual_core" / "tools" / "fixt
 
 
 def fixture_text(tool: str, name: str) -> str:
-    """One output."""
     return (_FOLDER / tool / name).read_text(encoding="utf-8")
 
 

@@ -35,7 +35,6 @@ def batch_of(run: Path, turn: str) -> dict[str, Any]:
 
 
 def turns_planned(run: Path | Run, kind: str = "trial") -> list[PlannedTurn]:
-    """The turns of a kind that a run plans."""
     opened = read_run(run) if isinstance(run, Path) else run
     return [turn for turn in turns_of(opened).planned if turn.kind == kind]
 
@@ -79,7 +78,6 @@ def finish_by_hand(run: Path, **failures: dict[str, Any]) -> Path:
 
 
 def keep_turn(run: Path, record: Mapping[str, Any]) -> None:
-    """Keep the record of a turn, with the events of its batch."""
     batch = batch_of(run, record["id"])
     append_event(run, "block_started", {name: batch[name] for name in ("bench", "session", "block")})
     keep_record(run, batch, record, ends_session=False)
@@ -177,7 +175,6 @@ REQUEST = PlanRequest(
 
 
 def plan_campaign(request: PlanRequest, folder: Path) -> Path:
-    """The directory of a planned run in a folder."""
     path = plan_run(request, folder).path
     assert path is not None
     return path

@@ -33,7 +33,6 @@ class WrappedList:
 
 
 def lists_of(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """The lines that hold a list, with their places."""
     for place, line in enumerate(text.splitlines()):
         for pattern in (_DEVICES, _COUNTED, _ROW, _NODES, _BRACKETS, _LABELLED):
             match = pattern.match(line)

@@ -22,7 +22,7 @@ def packages_command(package: str, version: str, as_json: bool) -> None:
       storqual packages linux-image-6.12-amd64 --json
     """
     from storqual.virtual_bench.image import ensure_image
-    from storqual.virtual_bench.packages import fetch_packages
+    from storqual.virtual_bench.package_cache import fetch_packages
 
     fetched = fetch_packages(ensure_image(lambda line: click.echo(line, err=True)), package, version)
     if as_json:

@@ -31,7 +31,7 @@ from storqual.run.files import DAMAGE, damage_told, limit_of, parse_line, read_b
 from storqual.run.layout import MANIFEST
 from storqual.run.measurements import measurements
 from storqual.signoff.manifest import (
-    Listing,
+    FolderListing,
     Manifest,
     Named,
     look,
@@ -151,7 +151,7 @@ class Examined:
     """
 
     folder: Path
-    listing: Listing
+    listing: FolderListing
     digest: str
     manifest: Manifest | None
     signatures: tuple[Named, ...]
@@ -216,7 +216,7 @@ def release_findings(examined: Examined, signed: Iterable[tuple[str, str, date]]
     return [_relative(again.run.path, line) for line in dict.fromkeys(found)]
 
 
-def _manifest(folder: Path, listing: Listing) -> tuple[str, Manifest | None, list[str]]:
+def _manifest(folder: Path, listing: FolderListing) -> tuple[str, Manifest | None, list[str]]:
     """Digest of the manifest, what it covers, and what in the directory differs from it, or is odd."""
     odd = listing.problems
     if not listing.signatures:

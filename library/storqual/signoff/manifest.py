@@ -76,7 +76,7 @@ class Manifest:
 
 
 @dataclass
-class Listing:
+class FolderListing:
     """A run directory as it was looked at.
 
     `annex` are the files that were added after signing, `signatures` the digests of the files at its top whose names
@@ -107,9 +107,9 @@ _TICK_NS = 20_000_000
 """Twice the coarsest step of a file system's clock on Linux: within it a change leaves no other change time."""
 
 
-def look(run: Path) -> Listing:
+def look(run: Path) -> FolderListing:
     """Every file and folder of a run directory as it is now. Raises OSError for a directory that cannot be read."""
-    listing = Listing()
+    listing = FolderListing()
     top = run.stat()
     listing.stamps["."] = _stamp(top)
     if top.st_mode & stat.S_IWOTH:
@@ -151,7 +151,7 @@ def _is_signed(path: str) -> bool:
     return not _is_of_sign_off(path) and not path.startswith(f"{ANNEX}/")
 
 
-def _plain_files(run: Path, listing: Listing) -> list[str]:
+def _plain_files(run: Path, listing: FolderListing) -> list[str]:
     found: list[str] = []
     annex = 0
     try:
@@ -251,7 +251,7 @@ def parse_manifest(data: bytes) -> Manifest:
     return manifest
 
 
-def manifest_differences(listing: Listing, signed: Manifest) -> list[str]:
+def manifest_differences(listing: FolderListing, signed: Manifest) -> list[str]:
     """What is no longer as it was signed, or is odd, a sentence for each file or folder; empty when all is well."""
     before = {entry.path: entry for entry in signed.files}
     known = {".", *before, *signed.folders}

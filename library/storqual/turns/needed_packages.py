@@ -8,7 +8,7 @@ from pathlib import Path
 
 from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.virtual_bench.image import ensure_image
-from storqual.virtual_bench.packages import fetch_packages
+from storqual.virtual_bench.package_cache import fetch_packages
 from storqual_core.kit.errors import ToolError
 
 _LIMIT_S = 900.0

@@ -45,6 +45,5 @@ KINDS: dict[str, Kind] = {}
 
 
 def kind(function: Kind) -> Kind:
-    """Put a kind on the list under the name of its function."""
     KINDS[function.__name__] = function
     return function

@@ -509,7 +509,6 @@ def a_criterion_is_taken_out_of_the_verdict(run: Path, source: random.Random) ->
 
 
 def _event(kind_of_event: str, run: Path) -> dict[str, Any]:
-    """An event that fits its kind, of the bench of the run."""
     (bench,) = json.loads((run / "run.json").read_bytes())["benches"]
     own = example(kind_of_event)
     return {**stored(kind_of_event), **own, **({"bench": bench} if "bench" in own else {})}

@@ -22,14 +22,12 @@ KINDS: dict[str, Kind] = {}
 
 
 def kind(function: Kind) -> Kind:
-    """Put a kind on the list under the name of its function."""
     KINDS[function.__name__] = function
     return function
 
 
 @contextmanager
 def edited(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """The lines of a file to be changed in place."""
     lines = lines_of(path)
     yield lines
     put(path, b"".join(map(dump_line, lines)))

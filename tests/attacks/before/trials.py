@@ -94,7 +94,6 @@ for _folder, _names in _FIELDS.items():
 
 
 def kind(function: Kind) -> Kind:
-    """Put a kind on the list under the name of its function."""
     TRIAL_KINDS[function.__name__] = function
     return function
 
@@ -115,8 +114,6 @@ def evidence_anew(run: Path, record: Path, text: bytes, what: str) -> None:
 
 
 def _lines(change: Callable[[list[dict[str, Any]], random.Random], None], kind: str = "trial") -> Kind:
-    """Lines of a stream that are changed, with its digest."""
-
     def alter(run: Path, source: random.Random) -> None:
         record, what = drawn(run, kind, source), _STREAMS[kind]
         lines = [json.loads(line) for line in text_of(run, record, what).splitlines()]

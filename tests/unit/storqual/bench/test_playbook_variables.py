@@ -19,7 +19,6 @@ PLAYBOOKS = sorted((REPOSITORY / "playbooks").glob("*.yml"))
 
 
 def unknown(playbook: str, *given: str) -> list[str]:
-    """What is said of variables given to a playbook of the project."""
     return unknown_variables(REPOSITORY / "playbooks" / playbook, REPOSITORY / "roles", given)
 
 

@@ -58,7 +58,6 @@ def value_of(setting: Setting) -> Any:
 
 
 def declared_for(folder: Path, drop: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    """What a drop declares for a bench, by section and name."""
     hosts = lab_hosts({"sym": 4})
     hosts["b1"]["storqual_adapters"]["sym"]["driver"] = "vmw_pvscsi"
     (folder / "drops").mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,6 @@ def plan(folder: Path, **options: Any) -> Path:
 
 
 def launched(path: Path) -> Counter[tuple[str, str, str, int]]:
-    """How often each launch of the plan has a sample."""
     return Counter((s.adapter, s.point, s.arm, s.n) for s in read_run(path).samples)
 
 

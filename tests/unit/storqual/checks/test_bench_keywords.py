@@ -24,12 +24,10 @@ MPT = drive_id("mpt", 2)
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> StorqualLibrary:
-    """The library about a run whose bench was as it should be."""
     return StorqualLibrary(run=str(make_run(tmp_path_factory.mktemp("good"), environment=fingerprint())))
 
 
 def about(environment: dict[str, Any], tmp_path: Path, **options: Any) -> StorqualLibrary:
-    """The library about a run on a bench that said this of itself."""
     return StorqualLibrary(run=str(make_run(tmp_path, environment=environment, **options)), bench="vbench")
 
 
@@ -148,7 +146,6 @@ def test_a_bench_that_shows_nothing_of_something_is_not_judged(tmp_path: Path) -
 
 
 def throttle(declared: int, read_back: int, *, proven: bool | None) -> dict[str, list[dict[str, Any]]]:
-    """A queue depth in the provisioning record of both arms."""
     setting = {"name": "drive.queue_depth", "drive": SYM, "declared": declared, "read_back": read_back}
     entry = {**setting, "before": 30, "changed": True, "proven": proven, "proof": "9 in flight at most"}
     return {"baseline": [entry], "candidate": [entry]}

@@ -53,7 +53,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 @pytest.fixture
 def library(tmp_path: Path) -> StorqualLibrary:
-    """The library about it, by an inventory as Ansible lists it."""
     drive = {"wwn": KNOWN, "serial": "SER1", "model": "ST336607LW", "size": SIZE, "revision": "0007", "claim": True}
     adapter = {"model": "Symbios", "driver": "sym53c8xx", "pci": "0000:00:05.0", "drives": [drive]}
     variables = {"storqual_kind": "hardware", "storqual_adapters": {"sym": adapter}}

@@ -24,7 +24,6 @@ WORDS = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED")
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with a criterion of each outcome, one of them waived, and hostile texts."""
     run = judged(tmp_path_factory.mktemp("log"), points=QUICK, noise=0.002)
     verdict = json.loads((run / "verdict.json").read_text())
     rows = [row for row in verdict["criteria"] if row["metric"] == "iops"][: len(WORDS) + 1]

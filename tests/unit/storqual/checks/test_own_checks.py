@@ -269,7 +269,6 @@ RIGHT = "def test_it(candidate):\n    assert candidate\n"
 
 
 def closed_with(tmp_path: Path, text: str) -> tuple[Path, Path]:
-    """A run whose own check ran as it was planned, and the check's file."""
     (path,) = written(tmp_path / "own", {"test_mine.py": text})
     run = with_checks(make_run(tmp_path, finished=False, environment=fingerprint(), noise=0.002), (path,))
     allow_checks(read_run(sealed(run, close=False)), [path])

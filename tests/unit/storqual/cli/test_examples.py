@@ -125,7 +125,7 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
     ):
         monkeypatch.setattr(f"{module}.run_playbook", play)
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
-    monkeypatch.setattr("storqual.virtual_bench.packages.fetch_packages", fetch)
+    monkeypatch.setattr("storqual.virtual_bench.package_cache.fetch_packages", fetch)
     monkeypatch.setattr("storqual.robot_library.run_suites", fetch)
     return calls
 

@@ -81,7 +81,6 @@ def drives(bench: str, alias: str, count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The lab's inventory, with drops and a suite, in the working directory."""
     drivers = {"hba0": "mptsas", "hba1": "mptsas", "mraid": "megaraid_sas"}
     hosts: dict[str, Any] = {}
     for bench, aliases in HOME.items():
@@ -137,7 +136,6 @@ def options(limit: str | None, adapters: str | None = None) -> list[str]:
 
 
 def busy(limit: str | None, adapters: str | None) -> dict[str, list[str]]:
-    """The benches that a campaign is to use, with their adapters under test."""
     asked = ADAPTERS[adapters]
     return {
         bench: [alias for alias in HOME[bench] if asked is None or alias in asked]

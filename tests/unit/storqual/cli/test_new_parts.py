@@ -42,7 +42,6 @@ KINDS = ("tool", "metric", "fault")
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The parts of the project that a new part touches, as the current folder."""
     for part in _COPIED:
         target = tmp_path / part
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +68,6 @@ def made(capsys: pytest.CaptureFixture[str], kind: str, name: str = NAME) -> dic
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python module in the copy, with the copy's code."""
     path = os.pathsep.join([str(folder), str(folder / "library" / "module_utils"), str(folder / "library")])
     return subprocess.run(
         [sys.executable, "-m", *words],

@@ -44,7 +44,6 @@ def accept(name: str, said: str) -> None:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the local and the virtual lab with a suite, as the working directory."""
     for name in ("local", "virtual"):
         shutil.copytree(REPOSITORY / "inventories" / name, tmp_path / "inventories" / name)
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,6 @@ FIGURES = Figures(
 
 
 def result(text: str, **conventions: int) -> Fraction:
-    """The value of an expression from the figures as printed."""
     scope = PrintedScope(FIGURES, conventions={name: Fraction(value) for name, value in conventions.items()})
     values = parse_expression(text).evaluate(scope)
     assert values.low == values.high

@@ -50,7 +50,6 @@ _LIMIT = 256 << 10
 
 
 def refused(read: Callable[[Path], Any], path: Path) -> str:
-    """The one line that a file is refused with."""
     with pytest.raises(BadInputError) as caught:
         read(path)
     (line,) = str(caught.value).splitlines()

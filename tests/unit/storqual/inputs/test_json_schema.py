@@ -40,14 +40,12 @@ def data_of(path: Path) -> Any:
 
 
 def problems_of_hosts(data: Mapping[str, Any]) -> list[str]:
-    """What the reader says of benches whose variables stand at each host."""
     hosts = {name: variables or {} for name, variables in data["benches"]["hosts"].items()}
     documents = {name: Document("hosts.yml", None, {}) for name in hosts}
     return read_benches(hosts, documents, Path("/lab"))[1]
 
 
 def problems_of(name: str, data: Any, folder: Path) -> list[str]:
-    """What the reader of such a file says of it."""
     if name == "hosts":
         return problems_of_hosts(data)
     path = folder / f"any.{name}.yml"
@@ -162,7 +160,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def whole_files() -> list[tuple[str, Any]]:
-    """Data of shipped files, variables of a group beside those of the host."""
     texts = (("hosts", BENCH), ("keys", KEYS), ("waivers", WAIVERS))
     found = [(name, json.loads(json.dumps(yaml.safe_load(text), default=str))) for name, text in texts]
     for path in SHIPPED:
@@ -227,7 +224,6 @@ def test_what_a_schema_refuses_its_reader_refuses(folder: Path, changed: tuple[s
 
 
 def keys_of(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Every key of a schema and of what it refers to, and the schema it is in."""
     for part in (schema, *schema.get("$defs", {}).values()):
         for key, value in part.get("properties", {}).items():
             yield key, value, part

@@ -18,7 +18,6 @@ from tests.support.make_run import make_run
 
 
 def _limited(tmp_path: Path, limit: float, noise: float) -> list[dict[str, Any]]:
-    """An absolute limit as this fraction of what the candidate shows, with that noise of each launch."""
     found = judged(tmp_path / "free", design="interleaved", launches=4, noise=noise)["criteria"]
     means = [entry["candidate"] for entry in found if entry["metric"] == "iops"]
     asked = f"{{id: floor, metric: iops, against: absolute, min: {limit * min(means):.3f}}}"

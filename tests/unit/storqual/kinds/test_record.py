@@ -345,7 +345,6 @@ def test_a_line_of_no_known_kind_is_refused() -> None:
 
 
 def marked(way: str, kernel: tuple[str, ...], *told: str, errors: bool = False) -> Verdict:
-    """A trial of blocks that were marked as unreadable."""
     observed = seen(without("seen"))
     observed.kernel = [(3 * S + 2, line) for line in kernel]
     observed.seen = [(3 * S + 1, name, name) for name in told]

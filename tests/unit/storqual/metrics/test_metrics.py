@@ -46,7 +46,6 @@ EXPECTED = {
 
 
 def value_of(name: str, **changes: object) -> Value:
-    """The value of a metric of a changed launch."""
     found = METRICS[name].value(launch(**changes))  # type: ignore[arg-type]
     assert isinstance(found, Value), found
     return found

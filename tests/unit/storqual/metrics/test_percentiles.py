@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 
 def launch(latencies_ns: np.ndarray) -> Primitives:
-    """I/Os with these latencies, each a bin of its own."""
     edges, counts = np.unique(latencies_ns.astype(int), return_counts=True)
     bins = {str(edge): int(count) for edge, count in zip(edges, counts, strict=True)}
     return Primitives({"read_ios": len(latencies_ns), "read_bins": bins}, {})

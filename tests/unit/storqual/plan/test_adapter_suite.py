@@ -18,7 +18,6 @@ SUITE = load_suite(project_root() / "suites" / "adapter.suite.yml")
 
 
 def criteria(metric: str, profile: str = "full") -> list[Criterion]:
-    """The criteria of a metric that are judged under a profile."""
     return [one for one in SUITE.criteria if one.metric == metric and (not one.profiles or profile in one.profiles)]
 
 

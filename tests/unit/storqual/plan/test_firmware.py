@@ -32,7 +32,6 @@ def image(folder: Path, version: str, **more: Any) -> dict[str, Any]:
 
 
 def lab(folder: Path, **more: Any) -> Any:
-    """Two arms, each with its firmware for one adapter."""
     one, two = (image(folder, version, tool="storcli", on={"adapter": "sym"}) for version in ("1.0", "2.0"))
     two["rollback"] = image(folder, "1.0")
     one["from"] = ["2.0"]
@@ -137,7 +136,6 @@ def test_resolve_shows_the_firmware_of_each_owner(tmp_path: Path) -> None:
 
 
 def options(folder: Path, driver: dict[str, Any], *modules: str) -> dict[str, Any]:
-    """The module options of a planned drop, for adapters with these drivers."""
     hosts = lab_hosts(dict.fromkeys((f"a{number}" for number in range(len(modules))), 2))
     for adapter, module in zip(hosts["b1"]["storqual_adapters"].values(), modules, strict=True):
         adapter["driver"] = module

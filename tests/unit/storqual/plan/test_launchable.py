@@ -30,7 +30,6 @@ profiles:
 
 
 def refusal(folder: Path, parameters: str, **more: Any) -> str:
-    """The one line that such a campaign is refused with, from the line of the file on."""
     with pytest.raises(BadInputError) as told:
         planned(folder, parameters, **more)
     (line,) = told.value.problems
@@ -38,7 +37,6 @@ def refusal(folder: Path, parameters: str, **more: Any) -> str:
 
 
 def facts(folder: Path, block: int) -> Path:
-    """What a bench tells of its drives, one with logical blocks of another size."""
     path = folder / "facts.json"
     drives = [
         {"id": DRIVE, "block": {"logical_block_size": block}},

@@ -36,7 +36,6 @@ ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"], "load-generat
 
 
 def planned(suite: str, inventory: Path) -> PlannedCampaign:
-    """The suite's quick profile on the bench of the methods."""
     baseline, candidate = DROPS.get(suite, ("", "stable"))
     chosen = ADAPTERS.get(suite)
     facts = inventory.with_name("facts.json") if suite == "drive-settings" else None
@@ -164,7 +163,6 @@ def suite(name: str, profile: str = "full") -> Suite:
 
 
 def levels(of: Suite, workload: str, factor: str) -> set[Any]:
-    """What a workload of a suite is measured at."""
     return {dict(one.factors).get(factor) for one in points_of(of) if one.workload == workload}
 
 

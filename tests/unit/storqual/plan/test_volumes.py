@@ -41,7 +41,6 @@ def raid(**changes: Any) -> dict[str, Any]:
 
 
 def plan(folder: Path, baseline: dict[str, Any], candidate: dict[str, Any], suite: str = SUITE) -> PlannedCampaign:
-    """The plan of a campaign over the bench's one adapter."""
     return make_plan(make_lab(folder, hosts=HOSTS, baseline=baseline, candidate=candidate, suite=suite))
 
 

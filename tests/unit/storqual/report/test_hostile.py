@@ -51,7 +51,6 @@ ATTRIBUTES = set(
 def infected(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, tuple[str, ...]]:
-    """A run in which every free text says an eighth of the payloads."""
     payloads = chunks(PARTS)[request.param]
     run = judged(
         tmp_path_factory.mktemp("hostile"),

@@ -79,7 +79,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arms(run: Path, **environment: Any) -> Node:
-    """The section on arms and environment, for a bench that said this of itself."""
     document = json.loads((run / "run.json").read_text())
     document["benches"]["vbench"]["environment"] = environment
     (run / "run.json").write_text(json.dumps(document))

@@ -81,7 +81,6 @@ class _Nodes(HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the element, and any attribute that could act."""
         self.found += [tag, *(name for name, _ in attrs if name.startswith("on"))]
 
 

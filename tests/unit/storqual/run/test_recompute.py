@@ -86,7 +86,6 @@ def test_nothing_that_differs_is_proven_the_fast_way(measured: Path) -> None:
 
 
 def replaced(run: Path, file: dict[str, str], *change: str) -> None:
-    """Change the text of a piece of evidence, and its name with it."""
     text = gzip.decompress((run / file["path"]).read_bytes()).decode()
     assert change[0] in text
     data = gzip.compress(text.replace(*change).encode())

@@ -95,7 +95,6 @@ def test_it_is_signed_and_verified_and_tampering_with_any_kind_is_found(mixed: P
 
 
 def _one_of_each(run: Path) -> list[str]:
-    """A record of each kind, and a raw file of each."""
     records = {record["kind"]: record for record in turns_of(read_run(run)).records}
     return [name for one in records.values() for name in (f"turns/{one['id']}.json", one["raw"][0]["path"])]
 

@@ -38,7 +38,6 @@ def _judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(_judged: Path, tmp_path: Path) -> Path:
-    """A run that passes and whose gate asks for two signatures."""
     return Path(shutil.copytree(_judged, tmp_path / "runs" / _judged.name))
 
 

@@ -55,7 +55,6 @@ def refusal(run: Path, person: Person, keys: Path, **more: object) -> str:
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which one adapter lost a fifth at two points."""
     run = make_run(tmp_path_factory.mktemp("failed"), noise=0.003, points=POINTS[:2], effect={"sym": -0.2})
     assert judge_run(run)["exit_code"] == 1
     return run

@@ -35,7 +35,6 @@ def problems(run: Path, keys: Path) -> str:
 
 
 def files(run: Path) -> list[Path]:
-    """All files of a run, those of the sign-off too."""
     return sorted(path for path in run.rglob("*") if path.is_file())
 
 

@@ -32,7 +32,6 @@ from storqual.statistics.noise import (
 
 
 def variance_of(baseline: np.ndarray, candidate: np.ndarray) -> tuple[float, float]:
-    """Variance of a pair's log-ratio and its degrees of freedom, from logarithms of launches."""
     d, p = candidate - baseline, candidate + baseline
     ss = np.array([((d - d.mean()) ** 2).sum()])
     variance, df = pair_variance(ss, np.array([(np.diff(p) ** 2).sum() / 2]), (len(d),))
@@ -78,7 +77,6 @@ def test_a_prior_is_dropped_when_the_data_are_clearly_noisier() -> None:
 
 
 def wrong_passes(common: float, *, points: int = 15, sessions: int = 2, trials: int = 400) -> float:
-    """Percent of points at the margin that a single look passes."""
     rng = np.random.default_rng(11)
     passed = 0.0
     for _ in range(trials):

@@ -18,7 +18,6 @@ LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
 def campaign(
     seed: int, sessions: int, launches: int, *, effect: float = 0.0, boot: float = 0.01, spread: float = 0.02
 ) -> tuple[list[float], list[float], list[str], list[str]]:
-    """Launch means of both arms and their session ids."""
     rng = np.random.default_rng(seed)
     levels = rng.normal(0, boot, (2, sessions, 1)) + rng.normal(0, spread, (2, sessions, launches))
     values = 1000.0 * np.exp(levels)

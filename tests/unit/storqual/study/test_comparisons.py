@@ -325,7 +325,6 @@ def points_with(
 
 
 def told(points: list[StudyPoint]) -> tuple[list[Contest], str]:
-    """The contests, and all their sentences as one text."""
     found = generator_contests(points)
     return found, " ".join(sentence for one in found for sentence in one.sentences)
 

@@ -72,7 +72,6 @@ def test_service_demand_of_the_a7173a(adapter: str, cell: str) -> None:
 
 
 def share(part: float, whole: float) -> float:
-    """Percent of the ceiling as the report computes it."""
     return share_of(Estimate(part, None, None), whole_of(whole)).percent.value
 
 
@@ -147,7 +146,6 @@ ALONE = {
 
 
 def measured_by_one_adapter(name: str) -> list[StudyPoint]:
-    """Every point of a suite, as one adapter with two ports a card measured it."""
     found = []
     for one in suite_points(load_suite(project_root() / "suites" / f"{name}.suite.yml")):
         levels, pattern = {**dict(one.factors), **dict(one.varied)}, dict(one.pattern.values)

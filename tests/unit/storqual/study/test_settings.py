@@ -126,7 +126,6 @@ def test_a_margin_outside_0_to_1_is_refused() -> None:
 
 
 def raid(rates: dict[tuple[str, int], float]) -> list:
-    """Points of one workload at RAID levels with members."""
     return [
         point("sym", "dbms", rate, varied={"raid.level": level, "raid.members": count}, noise=0.005)
         for (level, count), rate in rates.items()

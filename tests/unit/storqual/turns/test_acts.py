@@ -102,8 +102,6 @@ class SlotLink:
 
 @pytest.fixture
 def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, FakeMonitor], list[str]]:
-    """Bring a way about and give what was told."""
-
     def run(way: str, monitor: FakeMonitor, link: FakeLink | SlotLink | None = None) -> list[str]:
         told: list[str] = []
         drive = SimpleNamespace(device="sym-0", identity="0x5", size=1 << 30)

@@ -18,7 +18,7 @@ from storqual.run.turns import turns_of
 from storqual.turns import batch, live_turn
 from storqual.turns import needed_packages as packages
 from storqual.turns.needed_packages import install_package
-from storqual.virtual_bench.packages import FetchedPackage
+from storqual.virtual_bench.package_cache import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from tests.support.turn_records import REQUEST, Faked, gate_in, keep_turn, plan_campaign, run_session
 

@@ -159,7 +159,6 @@ def test_a_host_name_that_could_be_an_option_is_refused() -> None:
 def _channels(
     *ports: int, channels: int = 2, pci: str = "0000:00:05.0", device: str = "lsi53c895a"
 ) -> tuple[Any, Any]:
-    """An adapter of several channels with a drive on each of the given ports."""
     adapters, virtual = _bench(
         *(_drive(number, port=port) for number, port in enumerate(ports)), pci=pci, device=device
     )

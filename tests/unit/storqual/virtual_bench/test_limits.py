@@ -90,7 +90,6 @@ def qemu(monkeypatch: pytest.MonkeyPatch) -> FakeQemu:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A planned campaign whose arms differ in limits, on the drives of the emulator."""
     path = plan(tmp_path, **ARMS)
     document = json.loads((path / "run.json").read_text(encoding="utf-8"))
     for name, spec in document["provision"]["b1"].items():

@@ -34,7 +34,6 @@ def run(_made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(run: Path, tmp_path: Path) -> Path:
-    """A server's file, in which other programs write too."""
     lines = "".join(f"Nov 22 10:00:00 lab storqual {one.line()}\n" for one in milestones_of(run).values())
     path = tmp_path / "kept.log"
     path.write_text(f"Nov 22 09:59:59 lab sshd[1]: session opened\n{lines}")

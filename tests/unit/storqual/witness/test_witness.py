@@ -45,7 +45,6 @@ def with_witness(run: Path, place: str) -> Path:
 
 
 def rewritten(run: Path, folder: Path) -> Path:
-    """A copy in which the candidate gave more, every digest in it made anew."""
     copy = Path(shutil.copytree(run, folder / run.name))
     text = (copy / "samples.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]

@@ -40,7 +40,6 @@ def _passed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def passed(_passed: Path, tmp_path: Path) -> Path:
-    """A campaign in which every trial was made and passed."""
     return Path(shutil.copytree(_passed, tmp_path / "runs" / _passed.name))
 
 

@@ -34,7 +34,6 @@ def lab(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(lab: Path, tmp_path: Path) -> Path:
-    """A run of that lab in which one adapter lost a fifth."""
     path = make_run(tmp_path, noise=0.003, points=POINTS[:1], effect={"sym": -0.2})
     document = json.loads((path / "run.json").read_text(encoding="utf-8"))
     write_json(path / "run.json", {**document, "lab": [str(lab)]})
@@ -92,7 +91,6 @@ def test_waivers_that_the_gate_does_not_take_end_with_exit_code_3(
 
 
 def planted(run: Path, text: str) -> None:
-    """Put a file of waivers into a judged run, and its digest into the verdict."""
     (run / "waivers.yml").write_text(text, encoding="utf-8")
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     verdict["inputs"]["waivers"] = hashlib.sha256(text.encode()).hexdigest()

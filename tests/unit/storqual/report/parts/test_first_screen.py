@@ -47,7 +47,6 @@ def links_of(material: Material) -> PageLinks:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Material:
-    """A run of two benches whose adapters have one alias."""
     suite = SUITE.replace("against: baseline, required: true", "against: baseline, requirement: REQ-1")
     run = make_run(tmp_path_factory.mktemp("two"), suite=suite, **FEW)
     judge_run(run)
@@ -120,7 +119,6 @@ def test_a_check_at_a_point_is_named_with_the_point() -> None:
 
 
 def sentence(**counts: Mapping[str, int]) -> str:
-    """The sentence of a run with one undecided criterion that has these counts of launches."""
     fields = {"id": "iops", "metric": "iops", "outcome": "INCONCLUSIVE", "against": "baseline", **counts}
     told = sentence_for({"outcome": "INCONCLUSIVE"}, [JudgedCriterion(0, fields)], {})
     return "".join(map(str, told))

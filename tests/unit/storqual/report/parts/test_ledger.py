@@ -25,7 +25,6 @@ from tests.support.synthetic_shape import drive_id
 
 
 def block(session: str, **errors: int) -> dict[str, Any]:
-    """A finished block with the counters of one claimed drive."""
     disk = {"id": "0x5000c50015ea0000", "wwn": "0x5000c50015ea0000", "claimed": True, "system": ""}
     disks = {"sdb": {**disk, "write_sectors_before": 0, "write_sectors_after": 0, "errors": errors}}
     where = {"bench": "vbench", "session": session, "block": f"{session}-b02"}
@@ -73,7 +72,6 @@ def material_of(folder: Path, **shape: Any) -> Material:
 
 
 def bytes_of(run: Path, drive: str, arm: str = "") -> float:
-    """What launches moved on a drive, from the samples themselves."""
     lines = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
     points = json.loads((run / "run.json").read_text(encoding="utf-8"))["plan"]["points"]
     drives = {(point["adapter"], point["point"]): point["drives"] for point in points}

@@ -133,7 +133,6 @@ def run(tmp_path: Path) -> Path:
 
 
 def knowing(run: Path, granted: dict[str, Any] | None = None, **adapter: Any) -> Material:
-    """The run with what its inventory grants each drive, and says of the adapter."""
     document = json.loads((run / "run.json").read_text())
     own = document["benches"]["vbench"]["adapters"]["sym"]
     own.update(adapter)
