@@ -35,7 +35,7 @@ options:
     type: dict
     default: {}
   virtual:
-    description: The host's C(storqual_virtual); needed for V(up) and V(cycle).
+    description: The host's C(storqual_virtual); needed for V(up) and V(cycle); V(image) reads its flavour only.
     type: dict
     default: {}
   graceful:
@@ -182,9 +182,10 @@ def _apply(wanted: dict[str, Any], places: BenchPlaces, messages: list[str], che
     """Bring the bench into the wanted state; whether that changed anything."""
     state = wanted["state"]
     if state == "image":
-        missing = not image_is_cached()
+        flavour = wanted["virtual"].get("flavour", "deb")
+        missing = not image_is_cached(flavour)
         if missing and not check:
-            ensure_image(messages.append)
+            ensure_image(messages.append, flavour)
         return missing
     if state == "down":
         if check:

@@ -108,7 +108,8 @@ class EmulatedAdapter:
 class BenchDescription:
     """One virtual bench; `memory` in bytes. `counts_instructions`: its clock is the instructions that it executed.
 
-    `debug` is its adapter without hardware, of which QEMU knows nothing, where it has one.
+    `debug` is its adapter without hardware, of which QEMU knows nothing, where it has one. `flavour` is the image of its
+    root disk.
     """
 
     name: str
@@ -117,6 +118,7 @@ class BenchDescription:
     adapters: tuple[EmulatedAdapter, ...]
     counts_instructions: bool = False
     debug: DebugHost | None = None
+    flavour: str = "deb"
 
     @property
     def drives(self) -> tuple[EmulatedDrive, ...]:
@@ -347,6 +349,7 @@ def described(bench: Bench) -> BenchDescription:
         cpus=virtual.cpus,
         memory=virtual.memory,
         counts_instructions=counts_instructions,
+        flavour=virtual.flavour,
         # the order of a mapping means nothing, and tools that pass an inventory on may sort it
         adapters=tuple(sorted(built, key=lambda adapter: (adapter.slot, adapter.function, adapter.alias))),
         debug=declared_debug_host(

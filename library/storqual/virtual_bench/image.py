@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.places import cache_folder, locked
 from storqual_core.kit.command import run
-from storqual_core.kit.errors import MissingToolError, ToolError
+from storqual_core.kit.errors import BadInputError, MissingToolError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 SUITE = "bookworm"
+# whose GRUB has a reader of boot entries in files, which that of the guest's own release lacks
+_UNSTABLE = "sid"
 _ENDINGS = {"", "-updates", "-security", "-backports"}
 _OS_RELEASE = Path("/etc/os-release")
 # what a lab sets to reach its mirror: proxies, certificates, time checks of a snapshot; never index targets
@@ -121,8 +123,10 @@ if TYPE_CHECKING:
 
 
 _RECIPE = Path(__file__).parent / "recipe"
+FLAVOURS = {"deb": ("common", "deb"), "rpm": ("common", "rpm")}
+"""The kinds of guest: folders of the recipe, each over the one before it."""
 # raise it when the way the image is put together changes without a change of the recipe
-_BUILDER = 1
+_BUILDER = 2
 _DISK_SIZE = "6G"
 _NAMESPACE = uuid.UUID("5707a9d1-0000-5000-8000-73746f727175")
 _GRUB_MODULES = (
@@ -165,6 +169,11 @@ class BenchImage:
         return self.folder / "apt.conf"
 
     @property
+    def kept(self) -> Path:
+        """Files of the guest for its drops, such as the RPMs of its kernels."""
+        return self.folder / "kept"
+
+    @property
     def packages(self) -> Path:
         return self.folder / "dpkg-status"
 
@@ -173,25 +182,27 @@ def _files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.is_file())
 
 
-def image_digest(sources: AptSources, recipe: Path = _RECIPE) -> str:
+def image_digest(sources: AptSources, flavour: str = "deb", recipe: Path = _RECIPE) -> str:
     """sha256 over everything the image is made from: recipe files with their names and modes, sources, builder."""
     digest = hashlib.sha256()
     inputs = {"builder": _BUILDER, "disk": _DISK_SIZE, "suite": SUITE, "sources": sources.text, "grub": _GRUB_MODULES}
     digest.update(json.dumps(inputs, sort_keys=True).encode())
-    for file in _files(recipe):
+    for file in (file for layer in FLAVOURS[flavour] for file in _files(recipe / layer)):
         executable = bool(file.stat().st_mode & 0o100)
         digest.update(f"\0{file.relative_to(recipe).as_posix()}\0{executable}\0".encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def _packages(recipe: Path) -> list[str]:
-    lines = (recipe / "packages").read_text(encoding="utf-8").splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+def _words(layers: list[Path], name: str) -> list[str]:
+    """The lines of a file that some layers of the recipe have; a '#' starts a comment."""
+    texts = [(layer / name).read_text(encoding="utf-8") for layer in layers if (layer / name).is_file()]
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
 
 
-def _pack_tree(tree: Path, target: Path) -> None:
-    """Pack the recipe's files as root's, readable by all, whatever the checkout's umask was."""
+def _pack_tree(trees: list[Path], target: Path, prefix: str = "") -> None:
+    """Pack folders of files as root's, readable by all, whatever the checkout's umask was."""
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = 0
@@ -200,38 +211,51 @@ def _pack_tree(tree: Path, target: Path) -> None:
         return member
 
     with tarfile.open(target, "w") as archive:
-        for file in _files(tree):
-            archive.add(file, arcname=file.relative_to(tree).as_posix(), filter=plain)
+        for tree in trees:
+            for file in _files(tree):
+                archive.add(file, arcname=prefix + file.relative_to(tree).as_posix(), filter=plain)
 
 
-def _debootstrap(work: Path, sources: AptSources, digest: str, root_uuid: str) -> None:
+def _debootstrap(
+    work: Path, sources: AptSources, layers: list[Path], digest: str, root_uuid: str, loader: Path | None
+) -> None:
     """Have mmdebstrap make `root.tar` in `work`, with the recipe applied."""
-    recipe = _RECIPE
-    _pack_tree(recipe / "tree", work / "tree.tar")
-    # files of the caller are handed in through mmdebstrap: in its user namespace it may not read the caller's home
-    shutil.copyfile(recipe / "customize", work / "customize")
-    machine = hashlib.sha256(digest.encode()).hexdigest()[:32]
-    quoted = {name: shlex.quote(str(work / name)) for name in ("tree.tar", "customize", "dpkg-status", "sources.tar")}
-    hooks = [
-        f"tar-in {quoted['tree.tar']} /",
-        f"upload {quoted['customize']} /customize",
+    _pack_tree([layer / "tree" for layer in layers], work / "tree.tar")
+    # a letter in front: upstream's GRUB takes the name of an entry that begins with a digit for a number
+    machine = f"f{hashlib.sha256(digest.encode()).hexdigest()[1:32]}"
+    quoted = {
+        name: shlex.quote(str(work / name)) for name in ("tree.tar", "loader.tar", "dpkg-status", "sources.tar")
+    }
+    hooks = [f"tar-in {quoted['tree.tar']} /"]
+    if loader:
+        # as its installation leaves them on a disk: by these a bench tells which GRUB starts it
+        _pack_tree([loader / _LOADER_MODULES], work / "loader.tar", "boot/grub2/i386-pc/")
+        hooks.append(f"tar-in {quoted['loader.tar']} /")
+    hooks += [
         # apt's own record of where the packages came from, before the lists go
         f"download /var/lib/dpkg/status {quoted['dpkg-status']}",
         f"tar-out /etc/apt {quoted['sources.tar']}",
-        f'chroot "$1" env STORQUAL_MACHINE_ID={machine} STORQUAL_ROOT_UUID={root_uuid} sh /customize',
-        'rm "$1/customize"',
     ]
+    hooks += [(layer / "fetch").read_text(encoding="utf-8") for layer in layers if (layer / "fetch").is_file()]
+    for layer in layers:
+        # files of the caller are handed in through mmdebstrap: in its user namespace it may not read the caller's home
+        script = shutil.copyfile(layer / "customize", work / f"customize-{layer.name}")
+        hooks += [
+            f"upload {shlex.quote(str(script))} /customize",
+            f'chroot "$1" env STORQUAL_MACHINE_ID={machine} STORQUAL_ROOT_UUID={root_uuid} sh /customize',
+        ]
+    for number, folder in enumerate(_words(layers, "kept")):
+        hooks.append(f"tar-out {folder} {shlex.quote(str(work / f'kept-{number}.tar'))}")
+    hooks.append(
+        'cd "$1" && rm -rf customize var/lib/apt/lists/* var/cache/apt/* var/log/*.log var/log/apt'
+        " etc/apt/apt.conf.d/99mmdebstrap"
+    )
     argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--format=tar", "--dpkgopt=force-unsafe-io"]
-    argv += [f"--dpkgopt={line}" for line in _path_rules(recipe)]
+    argv += [f"--dpkgopt={line}" for line in _path_rules(layers)]
     argv += [f"--aptopt={option}" for option in (*_BUILD_OPTIONS, *sources.options)]
     argv += [f"--customize-hook={hook}" for hook in hooks]
-    argv += [f"--include={','.join(_packages(recipe))}", SUITE, str(work / "root.tar")]
-    if "\n" in sources.text:
-        given = work / "given.sources"
-        given.write_text(sources.text, encoding="utf-8")
-        argv.append(str(given))
-    elif sources.text:
-        argv.append(sources.text)
+    argv += [f"--include={','.join(_words(layers, 'packages'))}", SUITE, str(work / "root.tar")]
+    argv += _given(work / "given.sources", sources.text)
     ended = run(argv, timeout=_BUILD_LIMIT_S)
     (work / "build.log").write_text(f"{ended.line}\n{ended.stdout}{ended.stderr}", encoding="utf-8")
     if ended.rc != 0:
@@ -239,10 +263,17 @@ def _debootstrap(work: Path, sources: AptSources, digest: str, root_uuid: str) -
         raise ToolError(f"mmdebstrap could not build the bench image (status {ended.rc}):\n{tail}")
 
 
-def _path_rules(recipe: Path) -> list[str]:
+def _given(file: Path, text: str) -> list[str]:
+    """Package sources as mmdebstrap takes them."""
+    if "\n" not in text:
+        return [text] if text else []
+    file.write_text(text, encoding="utf-8")
+    return [str(file)]
+
+
+def _path_rules(layers: list[Path]) -> list[str]:
     """What the guest's own dpkg leaves out is left out while the image is made, too."""
-    text = (recipe / "tree/etc/dpkg/dpkg.cfg.d/storqual").read_text(encoding="utf-8")
-    return [line.strip() for line in text.splitlines() if line.startswith("path-")]
+    return [line for line in _words(layers, "tree/etc/dpkg/dpkg.cfg.d/storqual") if line.startswith("path-")]
 
 
 def _sources_text(archive: Path) -> str:
@@ -270,42 +301,107 @@ def _make_disk(work: Path, root_uuid: str) -> None:
     run(argv, timeout=_BUILD_LIMIT_S).expect()
 
 
-def _make_disc(work: Path) -> None:
+_LOADER_MODULES = Path("usr/lib/grub/i386-pc")
+
+
+def unstable_sources(text: str) -> str:
+    """The same archive's unstable release: of sources as text, the first entry that is no security or update of ours."""
+    for block in text.split("\n\n") if "\n" in text else ():
+        lines = [line for line in block.splitlines() if re.match(r"(?i)(types|uris|signed-by|trusted):", line)]
+        if re.search(rf"(?im)^suites:(.*\s)?{SUITE}(\s|$)", block):
+            return "\n".join([*lines, f"Suites: {_UNSTABLE}", "Components: main"]) + "\n"
+    return "" if "\n" in text else text
+
+
+def _loader(images: Path, sources: AptSources, modules: list[str], say: Callable[[str], None]) -> Path:
+    """A GRUB that has all `modules`, unpacked beside the images from Debian's unstable release and kept there.
+
+    Nothing of it is installed: its programs run by their own loader and libraries.
+    """
+    folder = images / "grub-unstable"
+    if not all((folder / _LOADER_MODULES / f"{module}.mod").is_file() for module in modules):
+        work = Path(tempfile.mkdtemp(prefix="grub.", dir=images))
+        try:
+            say(f"fetching a GRUB with {', '.join(modules)} from Debian's unstable release")
+            argv = ["mmdebstrap", "--mode=auto", "--variant=extract", "--include=grub-common,grub-pc-bin"]
+            # a mirror that lags behind has an older GRUB, which the image records; signatures are checked all the same
+            options = (*_BUILD_OPTIONS, *sources.options, 'Acquire::Check-Valid-Until "false";')
+            argv += [f"--aptopt={option}" for option in options]
+            argv += [
+                _UNSTABLE,
+                str(work / "grub.tar"),
+                *_given(work / "given.sources", unstable_sources(sources.text)),
+            ]
+            run(argv, timeout=_BUILD_LIMIT_S).expect()
+            wanted = re.compile(r"\./usr/(bin/grub-|lib/grub/i386-pc/|lib/x86_64-linux-gnu/)")
+            with tarfile.open(work / "grub.tar") as tar:
+                members = [each for each in tar if wanted.match(each.name) and not each.isdev()]
+                tar.extractall(work / "unpacked", members, filter="tar")
+            lacking = [
+                name for name in modules if not (work / "unpacked" / _LOADER_MODULES / f"{name}.mod").is_file()
+            ]
+            if lacking:
+                raise ToolError(f"the GRUB of Debian's unstable release has no {', '.join(lacking)}")
+            shutil.rmtree(folder, ignore_errors=True)
+            (work / "unpacked").rename(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return folder
+
+
+def _grub_mkimage(loader: Path | None) -> list[str]:
+    """The command of this machine's GRUB, or of an unpacked one."""
+    if loader is None:
+        return ["grub-mkimage"]
+    libraries = loader / "usr/lib/x86_64-linux-gnu"
+    argv = [str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries)]
+    return [*argv, str(loader / "usr/bin/grub-mkimage"), "-d", str(loader / _LOADER_MODULES)]
+
+
+def _make_disc(work: Path, layers: list[Path], modules: list[str], loader: Path | None) -> None:
     """The boot disc: GRUB with everything it needs built in, so that nothing on the root disk is executed by it."""
     folder = work / "disc/boot/grub"
     folder.mkdir(parents=True)
     core = folder / "eltorito.img"
-    config = str(_RECIPE / "boot_disc.cfg")
-    argv = ["grub-mkimage", "-O", "i386-pc-eltorito", "-c", config, "-p", "/boot/grub", "-o", str(core)]
-    run([*argv, *_GRUB_MODULES]).expect()
+    config = str(layers[-1] / "boot_disc.cfg")
+    argv = [*_grub_mkimage(loader), "-O", "i386-pc-eltorito", "-c", config, "-p", "/boot/grub", "-o", str(core)]
+    run([*argv, *_GRUB_MODULES, *modules]).expect()
     argv = ["xorriso", "-as", "mkisofs", "-quiet", "-R", "-b", "boot/grub/eltorito.img", "-no-emul-boot"]
     argv += ["-boot-load-size", "4", "-boot-info-table", "-o", str(work / "boot.iso"), str(work / "disc")]
     run(argv).expect()
 
 
-def _build(folder: Path, sources: AptSources, say: Callable[[str], None]) -> None:
+def _build(folder: Path, sources: AptSources, flavour: str, say: Callable[[str], None]) -> None:
     began = time.monotonic()
     digest = folder.name
     root_uuid = str(uuid.uuid5(_NAMESPACE, digest))
+    layers = [_RECIPE / layer for layer in FLAVOURS[flavour]]
+    modules = _words(layers, "grub_modules")
     work = Path(tempfile.mkdtemp(prefix=f"{digest[:12]}.", dir=folder.parent))
     try:
-        say(f"building the bench image from {sources.origin}; this happens once and takes some minutes")
+        say(f"building the {flavour} bench image from {sources.origin}; this happens once and takes some minutes")
         try:
-            _debootstrap(work, sources, digest, root_uuid)
+            loader = _loader(folder.parent, sources, modules, say) if modules else None
+            _debootstrap(work, sources, layers, digest, root_uuid, loader)
             _make_disk(work, root_uuid)
-            _make_disc(work)
+            _make_disc(work, layers, modules, loader)
+            grub = run([*_grub_mkimage(loader), "--version"]).expect().stdout.split()[-1]
         except MissingToolError as problem:
             raise ToolError(f"{problem}; `make setup-bench` installs what a virtual bench needs") from problem
         (work / "sources.json").write_text(_sources_text(work / "sources.tar"), encoding="utf-8")
         (work / "apt.conf").write_text("\n".join(sources.options) + "\n", encoding="utf-8")
-        for leftover in ("root.tar", "tree.tar", "customize", "given.sources", "sources.tar"):
-            (work / leftover).unlink(missing_ok=True)
+        for kept in work.glob("kept-*.tar"):
+            with tarfile.open(kept) as tar:
+                tar.extractall(work / "kept", filter="data")
+        for leftover in (*work.glob("*.tar"), *work.glob("customize-*"), work / "given.sources"):
+            leftover.unlink(missing_ok=True)
         shutil.rmtree(work / "disc")
-        facts = {"digest": digest, "sources": sources.origin, "seconds": round(time.monotonic() - began, 1)}
+        seconds = round(time.monotonic() - began, 1)
+        facts = {"digest": digest, "flavour": flavour, "sources": sources.origin, "grub": grub, "seconds": seconds}
         (work / "image.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         work.chmod(0o755)
         work.rename(folder)
-        say(f"bench image built in {facts['seconds']} s")
+        say(f"bench image built in {seconds} s")
     except BaseException:
         # parts of the tree may belong to ids of the user namespace
         if os.geteuid() != 0:
@@ -314,26 +410,28 @@ def _build(folder: Path, sources: AptSources, say: Callable[[str], None]) -> Non
         raise
 
 
-def _folder(sources: AptSources) -> Path:
-    return cache_folder() / "bench-image" / image_digest(sources)
+def _folder(sources: AptSources, flavour: str) -> Path:
+    if flavour not in FLAVOURS:
+        raise BadInputError([f"storqual_virtual.flavour: expected one of {', '.join(FLAVOURS)}, found {flavour!r}"])
+    return cache_folder() / "bench-image" / image_digest(sources, flavour)
 
 
-def image_is_cached() -> bool:
+def image_is_cached(flavour: str = "deb") -> bool:
     """Whether the image for the present inputs has been built."""
-    return (_folder(choose_sources()) / "image.json").is_file()
+    return (_folder(choose_sources(), flavour) / "image.json").is_file()
 
 
-def ensure_image(say: Callable[[str], None] = lambda _line: None) -> BenchImage:
+def ensure_image(say: Callable[[str], None] = lambda _line: None, flavour: str = "deb") -> BenchImage:
     """The image for the present inputs, built when it is not in the cache; two at once wait for each other.
 
     Raises ToolError when it cannot be built.
     """
     sources = choose_sources()
-    folder = _folder(sources)
+    folder = _folder(sources, flavour)
     images = folder.parent
     images.mkdir(parents=True, exist_ok=True)
     if not (folder / "image.json").is_file():
         with locked(images / "lock"):
             if not (folder / "image.json").is_file():
-                _build(folder, sources, say)
+                _build(folder, sources, flavour, say)
     return BenchImage(folder)

@@ -239,7 +239,7 @@ def power_on(
             say(f"{description.name} was on and did not answer, so its plug was pulled")
             _end(state.pid, state.start_ticks)
             _clear(places)
-        image = ensure_image(say)
+        image = ensure_image(say, description.flavour)
         prepare_overlay(places.overlay, image, say)
         prepare_drives(places, description)
         for attempt in (1, 2):

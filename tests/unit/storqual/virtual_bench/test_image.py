@@ -4,20 +4,30 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual.inputs.inventory import Guest
 from storqual.virtual_bench import image
-from storqual.virtual_bench.image import AptSources, choose_sources, debian_entries, image_digest
-from storqual_core.kit.errors import ToolError
+from storqual.virtual_bench.image import (
+    FLAVOURS,
+    AptSources,
+    choose_sources,
+    debian_entries,
+    image_digest,
+    unstable_sources,
+)
+from storqual_core.kit.errors import BadInputError, ToolError
 
 RECIPE = Path(image.__file__).parent / "recipe"
 SOURCES = AptSources("here", "Types: deb\n")
@@ -28,29 +38,84 @@ def recipe(tmp_path: Path) -> Path:
     return Path(shutil.copytree(RECIPE, tmp_path / "recipe"))
 
 
-def test_the_digest_is_the_same_for_the_same_inputs(recipe: Path) -> None:
-    assert image_digest(SOURCES, recipe) == image_digest(SOURCES, RECIPE)
+def digest(recipe: Path, flavour: str = "deb") -> str:
+    return image_digest(SOURCES, flavour, recipe)
 
 
-@pytest.mark.parametrize("file", ["packages", "customize", "boot_disc.cfg", "tree/etc/default/grub"])
-def test_a_changed_file_is_another_image(recipe: Path, file: str) -> None:
-    with (recipe / file).open("a") as handle:
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_the_digest_is_the_same_for_the_same_inputs(recipe: Path, flavour: str) -> None:
+    assert digest(recipe, flavour) == digest(RECIPE, flavour)
+
+
+@pytest.mark.parametrize("file", ["packages", "customize", "tree/etc/default/grub"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_changed_file_of_all_is_another_image_of_each_flavour(recipe: Path, flavour: str, file: str) -> None:
+    with (recipe / "common" / file).open("a") as handle:
         handle.write("\n")
-    assert image_digest(SOURCES, recipe) != image_digest(SOURCES, RECIPE)
+    assert digest(recipe, flavour) != digest(RECIPE, flavour)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_a_changed_file_of_one_flavour_is_another_image_of_that_one_only(recipe: Path, flavour: str) -> None:
+    """A change for benches of RPMs costs nobody else a new image."""
+    with (recipe / flavour / "boot_disc.cfg").open("a") as handle:
+        handle.write("\n")
+    assert [other for other in FLAVOURS if digest(recipe, other) != digest(RECIPE, other)] == [flavour]
 
 
 def test_a_renamed_file_is_another_image(recipe: Path) -> None:
-    (recipe / "tree/etc/default/grub").rename(recipe / "tree/etc/default/grub2")
-    assert image_digest(SOURCES, recipe) != image_digest(SOURCES, RECIPE)
+    (recipe / "common/tree/etc/default/grub").rename(recipe / "common/tree/etc/default/grub2")
+    assert digest(recipe) != digest(RECIPE)
 
 
 def test_a_file_that_may_be_executed_is_another_image(recipe: Path) -> None:
-    (recipe / "tree/etc/default/grub").chmod(0o755)
-    assert image_digest(SOURCES, recipe) != image_digest(SOURCES, RECIPE)
+    (recipe / "common/tree/etc/default/grub").chmod(0o755)
+    assert digest(recipe) != digest(RECIPE)
 
 
 def test_other_sources_are_another_image() -> None:
     assert image_digest(SOURCES) != image_digest(AptSources("here", "Types: deb\nEnabled: yes\n"))
+
+
+def test_a_flavour_that_is_none_is_refused() -> None:
+    with pytest.raises(BadInputError, match="flavour: expected one of deb, rpm, found 'pacman'"):
+        image.ensure_image(flavour="pacman")
+
+
+def test_an_inventory_may_name_each_flavour_that_there_is() -> None:
+    assert get_args(Guest.model_fields["flavour"].annotation) == tuple(FLAVOURS)
+
+
+DEB822 = """\
+Types: deb deb-src
+URIs: http://security.lab.invalid/debian-security
+Suites: bookworm-security
+Components: main
+Signed-By: /usr/share/keyrings/lab.gpg
+
+Types: deb
+# a mirror
+URIs: http://lab.invalid/debian
+Suites: bookworm-updates bookworm
+Components: main contrib
+Signed-By: /usr/share/keyrings/lab.gpg
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            DEB822,
+            "Types: deb\nURIs: http://lab.invalid/debian\nSigned-By: /usr/share/keyrings/lab.gpg\n"
+            "Suites: sid\nComponents: main\n",
+        ),
+        ("http://lab.invalid/debian", "http://lab.invalid/debian"),
+        ("", ""),
+    ],
+)
+def test_the_unstable_release_is_that_of_the_same_archive(text: str, expected: str) -> None:
+    assert unstable_sources(text) == expected
 
 
 def test_how_the_archive_is_reached_does_not_change_the_image() -> None:
@@ -59,9 +124,9 @@ def test_how_the_archive_is_reached_does_not_change_the_image() -> None:
 
 def test_files_are_packed_as_root_readable_by_all_whatever_the_umask(recipe: Path, tmp_path: Path) -> None:
     """A checkout made with umask 077 gives the same guest."""
-    for file in (recipe / "tree").rglob("*"):
+    for file in recipe.rglob("tree/**/*"):
         file.chmod(file.stat().st_mode & 0o700)
-    image._pack_tree(recipe / "tree", tmp_path / "tree.tar")
+    image._pack_tree([recipe / layer / "tree" for layer in ("common", "rpm")], tmp_path / "tree.tar")
     with tarfile.open(tmp_path / "tree.tar") as archive:
         for member in archive:
             assert (member.uid, member.gid) == (0, 0)
@@ -72,22 +137,25 @@ def test_files_are_packed_as_root_readable_by_all_whatever_the_umask(recipe: Pat
 def test_the_recipe_names_no_package_archive() -> None:
     for file in RECIPE.rglob("*"):
         if file.is_file():
-            assert "://" not in file.read_text(encoding="utf-8"), file
+            assert not re.search(r"(?<!file)://", file.read_text(encoding="utf-8")), file
 
 
 def test_the_image_holds_no_key() -> None:
     for file in RECIPE.rglob("*"):
         if file.is_file():
             assert "PRIVATE KEY" not in file.read_text(encoding="utf-8"), file
-    assert "rm -f /etc/ssh/ssh_host_*" in (RECIPE / "customize").read_text(encoding="utf-8")
+    assert "rm -f /etc/ssh/ssh_host_*" in (RECIPE / "common/customize").read_text(encoding="utf-8")
 
 
-def test_the_scripts_of_the_recipe_are_shell() -> None:
+def test_the_scripts_of_the_recipe_are_readable() -> None:
     """A mistake in one would show as a bench that does not boot."""
     for file in RECIPE.rglob("*"):
         if file.is_file() and file.read_bytes().startswith(b"#!"):
-            checked = subprocess.run(["sh", "-n", str(file)], capture_output=True, text=True, check=False)
-            assert checked.returncode == 0, checked.stderr
+            if b"python" in file.read_bytes().splitlines()[0]:
+                compile(file.read_text(encoding="utf-8"), file, "exec")
+            else:
+                checked = subprocess.run(["sh", "-n", str(file)], capture_output=True, text=True, check=False)
+                assert checked.returncode == 0, checked.stderr
             assert file.stat().st_mode & 0o100, f"{file} is not executable"
 
 
@@ -166,7 +234,7 @@ def test_a_mirror_that_is_named_wins() -> None:
     assert (sources.origin, sources.text) == ("STORQUAL_DEBIAN_MIRROR", "http://lab.invalid/debian")
 
 
-FOLDER = Path(image.__file__).parent / "recipe/tree/usr/lib/python3/dist-packages"
+FOLDER = Path(image.__file__).parent / "recipe/common/tree/usr/lib/python3/dist-packages"
 PROGRAM = """
 import sys
 import compiled_once

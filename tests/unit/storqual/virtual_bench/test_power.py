@@ -84,7 +84,7 @@ def started(monkeypatch: pytest.MonkeyPatch, places: BenchPlaces) -> Iterator[li
         return remember(places, processes[-1].pid), time.monotonic()
 
     listed: list[int] = []
-    monkeypatch.setattr(power, "ensure_image", lambda _say: SimpleNamespace())
+    monkeypatch.setattr(power, "ensure_image", lambda _say, _flavour: SimpleNamespace())
     monkeypatch.setattr(power, "prepare_overlay", lambda *_: None)
     monkeypatch.setattr(power, "prepare_drives", lambda *_: None)
     monkeypatch.setattr(power, "_spawn", spawn)

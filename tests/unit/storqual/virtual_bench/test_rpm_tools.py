@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs of an `rpm` bench do that those of Enterprise Linux do, one test for each trap in it."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.machinery
+import importlib.util
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.virtual_bench import image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TREE = Path(image.__file__).parent / "recipe/rpm/tree"
+MACHINE = "fa" * 16
+OLD, NEW, FAR = "6.1.0-55-amd64", "6.1.0-56-amd64", "6.12.1-amd64"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """A root folder with one kernel's files, and an environment of GRUB that is a file of lines."""
+    for folder in ("etc/kernel", "etc/sysconfig", "proc", "boot", f"usr/lib/modules/{NEW}", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("vmlinuz", "System.map", "config", "symvers.gz"):
+        (tmp_path / f"usr/lib/modules/{NEW}/{name}").write_text(name)
+    (tmp_path / "etc/machine-id").write_text(f"{MACHINE}\n")
+    (tmp_path / "etc/sysconfig/kernel").write_text("UPDATEDEFAULT=yes\nDEFAULTKERNEL=kernel-core\n")
+    (tmp_path / "proc/cmdline").write_text(
+        "BOOT_IMAGE=/boot/vmlinuz initrd=x root=/dev/vda panic=5 storqual.trial=1\n"
+    )
+    editenv = tmp_path / "bin/grub2-editenv"
+    editenv.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/grubenv\n')
+    editenv.chmod(0o755)
+    return tmp_path
+
+
+def plugin(bench: Path, command: str) -> None:
+    """Run 20-grub.install on that root folder."""
+    text = (TREE / "usr/lib/kernel/install.d/20-grub.install").read_text()
+    for folder in ("etc", "proc", "usr/lib"):
+        text = text.replace(f"/{folder}/", f"{bench}/{folder}/")
+    text = text.replace("entries=/boot", f"entries={bench}/boot").replace('"/boot/', f'"{bench}/boot/')
+    script = bench / "bin/plugin"
+    script.write_text(text)
+    ended = subprocess.run(
+        ["sh", script, command, NEW, "", f"{bench}/usr/lib/modules/{NEW}/vmlinuz"],
+        env={"PATH": f"{bench}/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def entry(bench: Path) -> dict[str, str]:
+    text = (bench / f"boot/loader/entries/{MACHINE}-{NEW}.conf").read_text()
+    return dict(line.split(" ", 1) for line in text.splitlines())
+
+
+def test_a_new_kernel_becomes_the_default_as_it_is_installed(bench: Path) -> None:
+    plugin(bench, "add")
+    assert (bench / "grubenv").read_text() == f"- set saved_entry={MACHINE}-{NEW}\n"
+    assert entry(bench)["linux"] == f"/boot/vmlinuz-{NEW}"
+    assert (bench / f"boot/symvers-{NEW}.gz").exists()
+
+
+@pytest.mark.parametrize(
+    "settings", ["UPDATEDEFAULT=no\nDEFAULTKERNEL=kernel-core\n", "UPDATEDEFAULT=yes\nDEFAULTKERNEL=kernel-rt-core\n"]
+)
+def test_a_new_kernel_leaves_the_default_alone_where_the_settings_say_so(bench: Path, settings: str) -> None:
+    (bench / "etc/sysconfig/kernel").write_text(settings)
+    plugin(bench, "add")
+    assert not (bench / "grubenv").exists()
+    assert entry(bench)["version"] == NEW
+
+
+def test_a_kernel_that_is_installed_during_a_trial_takes_its_arguments(bench: Path) -> None:
+    plugin(bench, "add")
+    assert entry(bench)["options"] == "root=/dev/vda panic=5 storqual.trial=1 $tuned_params"
+
+
+def test_arguments_of_a_file_go_before_those_of_the_running_kernel(bench: Path) -> None:
+    (bench / "etc/kernel/cmdline").write_text("root=/dev/vda quiet\n")
+    plugin(bench, "add")
+    assert entry(bench)["options"] == "root=/dev/vda quiet $tuned_params"
+
+
+def test_a_removal_leaves_the_default_dangling(bench: Path) -> None:
+    plugin(bench, "add")
+    before = (bench / "grubenv").read_text()
+    plugin(bench, "remove")
+    assert not (bench / f"boot/loader/entries/{MACHINE}-{NEW}.conf").exists()
+    assert not (bench / f"boot/vmlinuz-{NEW}").exists()
+    assert (bench / "grubenv").read_text() == before
+
+
+@pytest.fixture
+def weak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
+    """The stand-in for weak-modules over three kernels, of which two have the same symbols; it returns what it ran."""
+    loader = importlib.machinery.SourceFileLoader("weak_modules", str(TREE / "usr/sbin/weak-modules"))
+    spec = importlib.util.spec_from_loader("weak_modules", loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    loader.exec_module(module)
+    for release, crc in ((OLD, "0x1"), (NEW, "0x1"), (FAR, "0x2")):
+        folder = tmp_path / release
+        folder.mkdir()
+        (folder / "symvers.gz").write_bytes(gzip.compress(f"{crc}\tmodule_layout\tvmlinux\tEXPORT\n".encode()))
+    ran: list[list[str]] = []
+
+    def run(argv: list[Any], **_: object) -> subprocess.CompletedProcess[str]:
+        ran.append([str(word) for word in argv])
+        return subprocess.CompletedProcess(argv, 0, "0x00000001\tmodule_layout\n", "")
+
+    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(module, "MODULES", tmp_path)
+
+    def call(action: str, argument: Any = None) -> list[list[str]]:
+        ran.clear()
+        options = argparse.Namespace(verbose=True, dry_run=False, no_initramfs=True)
+        tool = module.Weak(options)
+        getattr(tool, action)(argument)
+        tool.finish()
+        return [words for words in ran if words[0] != "modprobe"]
+
+    call.module = module  # type: ignore[attr-defined]
+    return call
+
+
+def test_a_module_reaches_every_kernel_with_the_same_symbols_and_no_other(
+    weak: Callable[..., list[list[str]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drop = tmp_path / OLD / "extra/drop/drop.ko"
+    drop.parent.mkdir(parents=True)
+    drop.touch()
+    assert weak("add_modules", [drop]) == [["depmod", OLD], ["depmod", NEW]]
+    assert (tmp_path / NEW / "weak-updates/drop/drop.ko").readlink() == drop
+    assert not (tmp_path / FAR / "weak-updates").exists()
+    assert (
+        f"drop.ko from kernel {OLD} is not compatible with kernel {FAR} in symbols: module_layout"
+        in capsys.readouterr().out
+    )
+    assert weak("remove_modules", [drop]) == [["depmod", OLD], ["depmod", NEW]]
+    assert not (tmp_path / NEW / "weak-updates/drop/drop.ko").is_symlink()
+
+
+def test_a_new_kernel_takes_the_modules_of_the_others(weak: Callable[..., list[list[str]]], tmp_path: Path) -> None:
+    drop = tmp_path / OLD / "extra/drop/drop.ko"
+    drop.parent.mkdir(parents=True)
+    drop.touch()
+    assert weak("add_kernel", NEW) == [["depmod", NEW]]
+    assert (tmp_path / NEW / "weak-updates/drop/drop.ko").is_symlink()
+
+
+def test_images_of_another_compression_seem_to_hold_the_same_modules(
+    weak: Callable[..., list[list[str]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Old driver in the image, new driver on the disk, and no error: what a zstd image leads to."""
+    name = b"lib/a.ko\0"
+    head = b"070701" + b"".join(b"%08x" % value for value in (0, 0, 0, 0, 1, 0, 4, 0, 0, 0, 0, len(name), 0))
+    member = (head + name).ljust(-(-len(head + name) // 4) * 4, b"\0") + b"code"
+    packed, other = tmp_path / "gzip.img", tmp_path / "zstd.img"
+    packed.write_bytes(gzip.compress(member))
+    other.write_bytes(b"\x28\xb5\x2f\xfd" + member)
+    members = weak.module.members  # type: ignore[attr-defined]
+    assert members(packed) == {"lib/a.ko": b"code"}
+    assert members(other) == {}
+    assert "Unknown format" in capsys.readouterr().err
