@@ -108,8 +108,8 @@ class EmulatedAdapter:
 class BenchDescription:
     """One virtual bench; `memory` in bytes. `counts_instructions`: its clock is the instructions that it executed.
 
-    `debug` is its adapter without hardware, of which QEMU knows nothing, where it has one. `flavour` is the image of its
-    root disk.
+    `debug` is its adapter without hardware, of which QEMU knows nothing, where it has one. `flavour` is the kind of
+    its guest.
     """
 
     name: str

@@ -238,7 +238,7 @@ def _debootstrap(
     ]
     hooks += [(layer / "fetch").read_text(encoding="utf-8") for layer in layers if (layer / "fetch").is_file()]
     for layer in layers:
-        # files of the caller are handed in through mmdebstrap: in its user namespace it may not read the caller's home
+        # handed in through mmdebstrap: in its user namespace it may not read files of the caller's home
         script = shutil.copyfile(layer / "customize", work / f"customize-{layer.name}")
         hooks += [
             f"upload {shlex.quote(str(script))} /customize",
@@ -305,7 +305,7 @@ _LOADER_MODULES = Path("usr/lib/grub/i386-pc")
 
 
 def unstable_sources(text: str) -> str:
-    """The same archive's unstable release: of sources as text, the first entry that is no security or update of ours."""
+    """The unstable release of the same archive: of sources as text, the first entry that has our whole release."""
     for block in text.split("\n\n") if "\n" in text else ():
         lines = [line for line in block.splitlines() if re.match(r"(?i)(types|uris|signed-by|trusted):", line)]
         if re.search(rf"(?im)^suites:(.*\s)?{SUITE}(\s|$)", block):
@@ -324,7 +324,7 @@ def _loader(images: Path, sources: AptSources, modules: list[str], say: Callable
         try:
             say(f"fetching a GRUB with {', '.join(modules)} from Debian's unstable release")
             argv = ["mmdebstrap", "--mode=auto", "--variant=extract", "--include=grub-common,grub-pc-bin"]
-            # a mirror that lags behind has an older GRUB, which the image records; signatures are checked all the same
+            # a mirror that lags behind has an older GRUB, which the image records; signatures are checked there too
             options = (*_BUILD_OPTIONS, *sources.options, 'Acquire::Check-Valid-Until "false";')
             argv += [f"--aptopt={option}" for option in options]
             argv += [

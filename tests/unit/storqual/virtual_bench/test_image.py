@@ -107,8 +107,12 @@ Signed-By: /usr/share/keyrings/lab.gpg
     [
         (
             DEB822,
-            "Types: deb\nURIs: http://lab.invalid/debian\nSigned-By: /usr/share/keyrings/lab.gpg\n"
-            "Suites: sid\nComponents: main\n",
+            """Types: deb
+URIs: http://lab.invalid/debian
+Signed-By: /usr/share/keyrings/lab.gpg
+Suites: sid
+Components: main
+""",
         ),
         ("http://lab.invalid/debian", "http://lab.invalid/debian"),
         ("", ""),

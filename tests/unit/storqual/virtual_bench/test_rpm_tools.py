@@ -103,7 +103,7 @@ def test_a_removal_leaves_the_default_dangling(bench: Path) -> None:
 
 @pytest.fixture
 def weak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
-    """The stand-in for weak-modules over three kernels, of which two have the same symbols; it returns what it ran."""
+    """The stand-in for weak-modules, over two kernels with the same symbols and a third; it returns what it ran."""
     loader = importlib.machinery.SourceFileLoader("weak_modules", str(TREE / "usr/sbin/weak-modules"))
     spec = importlib.util.spec_from_loader("weak_modules", loader)
     assert spec
