@@ -251,6 +251,8 @@ def _debootstrap(
         " etc/apt/apt.conf.d/99mmdebstrap"
     )
     argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--format=tar", "--dpkgopt=force-unsafe-io"]
+    # which would empty /etc/machine-id, by which boot entries in files are named
+    argv.append("--skip=cleanup/reproducible")
     argv += [f"--dpkgopt={line}" for line in _path_rules(layers)]
     argv += [f"--aptopt={option}" for option in (*_BUILD_OPTIONS, *sources.options)]
     argv += [f"--customize-hook={hook}" for hook in hooks]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual bench of the RPM kind: what it is like, that it can be measured, and the traps that it has."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import reset
+from tests.support.driver_sources import driver_sources
+from tests.support.live_bench import REPOSITORY, discard, over_ssh, powered_on, ran
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
+
+INVENTORY = REPOSITORY / "inventories" / "virtual_rpm"
+STATE = REPOSITORY / ".cache" / "bench" / "vrpm"
+SUITE = REPOSITORY / "tests" / "virtual" / "gate" / "live.suite.yml"
+KMOD = REPOSITORY / "tests" / "virtual" / "guest" / "kmod.spec"
+
+
+def ask(line: str, data: bytes = b"") -> str:
+    """What a command prints on the bench."""
+    return over_ssh(STATE, "vrpm", f"export LC_ALL=C; {line}", data=data, limit_s=1200).strip()
+
+
+def saved() -> str:
+    """The default of the boot loader."""
+    return re.findall(r"^saved_entry=(.*)$", ask("grub2-editenv list"), re.MULTILINE)[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    discard(STATE)
+    STATE.mkdir(parents=True)
+    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
+        yield
+
+
+@pytest.fixture(scope="module")
+def kernels() -> list[str]:
+    """Releases in the bench's repository, oldest first: two with the same symbols, and a third."""
+    names = ask("rpm -qp --provides /var/lib/bench-repository/kernel-core-*.rpm")
+    return re.findall(r"kernel-uname-r\((.*)\)", names)
+
+
+def package(release: str) -> str:
+    """The package of a kernel in the repository."""
+    return ask(
+        f"dnf -q repoquery --whatprovides 'kernel-uname-r({release})' --qf '%{{name}}-%{{version}}-%{{release}}'"
+    )
+
+
+def test_the_running_kernel_is_a_package_and_its_entry_is_the_default() -> None:
+    release = ask("uname -r")
+    assert ask(f"rpm -qf /lib/modules/{release}/vmlinuz").startswith("kernel-core-")
+    assert saved() == f"{ask('cat /etc/machine-id')}-{release}"
+    entry = ask(f"cat /boot/loader/entries/{saved()}.conf")
+    assert f"\nlinux /boot/vmlinuz-{release}\n" in entry
+    assert saved()[0].isalpha()
+    assert ask(f"rpm -V $(rpm -qf /lib/modules/{release}/vmlinuz)") == ""
+
+
+def test_a_campaign_without_a_kernel_drop_finds_the_planted_difference(tmp_path: Path) -> None:
+    words = ["--baseline", "installed", "--candidate", "limited", "--suite", SUITE, "--profile", "quick"]
+    code, output = ran(tmp_path / "log", "storqual", "qualify", "-i", INVENTORY, *words, "--runs", tmp_path / "runs")
+    (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
+    assert (code, json.loads(verdict.read_text(encoding="utf-8"))["outcome"]) == (1, "FAIL"), output[-3000:]
+
+
+def test_a_kernel_rpm_makes_itself_the_default_and_leaves_it_dangling(kernels: list[str]) -> None:
+    before, older = saved(), kernels[0]
+    ask(f"dnf -q -y install {package(older)}")
+    assert saved() == f"{ask('cat /etc/machine-id')}-{older}"
+    assert ask(f"test -s /boot/initramfs-{older}.img && rpm -V {package(older)}") == ""
+    ask(f"dnf -q -y remove {package(older)}")
+    assert saved().endswith(older)
+    assert ask("ls /boot/loader/entries") == f"{before}.conf"
+    assert older not in ask("ls /boot /lib/modules")
+    ask(f"grub2-set-default {before}")
+
+
+def test_dnf_ends_well_without_an_initramfs_where_a_plugin_fails(kernels: list[str]) -> None:
+    before, older = saved(), kernels[0]
+    plugin = "/etc/kernel/install.d/30-fails.install"
+    ask(f"printf '#!/bin/sh\\nexit 1\\n' > {plugin} && chmod 755 {plugin}")
+    assert "Complete!" in ask(f"dnf -y install {package(older)}")
+    assert saved().endswith(older)
+    assert f"initramfs-{older}" not in ask("ls /boot")
+    ask(f"rm {plugin} && kernel-install add {older} /lib/modules/{older}/vmlinuz && grub2-set-default {before}")
+    assert f"initramfs-{older}.img" in ask("ls /boot")
+
+
+TRIAL = """
+options=$(sed -n 's/^options \\(.*\\) $tuned_params/\\1/p' /boot/loader/entries/*-{release}.conf)
+cat > /boot/grub2/custom.cfg <<EOF
+menuentry 'trial' --unrestricted --id storqual-trial {{
+  linux /boot/vmlinuz-{release} $options storqual.trial=1 panic=5
+  initrd /boot/initramfs-{release}.img
+}}
+EOF
+sync
+grub2-reboot storqual-trial
+"""
+
+
+def test_a_trial_entry_boots_once_and_the_saved_entry_after_it(kernels: list[str]) -> None:
+    older, before = kernels[0], (saved(), ask("uname -r"))
+    ask(TRIAL.format(release=older))
+    assert reset(BenchPlaces.of(STATE), limit_s=600).kernel == older
+    assert "storqual.trial=1 panic=5" in ask("cat /proc/cmdline")
+    # GRUB forgot it before the kernel ran
+    assert "next_entry=\n" in ask("grub2-editenv list") + "\n"
+    assert reset(BenchPlaces.of(STATE), limit_s=600).kernel == before[1]
+    assert "storqual.trial" not in ask("cat /proc/cmdline")
+    assert saved() == before[0]
+    ask(": > /boot/grub2/custom.cfg")
+
+
+@pytest.mark.skipif(not (shutil.which("make") and shutil.which("gcc")), reason="needs gcc and make on this machine")
+def test_a_kmod_rpm_reaches_the_other_kernel_and_wins_there_by_its_override_only(
+    kernels: list[str], tmp_path: Path
+) -> None:
+    older, newer, _ = kernels
+    ask("echo 'drivers+=\" scsi_debug \"' > /etc/dracut.conf.d/drop.conf")
+    for release in (older, newer):
+        ask(f"dracut --force --quiet --kver {release} /boot/initramfs-{release}.img")
+    sources = driver_sources(tmp_path, ["drivers/scsi/scsi_debug.c", "drivers/scsi/sd.h"])
+    module = sources.module(
+        "scsi_debug", "drop", more="int storqual_drop(void);\nint storqual_drop(void) { return 1; }\n"
+    )
+    ask("mkdir -p /root/drop && cat > /root/drop/scsi_debug.ko", module.read_bytes())
+    ask("cat > /root/drop/kmod.spec", KMOD.read_bytes())
+    images = f"sha256sum /boot/initramfs-{older}.img /boot/initramfs-{newer}.img"
+    wins = f"modinfo -k {older} -F filename scsi_debug"
+    for override in (0, 1):
+        build = f"--define 'uname {newer}' --define 'module scsi_debug' --define 'override {override}'"
+        ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/scsi_debug.ko' /root/drop/kmod.spec 2>&1")
+        before = ask(images).splitlines()
+        ask("rpm -i /root/rpmbuild/RPMS/*/kmod-scsi_debug-*.rpm 2>&1")
+        link = f"/lib/modules/{older}/weak-updates/scsi_debug/scsi_debug.ko"
+        assert ask(f"readlink {link}") == f"/lib/modules/{newer}/extra/scsi_debug/scsi_debug.ko"
+        assert ("weak-updates" in ask(wins)) == bool(override)
+        # the kernel that nobody tests has another initramfs where its driver is another one
+        changed = [was != now for was, now in zip(before, ask(images).splitlines(), strict=True)]
+        assert changed == [bool(override), True]
+        ask("rpm -e kmod-scsi_debug 2>&1")
+        assert ask(f"ls -d {link} 2>/dev/null || true") == ""
