@@ -133,7 +133,9 @@ def test_a_kmod_rpm_reaches_the_other_kernel_and_wins_there_by_its_override_only
     ask("echo 'drivers+=\" scsi_debug \"' > /etc/dracut.conf.d/drop.conf")
     for release in (older, newer):
         ask(f"dracut --force --quiet --kver {release} /boot/initramfs-{release}.img")
-    sources = driver_sources(tmp_path, ["drivers/scsi/scsi_debug.c", "drivers/scsi/sd.h"])
+    sources = driver_sources(
+        tmp_path, ["drivers/scsi/scsi_debug.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"]
+    )
     module = sources.module(
         "scsi_debug", "drop", more="int storqual_drop(void);\nint storqual_drop(void) { return 1; }\n"
     )
