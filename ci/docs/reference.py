@@ -146,7 +146,8 @@ _VALUES: Mapping[str, str] = {
     "cpu_lists": "mapping: adapters to lists of CPU numbers",
     "dkms_package": "mapping: `{package, module, version}`, the package as a .deb file",
     "drive_numbers": "number, or mapping: drives to numbers",
-    "kernel_package": "mapping: `{package, version}`, by the name that the package manager knows",
+    "kernel_package": "mapping: `{package, version}`, the name as the package manager knows it, "
+    "or `{files}`, the .rpm or .deb files of one kernel",
     "link_rate": ", ".join(f"`{rate}`" for rate in LINK_RATES),
     "list": "list",
     "mapping": "mapping: see [All keys](keys.md#firmware-of-drop)",

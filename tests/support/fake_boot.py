@@ -122,6 +122,8 @@ class FakeBench:
             stdout, rc = self._query(words)
         elif tool == "dpkg":
             self._install(words)
+        elif tool == "dpkg-deb":
+            stdout = "\t".join(words[-1].rsplit("/", 1)[-1].split("_")[:2])
         else:
             raise AssertionError(line)
         return Completed(tuple(argv), rc, stdout, stderr, 0.0)

@@ -34,7 +34,7 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
         # adapters first: a drive is flashed by way of its adapter
         "firmware": sorted(images, key=lambda image: (bool(image["drives"]), image["firmware"]["tool"] == REDFISH)),
         "driver": {
-            "kernel": driver.get("kernel") or {},
+            "kernel": _kernel(driver.get("kernel") or {}, files),
             "modules": sorted(set((spec.get("expected_drivers") or {}).values())),
             "cmdline": [
                 *(system.get("cmdline") or []),
@@ -97,15 +97,26 @@ def _on_bench(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str
     return found
 
 
+def _package_file(source: str, files: list[dict[str, str]]) -> str:
+    digest = _digest(source)
+    path = f"packages/{digest}/{PurePath(source).name}"
+    files.append({"subsystem": "driver", "from": source, "to": path, "sha256": digest})
+    return path
+
+
+def _kernel(kernel: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, Any]:
+    """A kernel by the name of its package, or by files as the bench has them."""
+    named = {"files": [_package_file(source, files) for source in kernel["files"]]} if "files" in kernel else {}
+    return {**kernel, **named}
+
+
 def _build(driver: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, str]:
     """A DKMS package or a prebuilt module as the bench has it; empty where none is declared."""
     package, prebuilt = driver.get("dkms") or {}, driver.get("module") or {}
     source = str(package.get("package") or prebuilt.get("file") or "")
     if not source:
         return {}
-    digest = _digest(source)
-    path = f"packages/{digest}/{PurePath(source).name}"
-    files.append({"subsystem": "driver", "from": source, "to": path, "sha256": digest})
+    path = _package_file(source, files)
     return {
         "module": str(package.get("module") or PurePath(source).name.partition(".ko")[0]),
         "version": str(package.get("version") or ""),

@@ -70,7 +70,8 @@ def _lines(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _software(driver: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if driver["kernel"]:
-        yield "driver.kernel", _named(driver["kernel"])
+        files = [PurePath(file).name for file in driver["kernel"].get("files", ())]
+        yield "driver.kernel", _named({**driver["kernel"], "files": files})
     if driver["build"]:
         build = {name: driver["build"][name] for name in ("module", "version", "sha256")}
         yield "driver build", _named({"file": PurePath(driver["build"]["path"]).name, **build})

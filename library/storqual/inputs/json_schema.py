@@ -186,7 +186,14 @@ def _values(setting: Setting) -> Json:
         "text": dict(WORD),
         "list": {"type": "array", "items": dict(WORD)},
         "link_rate": {"type": ["string", "number"], "examples": list(LINK_RATES)},
-        "kernel_package": {"type": "object", "properties": {"package": dict(WORD)}, "required": ["package"]},
+        "kernel_package": {
+            "type": "object",
+            "properties": {
+                "package": dict(WORD),
+                "files": {"type": "array", "items": {"type": "string", "pattern": r"\.(rpm|deb)$"}, "minItems": 1},
+            },
+            "oneOf": [{"required": ["package"]}, {"required": ["files"]}],
+        },
         "mapping": {"type": "object", "minProperties": 1},
         "module_options": {"type": "object", "additionalProperties": {"type": "object", "minProperties": 1}},
         "drive_numbers": {"anyOf": [whole, {"type": "object", "additionalProperties": whole, "minProperties": 1}]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Sequence
 
 VERSION = r"[A-Za-z0-9_][A-Za-z0-9_.+~^]*"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
@@ -51,3 +52,36 @@ def split_nevra(word: str) -> Nevra | None:
     ):
         return None
     return Nevra(name, version, release, architecture, int(epoch or 0))
+
+
+_BESIDE = re.compile(
+    r".+-(?:devel|headers|modules|modules-(?:core|extra|internal|partner)|debuginfo|debuginfo-common|doc|tools|firmware)"
+    r"|linux-(?:headers|modules|libc-dev|doc)\b.*"
+)
+_PACKAGE_FILE = re.compile(r"([^_/]+)_([^_/]+)_([a-z0-9]+)\.deb")
+
+
+def split_file(name: str) -> Nevra | None:
+    """What the name of a package file (.rpm, .deb) says is in it; None where it follows no rule."""
+    deb = _PACKAGE_FILE.fullmatch(name)
+    if deb:
+        return Nevra(deb.group(1), deb.group(2), "", deb.group(3))
+    return split_nevra(name[: -len(".rpm")]) if name.endswith(".rpm") else None
+
+
+def kernel_problem(packages: Sequence[Nevra]) -> str:
+    """Why packages are not one kernel with what belongs to it; empty where they are."""
+    for what, values in (
+        ("releases", [f"{each.version}-{each.release}".rstrip("-") for each in packages]),
+        ("architectures", [each.architecture for each in packages if each.architecture not in ("noarch", "all")]),
+    ):
+        if len(set(values)) > 1:
+            return f"the packages are of several {what}: {', '.join(dict.fromkeys(values))}"
+    names = [each.name for each in packages]
+    if all(map(_BESIDE.fullmatch, names)):
+        return f"no kernel is among {', '.join(names)}"
+    for name in names:
+        stem, core, _ = name.rpartition("-core")
+        if core and not stem.endswith("-modules") and not {f"{stem}-modules", f"{stem}-modules-core"} & set(names):
+            return f"{name} comes without its modules; name {stem}-modules (and {stem}-modules-core) too"
+    return ""

@@ -11,10 +11,11 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
-from typing import Callable, Collection, Iterator, Mapping
+from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 from .errors import BadInputError
 from .kernel import declared_options
+from .package_names import kernel_problem, split_file
 from .quantities import is_whole, parse_duration, parse_size
 
 COSTS = ("instant", "reload", "rebuild", "reboot")
@@ -320,7 +321,8 @@ os.cmdline list reboot : arguments added to the kernel command line
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all`
 virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics
 virtual.unplug unplug : take a drive away while a batch runs, {drive, after_s}
-driver.kernel kernel_package reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
+driver.kernel kernel_package reboot \
+: a kernel: {package, version}, or {files} of its packages : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
@@ -475,14 +477,34 @@ _PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._~-]*\Z")
 
 
 def _kernel_package(setting: Setting, value: object) -> dict[str, object]:
-    """A package that the bench's package manager knows by name; a file would be found out on the bench only."""
+    """A package that the bench's package manager knows by name, or the files of one kernel's packages."""
     entries = _mapping(setting, value)
-    if "package" not in entries:
-        raise ValueError("needs package")
+    if ("package" in entries) == ("files" in entries):
+        raise ValueError("needs package or files, and not both")
+    if "files" in entries:
+        return {**entries, "files": _kernel_files(_list(setting, entries["files"]))}
     package = _text(setting, entries["package"])
     if not _PACKAGE_NAME.match(package) or package.endswith((".deb", ".rpm")):
         raise ValueError(f"{package!r} is not the name of a package, such as linux-image-6.1.0-47-amd64")
     return entries
+
+
+def _kernel_files(files: Sequence[str]) -> list[str]:
+    """What can be told by their names; what is in them is read on the bench."""
+    names = [file.rpartition("/")[2] for file in files]
+    strange = [name for name in names if not name.endswith((".rpm", ".deb"))]
+    if strange or not names:
+        raise ValueError(f"{', '.join(strange) or 'no file'} is not a package file (.rpm, .deb)")
+    if len({name[-4:] for name in names}) > 1:
+        raise ValueError("files of both kinds, .rpm and .deb")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{', '.join(twice)} is named twice")
+    packages = [split_file(name) for name in names]
+    problem = kernel_problem([each for each in packages if each]) if all(packages) else ""
+    if problem:
+        raise ValueError(problem)
+    return list(files)
 
 
 def _dkms_package(setting: Setting, value: object) -> dict[str, str]:

@@ -33,7 +33,7 @@ from .engine import Call
 from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer
 from .firmware.subject import REDFISH, Adapters, Drives, file_digest
 from .firmware.subject import Access as FlashAccess
-from .kernel_package import install_package, look_at_package
+from .kernel_package import install_package, look_at_files, look_at_package
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible
@@ -334,7 +334,7 @@ class Apply:
         if (declared["build"] or declared["build_as_found"]) and not package["missing"]:
             staged = self._build(release)
             self._keep(staged, settings=False)
-        kernel = str(declared["kernel"].get("package")) if package["missing"] else release
+        kernel = _kernel_name(declared["kernel"]) if package["missing"] else release
         booted = facts["initramfs"] if release == facts["running"] else ""
         wanted = TrialBoot(
             kernel, staged.get("initramfs", booted), words, facts["boot_id"][:8], facts["found_default"]
@@ -359,10 +359,17 @@ class Apply:
     def _package(self, kernel: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Mapping[str, Any], Pause | None]:
         request, system = self._request, self._bench.system
         name, version = str(kernel.get("package") or ""), str(kernel.get("version") or "")
+        own, lacking = [str(self._path(each)) for each in kernel.get("files") or ()], False
+        if own:
+            if request.check and {each["to"] for each in self._missing()}.intersection(kernel["files"]):
+                return {"missing": True, "kernel": ""}, None
+            name, version, lacking = look_at_files(system, own)
         if not name:
             return {"missing": False, "kernel": ""}, None
         looked = look_at_package(system, name, version)
-        files = [str(self._path(each)) for each in request.brought.get("packages") or ()]
+        if lacking:
+            looked = {**looked, "missing": True}
+        files = own or [str(self._path(each)) for each in request.brought.get("packages") or ()]
         if looked["missing"] and files and not request.check:
             looked = install_package(name, version, files, request.call, system)
         if not looked["missing"]:
@@ -496,6 +503,10 @@ class Apply:
             asked, backends, Chooser(request.adapters, self._bench.machine).tool
         )
         return result
+
+
+def _kernel_name(kernel: Mapping[str, Any]) -> str:
+    return str(kernel.get("package") or ", ".join(Path(file).name for file in kernel["files"]))
 
 
 def _holds(path: Path, sha256: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Iterator, Mapping, Sequence
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, remember
+from ..kit.package_names import Nevra, kernel_problem
 from ..kit.results import PartialError, Provisioned
 from ..tools import rpm
 from ..tools.capabilities import Packages
@@ -37,9 +38,10 @@ _SPARE = 1.2
 
 @dataclass(frozen=True)
 class KernelFiles:
-    """Package files of one kernel: its release, what rpm calls them, and those of them that are not installed."""
+    """Package files of one kernel: its release, the package with its image, rpm's names, those not installed."""
 
     release: str
+    package: Nevra
     labels: tuple[str, ...]
     missing: tuple[str, ...]
 
@@ -53,15 +55,20 @@ def read_files(system: System, files: Sequence[str]) -> KernelFiles:
     if len(packages) != len(files) or foreign:
         named = ", ".join(foreign or files)
         raise ToolError(f"{named}: expected one package in each file, for {machine}")
-    listed = system.runner(["rpm", "-q", "-l", "-p", "--", *paths], timeout=_TIMEOUT).expect().stdout
-    releases = rpm.kernel_releases(rpm.parse_files(listed))
-    if len(releases) != 1:
-        carried = ", ".join(releases) or "none"
-        named = ", ".join(Path(file).name for file in files)
-        raise ToolError(f"{named}: expected the image of one kernel, found {carried}")
+    named = ", ".join(Path(file).name for file in files)
+    carried: dict[str, Nevra] = {}
+    for path, package in zip(paths, packages):
+        listed = system.runner(["rpm", "-q", "-l", "-p", "--", path], timeout=_TIMEOUT).expect().stdout
+        carried.update(dict.fromkeys(rpm.kernel_releases(rpm.parse_files(listed)), package))
+    if len(carried) != 1:
+        raise ToolError(f"{named}: expected the image of one kernel, found {', '.join(sorted(carried)) or 'none'}")
+    problem = kernel_problem(packages)
+    if problem:
+        raise ToolError(f"{named}: {problem}")
+    ((release, package),) = carried.items()
     labels = tuple(package.label for package in packages)
     there = {each.label for each in rpm.listing(system.runner, ["--", *labels]).packages}
-    return KernelFiles(releases[0], labels, tuple(label for label in labels if label not in there))
+    return KernelFiles(release, package, labels, tuple(label for label in labels if label not in there))
 
 
 def check_room(system: System) -> None:
@@ -196,6 +203,28 @@ def remove_added(
     fsync_folder(boot)
     # where the default was named by its place, a kernel less may have moved it
     return [*steps, *restore_boot(system, saved)]
+
+
+def look_at_files(system: System, files: Sequence[str]) -> tuple[str, str, bool]:
+    """Name and version of the package that carries the kernel in these files, and whether any of them is missing.
+
+    Raises ToolError for files that are not one kernel, or that this bench's package manager does not take.
+    """
+    packages = system.packages
+    ending = ".rpm" if packages.PROGRAM == rpm.PROGRAM else ".deb"
+    other = [Path(file).name for file in files if not file.endswith(ending)]
+    if other:
+        raise ToolError(f"{', '.join(other)}: the packages of this bench are those of {packages.PROGRAM} ({ending})")
+    if ending == ".rpm":
+        kernel = read_files(system, files)
+        return kernel.package.name, kernel.package.evr, bool(kernel.missing)
+    named = [packages.file_package(system.runner, file) for file in files]
+    images = [each for each in named if each[0].startswith("linux-image-")]
+    if len(images) != 1:
+        found = ", ".join(name for name, _ in images) or "none"
+        raise ToolError(f"{', '.join(name for name, _ in named)}: expected one linux-image package, found {found}")
+    there = [packages.installed(system.runner, name, version) for name, version in named]
+    return (*images[0], not all(each and each.complete for each in there))
 
 
 def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:

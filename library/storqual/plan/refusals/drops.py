@@ -166,6 +166,10 @@ def _build_problems(
     document: Document, keys: tuple[str | int, ...], settings: Mapping[str, Any], folder: str
 ) -> Iterator[str]:
     """Files of a driver that are not there, and a module file that is not what its SHA-256 says."""
+    for number, named in enumerate(settings.get("kernel", {}).get("files", ())):
+        if not Path(folder, named).is_file():
+            sentence = f"kernel package {str(Path(folder, named))!r} does not exist"
+            yield document.about((*keys, "kernel", "files", number), sentence)
     for name, key, what in (("dkms", "package", "DKMS package"), ("module", "file", "kernel module")):
         if name not in settings:
             continue

@@ -51,3 +51,18 @@ def test_a_drop_that_declares_nothing_shows_no_empty_values(
     out = told(capsys, tmp_path, "candidate")
     assert "{}" not in out
     assert "sym_driver" in out
+
+
+def test_the_files_of_a_kernel_are_told_by_their_names_and_must_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A later entry replaces an earlier kernel whole: files and a package do not meet."""
+    name = "kernel-6.12.0-1.x86_64.rpm"
+    kernels = [{"kernel": {"package": "kernel", "version": "1-2"}}, {"kernel": {"files": [name]}}]
+    make_lab(tmp_path, candidate={"driver": kernels})
+    with pytest.raises(SystemExit) as ended:
+        main(["resolve", "-i", str(tmp_path / "hosts.json"), "--bench", "b1", "--drop", "candidate"])
+    assert (ended.value.code, f"{name}' does not exist" in capsys.readouterr().err) == (3, True)
+    (tmp_path / "drops" / name).write_bytes(b"")
+    (line,) = [line for line in told(capsys, tmp_path, "candidate").splitlines() if "driver.kernel" in line]
+    assert line.split()[1:] == [f"files={name}"]

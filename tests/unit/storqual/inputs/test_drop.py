@@ -94,3 +94,45 @@ drive: {{on: {{adapter: sym}}, WCE: 0}}
             }
         ],
     }
+
+
+EL = "5.14.0-570.12.1.el9_6"
+CORE, MODULES = f"kernel-core-{EL}.x86_64.rpm", f"kernel-modules-{EL}.x86_64.rpm"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [CORE, MODULES],
+        [f"kernel-uek-core-{EL}.x86_64.rpm", f"drops/kernel-uek-modules-core-{EL}.x86_64.rpm"],
+        ["kernel-default-6.4.0-150600.23.1.x86_64.rpm", "kernel-firmware-6.4.0-150600.23.1.noarch.rpm"],
+        ["linux-image-6.1.0-47-amd64_6.1.170-3_amd64.deb"],
+        # names that follow no rule are judged by what is in them, on the bench
+        ["candidate.rpm"],
+    ],
+)
+def test_a_kernel_may_be_the_files_of_its_packages(tmp_path: Path, files: list[str]) -> None:
+    drop = load_drop(write(tmp_path, f"driver: {{kernel: {{files: {files}}}}}\n"))
+    assert [value for *_, value in drop.settings()] == [{"files": files}]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("{package: kernel, files: [a.rpm]}", "not both"),
+        ("{version: 6.1}", "needs package or files"),
+        ("{files: []}", "no file"),
+        (f"{{files: {CORE}}}", "not a list"),
+        ("{files: [vmlinuz]}", "vmlinuz is not a package file"),
+        ("{files: [a.rpm, b.deb]}", "both kinds"),
+        (f"{{files: [{CORE}, x/{CORE}]}}", "named twice"),
+        (f"{{files: [{CORE}, kernel-modules-5.14.0-70.el9.x86_64.rpm]}}", "several releases"),
+        (f"{{files: [{CORE}, {MODULES.replace('x86_64', 'aarch64')}]}}", "several architectures"),
+        (f"{{files: [{CORE}]}}", "kernel-core comes without its modules"),
+        (f"{{files: [{MODULES}, kernel-devel-{EL}.x86_64.rpm]}}", "no kernel is among"),
+    ],
+)
+def test_files_that_are_not_one_kernel_are_refused(tmp_path: Path, kernel: str, words: str) -> None:
+    (problem,) = problems(tmp_path, f"driver: {{kernel: {kernel}}}\n")
+    assert problem.startswith("x.yml:1: driver.kernel: ")
+    assert words in problem

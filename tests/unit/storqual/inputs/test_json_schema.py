@@ -120,6 +120,8 @@ SLIPS = [
     ("drop", "drive: {WCE: 0}", "drive:", "drives:"),
     ("drop", "raid: {level: 5}", "5", "raid5"),
     ("drop", "driver: {kernel: {package: p}}", "{package: p}", "linux-image-6"),
+    ("drop", "driver: {kernel: {package: p}}", "package: p", "package: p, files: [a.rpm]"),
+    ("drop", "driver: {kernel: {files: [a.rpm]}}", "[a.rpm]", "[a.ko]"),
     ("drop", "drive: {on: {adapter: hba0}, WCE: 0}", "adapter: hba0", "bench: b1"),
     ("drop", "drive: {on: {adapter: hba0}, WCE: 0}", "hba0", '"hba*"'),
     ("suite", SUITE, "randread", "random_read"),

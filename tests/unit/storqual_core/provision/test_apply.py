@@ -429,6 +429,25 @@ def test_a_missing_package_is_brought_and_installed_first(booting: FakeBench) ->
     assert called(second)["driver"]["kernel"] == NEW
 
 
+def test_a_kernel_of_files_travels_and_is_installed(booting: FakeBench, tmp_path: Path) -> None:
+    booting.kernels.remove(NEW)
+    deb = tmp_path / f"{PACKAGE}_6.1.2_{NEW}.deb"
+    deb.write_text("a package")
+    called = Booting(booting, {"driver": {"kernel": {"files": [str(deb)]}}, "kind": "virtual"})
+    checked = called(check=True)
+    assert (checked["changed"], checked["drift"]) == (True, [f"kernel {OLD} , declared {deb.name} "])
+    first = called()
+    (file,) = first["needs"]["files"]
+    place = booting.folder / "state" / file["to"]
+    place.parent.mkdir(parents=True)
+    place.write_bytes(deb.read_bytes())
+    second = called(first)
+    assert second["boot_needed"]["reason"] == f"kernel {NEW}"
+    booting.reboot()
+    assert called(second)["driver"]["kernel"] == NEW
+    assert called()["changed"] is False
+
+
 def test_the_boot_loader_is_remembered_before_apt_changes_it(booting: FakeBench) -> None:
     Booting(booting, kernel(), apt=True)()
     saved = read_saved(booting.folder / "state")

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from storqual.campaign.declared import declared_document
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.kit.lock import read_saved
+from storqual_core.kit.machine import Machine
 from storqual_core.kit.results import PartialError
 from storqual_core.provision import kernel_package
+from storqual_core.provision.apply import Apply, ApplyRequest, ProvisionedBench
 from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_package import install_package, look_at_package
 from storqual_core.provision.restore import Tools, restore
@@ -130,7 +133,12 @@ def test_a_package_that_becomes_the_default_all_the_same_is_an_error(bench: RpmB
         (("/p/kernel-core-5.14.0-1.el9.s390x.rpm",), "expected one package in each file"),
         (FILES[1:], "expected the image of one kernel, found none"),
         ((*FILES, f"/p/{label('kernel-core', OLD)}.rpm"), "expected the image of one kernel, found 5"),
-        ((f"/p/{label('kernel-core', OLD)}.rpm",), "runs: its packages are not exchanged"),
+        (FILES[:1], "kernel-core comes without its modules"),
+        ((FILES[0], f"/p/{label('kernel-modules', OLD)}.rpm"), "several releases"),
+        (
+            tuple(f"/p/{label(f'kernel-{name}', OLD)}.rpm" for name in ("core", "modules")),
+            "runs: its packages are not exchanged",
+        ),
     ],
 )
 def test_files_that_are_not_one_other_kernel_are_refused(bench: RpmBench, files: tuple[str, ...], words: str) -> None:
@@ -187,3 +195,45 @@ def test_a_power_cut_at_any_moment_of_a_kernel_drop_ends_on_the_old_kernel_or_th
         assert state(bench) == state(fresh)
         assert read_saved(Path(folder)) is None
     assert cuts >= 40
+
+
+def drop_of_files(bench: RpmBench, names: tuple[str, ...] = FILES) -> Apply:
+    """A drop with files of a kernel, which have come to the bench."""
+    source = bench.folder / "drop"
+    source.mkdir(exist_ok=True)
+    sources = [source / Path(name).name for name in names]
+    for path in sources:
+        path.write_text(path.name)
+    declared = declared_document({"driver": {"kernel": {"files": [str(path) for path in sources]}}})
+    state_dir = str(bench.folder / "state")
+    for each in declared["files"]:
+        place = Path(state_dir, each["to"])
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(Path(each["from"]).read_bytes())
+    request = ApplyRequest(declared, {}, "hardware", only=["driver"], state_dir=state_dir)
+    return Apply(request, ProvisionedBench(bench, Machine(str(bench.folder)), bench.system))
+
+
+def test_a_kernel_of_files_is_installed_and_its_boot_asked_for(bench: RpmBench) -> None:
+    first = drop_of_files(bench).run()
+    assert first["boot_needed"]["reason"] == f"kernel {NEW}"
+    assert {label("kernel-core", NEW), label("kernel-modules", NEW)} < bench.rpms
+    bench.reboot()
+    assert bench.running == NEW
+
+
+def test_a_kernel_whose_modules_have_gone_is_completed(bench: RpmBench) -> None:
+    drop_of_files(bench).run()
+    bench.rpms.remove(label("kernel-modules", NEW))
+    drop_of_files(bench).run()
+    assert label("kernel-modules", NEW) in bench.rpms
+    installed = len([line for line in bench.seen if line.startswith("dnf")])
+    drop_of_files(bench).run()
+    assert len([line for line in bench.seen if line.startswith("dnf")]) == installed
+
+
+def test_files_of_the_other_package_manager_are_refused(bench: RpmBench) -> None:
+    before = state(bench)
+    with pytest.raises(ToolError, match=r"the packages of this bench are those of rpm \(\.rpm\)"):
+        drop_of_files(bench, ("linux-image-6.1.0-47-amd64_6.1.170-3_amd64.deb",)).run()
+    assert state(bench) == before
