@@ -22,11 +22,17 @@ def label(name: str, release: str) -> str:
 class RpmBench(BlsBench):
     """Each kernel is two packages. `broken_script` names a script that fails, which dnf does not mind.
 
-    With `promotes` a package becomes the default whatever the settings say.
+    With `promotes` a package becomes the default whatever the settings say. `also` are lines that dnf plans beside
+    what it is asked for, `holder` the process that has its lock; `checked` is what `rpm -K` says of a file's
+    signature, `scripts` what `rpm --scripts` does.
     """
 
     broken_script = ""
     promotes = False
+    also = ""
+    holder = ""
+    checked = "Header V4 RSA/SHA256 Signature, key ID db42a60e: OK"
+    scripts = ""
 
     def __post_init__(self) -> None:
         self.rpms = {label(name, kernel) for kernel in self.kernels for name in ("kernel-core", "kernel-modules")}
@@ -53,15 +59,16 @@ class RpmBench(BlsBench):
         self.seen.append(" ".join(argv))
         rest = words[words.index("--") + 1 :] if "--" in words else []
         out, rc = "", 0
-        if tool == "dnf":
+        if tool == "dnf" and "--assumeno" in words:
+            out, rc = self._planned(words[words.index("install") + 1 :]), 1
+        elif tool == "dnf":
             out = self._dnf(words[words.index("install") + 1 :])
         elif "-f" in words:
             kernel = next((kernel for kernel in self.kernels if kernel in rest[0]), "")
             core = label("kernel-core", kernel)
             out = self._row(core) if core in self.rpms else f"file {rest[0]} is not owned by any package\n"
-        elif "-p" in words:
-            names = [Path(file).name.removesuffix(".rpm") for file in rest]
-            out = "".join(self._files(name) if "-l" in words else self._row(name) for name in names)
+        elif "-p" in words or "-K" in words:
+            out = self._of_files(words, rest)
         elif "--whatprovides" in words:
             out = "".join(self._row(each) for each in sorted(self.rpms) if each.startswith("kernel-core-"))
         elif "-ql" in words:
@@ -88,6 +95,23 @@ class RpmBench(BlsBench):
         kernel = f"{version}-{release}.{machine}"
         file = "vmlinuz" if package == "kernel-core" else "kernel/drivers/a.ko"
         return f"/lib/modules/{kernel}/{file}\n"
+
+    def _of_files(self, words: Sequence[str], files: Sequence[str]) -> str:
+        if "-K" in words:
+            return "".join(f"{file}:\n    {self.checked}\n    Payload SHA256 digest: OK\n" for file in files)
+        if "--scripts" in words:
+            return self.scripts
+        names = [Path(file).name.removesuffix(".rpm") for file in files]
+        return "".join(self._files(name) if "-l" in words else self._row(name) for name in names)
+
+    def _planned(self, files: Sequence[str]) -> str:
+        if self.holder:
+            return f"Existing lock /var/run/dnf.pid: another copy is running as pid {self.holder}.\n"
+        names = [_split(name) for name in (Path(file).name.removesuffix(".rpm") for file in files)]
+        rows = [
+            f" {name} {machine} {version}-{release} @commandline 1 M\n" for name, version, release, machine in names
+        ]
+        return f"Dependencies resolved.\nInstalling:\n{''.join(rows)}{self.also}\nOperation aborted.\n"
 
     def _dnf(self, files: Sequence[str]) -> str:
         self.rpms |= {Path(file).name.removesuffix(".rpm") for file in files}

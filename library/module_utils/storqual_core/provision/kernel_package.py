@@ -19,7 +19,7 @@ from typing import Any, Iterator, Mapping, Sequence
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, remember
-from ..kit.package_names import Nevra, kernel_problem
+from ..kit.package_names import Nevra, kernel_problem, split_nevra
 from ..kit.results import PartialError, Provisioned
 from ..tools import rpm
 from ..tools.capabilities import Packages
@@ -81,6 +81,48 @@ def check_room(system: System) -> None:
     need, free = int(max(sizes, default=0) * _SPARE), shutil.disk_usage(boot).free
     if free < need:
         raise ToolError(f"{boot} has {free >> 20} MiB left, and a kernel with its initramfs takes {need >> 20} MiB")
+
+
+_OTHER_KERNELS = re.compile(
+    r"dracut\b.*--regenerate-all|update-initramfs\b.*-k\s+all|weak-modules\b.*--(?:add|remove)-modules|purge-kernels"
+)
+
+
+def look_before(system: System, files: Sequence[str]) -> list[str]:
+    """What is to be told of package files before they are installed: who signed them, scripts for other kernels.
+
+    Raises ToolError for files that are damaged, for an installation that would change anything else, and where it
+    would not come to it, with who holds the lock. Whether a signature is needed, the bench's own settings decide.
+    """
+    paths = [str(Path(file).absolute()) for file in files]
+    remarks = []
+    for check in rpm.signatures(system.runner, paths):
+        name = Path(check.file).name
+        if check.wrong:
+            raise ToolError(f"{name} is damaged or was changed: bad {', '.join(check.wrong)}")
+        by = f"signed with key {', '.join(check.keys) or 'of no id'}" if check.signed else "not signed"
+        remarks.append(f"{name}: {by}{'' if check.good else ', which this bench does not know'}")
+    for path in paths:
+        for script in rpm.scripts(system.runner, path):
+            other = _OTHER_KERNELS.search(script.text)
+            if other:
+                remarks.append(
+                    f"{Path(path).name}: its script {script.when} is for other kernels too: {other.group()}"
+                )
+    named = {
+        (each.name, each.version, each.release) for each in rpm.listing(system.runner, ["-p", "--", *paths]).packages
+    }
+    planned = rpm.preview(system.runner, paths).planned
+    others = [f"{verb} {word}" for verb, words in planned.items() for word in words if verb != "install"]
+    for word in planned.get("install", ()):
+        package = split_nevra(word)
+        if package is None or (package.name, package.version, package.release) not in named:
+            others.append(f"install {word}")
+    if others:
+        raise ToolError(
+            f"the installation of {', '.join(sorted(name for name, *_ in named))} would also {', '.join(others)}"
+        )
+    return remarks
 
 
 def put_settings_back(system: System, state_dir: str) -> list[str]:
@@ -308,6 +350,7 @@ def _install_rpms(
     if kernel.release == system.running:
         raise ToolError(f"kernel {kernel.release} runs: its packages are not exchanged under it")
     check_room(system)
+    steps += look_before(system, files)
     if lock is not None:
         purges = (Path(system.boot) / _PURGE).exists()
         remember(lock, {f"packages.{kernel.release}@bench": {"labels": list(kernel.missing), "purges": purges}})

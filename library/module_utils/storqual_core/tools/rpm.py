@@ -20,7 +20,7 @@ from ..kit.machine import visible
 from ..kit.package_names import ARCHITECTURE, NAME, VERSION, Nevra, split_nevra
 from . import dnf, zypper
 from .capabilities import Kernel, Package
-from .dnf import FRONT_END
+from .dnf import FRONT_END, Transaction
 
 PROGRAM = "rpm"
 HEADERS = "kernel-devel of this release (SUSE: kernel-default-devel)"
@@ -154,12 +154,16 @@ def parse_verify(text: str) -> tuple[tuple[Deviation, ...], tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class SignatureCheck:
-    """What `rpm -K` says of a package file; one that is not signed may be `good`, its digests alone agree then."""
+    """What `rpm -K` says of a package file; one that is not signed may be `good`, its digests alone agree then.
+
+    `wrong` are the parts that `rpm -Kv` found to be bad, which a key that is not known is not.
+    """
 
     file: str
     good: bool
     signed: bool
     keys: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
 
 
 _CHECKED = re.compile(r"(\S.*): ((?:[()\w]+ )+?)(NOT )?OK(?: \(MISSING KEYS: (.+)\))?")
@@ -194,7 +198,8 @@ def parse_signatures(text: str) -> tuple[SignatureCheck, ...]:
         keys = tuple(dict.fromkeys(key for _, key, _ in told if key))
         signed = any("signature" in what.lower() and state != "NOTFOUND" for what, _, state in told)
         good = all(state in ("OK", "NOTFOUND") for _, _, state in told)
-        checks.append(SignatureCheck(file, good, signed, keys))
+        wrong = tuple(what for what, _, state in told if state == "BAD")
+        checks.append(SignatureCheck(file, good, signed, keys, wrong))
     if not checks:
         raise ToolError(f"rpm -K told of no file: {first_line(text)}")
     return tuple(checks)
@@ -366,6 +371,29 @@ def install(runner: Runner, files: Sequence[str]) -> None:
     if why:
         raise ToolError(f"{program} could not install {', '.join(files)} (status {ended.rc}): {why}")
     os.sync()
+
+
+def preview(runner: Runner, what: Sequence[str]) -> Transaction:
+    """What the installation of files or names would change. Raises ToolError where it would not come to it."""
+    for program, dry_run, options in (("dnf", dnf.preview, []), ("zypper", zypper.preview, ["--oldpackage"])):
+        with suppress(MissingToolError):
+            planned = dry_run(runner, ["install", *options, *what])
+            reasons = planned.reasons or (("it would have nothing to do",) if planned.end == "nothing" else ())
+            if reasons:
+                raise ToolError(f"{program} would not install {', '.join(what)}: {'; '.join(reasons[:3])}")
+            return planned
+    raise MissingToolError("neither dnf nor zypper is installed, so nothing tells what a package would change")
+
+
+def signatures(runner: Runner, files: Sequence[str]) -> tuple[SignatureCheck, ...]:
+    """What is known of the signatures of package files. Raises ToolError."""
+    # the status tells of a key that is not known too
+    return parse_signatures(runner(["rpm", "-K", "-v", "--", *files], timeout=_TIMEOUT).stdout)
+
+
+def scripts(runner: Runner, file: str) -> tuple[Script, ...]:
+    """The scripts of a package file. Raises ToolError."""
+    return parse_scripts(runner(["rpm", "-q", "--scripts", "-p", "--", file], timeout=_TIMEOUT).expect().stdout)
 
 
 def remove(runner: Runner, name: str) -> None:

@@ -54,7 +54,7 @@ def test_a_kernel_comes_beside_the_others_and_is_not_the_default(bench: RpmBench
     result = install(bench)
     assert (result["kernel"], result["version"]) == (NEW, VERSION)
     # no kernel that is there goes for the new one, and none is upgraded
-    assert [line for line in bench.seen if line.startswith("dnf")] == [
+    assert [line for line in bench.seen if line.startswith("dnf -y")] == [
         f"dnf -y --setopt=installonly_limit=0 install {' '.join(FILES)}"
     ]
     assert not [line for line in bench.seen if line.startswith(("rpm -U", "rpm -i"))]
@@ -227,9 +227,9 @@ def test_a_kernel_whose_modules_have_gone_is_completed(bench: RpmBench) -> None:
     bench.rpms.remove(label("kernel-modules", NEW))
     drop_of_files(bench).run()
     assert label("kernel-modules", NEW) in bench.rpms
-    installed = len([line for line in bench.seen if line.startswith("dnf")])
+    installed = len([line for line in bench.seen if line.startswith("dnf -y")])
     drop_of_files(bench).run()
-    assert len([line for line in bench.seen if line.startswith("dnf")]) == installed
+    assert len([line for line in bench.seen if line.startswith("dnf -y")]) == installed
 
 
 def test_files_of_the_other_package_manager_are_refused(bench: RpmBench) -> None:
@@ -237,3 +237,71 @@ def test_files_of_the_other_package_manager_are_refused(bench: RpmBench) -> None
     with pytest.raises(ToolError, match=r"the packages of this bench are those of rpm \(\.rpm\)"):
         drop_of_files(bench, ("linux-image-6.1.0-47-amd64_6.1.170-3_amd64.deb",)).run()
     assert state(bench) == before
+
+
+OTHERS = f"""\
+Installing dependencies:
+ kernel-modules-core {MACHINE} {VERSION} baseos 30 M
+Upgrading:
+ linux-firmware noarch 20250101-1.el9 baseos 401 M
+Removing:
+ kmod-old {MACHINE} 1.0-1 @System 1 M
+"""
+
+
+def test_a_kernel_that_would_change_anything_else_is_refused_with_names(bench: RpmBench) -> None:
+    bench.also, before = OTHERS, state(bench)
+    with pytest.raises(PartialError) as caught:
+        install(bench)
+    for name in (f"install kernel-modules-core-{VERSION}", "upgrade linux-firmware", "remove kmod-old-1.0-1"):
+        assert name in str(caught.value)
+    assert state(bench) == before
+
+
+def test_the_holder_of_the_package_lock_is_named(bench: RpmBench) -> None:
+    bench.holder, before = "4711", state(bench)
+    with pytest.raises(PartialError, match="the package lock is held by process 4711"):
+        install(bench)
+    assert state(bench) == before
+
+
+def test_who_signed_a_kernel_is_told_and_nothing_is_switched_off(bench: RpmBench) -> None:
+    name = Path(FILES[0]).name
+    assert f"{name}: signed with key db42a60e" in install(bench)["steps"]
+    assert not [line for line in bench.seen if "gpg" in line or "--nosignature" in line]
+
+
+@pytest.mark.parametrize(
+    ("checked", "words"),
+    [
+        ("Header V4 RSA/SHA256 Signature, key ID db42a60e: NOKEY", "key db42a60e, which this bench does not know"),
+        ("Header SHA256 digest: OK", "not signed"),
+    ],
+)
+def test_a_signature_that_the_bench_cannot_check_is_told(bench: RpmBench, checked: str, words: str) -> None:
+    bench.checked = checked
+    assert any(words in step for step in install(bench)["steps"])
+
+
+@pytest.mark.parametrize("part", ["Header V4 RSA/SHA256 Signature, key ID db42a60e", "Header SHA256 digest"])
+def test_a_damaged_package_is_refused(bench: RpmBench, part: str) -> None:
+    bench.checked, before = f"{part}: BAD", state(bench)
+    with pytest.raises(PartialError, match="is damaged or was changed"):
+        install(bench)
+    assert state(bench) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "remarked"),
+    [
+        ("dracut -f --regenerate-all", True),
+        ("weak-modules --add-modules", True),
+        (f"weak-modules --add-kernel {NEW}", False),
+        (f"kernel-install add {NEW} /lib/modules/{NEW}/vmlinuz", False),
+    ],
+)
+def test_a_script_that_is_for_other_kernels_too_is_told(bench: RpmBench, command: str, remarked: bool) -> None:
+    bench.scripts = f"posttrans scriptlet (using /bin/sh):\ntrue\n{command}\n"
+    steps = [step for step in install(bench)["steps"] if "posttrans" in step]
+    assert bool(steps) is remarked
+    assert all(command in step for step in steps)
