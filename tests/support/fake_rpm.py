@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ class RpmBench(BlsBench):
 
     With `promotes` a package becomes the default whatever the settings say. `also` are lines that dnf plans beside
     what it is asked for, `holder` the process that has its lock; `checked` is what `rpm -K` says of a file's
-    signature, `scripts` what `rpm --scripts` does.
+    signature, `scripts` what `rpm --scripts` does; `repository` are packages that dnf can fetch.
     """
 
     broken_script = ""
@@ -33,6 +34,7 @@ class RpmBench(BlsBench):
     holder = ""
     checked = "Header V4 RSA/SHA256 Signature, key ID db42a60e: OK"
     scripts = ""
+    repository: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.rpms = {label(name, kernel) for kernel in self.kernels for name in ("kernel-core", "kernel-modules")}
@@ -59,10 +61,8 @@ class RpmBench(BlsBench):
         self.seen.append(" ".join(argv))
         rest = words[words.index("--") + 1 :] if "--" in words else []
         out, rc = "", 0
-        if tool == "dnf" and "--assumeno" in words:
-            out, rc = self._planned(words[words.index("install") + 1 :]), 1
-        elif tool == "dnf":
-            out = self._dnf(words[words.index("install") + 1 :])
+        if tool == "dnf":
+            out, rc = self._front_end(words)
         elif "-f" in words:
             kernel = next((kernel for kernel in self.kernels if kernel in rest[0]), "")
             core = label("kernel-core", kernel)
@@ -70,7 +70,10 @@ class RpmBench(BlsBench):
         elif "-p" in words or "-K" in words:
             out = self._of_files(words, rest)
         elif "--whatprovides" in words:
-            out = "".join(self._row(each) for each in sorted(self.rpms) if each.startswith("kernel-core-"))
+            release = words[-1].partition("uname-r = ")[2]
+            out = "".join(self._row(each) for each in sorted(self.rpms) if each.startswith(f"kernel-core-{release}"))
+        elif "--requires" in words:
+            out = f"kernel-core-uname-r = {rest[0].split('-', 1)[1]}.{os.uname().machine}\n"
         elif "-ql" in words:
             out = "".join(self._files(name) for name in self._named(rest[0]))
         elif "-e" in words:
@@ -93,6 +96,8 @@ class RpmBench(BlsBench):
     def _files(self, name: str) -> str:
         package, version, release, machine = _split(name)
         kernel = f"{version}-{release}.{machine}"
+        if package == "kernel":
+            return "(contains no files)\n"
         file = "vmlinuz" if package == "kernel-core" else "kernel/drivers/a.ko"
         return f"/lib/modules/{kernel}/{file}\n"
 
@@ -104,14 +109,35 @@ class RpmBench(BlsBench):
         names = [Path(file).name.removesuffix(".rpm") for file in files]
         return "".join(self._files(name) if "-l" in words else self._row(name) for name in names)
 
+    def _front_end(self, words: Sequence[str]) -> tuple[str, int]:
+        what = words[words.index("install") + 1 :]
+        if "--assumeno" in words:
+            return self._planned(what), 1
+        return (self._fetched(words) if "--downloadonly" in words else self._dnf(what)), 0
+
     def _planned(self, files: Sequence[str]) -> str:
         if self.holder:
             return f"Existing lock /var/run/dnf.pid: another copy is running as pid {self.holder}.\n"
-        names = [_split(name) for name in (Path(file).name.removesuffix(".rpm") for file in files)]
+        if not files[0].endswith(".rpm"):
+            files = self._offered(files[0])
+        if not files:
+            return "No match for argument\nError: Unable to find a match\n"
+        names = [_split(Path(file).name.removesuffix(".rpm")) for file in files]
         rows = [
             f" {name} {machine} {version}-{release} @commandline 1 M\n" for name, version, release, machine in names
         ]
         return f"Dependencies resolved.\nInstalling:\n{''.join(rows)}{self.also}\nOperation aborted.\n"
+
+    def _fetched(self, words: Sequence[str]) -> str:
+        folder = next(Path(word.partition("=")[2]) for word in words if word.startswith("--destdir="))
+        for name in self._offered(words[-1]):
+            (folder / f"{name}.rpm").write_text("a package")
+        return "Complete!\n"
+
+    def _offered(self, name: str) -> list[str]:
+        """What the repositories have of a package, with what it needs of its own release."""
+        releases = {_split(each)[1:] for each in self.repository if name in (each, each.rpartition(".")[0])}
+        return [each for each in self.repository if _split(each)[1:] in releases]
 
     def _dnf(self, files: Sequence[str]) -> str:
         self.rpms |= {Path(file).name.removesuffix(".rpm") for file in files}

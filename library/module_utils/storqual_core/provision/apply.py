@@ -17,6 +17,7 @@ from ..guard.claims import claims_of_adapters
 from ..kit.command import Runner, run
 from ..kit.errors import ToolError
 from ..kit.machine import Machine
+from ..tools import rpm
 from .adapter_queue import ThrottleRequest, provision_throttle
 from .boot import (
     System,
@@ -33,7 +34,7 @@ from .engine import Call
 from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer
 from .firmware.subject import REDFISH, Adapters, Drives, file_digest
 from .firmware.subject import Access as FlashAccess
-from .kernel_package import install_package, look_at_files, look_at_package
+from .kernel_package import fetch_package, install_package, look_at_files, look_at_package
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible
@@ -370,6 +371,8 @@ class Apply:
         if lacking:
             looked = {**looked, "missing": True}
         files = own or [str(self._path(each)) for each in request.brought.get("packages") or ()]
+        if looked["missing"] and not files and state.get("fetched") and system.packages.PROGRAM == rpm.PROGRAM:
+            files = fetch_package(system, name, version, request.state_dir)
         if looked["missing"] and files and not request.check:
             looked = install_package(name, version, files, request.call, system)
         if not looked["missing"]:
@@ -381,7 +384,8 @@ class Apply:
                 with request.call.lock("driver package") as lock:
                     if lock is not None:
                         remember_boot(lock, system)
-            return looked, Pause({"fetched": True}, needs={"package": {"name": name, "version": version}})
+            needed = {"name": name, "version": version, "manager": system.packages.PROGRAM}
+            return looked, Pause({"fetched": True}, needs={"package": needed})
         return looked, None
 
     @property

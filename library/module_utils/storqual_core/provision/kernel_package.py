@@ -14,7 +14,7 @@ import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
@@ -112,17 +112,23 @@ def look_before(system: System, files: Sequence[str]) -> list[str]:
     named = {
         (each.name, each.version, each.release) for each in rpm.listing(system.runner, ["-p", "--", *paths]).packages
     }
-    planned = rpm.preview(system.runner, paths).planned
-    others = [f"{verb} {word}" for verb, words in planned.items() for word in words if verb != "install"]
-    for word in planned.get("install", ()):
-        package = split_nevra(word)
-        if package is None or (package.name, package.version, package.release) not in named:
-            others.append(f"install {word}")
-    if others:
-        raise ToolError(
-            f"the installation of {', '.join(sorted(name for name, *_ in named))} would also {', '.join(others)}"
-        )
+    plan = rpm.preview(system.runner, paths).planned
+    _refuse_others(
+        plan, sorted(name for name, *_ in named), lambda each: (each.name, each.version, each.release) in named
+    )
     return remarks
+
+
+def _refuse_others(plan: Mapping[str, Sequence[str]], names: Sequence[str], belongs: Callable[[Nevra], bool]) -> None:
+    """Raise ToolError with every package that would change and does not belong to the kernel that is to come."""
+    others = []
+    for verb, words in plan.items():
+        for word in words:
+            package = split_nevra(word)
+            if verb != "install" or package is None or not belongs(package):
+                others.append(f"{verb} {word}")
+    if others:
+        raise ToolError(f"the installation of {', '.join(names)} would also {', '.join(others)}")
 
 
 def put_settings_back(system: System, state_dir: str) -> list[str]:
@@ -267,6 +273,25 @@ def look_at_files(system: System, files: Sequence[str]) -> tuple[str, str, bool]
         raise ToolError(f"{', '.join(name for name, _ in named)}: expected one linux-image package, found {found}")
     there = [packages.installed(system.runner, name, version) for name, version in named]
     return (*images[0], not all(each and each.complete for each in there))
+
+
+def fetch_package(system: System, package: str, version: str, state_dir: str) -> list[str]:
+    """The files of a kernel and of the packages that belong to it, from the bench's own repositories.
+
+    Raises ToolError where anything else would change, with names, before anything is fetched.
+    """
+    wanted = f"{rpm.named(package, version)}-{version.rpartition(':')[2]}" if version else rpm.named(package)
+    plan = rpm.preview(system.runner, [wanted]).planned
+    packages = [each for each in map(split_nevra, plan.get("install", ())) if each]
+    kernel = next((each for each in packages if each.name == package), None)
+    if kernel is None:
+        raise ToolError(f"the repositories of this bench have no {wanted} to install")
+    release = (kernel.version, kernel.release)
+    _refuse_others(plan, [wanted], lambda each: (each.version, each.release) == release)
+    folder = Path(state_dir) / "packages" / f"{package}-{'-'.join(release)}"
+    # what a fetch that was cut short left is of no use
+    shutil.rmtree(folder, ignore_errors=True)
+    return rpm.download(system.runner, [wanted], str(folder))
 
 
 def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:

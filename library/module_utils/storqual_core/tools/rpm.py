@@ -11,6 +11,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable, Iterable, Sequence
 
 from ..kit.command import Completed, Runner
@@ -383,6 +384,26 @@ def preview(runner: Runner, what: Sequence[str]) -> Transaction:
                 raise ToolError(f"{program} would not install {', '.join(what)}: {'; '.join(reasons[:3])}")
             return planned
     raise MissingToolError("neither dnf nor zypper is installed, so nothing tells what a package would change")
+
+
+def download(runner: Runner, what: Sequence[str], folder: str) -> list[str]:
+    """Fetch packages, and what they need that is not there, from the machine's own repositories; the files.
+
+    Raises ToolError with what failed.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    program, ended = _by_front_end(
+        runner,
+        lambda name: (
+            ["--non-interactive", "--pkg-cache-dir", folder, "install", "--download-only", "--oldpackage", *what]
+            if name == "zypper"
+            else ["-y", "--setopt=installonly_limit=0", "--downloadonly", f"--destdir={folder}", "install", *what]
+        ),
+    )
+    files = sorted(str(path) for path in Path(folder).rglob("*.rpm"))
+    if ended.rc or not files:
+        raise ended.failure(f"{program} could not fetch {', '.join(what)}")
+    return files
 
 
 def signatures(runner: Runner, files: Sequence[str]) -> tuple[SignatureCheck, ...]:

@@ -418,7 +418,7 @@ def test_a_missing_package_is_brought_and_installed_first(booting: FakeBench) ->
     booting.kernels.remove(NEW)
     called = Booting(booting, kernel(version="6.1.2"))
     first = called()
-    assert first["needs"]["package"] == {"name": PACKAGE, "version": "6.1.2"}
+    assert first["needs"]["package"] == {"name": PACKAGE, "version": "6.1.2", "manager": "dpkg"}
     with pytest.raises(ToolError, match="no package file was brought"):
         called(first)
     deb = f"packages/{PACKAGE}_6.1.2_{NEW}.deb"

@@ -305,3 +305,45 @@ def test_a_script_that_is_for_other_kernels_too_is_told(bench: RpmBench, command
     steps = [step for step in install(bench)["steps"] if "posttrans" in step]
     assert bool(steps) is remarked
     assert all(command in step for step in steps)
+
+
+def drop_of_package(bench: RpmBench, **kernel: str) -> Apply:
+    """A drop with a kernel by its name; the control node was asked for files and has brought none."""
+    declared = declared_document({"driver": {"kernel": kernel}})
+    state_dir = str(bench.folder / "state")
+    resume = {"stage": "driver", "state": {"fetched": True}}
+    request = ApplyRequest(declared, {}, "hardware", only=["driver"], state_dir=state_dir, resume=resume)
+    return Apply(request, ProvisionedBench(bench, Machine(str(bench.folder)), bench.system))
+
+
+TOGETHER = tuple(label(name, NEW) for name in ("kernel", "kernel-core", "kernel-modules", "kernel-modules-core"))
+
+
+def test_what_belongs_to_a_kernel_comes_from_the_benchs_own_repositories(bench: RpmBench) -> None:
+    bench.repository = TOGETHER
+    before = state(bench)
+    first = drop_of_package(bench, package="kernel", version=VERSION).run()
+    assert first["boot_needed"]["reason"] == f"kernel {NEW}"
+    assert bench.rpms - before[2] == set(TOGETHER)
+    assert all(any(name in step for step in first["steps"]) for name in TOGETHER)
+    bench.reboot()
+    assert bench.running == NEW
+    for _ in range(2):
+        restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+        bench.reboot()
+    assert state(bench) == before
+
+
+def test_a_kernel_whose_fetch_would_change_anything_else_is_not_fetched(bench: RpmBench) -> None:
+    bench.repository, bench.also = TOGETHER, OTHERS
+    with pytest.raises(ToolError, match="would also upgrade linux-firmware") as caught:
+        drop_of_package(bench, package="kernel", version=VERSION).run()
+    assert "kernel-modules-core" not in str(caught.value)
+    assert not (bench.folder / "state" / "packages").exists()
+
+
+def test_a_kernel_that_no_repository_has_is_told_with_its_name(bench: RpmBench) -> None:
+    before = state(bench)
+    with pytest.raises(ToolError, match=f"kernel-{VERSION}"):
+        drop_of_package(bench, package="kernel", version=VERSION).run()
+    assert state(bench) == before
