@@ -26,6 +26,7 @@ class RpmBench(BlsBench):
     With `promotes` a package becomes the default whatever the settings say. `also` are lines that dnf plans beside
     what it is asked for, `holder` the process that has its lock; `checked` is what `rpm -K` says of a file's
     signature, `scripts` what `rpm --scripts` does; `repository` are packages that dnf can fetch.
+    `in_image` are the modules in a new initramfs, `listing` what lsinitrd says of it.
     """
 
     broken_script = ""
@@ -35,6 +36,8 @@ class RpmBench(BlsBench):
     checked = "Header V4 RSA/SHA256 Signature, key ID db42a60e: OK"
     scripts = ""
     repository: tuple[str, ...] = ()
+    in_image: tuple[str, ...] = ("mpt3sas",)
+    listing = ""
 
     def __post_init__(self) -> None:
         self.rpms = {label(name, kernel) for kernel in self.kernels for name in ("kernel-core", "kernel-modules")}
@@ -42,12 +45,37 @@ class RpmBench(BlsBench):
         super().__post_init__()
         for kernel in self.kernels:
             self._modules(kernel)
+        self._root_drive()
         etc = self.folder / "etc" / "sysconfig"
         etc.mkdir(parents=True)
         program = self.folder / "usr" / "bin" / "rpm"
         program.parent.mkdir(parents=True)
         program.touch(mode=0o755)
         (etc / "kernel").write_text("# settings of new kernels\nUPDATEDEFAULT=yes\nDEFAULTKERNEL=kernel-core\n")
+
+    def _root_drive(self) -> None:
+        """`/` is on sda, behind an adapter that mpt3sas drives."""
+        root = self.folder
+        (root / "proc" / "self").mkdir(parents=True)
+        (root / "proc" / "self" / "mountinfo").write_text("22 1 8:0 / / rw - ext4 /dev/sda rw\n")
+        pci = root / "sys" / "devices" / "pci0000:00" / "0000:00:10.0"
+        drive = pci / "host0" / "target0:0:0" / "0:0:0:0" / "block" / "sda"
+        module, driver = root / "sys" / "module" / "mpt3sas", root / "sys" / "bus" / "pci" / "drivers" / "mpt3sas"
+        for folder in (drive, module, driver):
+            folder.mkdir(parents=True)
+        (pci / "class").write_text("0x010700\n")
+        (drive / "dev").write_text("8:0\n")
+        for place, target in {
+            "sys/block/sda": drive,
+            "sys/class/block/sda": drive,
+            "sys/dev/block/8:0": drive,
+            "sys/bus/pci/devices/0000:00:10.0": pci,
+        }.items():
+            (root / place).parent.mkdir(parents=True, exist_ok=True)
+            (root / place).symlink_to(os.path.relpath(target, (root / place).parent))
+        (drive / "device").symlink_to("../..")
+        (pci / "driver").symlink_to("../../../bus/pci/drivers/mpt3sas")
+        (driver / "module").symlink_to("../../../../module/mpt3sas")
 
     def _modules(self, kernel: str) -> None:
         place = self.folder / "lib" / "modules" / kernel
@@ -56,6 +84,8 @@ class RpmBench(BlsBench):
 
     def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
         tool, *words = argv
+        if tool == "lsinitrd":
+            return Completed(tuple(argv), 0 if self.listing else 1, self.listing, "", 0.0)
         if tool not in ("rpm", "dnf"):
             return super().__call__(argv, **options)
         self.seen.append(" ".join(argv))
@@ -157,7 +187,9 @@ class RpmBench(BlsBench):
             if self.promotes or "UPDATEDEFAULT=yes" in (self.folder / "etc" / "sysconfig" / "kernel").read_text():
                 self.variables["saved_entry"] = f"{self.prefix}-{kernel}"
             if self.broken_script != "dracut":
-                (boot / f"initramfs-{kernel}.img").write_bytes(archive({"lib/a.ko": b"x"}))
+                (boot / f"initramfs-{kernel}.img").write_bytes(
+                    archive({f"lib/{name}.ko": b"" for name in self.in_image})
+                )
         return "Complete!\n"
 
     def _erase(self, name: str) -> None:

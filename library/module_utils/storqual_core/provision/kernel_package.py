@@ -11,22 +11,27 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
+from ..host.block_stack import physical
+from ..host.in_use import device_of, read_mounts
+from ..host.sysfs import read_adapters, read_drives
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, remember
+from ..kit.machine import Machine
 from ..kit.package_names import Nevra, kernel_problem, split_nevra
 from ..kit.results import PartialError, Provisioned
 from ..tools import rpm
 from ..tools.capabilities import Packages
 from ..tools.grub import ours
+from ..tools.lsinitrd import parse_listing
 from .boot import System, remember_boot, restore_boot, usable_entries
 from .engine import Call
-from .initramfs import read_parts
+from .initramfs import builds_in, module_name
 
 _ASIDE = "sysconfig-kernel-before-package"
 _PURGE = "do_purge_kernels"
@@ -192,6 +197,28 @@ def _without_ours(file: Path) -> list[str]:
     return [f"arguments of the running trial taken out of {file}"]
 
 
+def lacking_drivers(system: System, release: str, image: str) -> list[str]:
+    """The drivers of the root drives that an initramfs lacks. Raises ToolError for an image that cannot be read."""
+    machine = Machine(str(system.root))
+    drives = {
+        drive
+        for mount in read_mounts(machine)
+        if mount.point == "/" and not mount.process
+        for drive in physical(machine, device_of(machine, mount.number, mount.source))
+    }
+    adapters = {drive.adapter for drive in read_drives(machine) if drive.name in drives}
+    drivers = {each.module for each in read_adapters(machine) if each.module and each.identity.pci in adapters}
+    builtin = {module_name(line) for line in machine.lines(f"/lib/modules/{release}/modules.builtin")}
+    lacking = [name for name, build in builds_in(image, sorted(drivers - builtin)).items() if build is None]
+    if lacking:
+        # dracut may have packed modules into a squashfs, which lsinitrd opens
+        with suppress(ToolError):
+            listing = parse_listing(system.runner(["lsinitrd", image], timeout=_TIMEOUT).expect().stdout)
+            there = {module_name(file) for file in listing.files}
+            lacking = [name for name in lacking if name not in there]
+    return lacking
+
+
 def proof(system: System, release: str, labels: Sequence[str]) -> list[str]:
     """What is missing of an installed kernel: its files, its initramfs to the end, its entry, what rpm verifies."""
     boot = Path(system.boot)
@@ -202,9 +229,11 @@ def proof(system: System, release: str, labels: Sequence[str]) -> list[str]:
         problems.append(f"kernel {release} has no initramfs in {boot}: a script of the package failed")
     else:
         try:
-            read_parts((boot / image).read_bytes())
-        except (OSError, ToolError) as problem:
+            lacking = lacking_drivers(system, release, str(boot / image))
+        except ToolError as problem:
             problems.append(f"{boot}/{image} cannot be read to its end: {problem}")
+        else:
+            problems += [f"{boot}/{image} lacks {name}, the driver of the root drive" for name in lacking]
     if not [entry for entry in usable_entries(system.loader.entries()) if entry.release == release]:
         problems.append(f"kernel {release} has no boot entry")
     verified = system.runner(["rpm", "-V", "--", *labels], timeout=_TIMEOUT).stdout

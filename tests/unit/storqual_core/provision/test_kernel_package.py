@@ -347,3 +347,30 @@ def test_a_kernel_that_no_repository_has_is_told_with_its_name(bench: RpmBench) 
     with pytest.raises(ToolError, match=f"kernel-{VERSION}"):
         drop_of_package(bench, package="kernel", version=VERSION).run()
     assert state(bench) == before
+
+
+def test_an_initramfs_without_the_driver_of_the_root_drive_is_a_failure(bench: RpmBench) -> None:
+    bench.in_image = ("a",)
+    with pytest.raises(PartialError, match=f"initramfs-{NEW}.img lacks mpt3sas, the driver of the root drive"):
+        install(bench)
+    before = label("kernel-core", NEW) in bench.rpms
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    assert (before, label("kernel-core", NEW) in bench.rpms) == (True, False)
+
+
+def test_a_driver_in_a_squashfs_of_the_initramfs_is_there(bench: RpmBench) -> None:
+    bench.in_image, rule = ("a",), "=" * 72
+    file = f"-rw-r--r--   1 root     root  500 Nov 24  2025 usr/lib/modules/{NEW}/kernel/drivers/scsi/mpt3sas.ko.xz"
+    bench.listing = (
+        f"Image: /boot/initramfs-{NEW}.img: 30M\n{rule}\nVersion: dracut-057\n\nArguments: -f\n\n"
+        f"dracut modules:\nbase\nsquash\n{rule}\n{file}\n{rule}\n"
+    )
+    assert install(bench)["kernel"] == NEW
+
+
+def test_a_driver_that_is_built_into_the_new_kernel_needs_no_file(bench: RpmBench) -> None:
+    bench.in_image = ()
+    folder = bench.folder / "lib" / "modules" / NEW
+    folder.mkdir(parents=True)
+    (folder / "modules.builtin").write_text("kernel/drivers/scsi/mpt3sas/mpt3sas.ko\n")
+    assert install(bench)["kernel"] == NEW
