@@ -110,7 +110,7 @@ class RpmBench(BlsBench):
             for name in rest:
                 self._erase(name)
         elif "-q" in words:
-            for name in rest:
+            for name in sorted(self.rpms) if "-a" in words else rest:
                 found = self._named(name)
                 rc += not found
                 out += "".join(map(self._row, found)) or f"package {name} is not installed\n"

@@ -34,7 +34,7 @@ from .engine import Call
 from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer
 from .firmware.subject import REDFISH, Adapters, Drives, file_digest
 from .firmware.subject import Access as FlashAccess
-from .kernel_package import fetch_package, install_package, look_at_files, look_at_package
+from .kernel_package import fetch_package, foreign_changes, install_package, look_at_files, look_at_package
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible
@@ -360,6 +360,7 @@ class Apply:
     def _package(self, kernel: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Mapping[str, Any], Pause | None]:
         request, system = self._request, self._bench.system
         name, version = str(kernel.get("package") or ""), str(kernel.get("version") or "")
+        self._keep({"drift": foreign_changes(system, request.state_dir, check=request.check)})
         own, lacking = [str(self._path(each)) for each in kernel.get("files") or ()], False
         if own:
             if request.check and {each["to"] for each in self._missing()}.intersection(kernel["files"]):

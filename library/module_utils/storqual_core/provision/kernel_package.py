@@ -21,7 +21,7 @@ from ..host.in_use import device_of, read_mounts
 from ..host.sysfs import read_adapters, read_drives
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
-from ..kit.lock import BenchLock, remember
+from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.machine import Machine
 from ..kit.package_names import Nevra, kernel_problem, split_nevra
 from ..kit.results import PartialError, Provisioned
@@ -34,6 +34,7 @@ from .engine import Call
 from .initramfs import builds_in, module_name
 
 _ASIDE = "sysconfig-kernel-before-package"
+_LISTED = "rpm-packages"
 _PURGE = "do_purge_kernels"
 _PROMOTES = re.compile(r"^(\s*UPDATEDEFAULT\s*=).*$", re.MULTILINE)
 _TIMEOUT = 3600.0
@@ -252,7 +253,8 @@ def remove_added(
     labels = list(added["labels"])
     if release == system.running:
         raise ToolError(f"kernel {release} runs, so its packages {', '.join(labels)} stay; boot the former one first")
-    steps = put_settings_back(system, state_dir)
+    steps = [*put_settings_back(system, state_dir), *foreign_changes(system, state_dir, check=False)]
+    (Path(state_dir) / _LISTED).unlink(missing_ok=True)
     there = rpm.listing(system.runner, ["--", *labels]).packages if labels else ()
     if there:
         system.runner(["rpm", "-e", "--", *(each.label for each in there)], timeout=_TIMEOUT).expect()
@@ -280,6 +282,33 @@ def remove_added(
     fsync_folder(boot)
     # where the default was named by its place, a kernel less may have moved it
     return [*steps, *restore_boot(system, saved)]
+
+
+def _all_labels(system: System) -> set[str]:
+    return {each.label for each in rpm.listing(system.runner, ["-a"]).packages}
+
+
+def _keep_list(system: System, state_dir: str) -> None:
+    replace_file(Path(state_dir) / _LISTED, "".join(f"{label}\n" for label in sorted(_all_labels(system))))
+
+
+def foreign_changes(system: System, state_dir: str, *, check: bool) -> list[str]:
+    """Packages that came or went since the last step and not by this run; nothing where it installed no kernel."""
+    file, saved = Path(state_dir) / _LISTED, read_saved(Path(state_dir))
+    own = {
+        label
+        for key, added in (saved.values if saved else {}).items()
+        if key.startswith("packages.")
+        for label in added["labels"]
+    }
+    if not own or not file.exists():
+        return []
+    before, now = set(file.read_text(encoding="utf-8").splitlines()), _all_labels(system)
+    came, went = sorted(now - before - own), sorted(before - now)
+    if (came or went) and not check:
+        _keep_list(system, state_dir)
+    changes = [f"{word} {', '.join(labels)}" for word, labels in (("installed", came), ("removed", went)) if labels]
+    return [f"another party {change} since the last step" for change in changes]
 
 
 def look_at_files(system: System, files: Sequence[str]) -> tuple[str, str, bool]:
@@ -410,4 +439,5 @@ def _install_rpms(
         remember(lock, {f"packages.{kernel.release}@bench": {"labels": list(kernel.missing), "purges": purges}})
     with held(system, state_dir, steps):
         system.packages.install(system.runner, files)
+    _keep_list(system, state_dir)
     return proof(system, kernel.release, kernel.labels)

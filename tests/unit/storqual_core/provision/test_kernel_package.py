@@ -374,3 +374,25 @@ def test_a_driver_that_is_built_into_the_new_kernel_needs_no_file(bench: RpmBenc
     folder.mkdir(parents=True)
     (folder / "modules.builtin").write_text("kernel/drivers/scsi/mpt3sas/mpt3sas.ko\n")
     assert install(bench)["kernel"] == NEW
+
+
+def test_a_transaction_of_another_party_is_named_once_at_the_next_step(bench: RpmBench) -> None:
+    drop_of_files(bench).run()
+    assert drop_of_files(bench).run()["drift"] == [f"kernel {OLD} , declared {NEW} "]
+    bench.rpms.add(f"tuned-2.24-1.el9.{MACHINE}")
+    bench.rpms.remove(label("kernel-modules", OLD))
+    named = [
+        f"another party installed tuned-2.24-1.el9.{MACHINE} since the last step",
+        f"another party removed {label('kernel-modules', OLD)} since the last step",
+    ]
+    assert drop_of_files(bench).run()["drift"][:2] == named
+    assert not [line for line in drop_of_files(bench).run()["drift"] if "another party" in line]
+
+
+def test_a_restore_names_what_another_party_removed_meanwhile(bench: RpmBench) -> None:
+    install(bench)
+    bench.rpms.remove(label("kernel-modules", NEW))
+    result = restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    named = f"another party removed {label('kernel-modules', NEW)} since the last step"
+    assert named in result["steps"]
+    assert not [step for step in result["steps"] if "another party installed" in step]
