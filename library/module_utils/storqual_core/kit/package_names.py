@@ -54,16 +54,12 @@ def split_nevra(word: str) -> Nevra | None:
     return Nevra(name, version, release, architecture, int(epoch or 0))
 
 
-_BESIDE = re.compile(
-    r".+-(?:devel|headers|modules|modules-(?:core|extra|internal|partner)|debuginfo|debuginfo-common|doc|tools|firmware)"
-    r"|linux-(?:headers|modules|libc-dev|doc)\b.*"
-)
-_PACKAGE_FILE = re.compile(r"([^_/]+)_([^_/]+)_([a-z0-9]+)\.deb")
+_BESIDE = re.compile(r".+-(?:devel|headers|modules(?:-\w+)?|debuginfo|tools|firmware)|linux-(?:headers|modules)-.+")
 
 
 def split_file(name: str) -> Nevra | None:
     """What the name of a package file (.rpm, .deb) says is in it; None where it follows no rule."""
-    deb = _PACKAGE_FILE.fullmatch(name)
+    deb = re.fullmatch(r"([^_/]+)_([^_/]+)_([a-z0-9]+)\.deb", name)
     if deb:
         return Nevra(deb.group(1), deb.group(2), "", deb.group(3))
     return split_nevra(name[: -len(".rpm")]) if name.endswith(".rpm") else None
@@ -71,12 +67,11 @@ def split_file(name: str) -> Nevra | None:
 
 def kernel_problem(packages: Sequence[Nevra]) -> str:
     """Why packages are not one kernel with what belongs to it; empty where they are."""
-    for what, values in (
-        ("releases", [f"{each.version}-{each.release}".rstrip("-") for each in packages]),
-        ("architectures", [each.architecture for each in packages if each.architecture not in ("noarch", "all")]),
-    ):
-        if len(set(values)) > 1:
-            return f"the packages are of several {what}: {', '.join(dict.fromkeys(values))}"
+    releases = sorted({f"{each.version}-{each.release}".rstrip("-") for each in packages})
+    machines = sorted({each.architecture for each in packages} - {"noarch", "all"})
+    for values in (releases, machines):
+        if len(values) > 1:
+            return f"the packages are of several releases or architectures: {', '.join(values)}"
     names = [each.name for each in packages]
     if all(map(_BESIDE.fullmatch, names)):
         return f"no kernel is among {', '.join(names)}"

@@ -490,17 +490,11 @@ def _kernel_package(setting: Setting, value: object) -> dict[str, object]:
 
 
 def _kernel_files(files: Sequence[str]) -> list[str]:
-    """What can be told by their names; what is in them is read on the bench."""
     names = [file.rpartition("/")[2] for file in files]
-    strange = [name for name in names if not name.endswith((".rpm", ".deb"))]
-    if strange or not names:
-        raise ValueError(f"{', '.join(strange) or 'no file'} is not a package file (.rpm, .deb)")
-    if len({name[-4:] for name in names}) > 1:
-        raise ValueError("files of both kinds, .rpm and .deb")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{', '.join(twice)} is named twice")
+    if {name[-4:] for name in names} not in ({".rpm"}, {".deb"}):
+        raise ValueError(f"{', '.join(names) or 'no file'}: expected package files, all .rpm or all .deb")
     packages = [split_file(name) for name in names]
+    # what is in files whose names follow no rule is read on the bench only
     problem = kernel_problem([each for each in packages if each]) if all(packages) else ""
     if problem:
         raise ValueError(problem)

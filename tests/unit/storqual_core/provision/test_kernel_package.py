@@ -396,3 +396,11 @@ def test_a_restore_names_what_another_party_removed_meanwhile(bench: RpmBench) -
     named = f"another party removed {label('kernel-modules', NEW)} since the last step"
     assert named in result["steps"]
     assert not [step for step in result["steps"] if "another party installed" in step]
+
+
+def test_the_runs_own_packages_are_no_other_partys_after_a_cut(bench: RpmBench) -> None:
+    """The power went after the installation: the list is of before."""
+    drop_of_files(bench).run()
+    listed = bench.folder / "state" / "rpm-packages"
+    listed.write_text("".join(line for line in listed.read_text().splitlines(keepends=True) if NEW not in line))
+    assert not [line for line in drop_of_files(bench).run()["drift"] if "another party" in line]
