@@ -291,6 +291,19 @@ def _emulated_time(plans: Sequence[BenchPlan], suite: Suite) -> Iterator[str]:
             )
 
 
+def _idle_drives(plan: BenchPlan) -> dict[str, list[str]]:
+    """By adapter the claimed drives that nothing takes; none where nothing is launched."""
+    if not plan.launches:
+        return {}
+    used = {drive for point in plan.points if not point.skipped for drive in point.drives}
+    used |= {turn.drive for turn in (*plan.turns.trials, *plan.turns.programs)}
+    volumes = [volume for spec in plan.specs.values() for volume in spec["raid"]]
+    used |= {drive for volume in volumes for drive in (*volume["members"], *volume.get("hot_spares", ()))}
+    adapters = {alias: plan.bench.adapters[alias].claimed for alias in plan.under_test}
+    idle = {alias: [drive.id for drive in claimed if drive.id not in used] for alias, claimed in adapters.items()}
+    return {alias: drives for alias, drives in idle.items() if drives}
+
+
 @dataclass(frozen=True)
 class Planned:
     """A planned campaign. `path` is None when nothing was written (`--dry-run`)."""
@@ -335,6 +348,7 @@ class Planned:
                     "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
                     "expected_seconds": round(bench.seconds, 1),
                     "bench_time": [line.to_json() for line in bench.time],
+                    "idle_drives": _idle_drives(bench),
                 }
                 for bench in campaign.benches
             },
