@@ -296,7 +296,7 @@ def _idle_drives(plan: BenchPlan) -> dict[str, list[str]]:
     if not plan.launches:
         return {}
     used = {drive for point in plan.points if not point.skipped for drive in point.drives}
-    used |= {turn.drive for turn in (*plan.turns.trials, *plan.turns.programs)}
+    used |= {trial.drive for trial in plan.turns.trials} | {program.drive for program in plan.turns.programs}
     volumes = [volume for spec in plan.specs.values() for volume in spec["raid"]]
     used |= {drive for volume in volumes for drive in (*volume["members"], *volume.get("hot_spares", ()))}
     adapters = {alias: plan.bench.adapters[alias].claimed for alias in plan.under_test}
