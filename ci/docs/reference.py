@@ -56,7 +56,8 @@ applied to old runs. If its data is missing, a metric has no value, and a requir
 of 0 cannot be judged; a `count` by how many launches show it, and how much of it."""
 
 _OF_COMMANDS = """\
-Every command has `--help` and `--json`, and all use the same exit codes: see [Exit codes](exit-codes.md)."""
+Every command has `--help` and `--json`, and all use the same exit codes: see [Exit codes](exit-codes.md).
+The labs and suites that the examples name are in the project's source; name your own instead."""
 
 _OF_KEYS = """\
 Every key of the files that you write. An unknown key is an error that names file and line. `storqual schema NAME`

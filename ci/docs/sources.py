@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
+NAMED_FILE = re.compile(r"`(?:ci|library|roles|tests)/[^\s`]+`")
+OF_SOURCE = "Paths that begin with `ci/`, `library/`, `roles/` or `tests/` are files of the project's source."
+"""For a reader of the site alone, who does not have these files."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ def page(source: Source) -> str:
         raise ValueError(f"{source.file} does not begin with a title")
     # the picture of an attribute block of ours is a file name that only the project's own test reads
     body = re.sub(r"^```(python|text|yaml) \S+$", r"```\1", body, flags=re.MULTILINE)
-    introduction = f"\n{source.introduction}\n" if source.introduction else ""
+    told = [source.introduction, OF_SOURCE if NAMED_FILE.search(body) else ""]
+    introduction = "".join(f"\n{words}\n" for words in told if words)
     return f"# {source.title or title.removeprefix('# ')}\n{introduction}{body}"
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 import subprocess
@@ -92,6 +93,32 @@ def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
         for page in site.rglob("*.html")
     }
     assert not {page: addresses for page, addresses in found.items() if addresses}
+
+
+@pytest.mark.plays
+def test_the_search_of_the_site_works_from_disk(site: Path) -> None:
+    """A browser reads a script from disk and no JSON; the worker that searches begins by one as well."""
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    name, _, listed = index.partition(" = ")
+    assert name == "var __index"
+    found = {entry["location"].partition("#")[0] for entry in json.loads(listed)["docs"]}
+    articles = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
+    assert {str(page.relative_to(site)) for page in articles} == found
+    for page in articles:
+        text = page.read_text(encoding="utf-8")
+        assert 'data-md-component="search-query"' in text, page
+        scripts = [(page.parent / path).resolve() for path in re.findall(r'<script[^>]* src="([^"]+)"', text)]
+        assert all(path.is_file() for path in scripts), page
+        assert [path.name.partition(".")[0] for path in scripts] == ["iframe-worker", "bundle"], page
+
+
+@pytest.mark.plays
+def test_a_page_that_names_files_of_the_source_says_what_they_are(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8").partition("<article")[2]
+        if re.search(r"<code>(?:ci|library|roles|tests)/[^<]+</code>", text):
+            told = html.unescape(text)
+            assert "project's source" in told or "From a checkout" in told, page
 
 
 @pytest.mark.plays

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from storqual.base.text import plural
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
 from storqual.cli.options import as_json, print_json, print_pairs, print_rows
 from storqual.run import Run, read_batch
@@ -109,6 +110,16 @@ def _skipped(points: Sequence[Mapping[str, str]]) -> list[str]:
     ]
 
 
+def _idle(answer: dict[str, Any]) -> list[str]:
+    """Claimed drives that nothing is done with: whoever claims eight may think that eight are measured."""
+    return [
+        f"{adapter} of {name}: {plural(len(drives), 'claimed drive')} in no point; a workload takes 1 drive of an "
+        "adapter unless `drives` says more"
+        for name, bench in answer["benches"].items()
+        for adapter, drives in bench.get("idle_drives", {}).items()
+    ]
+
+
 def _until(answer: dict[str, Any]) -> str:
     if answer["until"] == "planned":
         return f" in {answer['sessions']} session{'s' * (answer['sessions'] != 1)}"
@@ -149,6 +160,7 @@ def _print(answer: dict[str, Any]) -> None:
             ("margin", format_percent(answer["margin_percent"] / 100)),
             ("detectable", unknown if seen is None else format_percent(seen / 100)),
         ]
+    pairs += [("not used", told) for told in _idle(answer)]
     for name, key in (("left", "left"), ("left out", "left_out"), ("warning", "warnings"), ("advice", "advice")):
         pairs += [(name, sentence) for sentence in answer.get(key, ())]
     if answer.get("path"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from storqual.metrics.processor import PROCESSOR
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.document import input_files, run_document
-from storqual.plan.inputs import DropFile, PlanInputs, PlanRequest, read_all
+from storqual.plan.inputs import PlanInputs, PlanRequest, read_all
 from storqual.plan.points import Placed, balanced_fraction, points_of, unseen_levels
 from storqual.plan.refusals.launches import idle_because, launch_problems, nothing_planned
 from storqual.plan.refusals.suites import criterion_problems, unjudged_criteria
@@ -150,7 +150,7 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
     unsigned = tuple(signature_warnings(request.inventories, read.gate_path, *asked_for))
     warnings = (
         *read.warnings,
-        *_warnings(plans, profile, read.drops.values()),
+        *_warnings(plans, profile),
         *_emulated_time(plans, suite),
         *fixed,
         *_alone(request),
@@ -246,13 +246,9 @@ def _plain(bench: str) -> str:
     return "".join(character if character.isalnum() else "_" for character in bench)
 
 
-def _warnings(plans: Sequence[BenchPlan], profile: Profile, files: Iterable[DropFile]) -> tuple[str, ...]:
-    """What the plan cannot do, said before a bench is touched, and what drops are called elsewhere."""
-    warnings = [
-        f"{file.path}: this drop is {file.drop.name!r} in reports and verdicts, by its key `name`"
-        for file in files
-        if file.drop.name != file.path.stem
-    ]
+def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
+    """What the plan cannot do, said before a bench is touched."""
+    warnings = []
     for plan in plans:
         if plan.launches and plan.detectable > profile.margin and plan.design.kind != "single":
             size = (
@@ -293,6 +289,19 @@ def _emulated_time(plans: Sequence[BenchPlan], suite: Suite) -> Iterator[str]:
                 f"{plan.bench.name}: {', '.join(sorted(rests))} is that of the emulator here and follows the load of "
                 "this machine; a bench with clock: instructions measures it (inventories/virtual_rate)"
             )
+
+
+def _idle_drives(plan: BenchPlan) -> dict[str, list[str]]:
+    """By adapter the claimed drives that nothing takes; none where nothing is launched."""
+    if not plan.launches:
+        return {}
+    used = {drive for point in plan.points if not point.skipped for drive in point.drives}
+    used |= {trial.drive for trial in plan.turns.trials} | {program.drive for program in plan.turns.programs}
+    volumes = [volume for spec in plan.specs.values() for volume in spec["raid"]]
+    used |= {drive for volume in volumes for drive in (*volume["members"], *volume.get("hot_spares", ()))}
+    adapters = {alias: plan.bench.adapters[alias].claimed for alias in plan.under_test}
+    idle = {alias: [drive.id for drive in claimed if drive.id not in used] for alias, claimed in adapters.items()}
+    return {alias: drives for alias, drives in idle.items() if drives}
 
 
 @dataclass(frozen=True)
@@ -339,6 +348,7 @@ class Planned:
                     "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
                     "expected_seconds": round(bench.seconds, 1),
                     "bench_time": [line.to_json() for line in bench.time],
+                    "idle_drives": _idle_drives(bench),
                 }
                 for bench in campaign.benches
             },

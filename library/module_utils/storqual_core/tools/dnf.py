@@ -48,6 +48,39 @@ class Transaction:
 
 FRONT_END = re.compile(r"Last metadata expiration check: .*|Updating and loading repositories:|Repositories loaded\.")
 """What dnf prints in front of any answer."""
+DNF_ALONE = re.compile(
+    r"Dependencies resolved\.|Complete!|Running transaction(?: check| test)?|Transaction Summary:?|"
+    r"Operation aborted.*|>>> (?:\[RPM\] |(?:Non-critical error|Running) .*scriptlet).*|"
+    r"Transaction (?:check|test) succeeded\.|\(try to add '--.*|(?:Error: )?Transaction (?:check|test) error:?|"
+    r"Error running transaction: .*|(?:Error: )?(?:Unable to find a match|No match for argument): .*|"
+    r"(?:Error: )?Failed to download metadata for repo .*|(?:Error: )?There are no enabled repositories in .*|"
+    r"(?:Error: )?This command has to be run with superuser privileges.*|Error: GPG check FAILED|"
+    r"Waiting for process with pid [0-9]+ to finish\.?|Failed to obtain the transaction lock.*|"
+    r"Another app is currently holding the yum lock.*|\[ *[0-9]+/[0-9]+\] .* [0-9]+% \|.*"
+)
+"""Lines of a transaction that dnf or yum prints, and no other tool that is read here."""
+ZYPPER_ALONE = re.compile(
+    r"Reading installed packages\.\.\.|Loading repository data\.\.\.|Resolving package dependencies\.\.\.|"
+    r"The following .* going to be \w+(?: *\([^()]*\))?:|\([0-9]+/[0-9]+\) (?:Installing|Removing|Upgrading):? .*|"
+    r"System management is locked by .*|Checking for file conflicts:.*|No provider of .* found\.|"
+    r"Root privileges are required .*|Installation of .* failed.*|Removal of .* failed.*"
+)
+"""Lines of a transaction that zypper prints, and no other tool that is read here."""
+
+
+def told_by(tool: str, own: re.Pattern[str], text: str, *, other: re.Pattern[str]) -> bool:
+    """Whether a line is the tool's alone; what a package's script prints beside it may be any text.
+
+    Raises ToolError with the first line of the other tool where none is this tool's.
+    """
+    lines = list(numbered_lines(text))
+    if any(own.fullmatch(line.strip()) for _, line in lines):
+        return True
+    for number, line in lines:
+        if other.fullmatch(line.strip()):
+            raise line_error(tool, number, line, f"a line of {tool}")
+    return False
+
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SPACE = re.compile(
@@ -127,7 +160,8 @@ _OTHER_STEP = re.compile(
 )
 _KNOWN = re.compile(
     r"Dependencies resolved\.|Transaction Summary:?|Running [Tt]ransaction.*|"
-    r"Transaction (?:check|test) succeeded\.|Downloading Packages:|Total .*|Installed size: .*|Is this ok.*|"
+    r"Transaction (?:check|test) succeeded\.|Downloading Packages:|Total (?:download )?size\b.*|"
+    r"Total +[0-9.,]+ +\S?i?B/s .*|Installed size: .*|Is this ok.*|"
     r"Package .* (?:is )?already installed.*|\s*Package +Arch(?:itecture)? +Version +Repository.*"
 )
 _RULE = re.compile("=+|-+")
@@ -149,11 +183,12 @@ _ENDS = {
 def parse_transaction(text: str) -> Transaction:
     """What dnf said of a transaction, dry or not; or the JSON result of Ansible's module of that name.
 
-    Raises ToolError for a text with no line of dnf or rpm, and for a list of packages that is not as long as its
-    summary says.
+    Raises ToolError for a text with no line of dnf or rpm, or of zypper, and for a list of packages that is
+    not as long as its summary says.
     """
     if text.lstrip().startswith("{"):
         return _of_ansible(text)
+    own = told_by("dnf", DNF_ALONE, text, other=ZYPPER_ALONE)
     rpm, reader = RpmLines(), _Reader()
     for number, line in numbered_lines(text):
         if line.strip() in _ENDS:
@@ -165,8 +200,8 @@ def parse_transaction(text: str) -> Transaction:
         elif not rpm.take(line.strip()):
             reader.take(number, line)
     reader.close()
-    if not (reader.known or rpm.failures or rpm.lock or rpm.space):
-        raise ToolError(f"dnf printed no line of a transaction: {first_line(text)}")
+    if not (own or reader.known or rpm.failures or rpm.lock or rpm.space):
+        raise ToolError(f"dnf printed no line of a transaction: {visible((*reader.problems, first_line(text))[0])}")
     return Transaction(
         _plain(reader.planned),
         _plain(reader.done),
@@ -194,6 +229,7 @@ class _Reader:
         self.notes: list[str] = []
         self.end = ""
         self.known = 0
+        self.fronted = False
         self._part, self._verb, self._row = "", "", ""
 
     def ended(self, end: str, number: int, line: str) -> None:
@@ -225,6 +261,7 @@ class _Reader:
             self.counts[said] = int(summary.group(2)) + int(summary.group(3) or 0)
         elif _RULE.fullmatch(line) or FRONT_END.fullmatch(line):
             self._finish_row(number, line)
+            self.fronted = self.fronted or bool(FRONT_END.fullmatch(line))
             return
         elif _KNOWN.fullmatch(line) or _OTHER_STEP.fullmatch(line):
             self._finish_row(number, line)
@@ -237,6 +274,9 @@ class _Reader:
                 self.done[self._verb] += line.split()
         elif _PROBLEM.match(line.strip()) or (self.problems and line[0].isspace() and not self._part):
             self.problems.append(line.strip())
+            if not self.fronted:
+                # any program may say `Error: `
+                return
         else:
             self._finish_row(number, line)
             self.notes.append(line.strip())

@@ -155,6 +155,7 @@ _COALESCING = re.compile(
 )
 _PLACE = re.compile("[0-9]{1,5}")
 _SATA_DEPTH = re.compile(r"^\s*SATA Maximum Queue Depth:\s+([0-9]{1,9})\b", re.MULTILINE)
+_SETTINGS_TITLE = re.compile(r"^\s*Firmware Settings\s*\n\s*-{5,}\s*$", re.MULTILINE)
 _ACTIVE = re.compile(r"active firmware version is ([0-9a-f]{8})")
 _IMAGE = re.compile(r"^\s*(Firmware|x86 BIOS|EFI BIOS|FCode) image's version is (\S+)", re.MULTILINE)
 _FAILED = re.compile(r"^\s*(?:ERROR|Error|Failed|Unable|Couldn't)\b.*$", re.MULTILINE)
@@ -253,18 +254,24 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
 
 
 def parse_versions(text: str) -> dict[str, str]:
-    """Menu 1 (or `-i`): the running firmware and the images in flash, by component; empty when it shows none."""
-    versions: dict[str, str] = {}
+    """Menu 1 (or `-i`): the running firmware and the images in flash, by component.
+
+    Raises ToolError when it does not tell the running firmware.
+    """
     active = _ACTIVE.search(text)
-    if active:
-        versions["firmware"] = Port("", "", "", "", active.group(1)).version
+    if active is None:
+        raise ToolError(f"lsiutil shows no firmware version: {_told(text)}")
+    versions = {"firmware": Port("", "", "", "", active.group(1)).version}
     for kind, version in _IMAGE.findall(text):
         versions.setdefault(_COMPONENTS[kind], version.rpartition("-")[2] if kind != "Firmware" else version)
     return versions
 
 
 def parse_settings(text: str) -> dict[str, Value]:
-    """`-i -s`: the settings that it prints, by canonical name; disabled coalescing is a depth of 1 after 0 us."""
+    """`-i -s`: the settings that it prints, by canonical name; disabled coalescing is a depth of 1 after 0 us.
+
+    Raises ToolError when it shows no settings at all.
+    """
     found: dict[str, Value] = {}
     coalescing, depth = _COALESCING.search(text), _SATA_DEPTH.search(text)
     if coalescing:
@@ -272,6 +279,8 @@ def parse_settings(text: str) -> dict[str, Value]:
         found["interrupt_coalescing_depth"] = int(coalescing.group(2) or 1)
     if depth:
         found["sata_queue_depth"] = int(depth.group(1))
+    if not found and not _SETTINGS_TITLE.search(text):
+        raise ToolError(f"lsiutil shows no settings: {_told(text)}")
     return found
 
 
@@ -415,7 +424,4 @@ def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """Versions by component. Raises ToolError when the tool shows none."""
-    versions = parse_versions(_run(runner, *_keys(index, ["1", "0"])).stdout)
-    if "firmware" not in versions:
-        raise ToolError(f"lsiutil shows no firmware version of port {index}")
-    return versions
+    return parse_versions(_run(runner, *_keys(index, ["1", "0"])).stdout)

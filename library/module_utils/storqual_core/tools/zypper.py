@@ -10,8 +10,9 @@ from typing import Mapping, Sequence
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import first_line, line_error, numbered_lines
+from ..kit.machine import visible
 from ..kit.package_names import split_nevra
-from .dnf import RpmLines, Transaction
+from .dnf import DNF_ALONE, ZYPPER_ALONE, RpmLines, Transaction, told_by
 
 EXIT_CODES: Mapping[int, str] = {
     1: "an error of zypper itself",
@@ -59,13 +60,16 @@ _PROBLEM = re.compile(
     r"Package .* (?:is not signed|failed)|'.*' not found|Warning: The gpg key).*",
     re.IGNORECASE,
 )
+_OF_ANYBODY = re.compile("Error|Warning", re.IGNORECASE)
 
 
 def parse_transaction(text: str) -> Transaction:
     """What zypper said of a transaction, dry or not.
 
-    Raises ToolError for a text with no line of zypper, and for a list that is not as long as zypper says.
+    Raises ToolError for a text with no line of zypper or rpm, or of dnf, and for a list that is not as long as
+    zypper says.
     """
+    own = told_by("zypper", ZYPPER_ALONE, text, other=DNF_ALONE)
     rpm, reader = RpmLines(), _Reader()
     number = 0
     for number, line in numbered_lines(text):
@@ -77,8 +81,10 @@ def parse_transaction(text: str) -> Transaction:
                 reader.take(number, line.strip())
         reader.last = number
     reader.close_list(number)
-    if not (reader.known or rpm.failures or rpm.lock or rpm.space):
-        raise ToolError(f"zypper printed no line of a transaction: {first_line(text)}")
+    if not (own or reader.known or rpm.failures or rpm.lock or rpm.space):
+        # any program may say `Error: `
+        told = visible((*reader.problems, first_line(text))[0])
+        raise ToolError(f"zypper printed no line of a transaction: {told}")
     for verb in {*reader.planned, *reader.counts} if reader.counts else ():
         listed, said = len(reader.planned.get(verb, ())), reader.counts.get(verb, 0)
         if listed != said:
@@ -133,6 +139,7 @@ class _Reader:
             _count(self.counts, line, number)
         elif _PROBLEM.match(line):
             self.problems.append(line)
+            self.known -= bool(_OF_ANYBODY.match(line))
         elif not _KNOWN.fullmatch(line):
             self.notes.append(line)
             self.known -= 1

@@ -232,3 +232,8 @@ def test_a_drop_with_another_name_than_its_file_is_told_with_the_name_that_count
     request = make_lab(tmp_path, candidate={"name": "next", "drive": {"WCE": 1}})
     (told,) = [told for told in make_plan(request).warnings if "candidate.yml" in told]
     assert "this drop is called 'next': so runs, reports and waivers call it, and commands 'candidate'" in told
+
+
+def test_a_drop_with_the_name_of_its_file_is_not_told(tmp_path: Path) -> None:
+    request = make_lab(tmp_path, candidate={"name": "candidate", "drive": {"WCE": 1}})
+    assert not [told for told in make_plan(request).warnings if "candidate.yml" in told]

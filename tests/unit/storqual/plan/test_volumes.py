@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.campaign.declared import resolve_drop
+from storqual.cli import main
 from storqual.inputs.inventory import Adapter, Bench, Ceiling, Drive
 from storqual.plan import PlannedCampaign, make_plan
+from storqual.plan.make import plan_run
 from storqual.plan.volumes import raid_advice
 from storqual_core.guard.claims import read_claims, read_volumes
 from storqual_core.guard.signatures import volume_path, volume_uuid
@@ -65,6 +67,25 @@ def test_drives_in_a_volume_are_no_targets_of_their_own(tmp_path: Path) -> None:
     assert used == {DRIVES[5]}
     with pytest.raises(BadInputError, match=r"too few single drives for on_drives; .*`target: volume`"):
         plan(tmp_path, raid(), raid(members=DRIVES[1:5]))
+
+
+def test_claimed_drives_that_nothing_takes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def idle(suite: str, baseline: dict[str, Any], candidate: dict[str, Any]) -> Any:
+        request = make_lab(tmp_path, hosts=HOSTS, baseline=baseline, candidate=candidate, suite=suite)
+        return plan_run(request, tmp_path, write=False).to_json()["benches"]["b1"]["idle_drives"]
+
+    alone = SUITE.replace("  on_volume: {rw: randwrite, target: volume, bs: 4k, factors: {iodepth: [1, 8]}}\n", "")
+    assert idle(alone, {}, {"drive": {"WCE": 1}}) == {"sym": DRIVES[2:]}
+    assert idle(alone.replace("[1, 2]", "[1, 6]"), {}, {"drive": {"WCE": 1}}) == {}
+    # members and a hot spare are in use, of whichever arm
+    one = SUITE.replace("drives: [1, 2]", "drives: [1]")
+    spare = raid(members=DRIVES[:3], hot_spares=DRIVES[3:4])
+    assert idle(one, raid(members=DRIVES[:3]), spare) == {"sym": DRIVES[5:]}
+    hosts = tmp_path / "hosts.json"
+    words = ["-i", str(hosts), "--baseline", "baseline", "--candidate", "candidate", "--dry-run"]
+    with pytest.raises(SystemExit):
+        main(["plan", *words, "--suite", str(tmp_path / "small.suite.yml")])
+    assert "sym of b1: 1 claimed drive in no point" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_points_of_a_volume_name_the_drives_behind_it(tmp_path: Path) -> None:

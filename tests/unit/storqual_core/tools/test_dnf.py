@@ -129,9 +129,33 @@ def test_the_history_of_libzypp_names_packages_that_came_and_went() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello\n", "SELinux status:   enabled\n", "Complete!? no\n", '{"a": 1}\n', "{\n"]
+    "text",
+    [
+        *("", "hello\n", "SELinux status:   enabled\n", "Complete!? no\n", '{"a": 1}\n', "{\n"),
+        *("Error: another program\n", "Error counter log:\n", "Total # of VD:  2\n"),
+    ],
 )
 def test_another_text_is_no_transaction(text: str) -> None:
     for tool in (dnf, zypper):
         with pytest.raises(ToolError):
             tool.parse_transaction(text)
+
+
+def test_a_transaction_of_the_other_front_end_is_refused_with_its_line() -> None:
+    with pytest.raises(ToolError, match=r"dnf: line 1 is not a line of dnf: 'Reading installed packages"):
+        dnf.parse_transaction(fixture_text("zypper", "nothing_to_do.txt"))
+    with pytest.raises(ToolError, match=r"zypper: line 1 is not a line of zypper: 'Dependencies resolved"):
+        zypper.parse_transaction(fixture_text("dnf", "nothing_to_do.txt"))
+
+
+def test_a_script_of_a_package_may_print_words_of_the_other_front_end() -> None:
+    text = fixture_text("zypper", "installed.txt")
+    assert zypper.parse_transaction(f"{text}Complete!\n").done == zypper.parse_transaction(text).done
+
+
+def test_an_error_in_words_that_no_mark_has_is_named() -> None:
+    told = "Error: the lab is closed"
+    front = "Last metadata expiration check: 0:10:00 ago on Mon Nov 24 10:00:00 2025.\n"
+    assert dnf.parse_transaction(f"{front}{told}\n").problems == (told,)
+    for tool in (dnf, zypper):
+        assert told in tool.failure(f"a line before\n{told}\n", 1)

@@ -108,7 +108,7 @@ def test_a_port_that_is_not_there_is_told() -> None:
     text = "ERROR:  No such port.  Valid ports are:\n" + text_of("table")
     with pytest.raises(ToolError, match="No such port"):
         lsiutil.read_versions(Replay([Call("lsiutil -p1 -a 1,0", text)]), "1")
-    with pytest.raises(ToolError, match="no firmware version of port 1"):
+    with pytest.raises(ToolError, match="no firmware version"):
         lsiutil.read_versions(Replay([Call("lsiutil -p1 -a 1,0", text_of("table"))]), "1")
 
 
@@ -120,8 +120,10 @@ def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
     with suppress(ToolError):
         assert all(len(pci) >= 12 for pci, _, _ in lsiutil.parse_boards(text).values())
     assert isinstance(lsiutil.parse_notes(text), tuple)
-    assert lsiutil.parse_settings(text).keys() <= lsiutil.SETTINGS.keys()
-    assert isinstance(lsiutil.parse_versions(text), dict)
+    with suppress(ToolError):
+        assert lsiutil.parse_settings(text).keys() <= lsiutil.SETTINGS.keys()
+    with suppress(ToolError):
+        assert lsiutil.parse_versions(text)["firmware"]
     try:
         words = lsiutil.parse_page(text)
     except ToolError:

@@ -441,6 +441,8 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
     ("hbacmd", "parse_firmware_parameters"): ("parameters.txt",),
     ("lsiutil", "parse_page"): ("page.txt",),
     ("lsiutil", "parse_power"): ("power.txt",),
+    ("lsiutil", "parse_settings"): ("display.txt", "old.txt"),
+    ("lsiutil", "parse_versions"): ("old.txt",),
     ("lspci", "parse_records"): ("records.txt",),
     ("lspci", "parse_verbose"): ("verbose.txt",),
     ("mdadm", "parse_arrays"): ("mdstat_four.txt", "mdstat_none.txt"),
@@ -535,9 +537,8 @@ def every_parser() -> dict[tuple[str, str], Callable[[str], Any]]:
 PARSERS = every_parser()
 OF_ANY_TEXT = {
     *(("fwupd", "parse_error"), ("grub", "parse_config"), ("grub", "parse_environment")),
-    *(("lsiutil", "parse_notes"), ("lsiutil", "parse_settings"), ("lsiutil", "parse_versions")),
-    *(("mvcli", "parse_records"), ("sg_write_buffer", "parse_revision")),
-    *(("bls", "parse_entry"), ("rpm", "parse_files"), ("dnf", "parse_transaction"), ("zypper", "parse_transaction")),
+    *(("lsiutil", "parse_notes"), ("mvcli", "parse_records"), ("sg_write_buffer", "parse_revision")),
+    *(("bls", "parse_entry"), ("rpm", "parse_files")),
 }
 """These look for something in files of a system, or in an answer that another parser of the tool takes or refuses."""
 SILENT = {

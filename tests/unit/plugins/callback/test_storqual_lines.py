@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of a campaign: phases and failures, and nothing of what single tasks do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storqual.base.files import project_root
+from storqual.cli import main
+
+PLAY = """\
+- hosts: all
+  gather_facts: false
+  tasks:
+    - name: Flash what is declared
+      ansible.builtin.debug: {msg: nothing to flash}
+      changed_when: true
+    - name: Skip what is not declared
+      ansible.builtin.debug: {msg: no}
+      when: false
+    - name: Look at what may be missing
+      ansible.builtin.fail: {msg: it is missing}
+      ignore_errors: true
+    - name: Check the claim
+      ansible.builtin.fail: {msg: "this drive is mounted"}
+"""
+
+
+def play(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    (folder / "hosts.yml").write_text("all: {hosts: {desk: {}}}\n", encoding="utf-8")
+    (folder / "play.yml").write_text(PLAY, encoding="utf-8")
+    words = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", "-c", "local", "play.yml"]
+    config = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, **config, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_tasks_that_do_their_work_print_nothing_and_a_failure_prints_one_line(tmp_path: Path) -> None:
+    ended = play(tmp_path, ANSIBLE_STDOUT_CALLBACK="storqual_lines")
+    assert ended.returncode == 2
+    lines = [line for line in ended.stdout.splitlines() if line.strip()]
+    assert lines == ["desk | failed: Check the claim | this drive is mounted"]
+
+
+def test_the_own_account_of_ansible_has_each_task(tmp_path: Path) -> None:
+    """What the lines above stand in place of."""
+    assert "TASK [Flash what is declared]" in play(tmp_path).stdout
+
+
+@pytest.mark.parametrize(("words", "lines"), [((), True), (("-v",), False)])
+def test_qualify_shows_tasks_when_it_is_asked_to(
+    words: tuple[str, ...], lines: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[bool] = []
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **given: started.append(given["lines"]) or 2)
+    monkeypatch.setattr("storqual.cli.qualify._refuse_mistakes", lambda _campaign: ())
+    inventory = ["-i", "desk,", "--candidate", "next", "--suite", "first", "--runs", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        main(["qualify", *inventory, *words])
+    assert started == [lines]
