@@ -247,6 +247,9 @@ def test_why_points_are_skipped_is_told_as_text_and_as_json(call: Call) -> None:
     suite = Path("small.suite.yml")
     volume = "  of_volume: {rw: read, bs: 64k, target: volume}\ncriteria:"
     suite.write_text(SUITE.replace("criteria:", volume), encoding="utf-8")
+    # a workload on volumes measures md arrays only
+    drop = Path("drops", "volumes.yml")
+    drop.write_text(drop.read_text(encoding="utf-8").replace("level: 0", "tool: mdadm, level: 0"), encoding="utf-8")
     code, out, err = call("plan", *VOLUMES, "--json")
     assert code == 0, err
     answer = json.loads(out)
