@@ -372,7 +372,7 @@ class Apply:
         if lacking:
             looked = {**looked, "missing": True}
         files = own or [str(self._path(each)) for each in request.brought.get("packages") or ()]
-        if looked["missing"] and not files and state.get("fetched") and system.packages.PROGRAM == rpm.PROGRAM:
+        if looked["missing"] and not files and state.get("fetched") and system.packages.MANAGER == rpm.MANAGER:
             files = fetch_package(system, name, version, request.state_dir)
         if looked["missing"] and files and not request.check:
             looked = install_package(name, version, files, request.call, system)
@@ -385,7 +385,7 @@ class Apply:
                 with request.call.lock("driver package") as lock:
                     if lock is not None:
                         remember_boot(lock, system)
-            needed = {"name": name, "version": version, "manager": system.packages.PROGRAM}
+            needed = {"name": name, "version": version, "manager": system.packages.MANAGER}
             return looked, Pause({"fetched": True}, needs={"package": needed})
         return looked, None
 

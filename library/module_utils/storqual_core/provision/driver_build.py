@@ -274,7 +274,7 @@ def take_off(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
             raise ToolError(
                 f"{package} was {before} when the bench was found and is {known.version}: install {before}"
             )
-        bench.packages.remove(bench.runner, package)
+        bench.packages.remove_package(bench.runner, package)
         steps.append(f"{package} removed")
     return steps
 
@@ -484,7 +484,7 @@ def _build(
 ) -> ModuleFile:
     """The file that DKMS builds, installed nowhere. Raises ToolError."""
     if not wanted.installed:
-        bench.packages.install(bench.runner, request.files)
+        bench.packages.install_packages(bench.runner, request.files)
         steps.append(f"{wanted.package} {wanted.package_version} installed")
     source = dkms.source_of(bench.runner, wanted.package, bench.machine.root, bench.packages)
     path = dkms.build(bench.runner, source, request.name, bench.kernel, bench.machine.root)
@@ -584,7 +584,7 @@ def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted) -> list
     """Put the build on disk; what was done. Raises ToolError."""
     if wanted.file is not None:
         return write_module(bench, wanted.file)
-    bench.packages.install(bench.runner, request.files)
+    bench.packages.install_packages(bench.runner, request.files)
     built = dkms.built_for(dkms.status(bench.runner), wanted.version, bench.kernel) if wanted.version else [None]
     if not built:
         said = dkms.last_build_words() or "no build log"

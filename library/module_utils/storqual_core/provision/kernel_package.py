@@ -317,10 +317,10 @@ def look_at_files(system: System, files: Sequence[str]) -> tuple[str, str, bool]
     Raises ToolError for files that are not one kernel, or that this bench's package manager does not take.
     """
     packages = system.packages
-    ending = ".rpm" if packages.PROGRAM == rpm.PROGRAM else ".deb"
+    ending = ".rpm" if packages.MANAGER == rpm.MANAGER else ".deb"
     other = [Path(file).name for file in files if not file.endswith(ending)]
     if other:
-        raise ToolError(f"{', '.join(other)}: the packages of this bench are those of {packages.PROGRAM} ({ending})")
+        raise ToolError(f"{', '.join(other)}: the packages of this bench are those of {packages.MANAGER} ({ending})")
     if ending == ".rpm":
         kernel = read_files(system, files)
         return kernel.package.name, kernel.package.evr, bool(kernel.missing)
@@ -349,7 +349,7 @@ def fetch_package(system: System, package: str, version: str, state_dir: str) ->
     folder = Path(state_dir) / "packages" / f"{package}-{'-'.join(release)}"
     # what a fetch that was cut short left is of no use
     shutil.rmtree(folder, ignore_errors=True)
-    return rpm.download(system.runner, [wanted], str(folder))
+    return rpm.fetch(system.runner, [wanted], str(folder))
 
 
 def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:
@@ -374,7 +374,7 @@ def look_at_package(system: System, package: str, version: str = "") -> dict[str
 
 
 def _package_record(packages: Packages, declared: str, before: str, now: str) -> Provisioned:
-    proof = f"{packages.PROGRAM}'s own record"
+    proof = f"{packages.MANAGER}'s own record"
     return Provisioned("driver.kernel.version", declared or None, before, now, changed=before != now, proof=proof)
 
 
@@ -390,7 +390,7 @@ def install_package(package: str, version: str, files: Sequence[str], call: Call
             # installing a kernel rewrites the boot menu, and may change what is the default
             remember_boot(lock, system)
         try:
-            if packages.PROGRAM == rpm.PROGRAM:
+            if packages.MANAGER == rpm.MANAGER:
                 problems = _install_rpms(files, call.state_dir, system, lock, steps)
             else:
                 problems = _install_debs(files, system)
@@ -398,7 +398,7 @@ def install_package(package: str, version: str, files: Sequence[str], call: Call
             now = packages.installed(system.runner, package, version)
             state = Provisioned("driver.kernel", package, "", now.version if now else "", changed=now is not None)
             raise PartialError(
-                str(problem), steps=[*steps, f"{packages.PROGRAM} -i of {len(files)} files"], settings=[state]
+                str(problem), steps=[*steps, f"{packages.MANAGER} -i of {len(files)} files"], settings=[state]
             ) from problem
     now = packages.installed(system.runner, package, version)
     if now is None or not now.complete or (version and now.version != version) or problems:
@@ -406,7 +406,7 @@ def install_package(package: str, version: str, files: Sequence[str], call: Call
         held_as = f"{now.version} ({'complete' if now.complete else 'not configured'})" if now else "nothing"
         why = "; ".join(problems) or held_as
         raise PartialError(
-            f"{package} after the installation: {why}", steps=[*steps, f"{packages.PROGRAM} -i"], settings=[state]
+            f"{package} after the installation: {why}", steps=[*steps, f"{packages.MANAGER} -i"], settings=[state]
         )
     return {
         "changed": True,
@@ -420,7 +420,7 @@ def install_package(package: str, version: str, files: Sequence[str], call: Call
 
 
 def _install_debs(files: Sequence[str], system: System) -> list[str]:
-    system.packages.install(system.runner, files)
+    system.packages.install_packages(system.runner, files)
     system.loader.settle()
     return []
 
@@ -438,6 +438,6 @@ def _install_rpms(
         purges = (Path(system.boot) / _PURGE).exists()
         remember(lock, {f"packages.{kernel.release}@bench": {"labels": list(kernel.missing), "purges": purges}})
     with held(system, state_dir, steps):
-        system.packages.install(system.runner, files)
+        system.packages.install_packages(system.runner, files)
     _keep_list(system, state_dir)
     return proof(system, kernel.release, kernel.labels)

@@ -415,7 +415,7 @@ class Packages(Protocol):
     drivers are built with, for a sentence.
     """
 
-    PROGRAM: str
+    MANAGER: str
     HEADERS: str
 
     def named(self, name: str, version: str = "") -> str:
@@ -439,10 +439,10 @@ class Packages(Protocol):
     def file_package(self, runner: Runner, path: str) -> tuple[str, str]:
         """Name and version in a package file."""
 
-    def install(self, runner: Runner, files: Sequence[str]) -> None:
+    def install_packages(self, runner: Runner, files: Sequence[str]) -> None:
         """Install package files in one transaction; on the disk when this returns."""
 
-    def remove(self, runner: Runner, name: str) -> None:
+    def remove_package(self, runner: Runner, name: str) -> None:
         """Take a package off."""
 
 

@@ -12,7 +12,7 @@ from ..kit.errors import BadInputError, ToolError
 from ..kit.machine import visible
 from .capabilities import Kernel, Package
 
-PROGRAM = "dpkg"
+MANAGER = "dpkg"
 HEADERS = "linux-headers-{release}"
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
 _INSTALL_TIMEOUT = 3600.0
@@ -111,7 +111,7 @@ def kernels(runner: Runner) -> Sequence[Kernel]:
     ]
 
 
-def install(runner: Runner, files: Sequence[str]) -> None:
+def install_packages(runner: Runner, files: Sequence[str]) -> None:
     """Install package files in one transaction, never asking; on the disk when this returns.
 
     Raises ToolError with dpkg's last words.
@@ -141,7 +141,7 @@ def file_package(runner: Runner, path: str) -> tuple[str, str]:
     return name, version
 
 
-def remove(runner: Runner, name: str) -> None:
+def remove_package(runner: Runner, name: str) -> None:
     """Take a package off, its settings too. Raises ToolError with dpkg's last words."""
     ended = runner(
         ["dpkg", "--purge", "--", named(name)], timeout=_INSTALL_TIMEOUT, env={"DEBIAN_FRONTEND": "noninteractive"}

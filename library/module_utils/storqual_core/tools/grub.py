@@ -236,7 +236,7 @@ def parse_config(text: str) -> list[MenuEntry]:
     return entries
 
 
-def resolve(
+def resolve_entry(
     entries: Sequence[MenuEntry], wanted: str, *, numbers_first: bool = True
 ) -> tuple[MenuEntry | None, bool]:
     """The entry that GRUB boots by default when this is its `default`, and whether the word names it.
@@ -496,7 +496,7 @@ class Grub:
         return entry, "" if named else saved
 
     def _resolve(self, wanted: str) -> tuple[MenuEntry | None, bool]:
-        return resolve(self.entries(), wanted, numbers_first=self.reads_files() != "red hat")
+        return resolve_entry(self.entries(), wanted, numbers_first=self.reads_files() != "red hat")
 
     def resolve(self, wanted: str) -> MenuEntry | None:
         """The entry that this word names; None where it names none."""

@@ -23,7 +23,7 @@ from . import dnf, zypper
 from .capabilities import Kernel, Package
 from .dnf import FRONT_END, Transaction
 
-PROGRAM = "rpm"
+MANAGER = "rpm"
 HEADERS = "kernel-devel of this release (SUSE: kernel-default-devel)"
 _TIMEOUT = 120.0
 _INSTALL_TIMEOUT = 3600.0
@@ -360,7 +360,7 @@ def _install_words(program: str) -> list[str]:
     return ["-y", "--setopt=installonly_limit=0", "install"]
 
 
-def install(runner: Runner, files: Sequence[str]) -> None:
+def install_packages(runner: Runner, files: Sequence[str]) -> None:
     """Install package files in one transaction, beside what is there; on the disk when this returns.
 
     Raises ToolError with what failed: a script that failed is a warning to rpm, and the front end ends well.
@@ -386,7 +386,7 @@ def preview(runner: Runner, what: Sequence[str]) -> Transaction:
     raise MissingToolError("neither dnf nor zypper is installed, so nothing tells what a package would change")
 
 
-def download(runner: Runner, what: Sequence[str], folder: str) -> list[str]:
+def fetch(runner: Runner, what: Sequence[str], folder: str) -> list[str]:
     """Fetch packages, and what they need that is not there, from the machine's own repositories; the files.
 
     Raises ToolError with what failed.
@@ -417,7 +417,7 @@ def scripts(runner: Runner, file: str) -> tuple[Script, ...]:
     return parse_scripts(runner(["rpm", "-q", "--scripts", "-p", "--", file], timeout=_TIMEOUT).expect().stdout)
 
 
-def remove(runner: Runner, name: str) -> None:
+def remove_package(runner: Runner, name: str) -> None:
     """Take a package off; one that another package needs stays. Raises ToolError with rpm's last words."""
     ended = runner(["rpm", "-e", "--", named(name)], timeout=_INSTALL_TIMEOUT)
     if ended.rc != 0:

@@ -19,7 +19,7 @@ from storqual_core.data.faults import WAYS
 from storqual_core.kit.errors import BadInputError, ToolError
 from tests.support.paths import status
 from tests.support.turn_records import plan_campaign
-from tests.unit.storqual.virtual_bench.test_qemu import SHARED, bench
+from tests.unit.storqual.virtual_bench.test_qemu import SHARED, bench_of_paths
 
 pytestmark = pytest.mark.slow
 
@@ -158,7 +158,7 @@ def lose(qemu: FakeQemu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alias:
     """Bring the loss of a path about; what was told."""
 
     class Power:
-        monitor, bench = "m", bench()
+        monitor, bench = "m", bench_of_paths()
 
     told: list[str] = []
     monkeypatch.setattr(acts, "power_state", lambda _places: Power)
@@ -208,9 +208,9 @@ def test_the_last_path_is_never_pulled(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_path_that_was_left_pulled_is_put_back() -> None:
     qemu = FakeQemu(FakeBench())
     qemu.devices.remove("right-1")
-    (told,) = asyncio.run(mend(cast("Any", qemu), bench()))
+    (told,) = asyncio.run(mend(cast("Any", qemu), bench_of_paths()))
     assert told == f"the path of {SHARED} through right was left unplugged, and was put back"
-    assert asyncio.run(mend(cast("Any", qemu), bench())) == []
+    assert asyncio.run(mend(cast("Any", qemu), bench_of_paths())) == []
 
 
 def test_the_shipped_suite_loses_the_path_of_each_adapter_by_each_way(tmp_path: Path) -> None:

@@ -73,15 +73,17 @@ def test_what_was_installed_is_on_the_disk_before_anybody_goes_on(monkeypatch: p
     replay = Replay([Call(line)])
     before_sync: list[list[str]] = []
     monkeypatch.setattr("os.sync", lambda: before_sync.append(list(replay.seen)))
-    dpkg.install(replay, ["a.deb"])
+    dpkg.install_packages(replay, ["a.deb"])
     assert before_sync == [[line]]
 
 
 def test_files_are_installed_in_one_transaction() -> None:
     line = "dpkg --force-confold --force-confdef -i -- a.deb b.deb"
-    dpkg.install(Replay([Call(line)]), ["a.deb", "b.deb"])
+    dpkg.install_packages(Replay([Call(line)]), ["a.deb", "b.deb"])
     with pytest.raises(ToolError, match="no space left"):
-        dpkg.install(Replay([Call(line, rc=1, stderr="unpacking\nno space left on device\n")]), ["a.deb", "b.deb"])
+        dpkg.install_packages(
+            Replay([Call(line, rc=1, stderr="unpacking\nno space left on device\n")]), ["a.deb", "b.deb"]
+        )
 
 
 @given(st.text())
@@ -96,7 +98,7 @@ def test_other_text_is_a_sentence(text: str) -> None:
     "name", ["-i", "--purge", "-oDPkg::Pre-Invoke::=sh", "a b", "a=1", "", "a", "a;b", "../a", "A"]
 )
 def test_a_package_name_can_be_no_option(name: str) -> None:
-    for ask in (dpkg.installed, dpkg.kernel_of, dpkg.remove):
+    for ask in (dpkg.installed, dpkg.kernel_of, dpkg.remove_package):
         with pytest.raises(BadInputError, match="expected a name"):
             ask(Replay([]), name)
 
@@ -109,4 +111,4 @@ def test_a_version_can_be_no_option(version: str) -> None:
 
 
 def test_a_file_name_that_looks_like_an_option_is_a_file_name() -> None:
-    dpkg.install(Replay([Call("dpkg --force-confold --force-confdef -i -- --purge")]), ["--purge"])
+    dpkg.install_packages(Replay([Call("dpkg --force-confold --force-confdef -i -- --purge")]), ["--purge"])

@@ -89,14 +89,14 @@ def test_entries_are_found_with_the_path_through_their_submenu() -> None:
     ],
 )
 def test_an_entry_is_found_by_all_its_names(wanted: str, index: str) -> None:
-    entry, named = grub.resolve(grub.parse_config(CONFIG), wanted)
+    entry, named = grub.resolve_entry(grub.parse_config(CONFIG), wanted)
     assert entry is not None
     assert (entry.index, named) == (index, True)
 
 
 def test_a_name_that_is_no_entry_is_not_found() -> None:
     """A removed kernel may still be the saved entry."""
-    entry, named = grub.resolve(grub.parse_config(CONFIG), "gone")
+    entry, named = grub.resolve_entry(grub.parse_config(CONFIG), "gone")
     assert entry is not None
     assert (entry.index, named) == ("0", False)
 
@@ -182,7 +182,7 @@ def test_a_word_means_what_the_loader_takes_it_for(
 ) -> None:
     entries = grub.parse_config(MENU)
     for numbers_first, expected in ((True, upstream), (False, red_hat)):
-        entry, named = grub.resolve(entries, wanted, numbers_first=numbers_first)
+        entry, named = grub.resolve_entry(entries, wanted, numbers_first=numbers_first)
         assert entry is not None
         assert (entry.index, named) == expected
 

@@ -224,8 +224,10 @@ def test_files_are_installed_beside_what_is_there_by_the_front_end_of_the_bench(
     synced: list[int] = []
     monkeypatch.setattr("os.sync", lambda: synced.append(1))
     done = "Installed:\n  a-1-1.el9.x86_64\n\nComplete!\n"
-    rpm.install(Replay([Call(DNF, done)]), ["/a.rpm", "/b.rpm"])
-    rpm.install(WithoutDnf([Call(ZYPPER, "(1/1) Installing: a-1-1.x86_64 [..done]\n")]), ["/a.rpm", "/b.rpm"])
+    rpm.install_packages(Replay([Call(DNF, done)]), ["/a.rpm", "/b.rpm"])
+    rpm.install_packages(
+        WithoutDnf([Call(ZYPPER, "(1/1) Installing: a-1-1.x86_64 [..done]\n")]), ["/a.rpm", "/b.rpm"]
+    )
     assert synced == [1, 1]
 
 
@@ -248,12 +250,12 @@ def test_success_that_is_none_is_a_failure_with_its_cause(tool: str, text: str, 
     call = Call(DNF if tool == "dnf" else ZYPPER, fixture_text(tool, text), rc=status)
     replay = (Replay if tool == "dnf" else WithoutDnf)([call])
     with pytest.raises(ToolError, match=cause):
-        rpm.install(replay, ["/a.rpm", "/b.rpm"])
+        rpm.install_packages(replay, ["/a.rpm", "/b.rpm"])
 
 
 @pytest.mark.parametrize("name", ["-i", "--eval", "a b", "a;b", "", "../a", "%{x}"])
 def test_a_package_name_can_be_no_option(name: str) -> None:
-    for ask in (rpm.installed, rpm.kernel_of, rpm.files_of, rpm.remove):
+    for ask in (rpm.installed, rpm.kernel_of, rpm.files_of, rpm.remove_package):
         with pytest.raises(BadInputError, match="expected a name"):
             ask(Replay([]), name)
     with pytest.raises(BadInputError, match="version-release"):
