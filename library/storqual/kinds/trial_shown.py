@@ -318,7 +318,7 @@ def tried_faults(records: Sequence[Mapping[str, Any]]) -> Part:
     kinds = len({cell.fault for cell in cells})
     sentences = (
         f"{kinds} kinds of faults were caused under load, in {trials} trials; all data was read back after each.",
-        "No trial failed." if not failed else f"{failed} trials failed.",
+        "No trial failed." if not failed else f"{plural(failed, 'trial')} failed.",
     )
     heads = ("Fault", "Adapter", "Trials", "Failed", "Recovery, longest")
     return Part("Faults", Table("Faults of the candidate", heads, rows), sentences)
