@@ -71,7 +71,7 @@ def read_files(system: System, files: Sequence[str]) -> KernelFiles:
     problem = kernel_problem(packages)
     if problem:
         raise ToolError(f"{named}: {problem}")
-    ((release, package),) = carried.items()
+    release, package = next(iter(carried.items()))
     labels = tuple(package.label for package in packages)
     there = {each.label for each in rpm.listing(system.runner, ["--", *labels]).packages}
     return KernelFiles(release, package, labels, tuple(label for label in labels if label not in there))
