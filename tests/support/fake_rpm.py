@@ -148,10 +148,11 @@ class RpmBench(BlsBench):
     def _planned(self, files: Sequence[str]) -> str:
         if self.holder:
             return f"Existing lock /var/run/dnf.pid: another copy is running as pid {self.holder}.\n"
-        if not files[0].endswith(".rpm"):
-            files = self._offered(files[0])
+        wanted = files[0]
+        if not wanted.endswith(".rpm"):
+            files = self._offered(wanted)
         if not files:
-            return "No match for argument\nError: Unable to find a match\n"
+            return f"No match for argument: {wanted}\nError: Unable to find a match: {wanted}\n"
         names = [_split(Path(file).name.removesuffix(".rpm")) for file in files]
         rows = [
             f" {name} {machine} {version}-{release} @commandline 1 M\n" for name, version, release, machine in names
