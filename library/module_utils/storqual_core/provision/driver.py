@@ -64,11 +64,8 @@ PARAMETERS = (
 )
 """Drivers whose queue is one number; a string such as `aic7xxx=tag_info:{{..}}` is given as a module option."""
 
-COMMANDS_IN_ALL: Mapping[str, int] = {
-    # drivers/scsi/esp_scsi.c, scsi_esp_template.can_queue
-    "am53c974": 7,
-}
-"""Drivers that take so many commands for an adapter whatever is set: no drive behind it has a longer queue."""
+FIXED_DEPTH = frozenset(("am53c974",))
+"""Drivers without `change_queue_depth` (drivers/scsi/esp_scsi.c): queue_depth of their drives is read-only."""
 
 # drivers that do not follow a word of their adapter's NVRAM, and why; what can be set beside it is in PARAMETERS
 _IGNORED: Mapping[tuple[str, str], str] = {

@@ -19,7 +19,7 @@ from storqual.plan.inputs import DropFile
 from storqual.plan.resolve import drives_of, find_drive, is_for, resolve, unmatched
 from storqual.plan.settable import Facts
 from storqual_core.kit.settings import SETTINGS
-from storqual_core.provision.driver import COMMANDS_IN_ALL
+from storqual_core.provision.driver import FIXED_DEPTH
 
 _NVME = "nvme"
 _NAME_IT = "; name the adapters that it is for (`on: {adapter: ...}`)"
@@ -293,7 +293,7 @@ def queue_problems(
 
 
 def _commands(adapter: Adapter, bench: Bench, facts: Facts) -> int | None:
-    """How many commands an adapter takes in all, by its driver or by what the bench said; None: not known."""
+    """How many commands an adapter takes in all, by what the bench said; None: not known."""
     said = [
         host["can_queue"]
         for one in facts.get(bench.name, {}).get("adapters") or ()
@@ -301,13 +301,14 @@ def _commands(adapter: Adapter, bench: Bench, facts: Facts) -> int | None:
         for host in one.get("hosts") or ()
         if isinstance(host.get("can_queue"), int)
     ]
-    known = COMMANDS_IN_ALL.get(adapter.driver or "")
-    return min([*said, *([known] if known is not None else [])], default=None)
+    return min(said, default=None)
 
 
 def _queue_objection(adapter: Adapter, name: str, value: object, most: int | None) -> str:
     if adapter.driver == _NVME and (name == "queue_depth" or (SETTINGS[f"drive.{name}"].field and name != "WCE")):
         return "whose drives are NVMe and do not have it"
+    if name == "queue_depth" and adapter.driver in FIXED_DEPTH:
+        return f"whose driver {adapter.driver} does not let it be changed"
     if name == "queue_depth" and most is not None and int(str(value)) > most:
         return f"which takes {most} commands in all for its drives, and {value} are declared for each"
     return ""

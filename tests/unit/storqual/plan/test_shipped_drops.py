@@ -13,7 +13,7 @@ from storqual.inputs import load_inventory
 from storqual.plan import PlanRequest, make_plan
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS
-from storqual_core.provision.driver import COMMANDS_IN_ALL
+from storqual_core.provision.driver import FIXED_DEPTH
 from tests.support.make_lab import REPOSITORY, SMALL_SUITE, lab_hosts, make_lab
 
 pytestmark = pytest.mark.slow
@@ -41,10 +41,9 @@ def test_a_shipped_drop_applies_as_a_whole(lab: Path, drop: str) -> None:
         assert all(REFUSED.get(drop, FROM_VENDORS) in told for told in problems), problems
         assert bool(problems) >= (drop in REFUSED)
         for adapter in bench.adapters.values():
-            most = COMMANDS_IN_ALL.get(adapter.driver or "")
             for drive in adapter.claimed:
                 settings = declared.get(drive.id, {})
-                assert most is None or settings.get("queue_depth", 1) <= most
+                assert adapter.driver not in FIXED_DEPTH or "queue_depth" not in settings
                 if adapter.driver == "nvme":
                     assert "queue_depth" not in settings
                     assert not [each for each in settings if SETTINGS[f"drive.{each}"].field and each != "WCE"]
@@ -59,15 +58,16 @@ def refusal(folder: Path, candidate: dict[str, Any], driver: str, **request: Any
     return told
 
 
-def test_a_queue_depth_beyond_what_an_adapter_takes_in_all_is_refused_before_a_bench_is_touched(
-    tmp_path: Path,
+@pytest.mark.parametrize("depth", [2, 16])
+def test_a_queue_depth_that_a_driver_does_not_let_be_changed_is_refused_before_a_bench_is_touched(
+    depth: int, tmp_path: Path
 ) -> None:
-    told = refusal(tmp_path, {"drive": {"queue_depth": 16}}, "am53c974")
-    assert "drive.queue_depth is declared for old of b1, which takes 7 commands in all for its drives" in told
-    exception = {"drive": [{"queue_depth": 16}, {"on": {"adapter": "old"}, "queue_depth": 7}]}
+    told = refusal(tmp_path, {"drive": {"queue_depth": depth}}, "am53c974")
+    assert "drive.queue_depth is declared for old of b1, whose driver am53c974 does not let it be changed" in told
+    others = {"drive": {"on": {"adapter": "sym"}, "queue_depth": 16}}
     hosts = lab_hosts({"sym": 4, "old": 2})
     hosts["b1"]["storqual_adapters"]["old"]["driver"] = "am53c974"
-    assert make_plan(make_lab(tmp_path, hosts=hosts, candidate=exception)).batches
+    assert make_plan(make_lab(tmp_path, hosts=hosts, candidate=others)).batches
 
 
 @pytest.mark.parametrize("setting", ["queue_depth", "DRA"])
