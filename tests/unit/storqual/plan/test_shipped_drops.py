@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_a_queue_depth_that_a_driver_does_not_let_be_changed_is_refused_before_a
     hosts = lab_hosts({"sym": 4, "old": 2})
     hosts["b1"]["storqual_adapters"]["old"]["driver"] = "am53c974"
     assert make_plan(make_lab(tmp_path, hosts=hosts, candidate=others)).batches
+
+
+def test_a_queue_depth_beyond_what_an_adapter_was_seen_to_take_in_all_is_refused(tmp_path: Path) -> None:
+    address = lab_hosts({"sym": 4, "old": 2})["b1"]["storqual_adapters"]["old"]["pci"]
+    facts = tmp_path / "facts.json"
+    adapter = {"pci": address, "hosts": [{"can_queue": 7}]}
+    facts.write_text(json.dumps({"b1": {"adapters": [adapter], "drives": []}}), encoding="utf-8")
+    told = refusal(tmp_path, {"drive": {"queue_depth": 16}}, "esp_scsi", facts=facts)
+    assert "drive.queue_depth is declared for old of b1, which takes 7 commands in all for its drives" in told
+    small = {"drive": {"queue_depth": 7}}
+    assert make_plan(make_lab(tmp_path, hosts=lab_hosts({"sym": 4, "old": 2}), candidate=small, facts=facts)).batches
 
 
 @pytest.mark.parametrize("setting", ["queue_depth", "DRA"])
