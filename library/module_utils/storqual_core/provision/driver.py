@@ -65,7 +65,7 @@ PARAMETERS = (
 """Drivers whose queue is one number; a string such as `aic7xxx=tag_info:{{..}}` is given as a module option."""
 
 FIXED_DEPTH = frozenset(("am53c974",))
-"""Drivers without `change_queue_depth` (drivers/scsi/esp_scsi.c): queue_depth of their drives is read-only."""
+"""Drivers that cannot change the queue depth of a drive (drivers/scsi/esp_scsi.c): `queue_depth` is read-only."""
 
 # drivers that do not follow a word of their adapter's NVRAM, and why; what can be set beside it is in PARAMETERS
 _IGNORED: Mapping[tuple[str, str], str] = {
