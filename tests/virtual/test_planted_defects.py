@@ -18,6 +18,7 @@ from storqual.judge.verdict import verdict_of
 from tests.support.driver_sources import DriverSources, driver_sources
 from tests.support.live_bench import Bench, one_connection, powered_bench
 from tests.support.planted_driver import (
+    Found,
     Kind,
     build_planted,
     drawn_kinds,
@@ -119,6 +120,14 @@ NUMBER = int(os.environ.get("STORQUAL_PLANTED", "6"))
 """How many kinds are drawn, and by which seed: another one draws other kinds with other parameters."""
 CLEAN_SWEEPS = int(os.environ.get("STORQUAL_PLANTED_CLEAN", "3"))
 FAMILIES = ("vscsi", "fusion", "sym")
+KNOWN = {"sym": ("residual",)}
+"""Checks that fail on an emulated adapter with any driver, and that only a baseline excuses: they find no defect."""
+
+
+def failures_of(found: Found, adapter: str) -> dict[str, str]:
+    """Failed checks by name with their reasons, but for those that are known of the adapter."""
+    failed = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
+    return {name: reason for name, reason in failed.items() if name not in KNOWN.get(adapter, ())}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +144,7 @@ def test_a_drawn_defect_is_found_by_profile_quick(bench: Bench, number: int, kin
         seed=seed,
         beside=(beside,) if kind.adapters > 1 else (),
     )
-    failed = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
+    failed = failures_of(found, adapter)
     print(f"{kind.name} ({words}) on {adapter}: {found.seconds:.0f} s, {failed}")
     assert failed, f"{kind.about}: nothing failed, and it acted {found.acted} times"
 
@@ -165,7 +174,7 @@ def test_the_layer_that_draws_nothing_is_accused_of_nothing(bench: Bench, number
     adapter, words = FAMILIES[seed % len(FAMILIES)], "on=write act=zero_tail from=1000000000"
     profile = quick_profile(["integrity"])
     found = qualify_planted(bench, adapter, "drawn", profile, tmp_path, parameters=words, seed=seed)
-    accused = {name: check["reason"] for name, check in found.checks.items() if check["outcome"] == "FAIL"}
+    accused = failures_of(found, adapter)
     print(f"none on {adapter}: {sum(map(len, found.records.values()))} trials, {found.seconds:.0f} s")
     assert accused == {}
 

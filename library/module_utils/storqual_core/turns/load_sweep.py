@@ -48,11 +48,15 @@ _FILL = 2048
 _ROWS_AT_ONCE = 16
 _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
+_MEMORY_LONGEST = 2048
+_MEMORY_ROUNDS = 4
+_MAY_LEAK = 4096
+"""Memory that grew by so many bytes is measured for another round: slabs of 32 KiB hide a small leak for long."""
 _ORDINARY = (
-    *((FLUSH, False), (WRITE, False), (READ, False), (WRITE, True)),
-    *((FLUSH, False), (WRITE, False), (READ, True), (READ, False)),
+    *((FLUSH, ""), (WRITE, "block"), (READ, "block"), (WRITE, "pieces"), (READ, "longest")),
+    *((FLUSH, ""), (WRITE, "block"), (READ, "block"), (WRITE, "longest"), (READ, "pieces")),
 )
-"""What kernel memory is measured between: kinds of I/O, and whether one is of many pieces, whose lists are longer."""
+"""What kernel memory is measured between: kinds of I/O, and of what length; many pieces have longer lists."""
 _GOLDEN = 0.6180339887498949
 _BURST = (128, 1, 8, 1)
 """Sectors of writes at once, in turn, at least a block each."""
@@ -543,35 +547,35 @@ class Sweep:
 
     def _measure_memory(self, ways: KernelWays, machine: Machine) -> None:
         """Ordinary commands in batches, with the kernel's memory after each: what grows with them is a leak."""
-        commands, block = self._request.memory_commands, self._limits.block
+        commands, limits, region = self._request.memory_commands, self._limits, self.regions[0]
         if not commands:
             return
-        # every batch is made of the same commands
-        each, done = max(1, commands // _MEMORY_BATCHES // len(_ORDINARY)) * len(_ORDINARY), 0
-        region, long = self.regions[0], min(256 // block * block or block, self._limits.limit)
-        shapes = {
-            block: ways.arena.shape("aligned", block * SECTOR),
-            long: ways.arena.shape("segments", long * SECTOR),
+        most = min(_MEMORY_LONGEST, limits.limit, self._request.most, region.end - region.anchor)
+        longest = most // limits.block * limits.block
+        pieces = min(256 // limits.block * limits.block, longest)
+        lengths = {
+            "block": (limits.block, ways.arena.shape("aligned", limits.block * SECTOR)),
+            "pieces": (pieces, ways.arena.shape("segments", pieces * SECTOR)),
+            "longest": (longest, ways.arena.shape("aligned", longest * SECTOR)),
         }
-        samples = []
-        for batch in range(_MEMORY_BATCHES + 2):
-            for _ in range(each):
-                done += 1
+        # every batch is made of the same commands
+        repeats, samples = max(1, commands // _MEMORY_BATCHES // len(_ORDINARY)), []
+        for batch in range(1, _MEMORY_ROUNDS * _MEMORY_BATCHES + 3):
+            for kind, name in _ORDINARY * repeats:
                 if self._errors >= _MOST_ERRORS:
                     return
-                kind, is_long = _ORDINARY[done % len(_ORDINARY)]
-                length = long if is_long else block
-                memory = shapes[length]
-                if kind == FLUSH:
+                length, memory = lengths.get(name, (0, None))
+                if memory is None:
                     self._timed(FLUSH, 0, 0, 0, lambda: os.fdatasync(ways.direct))
                 elif kind == WRITE:
-                    self._write(
-                        *(WRITE, region.anchor, length, memory), partial(ways.write, "direct", memory, region.anchor)
-                    )
+                    write = partial(ways.write, "direct", memory, region.anchor)
+                    self._write(WRITE, region.anchor, length, memory, write)
                 else:
                     self._read(lambda into: ways.read("direct", into, region.anchor), region.anchor, length, memory)
-            if batch >= 2:
-                samples.append([done, *kernel_memory(machine)])
+            if batch > 2:
+                samples.append([batch * repeats * len(_ORDINARY), *kernel_memory(machine)])
+                if len(samples) % _MEMORY_BATCHES == 0 and samples[-1][1] - samples[0][1] < _MAY_LEAK:
+                    break
         self._line("memory", samples=samples)
 
 
