@@ -21,6 +21,7 @@ import time
 import zipfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Callable, Sequence
 
@@ -212,8 +213,11 @@ def start_batch(place: BatchPlace, program: Path | None = None) -> tuple[int, st
         str(ready),
     ]
     try:
-        alive = _in_unit(place.block, command, complaints) if _systemd_runs() else _detached(command, complaints)
-        answer = _await(ready, alive)
+        started = _in_unit(place.block, command, complaints) if _systemd_runs() else _detached(command, complaints)
+        answer = _await(ready, started.alive)
+        if answer is None:
+            # what begins later would run though nobody waits for it
+            started.stop()
     finally:
         ready.unlink(missing_ok=True)
     if answer is None:
@@ -232,7 +236,15 @@ def _systemd_runs() -> bool:
     return os.geteuid() == 0 and Path("/run/systemd/system").is_dir() and shutil.which("systemd-run") is not None
 
 
-def _in_unit(block: str, command: list[str], complaints: Path) -> Callable[[], bool]:
+@dataclass(frozen=True)
+class _Started:
+    """A process that was started: whether it lives, and what ends it with all its children."""
+
+    alive: Callable[[], bool]
+    stop: Callable[[], object]
+
+
+def _in_unit(block: str, command: list[str], complaints: Path) -> _Started:
     """Run `command` as a unit of its own: it outlives the connection, and what it leaves behind is killed with it."""
     unit = f"storqual-{block}"
     asked = subprocess.run(
@@ -255,13 +267,13 @@ def _in_unit(block: str, command: list[str], complaints: Path) -> Callable[[], b
     if asked.returncode != 0:
         raise StorqualError(f"systemd-run: {asked.stderr.decode('utf-8', 'replace').strip()}")
 
-    def alive() -> bool:
-        return subprocess.run(["systemctl", "is-active", "--quiet", unit], check=False, timeout=60).returncode == 0
+    def control(*words: str) -> int:
+        return subprocess.run(["systemctl", *words, unit], check=False, timeout=60 + _STOP_S).returncode
 
-    return alive
+    return _Started(lambda: control("is-active", "--quiet") == 0, partial(control, "stop"))
 
 
-def _detached(command: list[str], complaints: Path) -> Callable[[], bool]:
+def _detached(command: list[str], complaints: Path) -> _Started:
     """Run `command` in a session of its own, with nothing of ours open: a connection that waits for us can close."""
     with complaints.open("wb") as errors:
         child = subprocess.Popen(
@@ -273,10 +285,15 @@ def _detached(command: list[str], complaints: Path) -> Callable[[], bool]:
             cwd="/",
         )
 
-    def alive() -> bool:
-        return child.poll() is None
+    def stop() -> None:
+        for number, limit_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, None)):
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(limit_s)
+                return
 
-    return alive
+    return _Started(lambda: child.poll() is None, stop)
 
 
 def _await(ready: Path, alive: Callable[[], bool]) -> tuple[int, str] | None:

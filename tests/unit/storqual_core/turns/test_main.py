@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,11 +19,11 @@ import pytest
 from storqual.bench.program import build_program
 from storqual_core.guard.claims import read_claims
 from storqual_core.guard.file_targets import make_file
+from storqual_core.turns import main
 from tests.support.fake_fio import block_text, fake_fio, job, launch, result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -193,3 +195,32 @@ def test_a_bench_without_fio_is_told_by_start(bench: Bench) -> None:
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (2, "`fio` is not installed on this machine\n")
+
+
+def test_a_program_that_does_not_say_that_it_began_is_ended(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it started: on a busy bench it would else begin later, and hold the bench with nobody there."""
+    slow = tmp_path / "slow.py"
+    begun = tmp_path / "begun"
+    slow.write_text(
+        "import os, subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        f"open({str(begun)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(600)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(main, "_systemd_runs", lambda: False)
+    monkeypatch.setattr(main, "_READY_S", 3.0)
+    code, message = main.start_batch(main.read_place(bench.block("s01-b01", 1)), slow)
+    assert code == 2
+    assert "did not start" in message
+    for pid in begun.read_text(encoding="utf-8").split():
+        until(lambda pid=pid: state_of(pid) in ("", "Z"))
+
+
+def state_of(pid: str) -> str:
+    """The letter of a process's state, empty for one that is gone."""
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    return ""
