@@ -205,8 +205,8 @@ def test_a_file_that_a_page_shows_is_read_without_a_complaint(block: Block, tmp_
 def test_a_page_on_files_of_this_machine_does_what_it_says(page: str, tmp_path: Path) -> None:
     """In an empty folder, in order: files are written as shown, commands run, codes and lines compared.
 
-    It measures, so no other test may run beside it. Where other programs run on this machine the campaign is tried three
-    times; then what needs a pass is left out.
+    It measures, so no other test may run beside it. Where other programs run on this machine the campaign is tried
+    three times; then what needs a pass is left out.
     """
     busy = False
     for block in blocks(DOCS / page):
