@@ -104,6 +104,8 @@ CONDITION(opcode, 0, "its operation code");
 CONDITION(reset_before, 0, "its adapter or a drive of it was reset");
 CONDITION(before_end, 0, "so many sectors before the drive's end at most");
 CONDITION(fua, 0, "it has FUA");
+CONDITION(processor, 0, "it is sent from the processor of this number, or from a later one");
+CONDITION(alike, 0, "bytes of its first sector repeat after so many");
 CONDITION(bits, 32, "for cut_address: so many bits of the address are kept");
 CONDITION(capacity, 0, "for wrap_address: what is subtracted from addresses that are not below it");
 CONDITION(by, 8, "for further: sectors");
@@ -435,6 +437,16 @@ static void add_blocks(struct scsi_cmnd *cmd, int number)
 	}
 }
 
+static bool repeats(struct scsi_cmnd *cmd)
+{
+	u8 first[64];
+
+	if (alike >= sizeof(first) || !scsi_sglist(cmd) || scsi_bufflen(cmd) < sizeof(first))
+		return false;
+	sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), first, sizeof(first), 0);
+	return !memcmp(first, first + alike, sizeof(first) - alike);
+}
+
 static bool has_buffer(struct scsi_cmnd *cmd)
 {
 	struct scatterlist *sg;
@@ -444,6 +456,10 @@ static bool has_buffer(struct scsi_cmnd *cmd)
 	if (scsi_sg_count(cmd) < segments)
 		return false;
 	if (full_segments && scsi_sg_count(cmd) < queue_max_segments(scsi_cmd_to_rq(cmd)->q))
+		return false;
+	if (processor && raw_smp_processor_id() < processor)
+		return false;
+	if (alike && !repeats(cmd))
 		return false;
 	if (unaligned && (!scsi_sglist(cmd) || scsi_sglist(cmd)->offset % unaligned == 0))
 		return false;

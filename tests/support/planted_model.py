@@ -35,6 +35,7 @@ CONDITIONS = frozenset(
         "bits",
         "capacity",
         "by",
+        "alike",
     ]
 )
 _TO_DATA = ("zero_tail", "zero_head", "half", "flip", "neighbour", "former", "less")
@@ -65,7 +66,7 @@ class PlantedModel:
         """The load pauses; no time passes."""
         self._is_idle |= seconds * 1000 >= self._asked.get("idle_ms", 0)
 
-    def _is_drawn(self, way: str, sector: int, length: int) -> bool:
+    def _is_drawn(self, way: str, sector: int, length: int, data: bytes = b"") -> bool:
         asked = self._asked
         follows, idle = self._reached[way] == sector, self._is_idle
         self._reached[way], self._is_idle = sector + length, False
@@ -81,6 +82,7 @@ class PlantedModel:
             and ("misaligned" not in asked or sector % asked["misaligned"] != 0)
             and ("stripe" not in asked or sector // asked["stripe"] != (sector + length - 1) // asked["stripe"])
             and (not asked.get("sequential") or follows)
+            and ("alike" not in asked or data[asked["alike"] : 64] == data[: 64 - asked["alike"]] != b"")
         )
         self._chosen += fits
         return fits and self._chosen % asked["every"] == 0
@@ -107,7 +109,7 @@ class PlantedModel:
         }[act]
 
     def _write(self, descriptor: int, sector: int, data: bytes, flags: int) -> None:
-        drawn = self._is_drawn("write", sector, len(data) // SECTOR)
+        drawn = self._is_drawn("write", sector, len(data) // SECTOR, data)
         older = self._former.get(sector, b"")
         held = bytearray(len(data))
         self._preadv(descriptor, [held], sector * SECTOR)

@@ -2,10 +2,11 @@
 """The sweep: a data load that goes through combinations of size, address, memory, way and command on one drive.
 
 In this order: every place is filled, and so are blocks where a write lands whose address went wrong; the rows of
-the covering design, each a write, its read-back and a look at the blocks beside it; commands that are seldom sent;
-pauses, after each of which another command comes first; more writes at once than the adapter takes; and ordinary
-commands, with the kernel's memory measured between them. All of it is told as I/Os, as those of any load are; what a
-row reached is told with it, and what drive, adapter or kernel lack is told once, with the reason.
+the covering design, each a write, its read-back and a look at the blocks beside it, from one processor after the
+other, and commands that are seldom sent; data that repeats, which a driver may take for something else; pauses, after
+each of which another command comes first; more writes at once than the adapter takes; and ordinary commands, with the
+kernel's memory measured between them. All of it is told as I/Os, as those of any load are; what a row reached is told
+with it, and what drive, adapter or kernel lack is told once, with the reason.
 """
 
 from __future__ import annotations
@@ -58,6 +59,14 @@ _ORDINARY = (
 )
 """What kernel memory is measured between: kinds of I/O, and of what length; many pieces have longer lists."""
 _GOLDEN = 0.6180339887498949
+_CONTENTS = {
+    "zeros": bytes(1),
+    "ones": b"\xff",
+    "alternating bits": b"\x55\xaa",
+    "alternating words": b"\x00\x00\xff\xff",
+    "counting bytes": bytes(range(256)),
+}
+"""Data that repeats. What compresses, finds zeros or puts marks into data treats it otherwise than random bytes."""
 _BURST = (128, 1, 8, 1)
 """Sectors of writes at once, in turn, at least a block each."""
 _MOST_AT_ONCE = 2048
@@ -142,14 +151,23 @@ class Sweep:
         steps = sorted(
             ((at + 1) / len(rows), what, at) for what, (rows, _) in kinds.items() for at in range(len(rows))
         )
-        for _, what, number in steps:
-            rows, go_through = kinds.get(what, ((), None))
-            if go_through is None:
-                continue
-            if self._is_over(what, number, len(rows)):
-                del kinds[what]
-                continue
-            go_through(ways, places, number, rows[number])
+        processors = sorted(os.sched_getaffinity(0))
+        try:
+            for at, (_, what, number) in enumerate(steps):
+                rows, go_through = kinds.get(what, ((), None))
+                if go_through is None:
+                    continue
+                if self._is_over(what, number, len(rows)):
+                    del kinds[what]
+                    continue
+                os.sched_setaffinity(0, processors[at % len(processors) : at % len(processors) + 1])
+                go_through(ways, places, number, rows[number])
+        finally:
+            os.sched_setaffinity(0, processors)
+        self._beside(
+            "processors", f"{min(len(steps), len(processors))} of {len(processors)}", "send in turn", right=True
+        )
+        self._repeated_data(ways)
         for number, idle_s in enumerate(self._request.idles_s):
             self._after_idle(ways, number, idle_s)
         self._read_beyond(ways)
@@ -403,6 +421,42 @@ class Sweep:
         sequence, _, _ = self._write_by(ways, ("direct", "aligned"), sector, length)
         return sequence, self._plain_read(ways, sector, length) and right
 
+    def _repeated_data(self, ways: KernelWays) -> None:
+        """Writes of data that repeats, in each length, read and compared; then the sectors are tagged again."""
+        block, region = self._limits.block, self.regions[-1]
+        for name, repeated in _CONTENTS.items():
+            right = True
+            for blocks in (1, 16, 512):
+                if self._errors >= _MOST_ERRORS:
+                    return
+                length = min(blocks * block, self._limits.limit // block * block)
+                sector = region.begin_of(length, "above", block)
+                right &= self._write_repeated(ways, repeated, sector, length)
+                self._write_by(ways, ("direct", "aligned"), sector, length)
+                right &= self._plain_read(ways, sector, length)
+            self._beside("data of", name, "", right=right)
+
+    def _write_repeated(self, ways: KernelWays, repeated: bytes, sector: int, length: int) -> bool:
+        data = repeated * (length * SECTOR // len(repeated))
+        memory = ways.arena.shape("aligned", length * SECTOR)
+        memory.put(data)
+        kind = WRITE if any(repeated) else ZEROS
+        write = partial(ways.write, "direct", memory, sector)
+        if not self._recorded(kind, next(self._numbers), sector, length, write):
+            return False
+        memory.clear()
+
+        def read() -> None:
+            ways.read("direct", memory, sector)
+            if memory.data() != data:
+                raise OSError(OTHER_DATA[CORRUPTED], "other data than what was written")
+
+        return not self._timed(READ, 0, sector, length, read)
+
+    def _beside(self, *reached: str, right: bool = True) -> None:
+        """Tell of what is in no design, in three parts."""
+        self._line("rows", rows=[[0, list(reached), 0, int(right)]])
+
     def _after_idle(self, ways: KernelWays, number: int, idle_s: float) -> None:
         """Let one kind of write come last, wait, and let another command come first; all writes are read back."""
         if self._errors >= _MOST_ERRORS:
@@ -425,7 +479,7 @@ class Sweep:
             written.append(self._idle_write(ways, kind, place, side, blocks * block))
         for sector, length in written:
             self._plain_read(ways, sector, length)
-        self._line("rows", rows=[[number, ["idle", f"{idle_s:.1f} s", f"from {last} to {first}"], 0, 1]])
+        self._beside("idle", f"{idle_s:.1f} s", f"from {last} to {first}")
 
     def _idle_write(self, ways: KernelWays, kind: str, region: Region, side: str, length: int) -> tuple[int, int]:
         """A write beside a pause; where it went, and its sectors."""
@@ -504,7 +558,7 @@ class Sweep:
                 self._tell(READ, 0, sector, len(piece) // SECTOR, begin, end, OTHER_DATA[code] if code else problem)
         finally:
             ring.close()
-        self._line("rows", rows=[[0, ["burst", str(wanted), f"of {self._limits.depth}"], 0, 1]])
+        self._beside("burst", str(wanted), f"of {self._limits.depth}")
 
     def _protect(self, ways: KernelWays, machine: Machine) -> None:
         """Protection information made by the kernel or by what is below it, and checked by the one or the other."""
@@ -531,7 +585,7 @@ class Sweep:
                     self._write_by(ways, ("direct", "segments"), sector, length)
                     right &= self._plain_read(ways, sector, length)
                 words = [f"{name}={value}" for name, value in zip(before, switches)]
-                self._line("rows", rows=[[0, ["protection", *words], 0, int(right)]])
+                self._beside("protection", *words, right=right)
         finally:
             for name, value in before.items():
                 write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
