@@ -255,6 +255,16 @@ def all_kinds() -> dict[str, Kind]:
     return {kind.name: kind for kind in kinds}
 
 
+FAMILIES = ("vscsi", "fusion", "sym")
+
+
+def family_of(kind: Kind, seed: int) -> str:
+    """The adapter that a defect is planted in: in turn, of those on which `quick` makes the trials of its kind."""
+    left_out = yaml.safe_load(SUITE.read_text(encoding="utf-8"))["profiles"]["quick"]["leave_out"]
+    tried = [name for name in FAMILIES if not any(name in left_out.get(fault, ()) for fault in kind.faults)]
+    return tried[seed % len(tried)]
+
+
 def drawn_kinds(seed: int, number: int) -> list[Kind]:
     """So many kinds that profile `quick` must find, each another one while there are some."""
     quick = [kind for kind in all_kinds().values() if kind.profile == "quick" and not kind.lacks]

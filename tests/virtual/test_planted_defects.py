@@ -18,10 +18,12 @@ from storqual.judge.verdict import verdict_of
 from tests.support.driver_sources import DriverSources, driver_sources
 from tests.support.live_bench import Bench, one_connection, powered_bench
 from tests.support.planted_driver import (
+    FAMILIES,
     Found,
     Kind,
     build_planted,
     drawn_kinds,
+    family_of,
     measure_planted,
     qualify_planted,
     quick_profile,
@@ -119,7 +121,6 @@ SEED = int(os.environ.get("STORQUAL_PLANTED_SEED", "1"))
 NUMBER = int(os.environ.get("STORQUAL_PLANTED", "6"))
 """How many kinds are drawn, and by which seed: another one draws other kinds with other parameters."""
 CLEAN_SWEEPS = int(os.environ.get("STORQUAL_PLANTED_CLEAN", "3"))
-FAMILIES = ("vscsi", "fusion", "sym")
 KNOWN = {"sym": ("residual",)}
 """Checks that fail on an emulated adapter with any driver, and that only a baseline excuses: they find no defect."""
 
@@ -136,8 +137,8 @@ def failures_of(found: Found, adapter: str) -> dict[str, str]:
 def test_a_drawn_defect_is_found_by_profile_quick(bench: Bench, number: int, kind: Kind, tmp_path: Path) -> None:
     """By those of its trials that can: what a campaign of all of them finds as well."""
     seed = SEED + number
-    words, adapter = kind.words(seed), FAMILIES[seed % len(FAMILIES)]
-    beside = FAMILIES[(seed + 1) % len(FAMILIES)]
+    words, adapter = kind.words(seed), family_of(kind, seed)
+    beside = FAMILIES[(FAMILIES.index(adapter) + 1) % len(FAMILIES)]
     found = qualify_planted(
         *(bench, adapter, "drawn", quick_profile(kind.faults or ("integrity",)), tmp_path),
         parameters=words,
