@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from storqual.kinds.images import CheckedImages
 from storqual.kinds.load_coverage import coverage_of, grown_memory
@@ -22,6 +22,7 @@ from storqual_core.turns.sectors import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20
+_IO_NAMES = {"w": "writes", "d": "writes through the cache", "f": "flushes", "r": "reads"}
 RETRYING_DRIVER = "nvme"
 """It sends what failed again, whatever the reason is, and may find that the fault is over."""
 
@@ -98,8 +99,8 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) 
     if seen.errors and not allowed:
         _, kind, sector, problem = seen.errors[0]
         yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"
-    if way.fails_load and not seen.errors and _driver(seen) != RETRYING_DRIVER:
-        yield "hidden error: the drive answered with an error, and no I/O failed"
+    if way.fails_load and _driver(seen) != RETRYING_DRIVER:
+        yield from _hidden_errors(seen, way.fails_load)
     stall = (seen.longest[1] - seen.longest[0]) / 1e9
     if stall > expect["stall"]:
         yield f"slow recovery: an I/O took {stall:.1f} s, {expect['stall']:g} s are allowed"
@@ -114,6 +115,28 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) 
     for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
         if finding.kind in ("kernel_bug", "hung_task"):
             yield finding.sentence()
+
+
+def _hidden_errors(seen: Observed, kinds: str) -> Iterable[str]:
+    """Errors that the drive answered with and no I/O told.
+
+    When the fault began and ended is known on the control node's clock only. Between two I/Os that failed it lasted.
+    """
+    hit = [io for io in seen.answered if io.kind in kinds]
+    failed = [io for io in hit if io.failed]
+    if not seen.errors:
+        yield "hidden error: the drive answered with an error, and no I/O failed"
+    if not failed:
+        return
+    first, last = min(io.end for io in failed), max(io.begin for io in failed)
+    during = [io for io in hit if io.begin > first and io.end < last]
+    good = [io for io in during if not io.failed]
+    if good:
+        names = " and ".join(sorted({_IO_NAMES[io.kind] for io in good}))
+        yield (
+            f"hidden error: while the drive failed them all, {len(good)} of {len(during)} I/Os were answered as "
+            f"good: {names}, the first at {(good[0].begin - (seen.loading or 0)) / 1e9:.3f} s"
+        )
 
 
 def _driver(seen: Observed) -> object:
@@ -220,6 +243,15 @@ STALL_S = 1.0
 """An I/O that takes longer than this is a stall, and what happens until its end is part of the recovery."""
 
 
+class Answered(NamedTuple):
+    """An I/O while the fault lasted: when it began and ended, and whether it failed."""
+
+    kind: str
+    begin: int
+    end: int
+    failed: bool
+
+
 @dataclass
 class Observed:
     """What the stream of a trial said, as it came. Times in ns of the bench's monotonic clock.
@@ -243,6 +275,7 @@ class Observed:
     down: str = ""
     lost: str = ""
     errors: list[tuple[int, str, int, int]] = field(default_factory=list)
+    answered: list[Answered] = field(default_factory=list)
     longest: tuple[int, int] = (0, 0)
     last_trouble: int | None = None
     ios: int = 0
@@ -343,6 +376,8 @@ class Observed:
             self.longest = (begin, end)
         if self.fault_begin is None or end < self.fault_begin:
             return
+        if self.fault_end is None:
+            self.answered.append(Answered(kind, begin, end, bool(problem)))
         if problem or end - begin > STALL_S * 1e9:
             self.last_trouble = max(self.last_trouble or 0, end)
 

@@ -33,8 +33,9 @@ class Way:
 
     `drivers` is where the way is known to be provable; without them it is for every driver but those of `not_by`.
     `downs_bench`: the bench itself goes down, and only what was written before is read back. `spares_load`: the fault
-    hits I/Os of its own, so no I/O of the load may fail; `fails_load`: it hits those of the load, which the kernel
-    does not send again, so one must fail. `named_only`: no plan takes it unless a suite names it.
+    hits I/Os of its own, so no I/O of the load may fail; `fails_load`: while it lasts it hits all those of the load
+    of these kinds (`turns/integrity_load.py` has the letters), and the kernel sends none of them again.
+    `named_only`: no plan takes it unless a suite names it.
     `packages` must be installed on the bench, and its kernel's command line must have a word that begins with
     `boot_word`.
     """
@@ -52,7 +53,7 @@ class Way:
     packages: tuple[str, ...] = ()
     downs_bench: bool = False
     spares_load: bool = False
-    fails_load: bool = False
+    fails_load: str = ""
     named_only: bool = False
     boot_word: str = ""
 

@@ -21,16 +21,19 @@ import threading
 import time
 from array import array
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 from .entries import EntryReader
 from .load_levels import COMMAND_FACTORS, FACTORS
+from .scsi_command import LackingError, block_command, perform
 from .sectors import CODES, GOOD, SECTOR, TORN, ZERO, make_sectors, runs_of
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
+_FUA_SHARE = 0.5
 RWF_DSYNC = 2
 _UNKNOWN = 0
 """In place of the sequence of a write: what is there is not known."""
@@ -295,6 +298,8 @@ class Worker:
     """One worker: its part of the region, and its sequences.
 
     `block` are the sectors of the drive's own block; `numbers` are the sequences that it shares with other loads.
+    With `sends_fua` half of what is written through goes out as a command with FUA: behind an O_DSYNC write to a
+    drive the kernel flushes all the same (block/fops.c), and nobody would see that FUA was dropped.
     """
 
     def __init__(
@@ -307,8 +312,11 @@ class Worker:
         ledger: KnownSectors | None = None,
         block: int = 1,
         numbers: Iterator[int] | None = None,
+        *,
+        sends_fua: bool = False,
     ) -> None:
         self._ask, self._tag, self._device, self._tell, self._block = ask, tag, device, tell, block
+        self._sends_fua = sends_fua
         share = ask.sectors // ask.workers // block * block
         self._first, self._share = ask.first + number * share, share
         self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
@@ -358,6 +366,12 @@ class Worker:
         view = memoryview(self._buffer)[:size]
 
         def write(descriptor: int) -> None:
+            if through and self._sends_fua and self._random.random() < _FUA_SHARE:
+                with suppress(LackingError):
+                    name = "write10" if (sector + length) // self._block < 1 << 32 else "write16"
+                    command = block_command(name, sector // self._block, length // self._block, through=True)
+                    perform(descriptor, command, [view], reads=False)
+                    return
             flags = RWF_DSYNC if through else 0
             if os.pwritev(descriptor, [view], sector * SECTOR, flags) != size:
                 raise OSError(errno.EIO, "short write")
@@ -407,10 +421,13 @@ class LoadWorkers:
         tell: Tell,
         block: int = 1,
         numbers: Iterator[int] | None = None,
+        *,
+        sends_fua: bool = False,
     ) -> None:
         self.ledger = KnownSectors([(ask.first, ask.sectors)], block)
         self._workers = [
-            Worker(ask, number, tag, device, tell, self.ledger, block, numbers) for number in range(ask.workers)
+            Worker(ask, number, tag, device, tell, self.ledger, block, numbers, sends_fua=sends_fua)
+            for number in range(ask.workers)
         ]
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []

@@ -169,12 +169,15 @@ _CODES = {
     "write_same16": 0x93,
     "compare_and_write": 0x89,
 }
-_BYTCHK = 0x02
+_BYTCHK, _FUA = 0x02, 0x08
 _LONGEST = {6: (1 << 21, 256), 10: (1 << 32, 0xFFFF), 12: (1 << 32, 1 << 32), 16: (1 << 64, 1 << 32)}
 
 
-def block_command(name: str, first: int, blocks: int, *, compares: bool = False) -> bytes:
-    """The command block; `first` and `blocks` in the drive's blocks. Raises LackingError where it has no room."""
+def block_command(name: str, first: int, blocks: int, *, compares: bool = False, through: bool = False) -> bytes:
+    """The command block, `through` with FUA; `first` and `blocks` in the drive's blocks.
+
+    Raises LackingError where it has no room.
+    """
     code = _CODES[name]
     size = {0x00: 6, 0x20: 10, 0x40: 10, 0x80: 16, 0xA0: 12}[code & 0xE0]
     reach, most = _LONGEST[size]
@@ -182,7 +185,7 @@ def block_command(name: str, first: int, blocks: int, *, compares: bool = False)
         most = 255
     if first + blocks > reach or blocks > most:
         raise LackingError(f"its {size}-byte command block takes {most} blocks and reaches block {reach} at most")
-    flags = _BYTCHK if compares else 0
+    flags = (_BYTCHK if compares else 0) | (_FUA if through else 0)
     if size == 6:
         return bytes((code, *first.to_bytes(3, "big"), blocks % 256, 0))
     if size == 10:

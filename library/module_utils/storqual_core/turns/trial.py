@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
-from ..data.faults import WAYS
+from ..data.faults import LOGGING_WAY, WAYS
 from ..host.kernel_log import KernelLog
 from ..host.sysfs import SysfsDrive, read_drives
 from ..kit import command
@@ -123,7 +123,10 @@ class TrialRun:
         """Fill, load and fault; whether there is anything to read back."""
         trial, stream = self._trial, self._stream
         self._subject.tell_state("before")
-        load = LoadWorkers(trial.load, self._subject.tag, device, stream.tell, self._limits.block)
+        # no fault of these ends a command, which the kernel would not send again
+        way, limits = WAYS[trial.way][1], self._limits
+        sends_fua = limits.scsi and limits.fua and (way.downs_bench or way.name == LOGGING_WAY)
+        load = LoadWorkers(trial.load, self._subject.tag, device, stream.tell, limits.block, sends_fua=sends_fua)
         self._ledger = load.ledger
         problem = load.fill()
         stream.send()

@@ -97,6 +97,35 @@ def test_an_error_that_the_drive_gave_and_no_io_ended_with_was_hidden(fault: str
     assert verdict(listed, fault).outcome == "passed"
 
 
+@pytest.mark.parametrize(("fault", "kind"), [("write_error", "w"), ("read_error", "r"), ("flush_error", "f")])
+@pytest.mark.parametrize("beside", ["d", "r"])
+def test_an_io_that_was_answered_as_good_while_the_drive_failed_all_of_its_kind_was_hidden(
+    fault: str, kind: str, beside: str
+) -> None:
+    """FUA writes may still tell of an error that flushes hide; a read says nothing about writes."""
+    proofs = [{"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in FAULTS[fault].ways[0].seen]
+    failing = beside if beside in FAULTS[fault].ways[0].fails_load else kind
+
+    def is_hidden(begin: int, end: int, answer: int) -> bool:
+        ios = [
+            [failing, 91, 10, 2, 4 * S, 4 * S + 10, 121],
+            [kind, 92, 10, 2, begin, end, answer],
+            [failing, 93, 10, 2, 4 * S + 500, 4 * S + 600, 121],
+        ]
+        ended = {"kind": "end", "at": 9 * S, "outcome": "done", "message": "", "ios": 6}
+        told = [*without("seen"), *proofs]
+        fault_end = next(at for at, line in enumerate(told) if line.get("phase") == "end")
+        told.insert(fault_end, {"kind": "io", "at": 4 * S + 700, "ios": ios})
+        reasons = verdict([line for line in told if line["kind"] != "end"] + [ended], fault).reasons
+        return any(reason.startswith("hidden error: ") for reason in reasons)
+
+    assert is_hidden(4 * S + 100, 4 * S + 200, 0)
+    # one that began before the first failure, or ended after the last, may have been served
+    assert not is_hidden(4 * S + 5, 4 * S + 200, 0)
+    assert not is_hidden(4 * S + 100, 4 * S + 550, 0)
+    assert not is_hidden(4 * S + 100, 4 * S + 200, 121)
+
+
 def test_a_bench_that_goes_down_has_failed_whatever_is_proven() -> None:
     listed = [*lines()[:5], {"kind": "down", "at": 4 * S, "text": "panic: Kernel panic - not syncing: no abort"}]
     assert verdict(listed).outcome == "failed"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual_core.turns import integrity_load
 from storqual_core.turns.entries import EntryReader
 from storqual_core.turns.integrity_load import (
     OTHER_DATA,
@@ -22,6 +23,7 @@ from storqual_core.turns.integrity_load import (
     Worker,
     read_integrity,
 )
+from storqual_core.turns.scsi_command import LackingError
 from storqual_core.turns.sectors import (
     SECTOR,
     Found,
@@ -99,6 +101,40 @@ def test_the_load_has_writes_writes_through_flushes_and_reads_and_no_sequence_tw
     assert len(set(sequences)) == len(sequences)
     assert 0 not in sequences
     assert all(io[4] <= io[5] for io in told)
+
+
+@pytest.mark.parametrize(("first", "code", "block"), [(256, 0x2A, 1), (256, 0x2A, 8), ((1 << 32) - 512, 0x8A, 1)])
+def test_half_of_what_is_written_through_is_a_command_with_fua_where_the_drive_takes_one(
+    device: FileDevice, monkeypatch: pytest.MonkeyPatch, first: int, code: int, block: int
+) -> None:
+    """To the address, of the length and with the data that are told; else it is a write with O_DSYNC."""
+    sent: list[tuple[int, int, int, bytes]] = []
+
+    def perform(_descriptor: int, command: bytes, pieces: list[memoryview], *, reads: bool) -> None:
+        assert not reads
+        assert command[1] == 0x08
+        long = command[0] == 0x8A
+        at = int.from_bytes(command[2:10] if long else command[2:6], "big") * block
+        length = int.from_bytes(command[10:14] if long else command[7:9], "big") * block
+        sent.append((command[0], at, length, b"".join(pieces)))
+        if len(sent) % 3 == 0:
+            raise LackingError("no FUA after all")
+
+    monkeypatch.setattr(integrity_load, "perform", perform)
+    monkeypatch.setattr(integrity_load.os, "pwritev", lambda _, pieces, *__: sum(map(len, pieces)))
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    ask = replace(ASK, first=first, workers=1, sizes=(8,), read_share=0.0)
+    worker = Worker(ask, 0, TAG, device, lambda *io: told.append(io), block=block, sends_fua=True)
+    for _ in range(400):
+        worker.step()
+    through = {(io[2], io[3]): io for io in told if io[0] == "d"}
+    assert 0.3 * len(through) < len(sent) < 0.7 * len(through)
+    for name, at, length, data in sent:
+        assert (name == 0x8A) == (at + length >= 1 << 32)
+        assert (at, length) in through
+        assert read_sector(data[:SECTOR], TAG, at).code == "good"
+    assert any(name == code for name, *_ in sent)
+    assert not any(io[6] for io in told)
 
 
 def test_workers_never_write_in_each_others_part(device: FileDevice) -> None:
