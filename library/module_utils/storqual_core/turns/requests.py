@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Mapping
 
-from ..data.faults import WAYS
+from ..data.faults import LOGGING_WAY, WAYS
 from .entries import EntryReader
 from .integrity_load import IntegrityRequest, read_integrity
 
@@ -18,8 +18,9 @@ _PROGRAM = {"pci", "program", "number", "words", "reads", "report", "package", "
 class TrialRequest:
     """`way` is empty where the control node brings the fault about; `scope` is how far it reaches.
 
-    `pci` is the adapter's PCI function. Times in seconds: the fault at
-    `at_s` of the load, for `away_s`; the load goes on for `load_s`, and then the drive has `recover_s` to come back.
+    `pci` is the adapter's PCI function. Times in seconds: the fault at `at_s` of the load, for `away_s`; the load goes
+    on for `load_s`, and then the drive has `recover_s` to come back. `cuts_power`, in truth or as images of a log: no
+    command ends by the fault.
     """
 
     pci: str
@@ -30,6 +31,7 @@ class TrialRequest:
     away_s: float
     load_s: float
     recover_s: float
+    cuts_power: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def read_trial(reader: EntryReader, entry: Mapping[str, Any]) -> TrialRequest | 
         return None
     # the load goes on for its whole time after the thing is back
     own = way.name if way.where == "bench" else ""
-    return TrialRequest(pci, own, way.scope, load, at_s, away_s, load_s + away_s, recover_s)
+    cuts_power = way.downs_bench or way.name == LOGGING_WAY
+    return TrialRequest(pci, own, way.scope, load, at_s, away_s, load_s + away_s, recover_s, cuts_power)
 
 
 def read_program(reader: EntryReader, entry: Mapping[str, Any]) -> ProgramRequest | None:

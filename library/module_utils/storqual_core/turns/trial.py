@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
-from ..data.faults import LOGGING_WAY, WAYS
+from ..data.faults import WAYS
 from ..host.kernel_log import KernelLog
 from ..host.sysfs import SysfsDrive, read_drives
 from ..kit import command
@@ -123,9 +123,9 @@ class TrialRun:
         """Fill, load and fault; whether there is anything to read back."""
         trial, stream = self._trial, self._stream
         self._subject.tell_state("before")
-        # no fault of these ends a command, which the kernel would not send again
-        way, limits = WAYS[trial.way][1], self._limits
-        sends_fua = limits.scsi and limits.fua and (way.downs_bench or way.name == LOGGING_WAY)
+        # a command that the fault ends the kernel would not send again
+        limits = self._limits
+        sends_fua = limits.scsi and limits.fua and trial.cuts_power
         load = LoadWorkers(trial.load, self._subject.tag, device, stream.tell, limits.block, sends_fua=sends_fua)
         self._ledger = load.ledger
         problem = load.fill()
