@@ -18,9 +18,9 @@ _PROGRAM = {"pci", "program", "number", "words", "reads", "report", "package", "
 class TrialRequest:
     """`way` is empty where the control node brings the fault about; `scope` is how far it reaches.
 
-    `pci` is the adapter's PCI function. Times in seconds: the fault at `at_s` of the load, for `away_s`; the load goes
-    on for `load_s`, and then the drive has `recover_s` to come back. `cuts_power`, in truth or as images of a log: no
-    command ends by the fault.
+    `pci` is the adapter's PCI function. Times in seconds: the fault at `at_s` of the load, for `away_s`; the load
+    goes on for `load_s`, and then the drive has `recover_s` to come back. `cuts_power`, in truth or as images of a
+    log: no command ends by the fault.
     """
 
     pci: str

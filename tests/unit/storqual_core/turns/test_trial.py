@@ -120,7 +120,7 @@ class FakeLoad:
 
     ledger = None
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, *_: Any, **_more: object) -> None:
         pass
 
     def fill(self) -> int:
