@@ -257,7 +257,11 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         # one command at a time: reading ahead gains nothing here, and old adapters take it badly
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        start, end, stamps = _ends(descriptor, drive, size)
+        ends = start, end, stamps = _ends(descriptor, drive, size)
+        if "data" in (start, end):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            if _ends(descriptor, drive, size) != ends:
+                return Content((), "data", "data", _UNSTEADY)
         return Content(tuple(probe(descriptor, path, runner=runner)), start, end, stamps=stamps)
     except OSError as problem:
         return Content((), "data", "data", f"cannot be read: {problem.strerror}")
@@ -265,6 +269,9 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
         return Content((), "data", "data", f"cannot be examined: {problem}")
     finally:
         os.close(descriptor)
+
+
+_UNSTEADY = "gave other data when it was read again: drive, adapter or driver is faulty, or something writes to it"
 
 
 def _ends(descriptor: int, drive: str, size: int) -> tuple[str, str, tuple[str, ...]]:

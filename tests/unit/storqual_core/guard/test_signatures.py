@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from storqual_core.guard import signatures
 from storqual_core.guard.signatures import (
     AREA,
     STAMP,
@@ -145,6 +148,25 @@ def test_one_byte_anywhere_in_the_ends_is_data(offset: int, value: int) -> None:
 def test_a_drive_that_cannot_be_read_to_its_end_is_refused(image: Callable[..., str]) -> None:
     assert "cannot be read" in objection(read_content(image(), "d", SIZE + (1 << 20)))
     assert "cannot be opened" in objection(read_content("/nonexistent", "d", SIZE))
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_a_drive_that_reads_otherwise_the_second_time_is_refused_for_that(
+    image: Callable[..., str], monkeypatch: pytest.MonkeyPatch, wrong: int
+) -> None:
+    """The `wrong`th read from a stamped or an empty drive gives what is not there: the drive does not hold data."""
+    plain, reads = os.pread, itertools.count()
+
+    def pread(descriptor: int, length: int, offset: int) -> bytes:
+        data = plain(descriptor, length, offset)
+        return b"\x55" * length if next(reads) == wrong else data
+
+    monkeypatch.setattr(signatures.os, "pread", pread)
+    assert "when it was read again" in objection(read_content(image(), "d", SIZE, runner=no_formats))
+
+
+def no_formats(*_: Any, **__: Any) -> Completed:
+    return Completed((), 2, "", "")
 
 
 @pytest.mark.parametrize(("start", "end", "end_named"), [("stamp", "data", "last"), ("data", "stamp", "first")])
