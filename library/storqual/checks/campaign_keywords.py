@@ -28,7 +28,7 @@ from storqual.inputs.fields import limit_value
 from storqual.inputs.suite import EffectiveCriterion
 from storqual.judge.answers import answer, confirm
 from storqual.judge.numbers import corrected
-from storqual.judge.question import Asked, Judged, looks_of, metrics_of, questions_of
+from storqual.judge.question import Judged, looks_of, metrics_of, questions_of
 from storqual.metrics import METRICS
 from storqual.run import PlannedPoint, Run, guard_ledger, read_launches, recovered
 from storqual.run.files import file_digest, read_object
@@ -435,8 +435,8 @@ def judge_points(
     if not points:
         raise NotJudgedError(f"no planned point on {bench} is {workload!r} of adapter {adapter!r}")
     criterion = threshold.criterion(run.plan.fields)
-    asked = [Asked(point, (criterion,)) for point in points]
-    questions = questions_of(run, asked, measurements_at(run, metrics_of(asked)).points)
+    criteria = [(point, criterion) for point in points]
+    questions = questions_of(run, criteria, measurements_at(run, metrics_of(criteria)).points)
     looks = looks_of(run)
     judged = corrected(questions, confirm(questions, answer(questions, looks, {}), looks, {}))
     return zip(points, judged, strict=True)

@@ -90,22 +90,22 @@ def run_folders(folder: Path) -> Iterator[Path]:
         yield from sorted(path.parent for path in folder.glob(f"[!.]*/{RUN_FILE}"))
 
 
-def read_past(given: Sequence[Path]) -> tuple[PastRun, ...]:
+def read_past(paths: Sequence[Path]) -> tuple[PastRun, ...]:
     """The runs at `places` (run directories, or folders of them) in the order of time, each once.
 
     Raises BadInputError when a place holds none, StorqualError for a damaged file.
     """
-    found: dict[str, PastRun] = {}
+    runs: dict[str, PastRun] = {}
     problems = []
-    for folder in given:
+    for folder in paths:
         folders = list(run_folders(folder))
         if not folders:
             problems.append(f"{folder}: found no run directory, expected one, or a folder of them")
         for run in map(read_past_run, folders):
-            found.setdefault(run.name, run)
+            runs.setdefault(run.name, run)
     if problems:
         raise BadInputError(problems)
-    return tuple(sorted(found.values(), key=lambda run: (run.created, run.name)))
+    return tuple(sorted(runs.values(), key=lambda run: (run.created, run.name)))
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from storqual.inputs import WAIVERS, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.judge.entry import VerdictEntry
 from storqual.judge.outcome import apply_waivers
-from storqual.judge.question import asked_of, metrics_of
+from storqual.judge.question import metrics_of, planned_criteria
 from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.report.criterion import is_accepted, named_cases, read_criteria, worst_of
-from storqual.report.export import end_of, told_of
+from storqual.report.export import diagnosis_of, end_of
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.closing import is_closed
 from storqual.run.evidence import run_findings
@@ -135,7 +135,7 @@ def _ocp_difference(run: Run, verdict: Mapping[str, Any], data: str) -> str:
     if ends != [end_of(verdict)]:
         return f"ends with {json.dumps(ends)[:100]}, the verdict is {verdict.get('outcome')}"
     expected = Counter(
-        (visible_text("/".join(row.key)) if row.key in run.points else "checks", *told_of(row))
+        (visible_text("/".join(row.key)) if row.key in run.points else "checks", *diagnosis_of(row))
         for row in read_criteria(verdict)
     )
     for one in (found - expected) + (expected - found):
@@ -269,10 +269,10 @@ class JudgedAgain:
     """Verdicts of a run, made from its files; its samples are read and derived again once, for all of them."""
 
     def __init__(self, run: Run) -> None:
-        """Read the samples. Raises what `measurements` and `asked_of` raise."""
+        """Read the samples. Raises what `measurements` and `planned_criteria` raise."""
         self.run = run
         suite = load_suite(run.input_file("suite"))
-        self.measured = measurements(run, metrics_of(asked_of(run, suite, Gate())), evidence=True)
+        self.measured = measurements(run, metrics_of(planned_criteria(run, suite, Gate())), evidence=True)
         self._made: dict[tuple[Path | None, datetime], dict[str, Any]] = {}
 
     def verdict(self, waivers: Path | None, as_of: datetime) -> dict[str, Any]:

@@ -25,13 +25,13 @@ class CountTest:
     """`p` is that of the candidate showing it no more often than the baseline.
 
     `most` is the share of launches by which the candidate exceeds the baseline at most, one-sided at the level of the
-    pass; `wanted` how many more launches of each arm would pass if they showed it no more; 0 when decided.
+    pass; `further_launches` how many more launches of each arm would pass if they showed it no more; 0 when decided.
     """
 
     outcome: Literal["pass", "fail", "inconclusive"]
     p: float
     most: float
-    wanted: int
+    further_launches: int
 
 
 def compare_counts(
@@ -103,7 +103,7 @@ def holm(probabilities: Sequence[float], alpha: float) -> list[bool]:
     # the first that is not below ends the list
     rejected = np.zeros(len(p), dtype=bool)
     rejected[order] = np.cumprod(below).astype(bool)
-    return [bool(one) for one in rejected]
+    return [bool(reject) for reject in rejected]
 
 
 def benjamini_hochberg(probabilities: Sequence[float], share: float) -> list[bool]:
@@ -114,7 +114,7 @@ def benjamini_hochberg(probabilities: Sequence[float], share: float) -> list[boo
     rejected = np.zeros(len(p), dtype=bool)
     if below.size:
         rejected[order[: below[-1] + 1]] = True
-    return [bool(one) for one in rejected]
+    return [bool(reject) for reject in rejected]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ def overall_shift(shifts: Sequence[float], errors: Sequence[float]) -> Overall |
     `errors` are the standard errors of `shifts`.
     """
     y, se = np.asarray(shifts, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    known = np.isfinite(y) & np.isfinite(se) & (se > 0)
-    y, se = y[known], se[known]
+    usable = np.isfinite(y) & np.isfinite(se) & (se > 0)
+    y, se = y[usable], se[usable]
     if len(y) < 3:
         return None
     w = 1.0 / se**2

@@ -161,31 +161,31 @@ class LoadResponse:
 
 def curve(launches: Mapping[float, Sequence[tuple[float, float]]]) -> LoadResponse:
     """A curve from `launches`: level -> (load, response) of each launch. Raises ValueError as `log_levels` does."""
-    load = log_levels({level: [one for one, _ in pairs] for level, pairs in launches.items()})
-    response = log_levels({level: [other for _, other in pairs] for level, pairs in launches.items()})
+    load = log_levels({level: [load for load, _ in pairs] for level, pairs in launches.items()})
+    response = log_levels({level: [response for _, response in pairs] for level, pairs in launches.items()})
     rising: list[int] = []
-    for place in range(len(load.at)):
-        if not rising or load.mean[place] > load.mean[rising[-1]]:
-            rising.append(place)
+    for index in range(len(load.at)):
+        if not rising or load.mean[index] > load.mean[rising[-1]]:
+            rising.append(index)
     return LoadResponse(load, response, tuple(rising))
 
 
 def common_loads(first: LoadResponse, second: LoadResponse) -> tuple[float, float] | None:
     """The lowest and the highest load that both reached; None when there is none."""
-    low = max(one.load.mean[one.order[0]] for one in (first, second))
-    high = min(one.load.mean[one.order[-1]] for one in (first, second))
+    low = max(curve.load.mean[curve.order[0]] for curve in (first, second))
+    high = min(curve.load.mean[curve.order[-1]] for curve in (first, second))
     return (math.exp(low), math.exp(high)) if low <= high else None
 
 
-def response_at(one: LoadResponse, load: float) -> Estimate:
+def response_at(curve: LoadResponse, load: float) -> Estimate:
     """The response at `load`, between the two levels around it. Raises ValueError outside the curve."""
-    estimate, _ = _log_response(one, math.log(load))
+    estimate, _ = _log_response(curve, math.log(load))
     return estimate.exp()
 
 
 def shift_at_equal_load(first: LoadResponse, second: LoadResponse, load: float) -> Estimate:
     """What the first's response is above the second's at `load`, as a fraction. Raises ValueError outside either."""
-    (here, of_here), (there, of_there) = (_log_response(one, math.log(load)) for one in (first, second))
+    (here, of_here), (there, of_there) = (_log_response(curve, math.log(load)) for curve in (first, second))
     difference = here.value - there.value
     if of_here is None or of_there is None:
         return Estimate(math.expm1(difference), None, None)
@@ -196,26 +196,26 @@ def shift_at_equal_load(first: LoadResponse, second: LoadResponse, load: float) 
     return Estimate(math.expm1(difference), *ends)
 
 
-def _log_response(one: LoadResponse, load: float) -> tuple[Estimate, float | None]:
+def _log_response(curve: LoadResponse, load: float) -> tuple[Estimate, float | None]:
     """Logarithm of the response and its variance: the response's own, and the load's by the slope."""
-    loads = [one.load.mean[place] for place in one.order]
+    loads = [curve.load.mean[index] for index in curve.order]
     slack = 1e-9
     if not loads[0] - slack <= load <= loads[-1] + slack:
         lowest, highest = math.exp(loads[0]), math.exp(loads[-1])
         raise ValueError(f"load {math.exp(load):g} is outside the curve, {lowest:g} to {highest:g}")
-    right = next((place for place, value in enumerate(loads) if value >= load), len(loads) - 1)
+    right = next((index for index, value in enumerate(loads) if value >= load), len(loads) - 1)
     left = max(0, right - 1)
     width = loads[right] - loads[left]
     weight = 1.0 if not width else min(1.0, max(0.0, (load - loads[left]) / width))
-    ends = [(one.order[left], 1 - weight), (one.order[right], weight)]
-    value = sum(share * one.response.mean[place] for place, share in ends)
-    if one.response.variance is None or one.load.variance is None:
+    ends = [(curve.order[left], 1 - weight), (curve.order[right], weight)]
+    value = sum(share * curve.response.mean[index] for index, share in ends)
+    if curve.response.variance is None or curve.load.variance is None:
         return Estimate(value, None, None), None
-    rise = one.response.mean[one.order[right]] - one.response.mean[one.order[left]]
+    rise = curve.response.mean[curve.order[right]] - curve.response.mean[curve.order[left]]
     slope = rise / width if width else 0.0
-    noise = one.response.variance + slope**2 * one.load.variance
-    variance = noise * sum(share**2 / one.response.count[place] for place, share in ends)
-    half = one.response.quantile() * math.sqrt(variance)
+    noise = curve.response.variance + slope**2 * curve.load.variance
+    variance = noise * sum(share**2 / curve.response.count[index] for index, share in ends)
+    half = curve.response.quantile() * math.sqrt(variance)
     return log_estimate(value, half), variance
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from storqual.base.figures import DASH, NONE, ShownNumber, count, level_text, minute, percent, seconds
 from storqual.base.text import plural
-from storqual.judge.outcome import listed, required_roles, used_waivers
+from storqual.judge.outcome import required_roles, used_waivers, waiver_list
 from storqual.metrics import METRICS
 from storqual.plan.points import points_of
 from storqual.report.criterion import JudgedCriterion, OutcomeBadge, adapter_name, in_sentence, once_each, outcome
@@ -106,7 +106,7 @@ def _passed(required: Sequence[JudgedCriterion]) -> Phrase:
         used = used_waivers(row.fields for row in required)
         number = count(len(used), "count:waivers")
         noun = "waiver" if len(used) == 1 else "waivers"
-        told: Phrase = ("Passes with ", number, f" {noun}: {listed(used)}. ", held, " of ", total)
+        told: Phrase = ("Passes with ", number, f" {noun}: {waiver_list(used)}. ", held, " of ", total)
         ending = f" failed and {'is' if waived == 1 else 'are'} waived."
         return (*told, " required measurements pass; ", accepted, ending)
     narrow = sum(row.outcome == "MARGINAL" for row in required)

@@ -129,7 +129,7 @@ def _scaling(found: Findings) -> Iterator[Study]:
     rows = []
     for growth in found.growths:
         line = f"{growth.line.subject}, {growth.line.title}"
-        for level in growth.found.levels:
+        for level in growth.scaling.levels:
             where = f"study:scaling:{line}:{level.at:g}"
             added = NONE if level.added is None else percent(100 * level.added.value, where, signed=False)
             rows.append(
