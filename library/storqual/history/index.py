@@ -22,16 +22,24 @@ from typing import Any
 
 import numpy as np
 
-from storqual.history.past_runs import digest_of_run, is_judged, read_past_run, run_folders
+from storqual.history.past_runs import digest_of_run, is_judged, read_past_run
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.against_baseline import pair_levels_of
 from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories
 from storqual.judge.outcome import used_waivers, with_waivers
-from storqual.judge.question import Question, Unit, metrics_of, planned_criteria, questions_of, units_of
+from storqual.judge.question import (
+    Question,
+    Unit,
+    metrics_of,
+    planned_criteria,
+    questions_of,
+    session_means,
+    units_of,
+)
 from storqual.run import Run
 from storqual.run.files import DAMAGE, limit_of
-from storqual.run.layout import is_inside_run
+from storqual.run.layout import is_inside_run, run_folders
 from storqual.run.measurements import measurements_at
 from storqual.statistics.estimates import individuals
 from storqual.statistics.pairs import estimate
@@ -93,7 +101,7 @@ def pooled(entries: Iterable[Noise]) -> list[Noise]:
 
 def _noise(question: Question, arms: Sequence[Sequence[Unit]]) -> Noise:
     if question.by_session:
-        means = [_session_means(arm) for arm in arms]
+        means = [np.array(list(session_means(arm, math.log).values())) for arm in arms]
         freedom = sum(len(values) - 1 for values in means)
         squares = sum(float(((values - values.mean()) ** 2).sum()) for values in means)
         sd = math.sqrt(squares / freedom) if freedom else None
@@ -103,13 +111,6 @@ def _noise(question: Question, arms: Sequence[Sequence[Unit]]) -> Noise:
     has_noise = float(estimates.df[0]) > 0
     spread = float(estimates.sd[0]) if has_noise else None
     return Noise(*question.point.key, question.criterion.metric, spread, float(estimates.df[0]), None, 0.0)
-
-
-def _session_means(units: Sequence[Unit]) -> np.ndarray:
-    sessions: dict[str, list[float]] = {}
-    for unit in units:
-        sessions.setdefault(unit.session, []).append(math.log(unit.value))
-    return np.array([np.mean(values) for values in sessions.values()])
 
 
 def _pooled(parts: Sequence[tuple[float | None, float]]) -> tuple[float | None, float]:

@@ -4,26 +4,33 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from scipy import special
 
 from storqual.base.text import plural
 from storqual.judge.numbers import amount, as_change, rests_on
-from storqual.judge.question import Judged, Question, Unit, finite, loss_to, missing, units_of, values_at
+from storqual.judge.question import (
+    Judged,
+    Question,
+    Unit,
+    finite,
+    loss_to,
+    missing,
+    session_means,
+    units_of,
+    values_at,
+)
 from storqual.metrics import Metric
 from storqual.run import Check
 from storqual.run.measurements import LookedAt, Measurements
 from storqual.statistics.comparison import Looks, Rule, alpha_of, as_fraction, limits_for, nominal_levels
 from storqual.statistics.counts import compare_counts, most_share
-from storqual.statistics.estimates import Estimate
+from storqual.statistics.estimates import CI_SIDE, Estimate, mean_reach
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
 from storqual.statistics.scaling import scaling, scaling_sentences
 from storqual_core.kit.quantities import format_percent
 
-CI_SIDE = 0.025
 _SIDES: tuple[Rule, ...] = ("pass", "fail")
 _NEVER = 1e-9
 """The level of a first look, which has none."""
@@ -48,15 +55,12 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     ratios, unit = _ratios(mine, peers)
     values = [peer_unit.value for units in peers.values() for peer_unit in units]
     mean, level = math.fsum(my_unit.value for my_unit in mine) / len(mine), math.fsum(values) / len(values)
-    if len(ratios) < 2:
+    shift = sign * math.fsum(ratios) / len(ratios)
+    one_sided, reach = (mean_reach(ratios, side, LAUNCH_FLOOR) for side in (rule.alpha, CI_SIDE))
+    if one_sided is None or reach is None:
         why = f"one {unit} has no interval{rests_on({'candidate': mine})}"
         return Judged("INCONCLUSIVE", why, candidate=mean, reference=level)
     limits = limits_for(rule.margin, rule.indifference, rule.alpha, metric.better)
-    shift = sign * math.fsum(ratios) / len(ratios)
-    error = max(float(np.std(ratios, ddof=1)), LAUNCH_FLOOR) / math.sqrt(len(ratios))
-    df = len(ratios) - 1
-    one_sided = float(special.stdtrit(df, 1 - rule.alpha)) * error
-    reach = float(special.stdtrit(df, 1 - CI_SIDE)) * error
     outcome = "INCONCLUSIVE"
     if shift - one_sided > limits.margin:
         outcome = "PASS"
@@ -97,8 +101,8 @@ def _others(question: Question, metric: Metric) -> dict[str, list[Unit]]:
 
 def _ratios(mine: Sequence[Unit], peers: Mapping[str, Sequence[Unit]]) -> tuple[list[float], str]:
     """Log-ratios to the mean of the others, one per session they share; per launch where that is one at most."""
-    my_levels = _by_session(mine)
-    peer_levels = [_by_session(units) for units in peers.values()]
+    my_levels = session_means(mine, math.log)
+    peer_levels = [session_means(units, math.log) for units in peers.values()]
     shared = [session for session in my_levels if all(session in levels for levels in peer_levels)]
     if len(shared) >= 2:
         return [
@@ -111,13 +115,6 @@ def _ratios(mine: Sequence[Unit], peers: Mapping[str, Sequence[Unit]]) -> tuple[
         - math.fsum(math.log(units[number].value) for units in peers.values()) / len(peers)
         for number in range(count)
     ], "launch"
-
-
-def _by_session(units: Sequence[Unit]) -> dict[str, float]:
-    sessions: defaultdict[str, list[float]] = defaultdict(list)
-    for unit in units:
-        sessions[unit.session].append(math.log(unit.value))
-    return {session: math.fsum(values) / len(values) for session, values in sessions.items()}
 
 
 def judge_against_limits(question: Question, metric: Metric) -> Judged:
@@ -142,7 +139,7 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
     )
     # what a maker states is only as good as the document that states it
     requirement = f"{requirement} by {rule.source}" if rule.against == "product" else requirement
-    values = by_session(units) if question.by_session else [unit.value for unit in units]
+    values = list(session_means(units).values()) if question.by_session else [unit.value for unit in units]
     mean = math.fsum(values) / len(values)
 
     def judged(outcome: str, reason: str, loss: float | None = None) -> Judged:
@@ -160,13 +157,13 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
             # a mean within the limit says nothing of the launch that broke it
             return judged("FAIL", reason, max((loss for loss in losses if loss is not None), default=None))
         return judged("PASS", f"{metric.label}: {amount(mean, metric)}, {requirement} is required")
-    if len(values) < 2:
+    reach = mean_reach(values, rule.alpha)
+    if reach is None:
         unit = "session" if question.by_session else "launch"
         return judged(
             "INCONCLUSIVE",
             f"{amount(mean, metric)} from one {unit}, which has no interval; {requirement} is required",
         )
-    reach = float(special.stdtrit(len(values) - 1, 1 - rule.alpha) * np.std(values, ddof=1) / math.sqrt(len(values)))
     sentence = (
         f"{metric.label} is {amount(mean, metric)} "
         f"({amount(mean - reach, metric)} to {amount(mean + reach, metric)}), {requirement} is required"
@@ -182,14 +179,6 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
 def _room(end: float, limit: float) -> float:
     """How far an interval's end is from a limit, as a fraction of the limit."""
     return math.inf if not math.isfinite(limit) or limit == 0 else abs(end - limit) / abs(limit)
-
-
-def by_session(units: Sequence[Unit]) -> list[float]:
-    """The mean of each session, in the order the sessions began."""
-    sessions: defaultdict[str, list[float]] = defaultdict(list)
-    for unit in units:
-        sessions[unit.session].append(unit.value)
-    return [math.fsum(values) / len(values) for values in sessions.values()]
 
 
 def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
@@ -309,9 +298,9 @@ def data_checks(measured: Measurements) -> Iterator[Check]:
         candidate, baseline = (arms.get(arm, _NOTHING) for arm in ("candidate", "baseline"))
         if not candidate.launches:
             continue
-        reason = _told(candidate)
+        reason = _readback_sentence(candidate)
         if baseline.wrong:
-            reason += f"; of the baseline: {_told(baseline)}"
+            reason += f"; of the baseline: {_readback_sentence(baseline)}"
         outcome = "FAIL" if candidate.wrong else "PASS"
         yield Check(DATA, outcome, reason, READ_BACK, bench, adapter, point, {})
 
@@ -319,18 +308,18 @@ def data_checks(measured: Measurements) -> Iterator[Check]:
 def baseline_data(measured: Measurements) -> list[str]:
     """A sentence for each point at which the baseline's data was wrong: nobody judges it, and everybody must know."""
     return [
-        f"{bench}: {adapter} {point}: the baseline's data is wrong: {_told(arms['baseline'])}"
+        f"{bench}: {adapter} {point}: the baseline's data is wrong: {_readback_sentence(arms['baseline'])}"
         for (bench, adapter, point), arms in sorted(measured.data.items())
         if "baseline" in arms and arms["baseline"].wrong
     ]
 
 
-def _told(looked: LookedAt) -> str:
-    sectors = f"{looked.sectors:,} sectors" if looked.sectors != 1 else "1 sector"
-    if looked.first is None:
-        return f"{sectors} were read back after {plural(looked.launches, 'launch')}, none was wrong"
-    where = f"{looked.wrong_launches} of {plural(looked.launches, 'launch')}"
-    return f"{looked.wrong:,} of {sectors} read back are wrong, in {where}; {_first(looked.first)}"
+def _readback_sentence(readback: LookedAt) -> str:
+    sectors = f"{readback.sectors:,} sectors" if readback.sectors != 1 else "1 sector"
+    if readback.first is None:
+        return f"{sectors} were read back after {plural(readback.launches, 'launch')}, none was wrong"
+    where = f"{readback.wrong_launches} of {plural(readback.launches, 'launch')}"
+    return f"{readback.wrong:,} of {sectors} read back are wrong, in {where}; {_first(readback.first)}"
 
 
 def _first(first: Mapping[str, object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -143,10 +143,7 @@ def values_at(
         units = units_of(launches, metric) if all(launch.status == "ok" for launch in launches) else "not all ran"
         if isinstance(units, str) or not units or min(unit.value for unit in units) <= 0:
             continue
-        sessions: defaultdict[str, list[float]] = defaultdict(list)
-        for unit in units:
-            sessions[unit.session].append(unit.value)
-        means = [sum(values) / len(values) for values in sessions.values()]
+        means = list(session_means(units).values())
         values_by_level[level] = means if len(means) > 1 else [unit.value for unit in units]
     return values_by_level
 
@@ -278,6 +275,14 @@ def units_of(launches: Sequence[Launch], metric: Metric) -> list[Unit] | str:
             Unit(launch.session, value.value, value.source, seconds, launch.id, launch.longest_us, value.ios)
         )
     return units
+
+
+def session_means(units: Iterable[Unit], scale: Callable[[float], float] = float) -> dict[str, float]:
+    """The mean of each session's values on a scale (`math.log` for ratios), in the order the sessions began."""
+    sessions: defaultdict[str, list[float]] = defaultdict(list)
+    for unit in units:
+        sessions[unit.session].append(scale(unit.value))
+    return {session: math.fsum(values) / len(values) for session, values in sessions.items()}
 
 
 def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from storqual.judge.verdict import judge_run
 from storqual.run.files import DAMAGE, read_object
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import StorqualError
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,6 @@ class Rejudged:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def is_folder_of_runs(path: Path) -> bool:
-    """Whether a folder is no run directory itself and holds some."""
-    return not (path / "run.json").is_file() and any(path.glob("[!.]*/run.json"))
-
-
-def runs_below(paths: Iterable[Path]) -> list[Path]:
-    """The run directories that are named, or that lie in the folders that are. Raises BadInputError for neither."""
-    runs: list[Path] = []
-    problems = []
-    for path in paths:
-        below = sorted(file.parent for file in path.glob("[!.]*/run.json"))
-        inside = [path] if (path / "run.json").is_file() else below
-        runs += inside
-        if not inside:
-            problems.append(f"{path}: found no run directory, expected one or a folder of them")
-    if problems:
-        raise BadInputError(problems)
-    return list(dict.fromkeys(path.resolve() for path in runs))
 
 
 def rejudge(paths: Sequence[Path], rules: Rules) -> list[Rejudged]:

@@ -184,7 +184,7 @@ class _Pages:
         title = f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
         sections = turns_of(material.run).sections()
         # of a program hundreds of tests need no look, and its section has them
-        in_sections = frozenset[str]().union(*(section.listed for section in sections))
+        in_sections = frozenset[str]().union(*(section.criterion_ids for section in sections))
         checks = sorted(
             (
                 row

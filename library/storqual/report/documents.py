@@ -99,7 +99,7 @@ def traceability(material: Material) -> ReleaseDocument:
 
     Raises BadInputError for a run whose suite names no requirement.
     """
-    requirements = dict(_asked(material))
+    requirements = dict(_requirement_patterns(material))
     if not requirements:
         remedy = "this suite has no requirements; give a criterion a `requirement`, or the suite `requirements`"
         raise BadInputError([f"{material.run.path}: {remedy}"])
@@ -132,7 +132,7 @@ def traceability(material: Material) -> ReleaseDocument:
     )
 
 
-def _asked(material: Material) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _requirement_patterns(material: Material) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Requirements with the patterns of the criteria and checks that answer them, in the order of the suite."""
     suite = material.suite
     if suite is None:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.base.formulas import Better
+from storqual.statistics.estimates import CI_SIDE
 from storqual.statistics.launches import Odd
 
 Rule = Literal["pass", "fail", "session_pass", "session_fail"]
@@ -135,7 +136,6 @@ Outcome = Literal["pass", "fail", "inconclusive"]
 Unit = Literal["pair", "session"]
 Looks = Literal["every", "last"]
 
-CI_SIDE = 0.025
 FAIL_SHARE = 0.8
 """The share of alpha that the fail rule spends: a fail is measured again, so a false one costs twice its launches."""
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
 from typing import Literal
 
 import numpy as np
@@ -82,9 +84,28 @@ def most_share(count: int, total: int, level: float) -> float:
 def least_share(count: int, total: int, level: float) -> float:
     """The smallest share of which `count` of `total`, or more, still come with a probability of `level`.
 
-    The lower end of Clopper and Pearson's interval.
+    The lower end of Clopper and Pearson's interval. Raises ValueError for counts that cannot be.
     """
+    _check(count, total)
     return 0.0 if count == 0 else float(special.betaincinv(count, total - count + 1, level))
+
+
+def _check(count: int, total: int) -> None:
+    if not 0 <= count <= total:
+        raise ValueError(f"{count} of {total} cannot be")
+
+
+def more_often(candidate: tuple[int, int], baseline: tuple[int, int]) -> Fraction:
+    """How probable so many of the candidate, or more, are when both arms show it equally often: exact.
+
+    Each arm is `(count, total)`. One-sided, because a candidate that fails less often is no regression.
+    """
+    (after, total), (before, among) = candidate, baseline
+    _check(after, total)
+    _check(before, among)
+    seen = before + after
+    cases = sum(comb(total, n) * comb(among, seen - n) for n in range(max(after, seen - among), min(seen, total) + 1))
+    return Fraction(cases, comb(total + among, seen))
 
 
 def most_events(count: int, level: float) -> float:

@@ -15,6 +15,7 @@ from scipy import special
 from storqual.statistics.noise import TELLS_NOTHING
 
 CONFIDENCE = 0.95
+CI_SIDE = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class LogLevels:
 
     def quantile(self, comparisons: int = 1) -> float:
         """Student's t for a 95 % interval; with `comparisons`, for so many that hold together (Bonferroni)."""
-        return float(special.stdtrit(self.df, 1 - (1 - CONFIDENCE) / 2 / comparisons))
+        return float(special.stdtrit(self.df, 1 - CI_SIDE / comparisons))
 
     def estimate(self, value: float, share: float, comparisons: int = 1) -> Estimate:
         """`value` with an interval; `share` is its variance in units of that of one launch."""
@@ -122,17 +123,20 @@ def mean_estimate(values: Sequence[float], units: int, spread: Spread) -> Estima
     return Estimate(mean, mean - half, mean + half)
 
 
-def mean_reach(values: Sequence[float]) -> float | None:
-    """Half of the 95 % interval of a mean; None for one value."""
+def mean_reach(values: Sequence[float], side: float = CI_SIDE, floor: float = 0.0) -> float | None:
+    """How far the interval of a mean reaches to either side, with `side` of it beyond; None for one value.
+
+    `floor` is the standard deviation below which nothing is believed to repeat.
+    """
     if len(values) < 2:
         return None
-    return _student(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return _student(len(values) - 1, side) * max(float(np.std(values, ddof=1)), floor) / math.sqrt(len(values))
 
 
 @cache
-def _student(freedom: int) -> float:
-    """The quantile of Student's t that bounds a 95 % interval."""
-    return float(special.stdtrit(freedom, 1 - (1 - CONFIDENCE) / 2))
+def _student(freedom: int, side: float = CI_SIDE) -> float:
+    """The quantile of Student's t beyond which a share of `side` lies."""
+    return float(special.stdtrit(freedom, 1 - side))
 
 
 def difference(before: Estimate, after: Estimate) -> Estimate:

@@ -54,7 +54,7 @@ def beside(points: Sequence[StudyPoint], reports: Sequence[str]) -> list[Beside]
     for report in reports:
         for metric in STUDIED:
             for theirs in overlays(report, metric):
-                factors = dict(_wanted(theirs))
+                factors = dict(_factors_of(theirs))
                 if "rw" not in factors or theirs.value <= 0:
                     continue
                 for point in _matching(points, factors):
@@ -97,7 +97,7 @@ def _level(point: StudyPoint, along: str) -> float:
     return float(point.levels[along])
 
 
-def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:
+def _factors_of(value: PublishedValue) -> Iterator[tuple[str, str]]:
     """Factors that the figure's own text gives, and those that its label says in words."""
     for name, text in value.point.items():
         if name == "operation":
@@ -279,7 +279,7 @@ def _of_bridge(bench: str, bridge: Mapping[str, Any], links: Mapping[str, Mappin
     upstream = _carries(bridge)
     if upstream is None:
         return f"{start}the bus behind PCI bridge {bridge['pci']}: all that it carries is divided among them"
-    start += f"PCI bridge {bridge['pci']} ({_told(bridge)}, {upstream / _MB:.0f} MB/s)"
+    start += f"PCI bridge {bridge['pci']} ({_link_text(bridge)}, {upstream / _MB:.0f} MB/s)"
     rates = {name: _carries(link) for name, link in links.items()}
     known_rates = [rate for rate in rates.values() if rate is not None]
     if len(known_rates) < len(rates):
@@ -290,7 +290,7 @@ def _of_bridge(bench: str, bridge: Mapping[str, Any], links: Mapping[str, Mappin
     return f"{start}, less than their own links together ({cards} MB/s): put one behind another root port."
 
 
-def _told(link: Mapping[str, Any]) -> str:
+def _link_text(link: Mapping[str, Any]) -> str:
     return f"{str(link['speed']).replace(' PCIe', '')} x{link['width']}"
 
 

@@ -305,7 +305,7 @@ def _weight(group: Sequence[JudgedCriterion]) -> tuple[bool, int, float, int]:
     return first.waived, _BAD.index(first.outcome), worst, first.index
 
 
-def _metric_told(row: JudgedCriterion) -> str:
+def _metric_label(row: JudgedCriterion) -> str:
     """`IOPS`, and `IOPS (floor)` of a criterion with an id of its own."""
     return measure(row.text("metric")).label + (f" ({row.own_id})" if row.own_id else "")
 
@@ -337,7 +337,7 @@ def _problem(
         where=first.check_name(benches, alone=False).replace("::", ": ")
         if check
         else adapter_name(benches, first.text("bench"), first.text("adapter")),
-        metric="" if check else " and ".join(map(_metric_told, (members[0] for members in same))),
+        metric="" if check else " and ".join(map(_metric_label, (members[0] for members in same))),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
         worst=by_shift[0].change if judged else NONE,

@@ -211,7 +211,7 @@ def _levels(material: Material) -> Iterator[str]:
         ]
         lacking += [f"{name} with {' or '.join(levels)}"] if levels else []
     if lacking:
-        yield _listed(lacking)
+        yield _first_names(lacking)
 
 
 def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
@@ -223,7 +223,7 @@ def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
         if (bench, alias) not in tested
     ]
     if left:
-        yield _listed(left)
+        yield _first_names(left)
 
 
 def _apart(sentences: Iterator[str]) -> Phrase:
@@ -236,7 +236,7 @@ def _described(adapter: Mapping[str, Any]) -> str:
     return str(adapter.get("model") or adapter.get("driver") or "not described")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     rest = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (" and others" if rest > 0 else "")
 
