@@ -223,7 +223,7 @@ def _decide_sessions(bench: Bench, trials: int, rng: np.random.Generator) -> Out
                 baseline_sessions=ids[0][:count],
                 candidate_sessions=ids[1][:count],
             )
-            found.wanted[trial] = comparison.wanted
+            found.wanted[trial] = comparison.further_units
             if comparison.outcome != "inconclusive":
                 found.outcome[trial], found.units[trial] = comparison.outcome, sessions
                 break

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator, Sequence
 
 
@@ -61,4 +62,44 @@ def mangled(draw: st.DrawFn, texts: Sequence[str]) -> str:
         text = "".join(lines)
     if draw(st.booleans()):
         text = draw(st.sampled_from(_LOCALES))(text)
+    return text
+
+
+def lost_lines(text: str, chance: random.Random) -> str:
+    """Lines deleted, doubled, swapped, or cut off at the end: none that was not there."""
+    lines = text.splitlines(keepends=True)
+    for _ in range(chance.randint(1, 3)):
+        if not lines:
+            break
+        at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+        how = chance.randrange(4)
+        if how == 0:
+            del lines[at]
+        elif how == 1:
+            lines.insert(at, lines[at])
+        elif how == 2:
+            lines[at], lines[other] = lines[other], lines[at]
+        else:
+            del lines[at:]
+    return "".join(lines)
+
+
+def noisy(
+    text: str,
+    chance: random.Random,
+    lines: Sequence[str],
+    characters: Sequence[str] = "\x00\t\r 0aZ:-[]()=*\ufffd\u0663\u2028",
+) -> str:
+    """Characters changed, added or cut out, other `lines` in between, other line ends."""
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(text) + 1)
+        how = chance.randrange(4)
+        if how == 0:
+            text = text[:at] + chance.choice(characters) + text[at + chance.randint(0, 1) :]
+        elif how == 1:
+            text = text[:at] + text[at + chance.randint(1, 40) :]
+        elif how == 2:
+            text = text[:at] + chance.choice(lines) + text[at:]
+        else:
+            text = text.replace("\n", "\r\n")
     return text

@@ -244,7 +244,7 @@ def test_a_queue_depth_sweep_follows_littles_law(runs: Path, tmp_path: Path) -> 
         assert response is not None
         assert rate * response / 1e6 == pytest.approx(depth, rel=0.1), point.point
     (growth,) = [one for one in growths(points_of_runs([run])) if one.line.along == "iodepth"]
-    assert growth.found.linear_to == 1
+    assert growth.scaling.linear_to == 1
 
 
 def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_setting_neutral(
@@ -304,10 +304,10 @@ def test_what_is_written_through_is_held_to_the_drives_rate_and_what_is_written_
 def test_two_channels_scale_to_twice_one(runs: Path, tmp_path: Path) -> None:
     run = qualified(runs, tmp_path, "channels", CHANNELS)
     (growth,) = [one for one in growths(points_of_runs([run])) if one.line.along == "ports"]
-    second = growth.found.levels[-1]
+    second = growth.scaling.levels[-1]
     assert second.at == 2
     assert second.efficiency.value == pytest.approx(1.0, abs=0.05)
-    assert growth.found.linear_to == 2
+    assert growth.scaling.linear_to == 2
 
 
 def test_a_volume_is_made_of_as_many_drives_as_its_level_is_to_have_and_reads_at_their_rate(

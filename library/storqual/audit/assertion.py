@@ -63,7 +63,7 @@ class AuditedAssertion:
 
 
 def audit_document(assertions: Iterable[AuditedAssertion]) -> dict[str, Any]:
-    return {"claims": [asdict(one) for one in assertions]}
+    return {"claims": [asdict(assertion) for assertion in assertions]}
 
 
 _BOUNDS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
@@ -204,24 +204,23 @@ _SENSES: Mapping[str, tuple[tuple[str, Fraction], ...]] = {
 
 @dataclass(frozen=True)
 class Sense:
-    """The senses that fit best. `fits` of `members` agree; `others` are senses that fit as well, in words."""
+    """The senses that fit best. `fits` of `members` agree; `alternatives` are senses that fit as well, in words."""
 
     values: Mapping[str, Fraction]
     words: str
     fits: int
     members: int
     next_best: int
-    others: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
     def sentence(self) -> str:
         if not self.words:
             return ""
         if not self.fits:
             return f"No sense of its units makes it agree (here with {self.words})."
-        if self.others:
-            return (
-                f"With {self.words} {self.fits} of {self.members} agree; so they do with {', or '.join(self.others)}."
-            )
+        if self.alternatives:
+            also = ", or ".join(self.alternatives)
+            return f"With {self.words} {self.fits} of {self.members} agree; so they do with {also}."
         return (
             f"With {self.words} {self.fits} of {self.members} agree, with any other reading at most {self.next_best}."
         )
@@ -240,7 +239,7 @@ def infer_conventions(members: Sequence[StatedNumber]) -> Sense:
         fits = sum(member.agrees() for member in judged)
         exact = sum(any(member.agrees_exactly(manner) for manner in Rounding) for member in judged)
         tried.append((fits, exact, values, _words([words for words, _ in combination])))
-    best = max(tried, key=lambda one: one[:2])
+    best = max(tried, key=lambda reading: reading[:2])
     equal = tuple(words for *score, _, words in tried if tuple(score) == best[:2] and words != best[3])
     next_best = max((fits for fits, _, values, _ in tried if values != best[2]), default=0)
     return Sense(best[2], best[3], best[0], len(members), next_best, equal)
@@ -369,15 +368,15 @@ def _causes(
     sentences = []
     figures = comparison.figures
     if misprint is not None and misprint.reference is None:
-        sentences.append(f"Most likely a misprint: {misprint.printed.text} should read {misprint.meant.text}.")
+        sentences.append(f"Most likely a misprint: {misprint.printed.text} should read {misprint.intended.text}.")
     elif misprint is not None and misprint.reference is not None:
         what = figures.figure(misprint.reference).what
         sentences.append(
-            f"Most likely a misprint: {misprint.printed.text} should read {misprint.meant.text} ({what})."
+            f"Most likely a misprint: {misprint.printed.text} should read {misprint.intended.text} ({what})."
         )
     if 0 < len(mixed_up) <= _MOST_MIXED_UP:
         for reference, other in mixed_up:
-            here, there = (figures.number(one, comparison.label).text for one in (reference, other))
+            here, there = (figures.number(side, comparison.label).text for side in (reference, other))
             figure = figures.figure(other)
             sentences.append(
                 f"{comparison.stated.text} is what {there} ({figure.what}, {on_page(figure.page)}) gives"
@@ -391,19 +390,19 @@ def _causes(
 def _same_digits_elsewhere(comparison: StatedNumber) -> list[str]:
     """Where else the report prints the digits that do not belong here."""
     unit = comparison.figures.figure(_source(comparison)).unit
-    own = comparison.assertion.stated
-    found = [
+    stated = comparison.assertion.stated
+    matches = [
         (reference, figure)
         for reference, number, figure in comparison.figures.numbers()
         if number.value == comparison.stated.value
         and figure.unit == unit
-        and not (isinstance(own, Reference) and own.figure == reference.figure)
+        and not (isinstance(stated, Reference) and stated.figure == reference.figure)
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         return []
-    reference, figure = found[0]
-    place = f" at {reference.cell}" if reference.cell else ""
-    return [f"{comparison.stated.text} is printed for {figure.what}{place} ({on_page(figure.page)})."]
+    reference, figure = matches[0]
+    at_cell = f" at {reference.cell}" if reference.cell else ""
+    return [f"{comparison.stated.text} is printed for {figure.what}{at_cell} ({on_page(figure.page)})."]
 
 
 _MOST_EDITS = 2
@@ -413,16 +412,16 @@ _MOST_PERCENT = 100
 
 @dataclass(frozen=True)
 class Misprint:
-    """`printed` should read `meant`. `reference` is the input that holds it; None is the stated figure itself."""
+    """`printed` should read `intended`. `reference` is the input that holds it; None is the stated figure itself."""
 
     reference: Reference | None
     printed: Printed
-    meant: Printed
+    intended: Printed
     harm: int
     """How many other assertions the change would break, less how many it would mend."""
 
 
-def most_likely_misprint(wrong: StatedNumber, others: Sequence[StatedNumber]) -> Misprint | None:
+def most_likely_misprint(wrong: StatedNumber, numbers: Sequence[StatedNumber]) -> Misprint | None:
     """The best single change of at most two digits that makes `wrong` consistent; None when there is none.
 
     Preferred are changes that break nothing else, then fewer digits, then the derived figure before its inputs.
@@ -430,9 +429,9 @@ def most_likely_misprint(wrong: StatedNumber, others: Sequence[StatedNumber]) ->
     if wrong.copy or wrong.bound or wrong.assertion.relation == "just_over":
         return None
     for edits in range(1, _MOST_EDITS + 1):
-        found = [misprint for misprint in _with_edits(wrong, edits, others) if misprint.harm <= 0]
-        if found:
-            return min(found, key=lambda one: (one.harm, one.reference is not None, _miss(wrong, one)))
+        misprints = [misprint for misprint in _with_edits(wrong, edits, numbers) if misprint.harm <= 0]
+        if misprints:
+            return min(misprints, key=lambda best: (best.harm, best.reference is not None, _miss(wrong, best)))
     return None
 
 
@@ -451,15 +450,15 @@ def mixed_up_with(wrong: StatedNumber) -> list[tuple[Reference, Reference]]:
     return pairs
 
 
-def _with_edits(wrong: StatedNumber, edits: int, others: Sequence[StatedNumber]) -> Iterator[Misprint]:
+def _with_edits(wrong: StatedNumber, edits: int, numbers: Sequence[StatedNumber]) -> Iterator[Misprint]:
     for text in _variants(wrong.stated.text, edits):
-        meant = Printed.parse(text, exact=wrong.stated.exact)
-        if wrong.agrees(meant):
-            yield Misprint(None, wrong.stated, meant, _harm_of_statement(wrong, meant, others))
+        intended = Printed.parse(text, exact=wrong.stated.exact)
+        if wrong.agrees(intended):
+            yield Misprint(None, wrong.stated, intended, _harm_of_statement(wrong, intended, numbers))
     for reference in _inputs(wrong):
         printed = wrong.figures.number(reference, wrong.label)
         for text in _variants(printed.text, edits):
-            misprint = _input(wrong, reference, printed, text, others)
+            misprint = _input(wrong, reference, printed, text, numbers)
             if misprint is not None:
                 yield misprint
 
@@ -469,15 +468,15 @@ def _inputs(comparison: StatedNumber) -> list[Reference]:
 
 
 def _input(
-    wrong: StatedNumber, reference: Reference, printed: Printed, text: str, others: Sequence[StatedNumber]
+    wrong: StatedNumber, reference: Reference, printed: Printed, text: str, numbers: Sequence[StatedNumber]
 ) -> Misprint | None:
-    meant = Printed.parse(text, exact=printed.exact)
+    intended = Printed.parse(text, exact=printed.exact)
     percentage = wrong.figures.figure(reference).unit.startswith("%")
-    if (percentage and meant.value > _MOST_PERCENT) or not wrong.agrees(instead={reference: meant}):
+    if (percentage and intended.value > _MOST_PERCENT) or not wrong.agrees(instead={reference: intended}):
         return None
-    place = _place(wrong, reference)
-    harm = sum(_harm(other, place, meant) for other in others if other is not wrong)
-    return Misprint(reference, printed, meant, harm)
+    position = _place(wrong, reference)
+    harm = sum(_harm(other, position, intended) for other in numbers if other is not wrong)
+    return Misprint(reference, printed, intended, harm)
 
 
 def _place(comparison: StatedNumber, reference: Reference) -> Reference:
@@ -485,31 +484,31 @@ def _place(comparison: StatedNumber, reference: Reference) -> Reference:
     return Reference(reference.figure, comparison.label) if labelled else reference
 
 
-def _harm_of_statement(wrong: StatedNumber, meant: Printed, others: Sequence[StatedNumber]) -> int:
+def _harm_of_statement(wrong: StatedNumber, intended: Printed, numbers: Sequence[StatedNumber]) -> int:
     """The same for a change of the stated figure, where the report uses that figure elsewhere."""
     stated = wrong.assertion.stated
     if not isinstance(stated, Reference):
         return 0
-    place = _place(wrong, stated)
-    return sum(_harm(other, place, meant) for other in others if other is not wrong)
+    position = _place(wrong, stated)
+    return sum(_harm(other, position, intended) for other in numbers if other is not wrong)
 
 
-def _harm(other: StatedNumber, place: Reference, meant: Printed) -> int:
+def _harm(other: StatedNumber, position: Reference, intended: Printed) -> int:
     """1 when the change breaks `other`, -1 when it mends it, else 0."""
-    same = [reference for reference in _inputs(other) if _place(other, reference) == place]
-    own = other.assertion.stated
-    states = isinstance(own, Reference) and _place(other, own) == place
+    same = [reference for reference in _inputs(other) if _place(other, reference) == position]
+    stated = other.assertion.stated
+    states = isinstance(stated, Reference) and _place(other, stated) == position
     if not same and not states:
         return 0
-    after = other.agrees(meant if states else other.stated, dict.fromkeys(same, meant))
+    after = other.agrees(intended if states else other.stated, dict.fromkeys(same, intended))
     return int(other.agrees()) - int(after)
 
 
 def _miss(wrong: StatedNumber, misprint: Misprint) -> Fraction:
     """How far stated and computed still are apart when the misprint is mended."""
     if misprint.reference is None:
-        return abs(misprint.meant.value - wrong.point())
-    return abs(wrong.point({misprint.reference: misprint.meant}) - wrong.stated.value)
+        return abs(misprint.intended.value - wrong.point())
+    return abs(wrong.point({misprint.reference: misprint.intended}) - wrong.stated.value)
 
 
 def _variants(text: str, edits: int) -> list[str]:
@@ -539,13 +538,13 @@ def _plausible(variant: str, text: str) -> bool:
 
 
 def _one_edit(text: str) -> Iterator[str]:
-    places = [place for place, character in enumerate(text) if character.isdigit()]
-    for place in places:
+    places = [index for index, character in enumerate(text) if character.isdigit()]
+    for index in places:
         for digit in "0123456789":
-            yield text[:place] + digit + text[place + 1 :]
-            yield text[:place] + digit + text[place:]
-        yield text[:place] + text[place + 1 :]
-        if place + 1 in places:
-            yield text[:place] + text[place + 1] + text[place] + text[place + 2 :]
+            yield text[:index] + digit + text[index + 1 :]
+            yield text[:index] + digit + text[index:]
+        yield text[:index] + text[index + 1 :]
+        if index + 1 in places:
+            yield text[:index] + text[index + 1] + text[index] + text[index + 2 :]
     for digit in "0123456789":
         yield text + digit

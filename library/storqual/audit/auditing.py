@@ -103,7 +103,7 @@ def _ranking(there: Sequence[Reference], here: Sequence[Reference], figures: Fig
         _positions([figures.number(reference).value for reference in references]) for references in (there, here)
     )
     stated, computed = (
-        " > ".join(_named(references[place], figures) for place in order)
+        " > ".join(_named(references[index], figures) for index in order)
         for references, order in ((here, now), (there, before))
     )
     if before == now:
@@ -116,7 +116,7 @@ def _named(reference: Reference, figures: Figures) -> str:
 
 
 def _positions(values: Sequence[Fraction]) -> list[int]:
-    return sorted(range(len(values)), key=lambda place: -values[place])
+    return sorted(range(len(values)), key=lambda index: -values[index])
 
 
 def _linear(linear: Linear, figures: Figures) -> CheckResult:
@@ -132,13 +132,13 @@ def _linear(linear: Linear, figures: Figures) -> CheckResult:
     status = _at_least(values, limit)
     expected = single * linear.units
     share = format_percent(total / expected)
-    said = (
+    sentence = (
         f"{finer(total, _ONE)} is {share} of {linear.units} x {finer(single, _TENTH)}"
         f" = {finer(expected, _ONE)}; linear is at least {format_percent(limit)}."
     )
     if status is Status.INCONSISTENT:
-        said += f" Consistent would be {finer(expected * limit, _ONE)} or more."
-    return CheckResult(status, "linear", float(round(total / expected, 4)), said)
+        sentence += f" Consistent would be {finer(expected * limit, _ONE)} or more."
+    return CheckResult(status, "linear", float(round(total / expected, 4)), sentence)
 
 
 def _linear_series(series: Reference, up_to: int | None, limit: Fraction, figures: Figures) -> CheckResult:
@@ -153,18 +153,18 @@ def _linear_series(series: Reference, up_to: int | None, limit: Fraction, figure
     worst = min(shares, key=lambda units: shares[units].high)
     status = _at_least(shares[worst], limit)
     exact = cells[worst].value / (cells[first].value / first * worst)
-    each = finer(cells[first].value / first, _ONE)
-    said = (
-        f"{cells[worst].text} at {worst} is {format_percent(exact)} of {worst} x {each};"
+    per_unit = finer(cells[first].value / first, _ONE)
+    sentence = (
+        f"{cells[worst].text} at {worst} is {format_percent(exact)} of {worst} x {per_unit};"
         f" linear is at least {format_percent(limit)}."
     )
     if status is Status.INCONSISTENT:
         holds = [first, *itertools.takewhile(lambda units: shares[units].high >= limit, shares)]
-        said += f" It is linear up to {holds[-1]}."
+        sentence += f" It is linear up to {holds[-1]}."
         if worst - 1 in cells:
             step = cells[worst].value - cells[worst - 1].value
-            said += f" Unit {worst} adds {finer(step, _ONE)}."
-    return CheckResult(status, f"linear up to {last}", float(round(exact, 4)), said)
+            sentence += f" Unit {worst} adds {finer(step, _ONE)}."
+    return CheckResult(status, f"linear up to {last}", float(round(exact, 4)), sentence)
 
 
 def _course(course: Course, figures: Figures) -> CheckResult:
@@ -176,8 +176,8 @@ def _course(course: Course, figures: Figures) -> CheckResult:
         values = [later / earlier - 1 for earlier, later in steps]
         holds = all(abs(value.low) <= tolerance or abs(value.high) <= tolerance for value in values)
         status = Status.CONSISTENT if holds else Status.INCONSISTENT
-        said = f"From {shown}; a plateau changes by at most {format_percent(tolerance)}."
-        return CheckResult(status, course.direction, shown, said)
+        sentence = f"From {shown}; a plateau changes by at most {format_percent(tolerance)}."
+        return CheckResult(status, course.direction, shown, sentence)
     rising = course.direction == "rises"
     gains = [later - earlier if rising else earlier - later for earlier, later in steps]
     if all(gain.low > 0 for gain in gains):
@@ -187,8 +187,8 @@ def _course(course: Course, figures: Figures) -> CheckResult:
     else:
         status = Status.INCONSISTENT
     opposite = "falls" if rising else "rises"
-    said = f"From {shown} it {course.direction if status is not Status.INCONSISTENT else opposite}."
-    return CheckResult(status, course.direction, shown, said)
+    sentence = f"From {shown} it {course.direction if status is not Status.INCONSISTENT else opposite}."
+    return CheckResult(status, course.direction, shown, sentence)
 
 
 def _at_least(values: Interval, limit: Fraction) -> Status:
@@ -209,7 +209,7 @@ class _Judged:
 def audit_report(report: Published) -> list[AuditedAssertion]:
     figures = Figures(report.figures)
     judged = _judged(report.assertions, figures)
-    every = [one.comparison for ones in judged.values() for one in ones]
+    every = [member.comparison for of_assertion in judged.values() for member in of_assertion]
     claims: list[AuditedAssertion] = []
     for assertion in report.assertions:
         for label, answer in _answers(assertion, figures, judged.get(assertion.id, ()), every):
@@ -218,10 +218,10 @@ def audit_report(report: Published) -> list[AuditedAssertion]:
 
 
 def _judged(assertions: Sequence[Assertion], figures: Figures) -> Mapping[str, list[_Judged]]:
-    found = [comparison for assertion in assertions for comparison in comparisons(assertion, figures)]
+    stated_numbers = [comparison for assertion in assertions for comparison in comparisons(assertion, figures)]
     by_sense: dict[str, list[StatedNumber]] = defaultdict(list)
-    for one in found:
-        by_sense[one.assertion.conventions or one.assertion.id].append(one)
+    for number in stated_numbers:
+        by_sense[number.assertion.conventions or number.assertion.id].append(number)
     settled: list[_Judged] = []
     for members in by_sense.values():
         sense = infer_conventions(members)
@@ -245,8 +245,8 @@ def _answers(
     if single is not None:
         yield None, single
         return
-    for one in judged:
-        yield one.comparison.label, _compare(one, every)
+    for member in judged:
+        yield member.comparison.label, _compare(member, every)
 
 
 def _compare(judged: _Judged, every: Sequence[StatedNumber]) -> CheckResult:
@@ -301,13 +301,13 @@ def read_report(path: Path) -> Published:
 
 def _known_text(path: Path) -> Published:
     digest = sha256_of(read_regular(path, _LARGEST_TEXT))
-    for known in sorted((suites_folder() / "published").glob("*.yml")):
-        if digest in known.read_text(encoding="utf-8"):
-            return load_published(known)
-    wanted = (
+    for file in sorted((suites_folder() / "published").glob("*.yml")):
+        if digest in file.read_text(encoding="utf-8"):
+            return load_published(file)
+    expected = (
         "a file such as suites/published/qla1040.yml, the text that one of those was read from, or a run directory"
     )
-    raise BadInputError([f"{path}: found a text whose figures have no names, expected {wanted}"])
+    raise BadInputError([f"{path}: found a text whose figures have no names, expected {expected}"])
 
 
 def audit(files: Iterable[Path]) -> list[AuditedAssertion]:

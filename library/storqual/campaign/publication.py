@@ -15,7 +15,7 @@ from storqual.checks.own import to_run_again
 from storqual.inputs import WAIVERS, beside_inventory, load_suite
 from storqual.inputs.policy import Gate
 from storqual.inputs.shape import raise_all
-from storqual.judge.question import asked_of, metrics_of
+from storqual.judge.question import metrics_of, planned_criteria
 from storqual.judge.verdict import is_recorded, judge_run, kept_waivers
 from storqual.pytest_plugin import publish_log, run_checks
 from storqual.report import build_report
@@ -64,7 +64,7 @@ def look(run: Path, waivers: Path | None) -> tuple[Path | None, Measurements]:
     accepted, opened = waivers_for(run, waivers), read_run(run)
     raise_all(turns_of(opened).problems)
     suite = load_suite(opened.input_file("suite"))
-    judged = metrics_of(asked_of(opened, suite, Gate()))
+    judged = metrics_of(planned_criteria(opened, suite, Gate()))
     names = (name for names in judged.values() for name in names)
     shown = metrics_to_read(suite, names)
     return accepted, measurements(opened, judged, shown, histograms=True, evidence=True)

@@ -53,19 +53,19 @@ class BenchKeywords(AboutSubject):
         seen = self.subject.seen.adapters
         problems = []
         for alias, expected in self.subject.expected.items():
-            found = seen.get(alias)
-            if found is None:
+            adapter = seen.get(alias)
+            if adapter is None:
                 problems.append(f"adapter {alias}: nothing is at {expected.pci or 'its place'}")
-            elif expected.driver and not _same_driver(expected.driver, found):
-                has = found.driver or "no driver"
+            elif expected.driver and not _same_driver(expected.driver, adapter):
+                has = adapter.driver or "no driver"
                 problems.append(f"adapter {alias} runs {has}, the inventory says {expected.driver}")
         fail_with(problems)
         not_judged_without(len(self.subject.expected), f"the inventory names no adapter of {self.subject.bench}")
-        told = (
-            f"{alias} runs {one.driver}" if one.driver else f"{alias} is here, and the inventory names no driver"
-            for alias, one in self.subject.expected.items()
+        sentences = (
+            f"{alias} runs {card.driver}" if card.driver else f"{alias} is here, and the inventory names no driver"
+            for alias, card in self.subject.expected.items()
         )
-        looked_at(some(told))
+        looked_at(some(sentences))
 
     @keyword
     def adapter_should_run_driver(
@@ -75,24 +75,24 @@ class BenchKeywords(AboutSubject):
 
         | `Adapter Should Run Driver` | fusion | mptsas | version=3.04.20 |
         """
-        found = self._adapter(adapter)
+        seen = self._adapter(adapter)
         problems = []
-        if not _same_driver(driver, found):
-            problems.append(f"adapter {adapter} runs {found.driver or 'no driver'}, not {driver}")
-        for name, wanted in (("version", version), ("srcversion", srcversion)):
-            has = getattr(found, name)
-            if wanted is not None and has != wanted:
-                problems.append(f"adapter {adapter}: {name} of {found.module} is {has or 'not shown'}, not {wanted}")
+        if not _same_driver(driver, seen):
+            problems.append(f"adapter {adapter} runs {seen.driver or 'no driver'}, not {driver}")
+        for name, expected in (("version", version), ("srcversion", srcversion)):
+            has = getattr(seen, name)
+            if expected is not None and has != expected:
+                problems.append(f"adapter {adapter}: {name} of {seen.module} is {has or 'not shown'}, not {expected}")
         fail_with(problems)
 
     @keyword
     def adapter_firmware_should_be(self, adapter: str, version: str) -> None:
         """The adapter runs this firmware, as its driver shows it. Not judged where the driver shows none."""
-        found = self._adapter(adapter)
-        if not found.firmware:
-            raise NotJudgedError(f"adapter {adapter}: its driver {found.driver} shows no firmware version")
-        if found.firmware != version:
-            raise AssertionError(f"adapter {adapter} runs firmware {found.firmware}, not {version}")
+        seen = self._adapter(adapter)
+        if not seen.firmware:
+            raise NotJudgedError(f"adapter {adapter}: its driver {seen.driver} shows no firmware version")
+        if seen.firmware != version:
+            raise AssertionError(f"adapter {adapter} runs firmware {seen.firmware}, not {version}")
 
     @keyword
     def every_adapter_link_that_is_shown_should_run_at_full_rate(self) -> None:
@@ -105,16 +105,16 @@ class BenchKeywords(AboutSubject):
         shown = [adapter for adapter in seen if adapter.link_max[0]]
         if not shown:
             self._nothing_shown("no adapter of this bench shows a PCI Express link", "has no slots")
-        unread = [f"adapter {one.alias} does not show how its link runs now" for one in shown if not one.link[0]]
+        unread = [f"adapter {card.alias} does not show how its link runs now" for card in shown if not card.link[0]]
         not_judged_with(unread)
         fail_with(
-            f"adapter {one.alias}: its link runs at {_link(one.link)}, it could run at {_link(one.link_max)}"
-            for one in shown
-            if one.link != one.link_max
+            f"adapter {card.alias}: its link runs at {_link(card.link)}, it could run at {_link(card.link_max)}"
+            for card in shown
+            if card.link != card.link_max
         )
-        others = [one.alias for one in seen if one not in shown]
-        told = some(f"{one.alias} at {_link(one.link)}" for one in shown)
-        looked_at(f"{told}; no link is shown by {some(others)}" if others else told)
+        silent = [adapter.alias for adapter in seen if adapter not in shown]
+        rates = some(f"{adapter.alias} at {_link(adapter.link)}" for adapter in shown)
+        looked_at(f"{rates}; no link is shown by {some(silent)}" if silent else rates)
 
     @keyword
     def every_expected_drive_should_be_in_place(self) -> None:
@@ -128,13 +128,13 @@ class BenchKeywords(AboutSubject):
                 name = f"{alias}: drive {drive.id}"
                 problems += _misplaced(name, drive, drives.get(drive.id), expected.pci, self._declared())
         fail_with(problems)
-        wanted = [(alias, drive) for alias, one in self.subject.expected.items() for drive in one.drives]
-        not_judged_without(len(wanted), f"the inventory names no drive of {self.subject.bench}")
-        found = [(drive, seen[alias].drives[drive.id]) for alias, drive in wanted]
-        unread = [drive.id for drive, shown in found if not shown.adapter_pci]
+        placed = [(alias, drive) for alias, card in self.subject.expected.items() for drive in card.drives]
+        not_judged_without(len(placed), f"the inventory names no drive of {self.subject.bench}")
+        pairs = [(drive, seen[alias].drives[drive.id]) for alias, drive in placed]
+        unread = [drive.id for drive, shown in pairs if not shown.adapter_pci]
         not_judged_with([f"it is not known behind which adapter they are: {some(unread)}"] if unread else [])
-        ports = sum(drive.port is not None and shown.port is not None for drive, shown in found)
-        looked_at(f"{len(found)} drives, the port of {ports} of them")
+        ports = sum(drive.port is not None and shown.port is not None for drive, shown in pairs)
+        looked_at(f"{len(pairs)} drives, the port of {ports} of them")
 
     @keyword
     def drive_should_be_on_adapter_and_port(self, drive: str, adapter: str, port: int | None = None) -> None:
@@ -142,11 +142,11 @@ class BenchKeywords(AboutSubject):
         expected = self.subject.expected.get(adapter)
         if expected is None:
             raise NotJudgedError(f"the inventory has no adapter {adapter}")
-        found = self._drives().get(drive)
-        wanted = ExpectedDrive(drive, None, None, port)
-        if port is not None and found is not None and found.port is None:
+        seen = self._drives().get(drive)
+        declared = ExpectedDrive(drive, None, None, port)
+        if port is not None and seen is not None and seen.port is None:
             raise NotJudgedError(f"drive {drive}: its transport tells no ports apart")
-        fail_with(_misplaced(f"drive {drive}", wanted, found, expected.pci, self._declared()))
+        fail_with(_misplaced(f"drive {drive}", declared, seen, expected.pci, self._declared()))
 
     @keyword
     def no_unknown_drive_should_be_attached(self) -> None:
@@ -160,16 +160,16 @@ class BenchKeywords(AboutSubject):
     @keyword
     def drive_firmware_levels_should_match_the_inventory(self) -> None:
         """Every drive whose inventory entry names a revision runs it. Skipped where no entry names one."""
-        wanted = [
+        with_revision = [
             (alias, drive)
             for alias, expected in self.subject.expected.items()
             for drive in expected.drives
             if drive.firmware
         ]
         drives = self._drives()
-        if not wanted and any(one.drives for one in self.subject.expected.values()):
+        if not with_revision and any(adapter.drives for adapter in self.subject.expected.values()):
             raise SkipExecution("the inventory names the revision of no drive")
-        named = [(alias, drive) for alias, drive in wanted if drive.id in drives]
+        named = [(alias, drive) for alias, drive in with_revision if drive.id in drives]
         not_judged_without(len(named), "no drive is here whose revision the inventory names")
         unread = [drive.id for _, drive in named if not drives[drive.id].firmware]
         not_judged_with([f"drives that show no firmware: {some(unread)}"] if unread else [])
@@ -189,8 +189,8 @@ class BenchKeywords(AboutSubject):
         inventory names no two drives of one model on an adapter.
         """
         drives = self._drives()
-        named = [one for one in self.subject.expected.values() if one.drives]
-        if named and all(len(one.drives) == len({drive.model for drive in one.drives}) for one in named):
+        named = [adapter for adapter in self.subject.expected.values() if adapter.drives]
+        if named and all(len(adapter.drives) == len({drive.model for drive in adapter.drives}) for adapter in named):
             raise SkipExecution("the inventory names no two drives of one model on one adapter")
         shown = [drive for drive in drives.values() if getattr(drive, _TRAITS[trait]) not in ("", None)]
         if not shown:
@@ -214,35 +214,35 @@ class BenchKeywords(AboutSubject):
         """No drive is offline, blocked or in the middle of error recovery."""
         drives = self._drives().values()
         fail_with(f"drive {drive.id} is {drive.state}" for drive in drives if drive.state not in _WORKING)
-        told = sum(drive.state != "" for drive in drives)
-        not_judged_without(told, "the kernel tells the state of no drive")
-        looked_at(f"state of {told} of {len(drives)} drives")
+        shown = sum(drive.state != "" for drive in drives)
+        not_judged_without(shown, "the kernel tells the state of no drive")
+        looked_at(f"state of {shown} of {len(drives)} drives")
 
     @keyword
     def drive_firmware_should_be(self, drive: str, revision: str) -> None:
         """The drive runs this firmware revision."""
-        found = self._drive(drive)
-        if found.firmware != revision:
-            raise AssertionError(f"drive {drive} runs firmware {found.firmware or 'unknown'}, not {revision}")
+        seen = self._drive(drive)
+        if seen.firmware != revision:
+            raise AssertionError(f"drive {drive} runs firmware {seen.firmware or 'unknown'}, not {revision}")
 
     @keyword
     def drive_write_cache_should_be(self, drive: str, state: Literal["on", "off"]) -> None:
         """The drive's write cache is ``on`` or ``off``, as the drive told the kernel."""
-        found = self._drive(drive)
-        if not found.write_cache:
+        seen = self._drive(drive)
+        if not seen.write_cache:
             raise NotJudgedError(f"drive {drive} does not report its write cache")
-        has = "on" if found.write_cache.startswith("write back") else "off"
+        has = "on" if seen.write_cache.startswith("write back") else "off"
         if has != state:
-            raise AssertionError(f"drive {drive}: its write cache is {has} ({found.write_cache}), not {state}")
+            raise AssertionError(f"drive {drive}: its write cache is {has} ({seen.write_cache}), not {state}")
 
     @keyword
     def drive_queue_depth_should_be(self, drive: str, depth: int) -> None:
         """The kernel lets the drive hold this many commands."""
-        found = self._drive(drive)
-        if found.queue_depth is None:
+        seen = self._drive(drive)
+        if seen.queue_depth is None:
             raise NotJudgedError(f"drive {drive} has no queue depth of its own")
-        if found.queue_depth != depth:
-            raise AssertionError(f"drive {drive} has a queue depth of {found.queue_depth}, not {depth}")
+        if seen.queue_depth != depth:
+            raise AssertionError(f"drive {drive} has a queue depth of {seen.queue_depth}, not {depth}")
 
     @keyword
     def execution_throttle_should_be_in_effect(self, adapter: str, throttle: int) -> None:
@@ -282,10 +282,10 @@ class BenchKeywords(AboutSubject):
         tell(self.subject.findings())
 
     def _adapter(self, alias: str) -> AdapterSeen:
-        found = self.subject.seen.adapters.get(alias)
-        if found is None:
+        adapter = self.subject.seen.adapters.get(alias)
+        if adapter is None:
             raise AssertionError(f"there is no adapter {alias} on {self.subject.bench}")
-        return found
+        return adapter
 
     def _declared(self) -> set[str]:
         """The PCI addresses that the inventory gives to adapters."""
@@ -294,21 +294,21 @@ class BenchKeywords(AboutSubject):
     def _drives(self) -> dict[str, DriveSeen]:
         """Every drive that was seen. Raises NotJudgedError for none: what is true of none says nothing."""
         adapters = self.subject.seen.adapters.values()
-        found = {name: drive for adapter in adapters for name, drive in adapter.drives.items()}
-        if not found:
+        drives = {name: drive for adapter in adapters for name, drive in adapter.drives.items()}
+        if not drives:
             raise NotJudgedError(f"no drive was seen on {self.subject.bench}")
-        return found
+        return drives
 
     def _drive(self, drive: str) -> DriveSeen:
-        found = self._drives().get(drive)
-        if found is None:
+        seen = self._drives().get(drive)
+        if seen is None:
             raise AssertionError(f"there is no drive {drive} on {self.subject.bench}")
-        return found
+        return seen
 
 
-def _same_driver(wanted: str, found: AdapterSeen) -> bool:
+def _same_driver(driver: str, adapter: AdapterSeen) -> bool:
     """Module names and driver names differ in `-` and `_` only, or are two names of one thing."""
-    return wanted.replace("-", "_") in (found.driver.replace("-", "_"), found.module.replace("-", "_"))
+    return driver.replace("-", "_") in (adapter.driver.replace("-", "_"), adapter.module.replace("-", "_"))
 
 
 def _link(link: tuple[str, int | None]) -> str:
@@ -316,15 +316,15 @@ def _link(link: tuple[str, int | None]) -> str:
 
 
 def _misplaced(
-    name: str, expected: ExpectedDrive, found: DriveSeen | None, pci: str | None, declared: Collection[str]
+    name: str, expected: ExpectedDrive, seen: DriveSeen | None, pci: str | None, declared: Collection[str]
 ) -> Iterator[str]:
-    if found is None:
+    if seen is None:
         yield f"{name} does not answer"
         return
-    if pci and found.adapter_pci and not behind(found.adapter_pci, pci.lower(), declared):
-        yield f"{name} is on the adapter at {found.adapter_pci}, not at {pci}"
-    if expected.port is not None and found.port is not None and found.port != expected.port:
-        yield f"{name} is on port {found.port}, not on port {expected.port}"
+    if pci and seen.adapter_pci and not behind(seen.adapter_pci, pci.lower(), declared):
+        yield f"{name} is on the adapter at {seen.adapter_pci}, not at {pci}"
+    if expected.port is not None and seen.port is not None and seen.port != expected.port:
+        yield f"{name} is on port {seen.port}, not on port {expected.port}"
 
 
 def _odd_ones(adapter: AdapterSeen, trait: str) -> Iterator[str]:
@@ -337,8 +337,8 @@ def _odd_ones(adapter: AdapterSeen, trait: str) -> Iterator[str]:
         usual, _ = Counter(values.values()).most_common(1)[0]
         for name, value in values.items():
             if value != usual:
-                has, others = (text if text not in ("", None) else "unknown" for text in (value, usual))
-                yield f"{adapter.alias}: drive {name} has {trait} {has}, other {model} drives have {others}"
+                has, most = (text if text not in ("", None) else "unknown" for text in (value, usual))
+                yield f"{adapter.alias}: drive {name} has {trait} {has}, other {model} drives have {most}"
 
 
 def _about(record: Mapping[str, object], adapter: str) -> str:

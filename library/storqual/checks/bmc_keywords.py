@@ -60,14 +60,14 @@ class BmcKeywords:
         members = self._get(_INVENTORY).get("Members") or ()
         entries = [self._get(str(member.get("@odata.id"))) for member in members]
         if not any(component in (entry.get("Id"), entry.get("Name")) for entry in entries):
-            known = ", ".join(str(entry.get("Id") or entry.get("Name")) for entry in entries) or "nothing"
-            raise NotJudgedError(f"the BMC's firmware inventory has no {component!r}, only {known}")
+            components = ", ".join(str(entry.get("Id") or entry.get("Name")) for entry in entries) or "nothing"
+            raise NotJudgedError(f"the BMC's firmware inventory has no {component!r}, only {components}")
         try:
-            found = find_version(entries, component)
+            reported = find_version(entries, component)
         except ToolError as problem:
             raise NotJudgedError(str(problem)) from None
-        if found != version:
-            raise AssertionError(f"the BMC reports {component} {found}, not {version}")
+        if reported != version:
+            raise AssertionError(f"the BMC reports {component} {reported}, not {version}")
 
     @keyword
     def bmc_should_report_health(self, health: str = "OK") -> None:
@@ -75,9 +75,9 @@ class BmcKeywords:
         for member in self._get("/redfish/v1/Systems").get("Members") or ():
             system = self._get(str(member.get("@odata.id")))
             status = system.get("Status") or {}
-            found = status.get("HealthRollup") or status.get("Health")
-            if found != health:
-                raise AssertionError(f"the BMC reports {system.get('Id')} as {found}, not {health}")
+            reported = status.get("HealthRollup") or status.get("Health")
+            if reported != health:
+                raise AssertionError(f"the BMC reports {system.get('Id')} as {reported}, not {health}")
 
     def _get(self, path: str) -> dict[str, Any]:
         if self._bmc is None:
@@ -92,12 +92,13 @@ class BmcKeywords:
                 urllib.request.HTTPSHandler(context=self._bmc.context), _NoRedirect()
             )
             with opener.open(request, timeout=_TIMEOUT_S) as answer:
-                found = json.loads(answer.read())
+                resource = json.loads(answer.read())
         except (OSError, ValueError, urllib.error.URLError) as problem:
             raise NotJudgedError(f"BMC {self._bmc.address}{path}: {problem}") from None
-        if not isinstance(found, dict):
-            raise NotJudgedError(f"BMC {self._bmc.address}{path}: found {type(found).__name__}, expected an object")
-        return found
+        if not isinstance(resource, dict):
+            kind = type(resource).__name__
+            raise NotJudgedError(f"BMC {self._bmc.address}{path}: found {kind}, expected an object")
+        return resource
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -28,7 +28,7 @@ from storqual.inputs.fields import limit_value
 from storqual.inputs.suite import EffectiveCriterion
 from storqual.judge.answers import answer, confirm
 from storqual.judge.numbers import corrected
-from storqual.judge.question import Asked, Judged, looks_of, metrics_of, questions_of
+from storqual.judge.question import Judged, looks_of, metrics_of, questions_of
 from storqual.metrics import METRICS
 from storqual.run import PlannedPoint, Run, guard_ledger, read_launches, recovered
 from storqual.run.files import file_digest, read_object
@@ -76,11 +76,11 @@ class CampaignKeywords(AboutSubject):
         What a resumed campaign recovered from is not a problem: a session that started later, or was lost and all
         of it measured in another.
         """
-        told = {"provision_failed": "reason", "session_lost": "reason", "kernel_panic": "text"}
+        reason_fields = {"provision_failed": "reason", "session_lost": "reason", "kernel_panic": "text"}
         not_judged_with(
             f"{event.kind.replace('_', ' ')} ({event.text('session') or event.bench}): "
             f"{telling_line(event.text(name)) or 'no reason was recorded'}"
-            for kind, name in told.items()
+            for kind, name in reason_fields.items()
             for event in self._events(kind)
             if not recovered(self._recorded.run, event)
         )
@@ -94,7 +94,7 @@ class CampaignKeywords(AboutSubject):
 
         Every session tells a build of each driver under test. Files of a machine have no driver of their own.
         """
-        run, problems, told = self._recorded.run, [], []
+        run, problems, builds = self._recorded.run, [], []
         arms = {session.id: session.arms for session in run.sessions if session.bench == self.subject.bench}
         for arm in run.arms:
             started = [
@@ -107,14 +107,14 @@ class CampaignKeywords(AboutSubject):
                 problems.append(f"{arm}: there was nothing to check: no session of it says what it ran")
             elif len(kernels) > 1:
                 problems.append(f"{arm}: its sessions ran several kernels: {', '.join(kernels)}")
-            drivers = sorted({one.driver for one in self.subject.expected.values() if one.driver})
+            drivers = sorted({adapter.driver for adapter in self.subject.expected.values() if adapter.driver})
             problems += _no_build(arm, started, drivers) or _several_builds(arm, started)
-            told.append(
-                f"{arm}: kernel {some(kernels)}{builds_told(started, drivers)} in {plural(len(started), 'session')}"
+            builds.append(
+                f"{arm}: kernel {some(kernels)}{builds_phrase(started, drivers)} in {plural(len(started), 'session')}"
             )
         not_judged_with(problems)
-        not_judged_without(len(told), "the run has no arms")
-        looked_at("; ".join(told))
+        not_judged_without(len(builds), "the run has no arms")
+        looked_at("; ".join(builds))
 
     @keyword
     def every_setting_should_be_read_back_and_none_shown_without_effect(
@@ -125,8 +125,8 @@ class CampaignKeywords(AboutSubject):
         How many were shown in effect, and which were read back only, is told. Skipped where the drops declare none.
         """
         problems = []
-        listed = list(self._recorded.settings("" if arm == "both" else arm))
-        declared = [setting for _, setting in listed if setting.get("declared") is not None]
+        settings = list(self._recorded.settings("" if arm == "both" else arm))
+        declared = [setting for _, setting in settings if setting.get("declared") is not None]
         if not declared:
             started = self._events("session_started")
             if started and not _declares(self._recorded.run.document, self.subject.bench):
@@ -134,14 +134,14 @@ class CampaignKeywords(AboutSubject):
             raise NotJudgedError("there was nothing to check: no session tells a declared setting")
         shown = sum(setting.get("proven") is True for setting in declared)
         rest = sorted({str(setting.get("name")) for setting in declared if setting.get("proven") is not True})
-        told = f"{shown} of {len(declared)} settings shown in effect"
-        looked_at(f"{told}; {NOT_SHOWN}: {some(rest)}" if rest else told)
-        for session, setting in listed:
+        summary = f"{shown} of {len(declared)} settings shown in effect"
+        looked_at(f"{summary}; {NOT_SHOWN}: {some(rest)}" if rest else summary)
+        for session, setting in settings:
             target = setting.get("drive") or setting.get("adapter") or "the bench"
             where = f"{session}: {setting.get('name')} of {target}"
-            wanted, read_back = setting.get("declared"), setting.get("read_back")
-            if wanted is not None and wanted != read_back:
-                problems.append(f"{where} is {read_back}, {wanted} is declared")
+            value, read_back = setting.get("declared"), setting.get("read_back")
+            if value is not None and value != read_back:
+                problems.append(f"{where} is {read_back}, {value} is declared")
             elif setting.get("proven") is False:
                 problems.append(f"{where} is not in effect: {setting.get('proof')}")
         fail_with(_first(problems))
@@ -183,11 +183,11 @@ class CampaignKeywords(AboutSubject):
         judged = list(
             judge_points(recorded.run, recorded.bench, workload, Threshold(metric, **limits), adapter=adapter)
         )
-        for point, one in judged:
-            logger.info(f"{point.adapter} {point.point}: {one.outcome}: {one.reason}")
-        fail_with(_first(_told(judged, "FAIL")))
-        not_judged_with(_first([*_told(judged, "ERROR"), *_told(judged, "SKIPPED")]))
-        undecided = _first(_told(judged, "INCONCLUSIVE"))
+        for point, judgement in judged:
+            logger.info(f"{point.adapter} {point.point}: {judgement.outcome}: {judgement.reason}")
+        fail_with(_first(_reasons(judged, "FAIL")))
+        not_judged_with(_first([*_reasons(judged, "ERROR"), *_reasons(judged, "SKIPPED")]))
+        undecided = _first(_reasons(judged, "INCONCLUSIVE"))
         if undecided:
             raise UndecidedError("\n".join(undecided))
         looked_at(f"{metric} at {plural(len(judged), 'point')}")
@@ -201,12 +201,12 @@ class CampaignKeywords(AboutSubject):
         run, bench = self._recorded.run, self._recorded.bench
         planned = [point for point in run.plan.points if point.bench == bench and not point.skipped]
         turns = turns_of(run)
-        others = [turn for turn in turns.planned if turn.bench == bench]
-        if not planned and not others and any(point.bench == bench for point in run.plan.points):
+        own_turns = [turn for turn in turns.planned if turn.bench == bench]
+        if not planned and not own_turns and any(point.bench == bench for point in run.plan.points):
             raise SkipExecution("every point of this bench was planned as skipped, each with its reason")
-        not_judged_without(len(planned) + len(others), f"nothing is planned on {bench}")
-        ran = (one for one in read_launches(run.path) if one.bench == bench and one.status == "ok")
-        seen = {(one.adapter, one.point, one.arm) for one in ran}
+        not_judged_without(len(planned) + len(own_turns), f"nothing is planned on {bench}")
+        ran = (launch for launch in read_launches(run.path) if launch.bench == bench and launch.status == "ok")
+        seen = {(launch.adapter, launch.point, launch.arm) for launch in ran}
         missing = [
             f"{point.adapter} {point.point}: no finished launch of the {arm}"
             for point in planned
@@ -217,8 +217,8 @@ class CampaignKeywords(AboutSubject):
         not_judged_with(_first(missing))
         if planned:
             looked_at(f"{plural(len(planned), 'point')}, each with finished launches of {' and '.join(run.arms)}")
-        if others:
-            looked_at(f"{len(others)} trials and runs of programs, each with its record")
+        if own_turns:
+            looked_at(f"{len(own_turns)} trials and runs of programs, each with its record")
 
     @keyword
     def nothing_should_be_written_outside_claims(self) -> None:
@@ -229,9 +229,9 @@ class CampaignKeywords(AboutSubject):
         run, bench = self._recorded.run, self._recorded.bench
         events = [event for event in run.events if event.bench in (None, bench)]
         counted = guard_ledger(events, {bench: run.benches[bench]})
-        found, disks = counted["sectors_written_outside_claims"], counted["disks"]
-        if found:
-            raise NotJudgedError(f"{found} sectors were written to disks that no claim covers")
+        sectors, disks = counted["sectors_written_outside_claims"], counted["disks"]
+        if sectors:
+            raise NotJudgedError(f"{sectors} sectors were written to disks that no claim covers")
         if not counted["applies"]:
             raise SkipExecution("files were planned as targets: the disks of their machine are not counted")
         not_judged_without(len(disks), f"no batch tells of the disks of {bench}")
@@ -246,7 +246,9 @@ class CampaignKeywords(AboutSubject):
         looked_at(f"{len(disks)} disks were counted, {claimed} of them claimed")
         # a bench that a fault or a program took down tells nothing at that turn's end, and is counted with the next
         silent = [
-            one.text("turn") for one in events if one.kind == "turn_finished" and not one.fields["end"]["disks"]
+            event.text("turn")
+            for event in events
+            if event.kind == "turn_finished" and not event.fields["end"]["disks"]
         ]
         if silent:
             looked_at(f"turns whose end tells of no disk: {some(silent)}")
@@ -279,13 +281,14 @@ class CampaignKeywords(AboutSubject):
     def evidence_should_be_complete(self) -> None:
         """Every raw file that a sample or record of this bench names is in the run directory, with its digest."""
         run, bench = self._recorded.run, self._recorded.bench
-        launches = [one for one in read_launches(run.path) if one.bench == bench]
-        records = [one for one in turns_of(run).records if one["bench"] == bench]
+        launches = [launch for launch in read_launches(run.path) if launch.bench == bench]
+        records = [record for record in turns_of(run).records if record["bench"] == bench]
         files = {raw.path: raw.sha256 for launch in launches for raw in launch.raw}
         files |= {str(raw["path"]): str(raw["sha256"]) for record in records for raw in record["raw"]}
         not_judged_without(len(files), f"nothing that was measured on {bench} names a raw file")
-        bare = [f"launch {one.id} names no raw file" for one in launches if one.status == "ok" and not one.raw]
-        bare += [f"{one['kind']} {one['id']} names no raw file" for one in records if not one["raw"]]
+        without = (launch.id for launch in launches if launch.status == "ok" and not launch.raw)
+        bare = [f"launch {name} names no raw file" for name in without]
+        bare += [f"{record['kind']} {record['id']} names no raw file" for record in records if not record["raw"]]
         not_judged_with(_first(bare))
         problems = (_evidence(run.path, path, digest) for path, digest in files.items())
         not_judged_with(_first(problem for problem in problems if problem))
@@ -303,9 +306,10 @@ class CampaignKeywords(AboutSubject):
             problems.append(
                 f"the outcome is {verdict.get('outcome')}: {verdict.get('reason') or 'no reason is given'}"
             )
-        holes = [one for one in (verdict.get("coverage") or {}).get("skipped") or () if not one.get("reason")]
+        holes = [hole for hole in (verdict.get("coverage") or {}).get("skipped") or () if not hole.get("reason")]
         problems += [
-            f"{one.get('adapter')} {one.get('point')} was not measured, and no reason was recorded" for one in holes
+            f"{hole.get('adapter')} {hole.get('point')} was not measured, and no reason was recorded"
+            for hole in holes
         ]
         fail_with(_first(problems))
         looked_at(f"the verdict is {verdict.get('outcome')}")
@@ -326,39 +330,39 @@ def _declares(document: Mapping[str, Any], bench: str) -> bool:
 _DECLARING = ("driver", "firmware", "nvram", "drive", "raid", "os")
 
 
-def _told(judged: Iterable[tuple[PlannedPoint, Judged]], outcome: str) -> list[str]:
-    return [f"{point.adapter} {point.point}: {one.reason}" for point, one in judged if one.outcome == outcome]
+def _reasons(judged: Iterable[tuple[PlannedPoint, Judged]], outcome: str) -> list[str]:
+    return [f"{point.adapter} {point.point}: {ended.reason}" for point, ended in judged if ended.outcome == outcome]
 
 
 def _first(problems: Iterable[str]) -> list[str]:
     """The first problems and how many more there are: a message stays readable, the log has all of them."""
-    listed = list(problems)
-    for problem in listed[_MOST:]:
+    every = list(problems)
+    for problem in every[_MOST:]:
         logger.info(problem)
-    more = [f"and {len(listed) - _MOST} more in the log"] if len(listed) > _MOST else []
-    return [*listed[:_MOST], *more]
+    more = [f"and {len(every) - _MOST} more in the log"] if len(every) > _MOST else []
+    return [*every[:_MOST], *more]
 
 
-def builds_told(started: Iterable[Any], drivers: Iterable[str]) -> str:
+def builds_phrase(started: Iterable[Any], drivers: Iterable[str]) -> str:
     """Which drivers were compared by their builds; one without a version (it is part of the kernel) only by that."""
-    found = {
+    builds = {
         name
         for event in started
         for name, build in ((event.fields.get("provisioned") or {}).get("drivers") or {}).items()
         if any((build or {}).values())
     }
-    shown, bare = [name for name in drivers if name in found], [name for name in drivers if name not in found]
-    told = f" and builds of {some(shown)}" if shown else ""
-    return told + (f" ({some(bare)}: no version is shown, only the kernel was compared)" if bare else "")
+    shown, bare = [name for name in drivers if name in builds], [name for name in drivers if name not in builds]
+    sentence = f" and builds of {some(shown)}" if shown else ""
+    return sentence + (f" ({some(bare)}: no version is shown, only the kernel was compared)" if bare else "")
 
 
 def _no_build(arm: str, started: Iterable[Any], drivers: Iterable[str]) -> list[str]:
     """Drivers under test of which a session of an arm tells nothing."""
     silent: dict[str, list[str]] = {}
     for event in started:
-        told = (event.fields.get("provisioned") or {}).get("drivers") or {}
+        drivers_recorded = (event.fields.get("provisioned") or {}).get("drivers") or {}
         for name in drivers:
-            if not told.get(name):
+            if not drivers_recorded.get(name):
                 silent.setdefault(name, []).append(event.text("session"))
     return [f"{arm}: no build of {name} is recorded in session {some(where)}" for name, where in silent.items()]
 
@@ -369,18 +373,18 @@ def _several_builds(arm: str, started: Iterable[Any]) -> list[str]:
         for name, build in ((event.fields.get("provisioned") or {}).get("drivers") or {}).items():
             builds.setdefault(name, set()).add(str(build.get("srcversion") or build.get("version") or ""))
     return [
-        f"{arm}: {name} was not one build: {', '.join(sorted(found))}"
-        for name, found in builds.items()
-        if len(found) > 1
+        f"{arm}: {name} was not one build: {', '.join(sorted(versions))}"
+        for name, versions in builds.items()
+        if len(versions) > 1
     ]
 
 
 def _evidence(run: Path, name: str, digest: str) -> str:
     try:
-        found = file_digest(run, name)
+        present = file_digest(run, name)
     except OSError:
         return f"{name} is missing"
-    return "" if found == digest else f"{name} has digest {found}, expected {digest}"
+    return "" if present == digest else f"{name} has digest {present}, expected {digest}"
 
 
 @dataclass(frozen=True)
@@ -435,8 +439,8 @@ def judge_points(
     if not points:
         raise NotJudgedError(f"no planned point on {bench} is {workload!r} of adapter {adapter!r}")
     criterion = threshold.criterion(run.plan.fields)
-    asked = [Asked(point, (criterion,)) for point in points]
-    questions = questions_of(run, asked, measurements_at(run, metrics_of(asked)).points)
+    criteria = [(point, criterion) for point in points]
+    questions = questions_of(run, criteria, measurements_at(run, metrics_of(criteria)).points)
     looks = looks_of(run)
     judged = corrected(questions, confirm(questions, answer(questions, looks, {}), looks, {}))
     return zip(points, judged, strict=True)

@@ -51,8 +51,8 @@ def pytest_exception_interact(node: pytest.Collector | pytest.Item, call: pytest
         error = error.__cause__
     if isinstance(error, pytest.FixtureLookupError):
         near = difflib.get_close_matches(str(error.argname), _FIXTURES, 1)
-        meant = f"; did you mean {near[0]!r}?" if near else f"; storqual has {', '.join(_FIXTURES[:5])}"
-        _tell(node.path, _first_line(node), f"there is no fixture {error.argname!r}{meant}")
+        hint = f"; did you mean {near[0]!r}?" if near else f"; storqual has {', '.join(_FIXTURES[:5])}"
+        _tell(node.path, _first_line(node), f"there is no fixture {error.argname!r}{hint}")
     elif isinstance(error, SyntaxError):
         _tell(node.path, error.lineno or 1, f"{type(error).__name__}: {error.msg}")
     else:
@@ -80,14 +80,14 @@ def _line_in(error: BaseException, node: pytest.Collector | pytest.Item) -> int:
 
 def _line_of(path: Path, test: str) -> int:
     functions = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    named = (one for one in functions if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == test)
-    return next((one.lineno for one in named), 1)
+    defined = (node for node in functions if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return next((node.lineno for node in defined if node.name == test), 1)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """A file in which pytest finds nothing to run; one that could not be collected was told already."""
-    with_tests = {item.path.name for item in session.items} | _told()
-    for file in _asked(session.config):
+    with_tests = {item.path.name for item in session.items} | _reported()
+    for file in _test_files(session.config):
         if file.name not in with_tests:
             _tell(file, 1, NO_TEST[".py"])
 
@@ -102,11 +102,11 @@ def pytest_unconfigure() -> None:
     _write(DONE)
 
 
-def _asked(config: pytest.Config) -> Iterator[Path]:
+def _test_files(config: pytest.Config) -> Iterator[Path]:
     return (Path(word) for word in config.args if word.endswith(".py"))
 
 
-def _told() -> set[str]:
+def _reported() -> set[str]:
     path = Path(os.environ[PROBLEMS])
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return {json.loads(line).get("file", "") for line in lines}
@@ -144,9 +144,9 @@ class DryRun:
 
     def message(self, message: Any) -> None:  # noqa: ANN401 - as above
         """Settings, libraries and resources that cannot be read."""
-        found = _IN_FILE.match(str(message.message)) if message.level == "ERROR" else None
-        if found is not None:
-            _tell(found["file"], int(found["line"]), found["text"])
+        match = _IN_FILE.match(str(message.message)) if message.level == "ERROR" else None
+        if match is not None:
+            _tell(match["file"], int(match["line"]), match["text"])
 
     def close(self) -> None:
         _write(DONE)

@@ -97,7 +97,7 @@ def broken_checks(files: Sequence[Path], limit_s: float = COLLECT_S) -> list[str
 
     What a file does when it is imported happens, in a process that is ended after `limit_s` seconds.
     """
-    found = []
+    sentences = []
     for suffix in (".py", ".robot"):
         named = {path.name: path for path in files if path.suffix == suffix}
         data = {name: path.read_bytes() for name, path in named.items()}
@@ -106,8 +106,8 @@ def broken_checks(files: Sequence[Path], limit_s: float = COLLECT_S) -> list[str
             # one of them kept the others from being read: which one is seen where each is alone
             problems = [entry for name in data for entry in _alone(suffix, name, data[name], limit_s)]
         lines = (f"{named[entry['file']]}:{entry['line']}: {entry['text']}" for entry in problems)
-        found += list(dict.fromkeys(lines))
-    return found
+        sentences += list(dict.fromkeys(lines))
+    return sentences
 
 
 def _alone(suffix: str, name: str, data: bytes, limit_s: float) -> list[dict[str, Any]]:
@@ -133,12 +133,12 @@ def _collected(suffix: str, files: Mapping[str, bytes], limit_s: float) -> list[
             argv += ["--variable", variable]
         argv += [f"{{folder}}/{name}" for name in sorted(files)]
     with child.empty_folder() as folder:
-        listed = folder / "problems.jsonl"
+        report = folder / "problems.jsonl"
         try:
-            run_in_folder(argv, files, limit_s=limit_s, env={PROBLEMS: str(listed)})
+            run_in_folder(argv, files, limit_s=limit_s, env={PROBLEMS: str(report)})
         except subprocess.TimeoutExpired:
             return None
-        lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
+        lines = report.read_text(encoding="utf-8").splitlines() if report.is_file() else []
     entries = [json.loads(line) for line in lines]
     if DONE not in entries:
         return None
@@ -155,28 +155,28 @@ def find_checks(named: Sequence[Path] = (), folder: Path | None = Path()) -> tup
     no check, and for two files of one name, because a check is known by its file's name.
     """
     problems: list[str] = []
-    found: dict[str, Path] = {}
+    checks: dict[str, Path] = {}
     theirs = {path.resolve() for pattern in _PATTERNS for path in suites_folder().glob(pattern)}
-    taken = {path.name: path for path in theirs}
+    by_name = {path.name: path for path in theirs}
     candidates = [*_below(folder / "suites")] if folder is not None else []
     for path in named:
         inside = [path] if path.is_file() else [*_below(path), *sorted(path.glob("*.robot"))]
         if not inside:
             problems.append(f"--checks {path}: no such file, or a folder without test_*.py and *.robot")
         candidates += inside
-    for path in dict.fromkeys(one.resolve() for one in candidates):
+    for path in dict.fromkeys(candidate.resolve() for candidate in candidates):
         if path in theirs:
             continue
-        other = taken.setdefault(path.name, path)
+        other = by_name.setdefault(path.name, path)
         if not (fnmatch(path.name, "test_*.py") or path.suffix == ".robot"):
             problems.append(f"--checks {path}: a check is a file test_*.py (pytest) or *.robot (Robot Framework)")
         elif other != path:
             problems.append(f"{path}: {other} has the same file name, by which a check is known; rename one of them")
         else:
-            found[path.name] = path
+            checks[path.name] = path
     if problems:
         raise BadInputError(problems)
-    return tuple(found.values())
+    return tuple(checks.values())
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -218,21 +218,21 @@ def correct_checks(run: Run, files: Sequence[Path]) -> None:
     present, problems = _planned(run), []
     closed, outcomes = run.periods[-1].closed is not None, counted_checks(run)
     data = {path: path.read_bytes() for path in files}
-    again = {path: each for path, each in data.items() if closed or present.get(path.name) != sha256_of(each)}
+    again = {path: text for path, text in data.items() if closed or present.get(path.name) != sha256_of(text)}
     for path in files:
         of_file = [check for check in outcomes if file_of(check) == path.name]
         if path.name not in present:
             problems.append(f"{path}: the run {run.name} was not planned with a check of this name")
         elif path in again and of_file and all(check.outcome != "ERROR" for check in of_file):
-            told = "a check that has decided is not exchanged after the measurement; plan a new campaign with it"
-            problems.append(f"{path}: {told}")
+            reason = "a check that has decided is not exchanged after the measurement; plan a new campaign with it"
+            problems.append(f"{path}: {reason}")
     raise_all([*problems, *broken_checks(list(again))])
     if again:
         corrected = {}
-        for path, each in again.items():
-            digest = sha256_of(each)
+        for path, content in again.items():
+            digest = sha256_of(content)
             file = f"{INPUTS}/{digest}.{path.name}"
-            write_bytes(run.path / file, each)
+            write_bytes(run.path / file, content)
             corrected[path.name] = {"before": present[path.name], "sha256": digest, "file": file}
         append_event(run.path, CORRECTED, {"checks": corrected})
     allow_checks(read_run(run.path), files)
@@ -263,18 +263,18 @@ def planned_checks(run: Run, suffix: str, only: Collection[str] | None = None) -
     The run's own copies are evidence and never run: whoever hands on a run directory must not hand on programs. A
     file that this user did not name, that is gone, or that was changed since the plan, is an ERROR in checks.jsonl.
     """
-    found: dict[str, bytes] = {}
+    checks: dict[str, bytes] = {}
     allowed = _allowed(run)
     for name, sha256 in _planned(run).items():
         if Path(name).suffix != suffix or (only is not None and name not in only):
             continue
         data = _read(run, name, sha256, allowed.get(name))
         if isinstance(data, bytes):
-            found[name] = data
+            checks[name] = data
         else:
             source = "pytest" if suffix == ".py" else "robot"
             append_check(run.path, {"id": name, "outcome": "ERROR", "reason": data, "source": source})
-    return found
+    return checks
 
 
 def _read(run: Run, name: str, sha256: str, allowed: dict[str, str] | None) -> bytes | str:
@@ -315,6 +315,6 @@ def _allowed(run: Run) -> dict[str, Any]:
 def _record(run: Run) -> Path:
     """Where this user's record about the run is: its name is the digest of the run's first event, the plan."""
     _, planned = next(read_lines(run.path, EVENTS), (0, b""))
-    given = Path(os.environ.get("XDG_STATE_HOME", ""))
-    state = given if given.is_absolute() else Path("~/.local/state").expanduser()
+    declared = Path(os.environ.get("XDG_STATE_HOME", ""))
+    state = declared if declared.is_absolute() else Path("~/.local/state").expanduser()
     return state / "storqual" / "checks" / f"{sha256_of(planned)}.json"

@@ -77,34 +77,34 @@ def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--storqual-run")
     if path is not None:
         config.stash[_RUN] = read_run(path)
-        own = str(config.getoption("--storqual-own"))
-        config.pluginmanager.register(_Recorder(path, own), "storqual-recorder")
+        own_files = str(config.getoption("--storqual-own"))
+        config.pluginmanager.register(_Recorder(path, own_files), "storqual-recorder")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for `point` runs at every planned point; one that asks for `bench`, on every bench."""
-    known = metafunc.config.stash.get(_RUN, None)
-    if known is None:
+    recorded = metafunc.config.stash.get(_RUN, None)
+    if recorded is None:
         sources = _sources(metafunc.config)
         if sources and "bench" in metafunc.fixturenames and "point" not in metafunc.fixturenames:
             names = bench_names(sources)
             metafunc.parametrize("bench", names, ids=names, indirect=True)
         return
     if "point" in metafunc.fixturenames:
-        wanted = _wanted(metafunc.definition.get_closest_marker("points"))
-        points = [planned for planned in known.plan.points if not planned.skipped and wanted(planned)]
+        selects = _selector(metafunc.definition.get_closest_marker("points"))
+        points = [planned for planned in recorded.plan.points if not planned.skipped and selects(planned)]
         names = [f"{planned.adapter}/{planned.point}" for planned in points]
         metafunc.parametrize("point", points, ids=names, indirect=True)
     elif "bench" in metafunc.fixturenames:
-        metafunc.parametrize("bench", list(known.benches), ids=list(known.benches), indirect=True)
+        metafunc.parametrize("bench", list(recorded.benches), ids=list(recorded.benches), indirect=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out checks of other suites: they are none of this run."""
-    known = config.stash.get(_RUN, None)
-    if known is None:
+    recorded = config.stash.get(_RUN, None)
+    if recorded is None:
         return
-    bound = [item for item in items if not _is_of_suite(item, known.suite.name)]
+    bound = [item for item in items if not _is_of_suite(item, recorded.suite.name)]
     if bound:
         config.hook.pytest_deselected(items=bound)
         items[:] = [item for item in items if item not in bound]
@@ -112,33 +112,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_of_suite(item: pytest.Item, suite: str) -> bool:
     markers = list(item.iter_markers("suites"))
-    return not markers or any(fnmatchcase(suite, str(one)) for marker in markers for one in marker.args)
+    return not markers or any(fnmatchcase(suite, str(pattern)) for marker in markers for pattern in marker.args)
 
 
 def _sources(config: pytest.Config) -> tuple[str, ...]:
     return tuple(config.getoption("--storqual-inventory"))
 
 
-def _wanted(marker: pytest.Mark | None) -> Callable[[PlannedPoint], bool]:
+def _selector(marker: pytest.Mark | None) -> Callable[[PlannedPoint], bool]:
     """What a `points` marker lets through: names are patterns, factors have the level that the point's name says."""
-    asked = dict(marker.kwargs) if marker is not None else {}
-    workload, adapter = str(asked.pop("workload", "*")), str(asked.pop("adapter", "*"))
+    factors = dict(marker.kwargs) if marker is not None else {}
+    workload, adapter = str(factors.pop("workload", "*")), str(factors.pop("adapter", "*"))
 
-    def wanted(planned: PlannedPoint) -> bool:
+    def selects(planned: PlannedPoint) -> bool:
         named = fnmatchcase(planned.workload, workload) and fnmatchcase(planned.adapter, adapter)
         levels = planned.point.partition("[")[2].rstrip("]").split(",")
-        return named and all(f"{name}={level}" in levels for name, level in asked.items())
+        return named and all(f"{name}={level}" in levels for name, level in factors.items())
 
-    return wanted
+    return selects
 
 
 @pytest.fixture(scope="session")
 def run(request: pytest.FixtureRequest) -> Run:
     """The run: plan, samples, events, what was provisioned."""
-    found = request.config.stash.get(_RUN, None)
-    if found is None:
+    opened = request.config.stash.get(_RUN, None)
+    if opened is None:
         pytest.skip("no run was named (--storqual-run)")
-    return found
+    return opened
 
 
 @pytest.fixture
@@ -164,24 +164,24 @@ def bench(request: pytest.FixtureRequest) -> Mapping[str, Any]:
 
     A bench of an inventory is asked now, over the inventory's own connection; nothing on it is changed.
     """
-    known = request.config.stash.get(_RUN, None)
-    if known is None:
+    recorded = request.config.stash.get(_RUN, None)
+    if recorded is None:
         sources = _sources(request.config)
         if not sources:
             pytest.skip("no run and no inventory was named (--storqual-run, --storqual-inventory)")
         return live_bench(sources, request.param)
     planned = request.getfixturevalue("point") if "point" in request.fixturenames else None
     name = planned.bench if planned is not None else request.param
-    return {"name": name, **known.benches[name]}
+    return {"name": name, **recorded.benches[name]}
 
 
 def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tuple[Sample, ...]:
     """The samples of an arm at a point; those of both arms are held until another point is asked for."""
-    held = stash.get(_SAMPLES, None)
-    if held is None or held[0] != point.key:
-        held = point.key, tuple(run.samples_at(point))
-        stash[_SAMPLES] = held
-    return tuple(sample for sample in held[1] if sample.arm == arm)
+    stored = stash.get(_SAMPLES, None)
+    if stored is None or stored[0] != point.key:
+        stored = point.key, tuple(run.samples_at(point))
+        stash[_SAMPLES] = stored
+    return tuple(sample for sample in stored[1] if sample.arm == arm)
 
 
 _NOTHING_TOLD = 'it holds; it records no details (a test can: record_property("looked_at", ...))'
@@ -194,9 +194,9 @@ class _Recorder:
     is, of a user's own checks.
     """
 
-    def __init__(self, path: Path, own: str = "") -> None:
+    def __init__(self, path: Path, own_files: str = "") -> None:
         self._path = path
-        self._own = own
+        self._own = own_files
         self._closed = is_signed(path) or is_closed(path)
         self._kept: list[Check] = []
         self._not_collected: list[dict[str, Any]] = []
@@ -210,11 +210,11 @@ class _Recorder:
         outcome, reason = _outcome(call)
         if outcome == "SKIPPED":
             reason = _without_point(item) or reason
-        told = "; ".join(str(value) for name, value in item.user_properties if name == "looked_at")
+        findings = "; ".join(str(value) for name, value in item.user_properties if name == "looked_at")
         check: dict[str, Any] = {
             "id": _check_id(item),
             "outcome": outcome,
-            "reason": reason or told or _NOTHING_TOLD,
+            "reason": reason or findings or _NOTHING_TOLD,
             "source": "pytest",
             # where its id names another
             **({"file": item.path.name} if item.get_closest_marker("check_id") is not None else {}),
@@ -233,7 +233,7 @@ class _Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         silent = {Path(word).name for word in config.args if word.endswith(".py")}
-        self._silent = silent - {item.path.name for item in items} - {one["id"] for one in self._not_collected}
+        self._silent = silent - {item.path.name for item in items} - {check["id"] for check in self._not_collected}
 
     @pytest.hookimpl
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -254,8 +254,8 @@ class _Recorder:
         """A file that cannot be read as tests has none of its outcomes; one that skips itself says why."""
         name = Path(report.nodeid).name or "hand-written checks"
         if report.failed:
-            told = str(report.longrepr).strip().splitlines()
-            self._not_collected.append({"id": name, "outcome": "ERROR", "reason": _where_broken(name, told)})
+            message = str(report.longrepr).strip().splitlines()
+            self._not_collected.append({"id": name, "outcome": "ERROR", "reason": _where_broken(name, message)})
         elif report.skipped and isinstance(report.longrepr, tuple):
             self._not_collected.append({"id": name, "outcome": "SKIPPED", "reason": str(report.longrepr[2])})
 
@@ -277,12 +277,14 @@ class _Recorder:
 def _without_point(item: pytest.Item) -> str:
     """Which points a test asks for that was skipped because the plan has none of them; empty for other skips."""
     callspec = getattr(item, "callspec", None)
-    asks = "point" in getattr(item, "fixturenames", ())
-    if not asks or callspec is None or isinstance(callspec.params.get("point"), PlannedPoint):
+    has_point = "point" in getattr(item, "fixturenames", ())
+    if not has_point or callspec is None or isinstance(callspec.params.get("point"), PlannedPoint):
         return ""
     marker = item.get_closest_marker("points")
-    asked = ", ".join(f"{name}={value!r}" for name, value in (marker.kwargs if marker is not None else {}).items())
-    return f"no point of this run fits points({asked})"
+    arguments = ", ".join(
+        f"{name}={value!r}" for name, value in (marker.kwargs if marker is not None else {}).items()
+    )
+    return f"no point of this run fits points({arguments})"
 
 
 def _check_id(item: pytest.Item) -> str:
@@ -291,10 +293,10 @@ def _check_id(item: pytest.Item) -> str:
     return str(named.args[0]) if named is not None else f"{item.path.name}::{item.name.partition('[')[0]}"
 
 
-def _where_broken(name: str, told: Sequence[str]) -> str:
+def _where_broken(name: str, message: Sequence[str]) -> str:
     """A line for a file that cannot be collected: which, where in it, why, and what to do."""
-    lines = [found[1] for line in told if (found := re.search(rf"{re.escape(name)}\"?(?::|, line )(\d+)", line))]
-    why = told[-1].removeprefix("E").strip() if told else "no message"
+    lines = [match[1] for line in message if (match := re.search(rf"{re.escape(name)}\"?(?::|, line )(\d+)", line))]
+    why = message[-1].removeprefix("E").strip() if message else "no message"
     return f"{':'.join([name, *lines[-1:]])}: {why}; {CORRECT}"
 
 

@@ -78,9 +78,11 @@ def _pytest(run: Path, files: Mapping[str, bytes], words: Sequence[str], what: s
     except subprocess.TimeoutExpired:
         raise StorqualError(f"pytest ({what}) did not end within {_LIMIT_S} s") from None
     if ended.returncode in _CRASHED or ended.returncode < 0:
-        said = (ended.stdout + ended.stderr).strip().splitlines()
+        output = (ended.stdout + ended.stderr).strip().splitlines()
         append_event(run, "note", {"text": f"pytest ({what}) ended with {ended.returncode}"})
-        raise StorqualError(f"pytest ({what}) ended with {ended.returncode}: {said[-1] if said else 'no message'}")
+        raise StorqualError(
+            f"pytest ({what}) ended with {ended.returncode}: {output[-1] if output else 'no message'}"
+        )
     return int(ended.returncode)
 
 
@@ -117,15 +119,15 @@ class VerdictFile(pytest.File):
         criteria = verdict["criteria"]
         accepted = with_waivers(used_waivers(criteria))
         # JUnit has no outcome of a run: each of its lines says what the run rests on
-        told = f"{verdict.get('outcome')} {accepted}" if accepted else ""
+        run_outcome = f"{verdict.get('outcome')} {accepted}" if accepted else ""
         for name, members in named_cases(criteria):
-            yield VerdictItem.from_parent(self, name=name, criteria=members, told=told)
+            yield VerdictItem.from_parent(self, name=name, criteria=members, run_outcome=run_outcome)
 
 
 class VerdictItem(pytest.Item):
     """One criterion at one point, or all points of a workload."""
 
-    def __init__(self, *, criteria: Sequence[Mapping[str, Any]], told: str, **rest: Any) -> None:  # noqa: ANN401 - pytest's own
+    def __init__(self, *, criteria: Sequence[Mapping[str, Any]], run_outcome: str, **rest: Any) -> None:  # noqa: ANN401 - pytest's own
         super().__init__(**rest)
         self.criteria = criteria
         worst = worst_of(criteria)
@@ -138,8 +140,8 @@ class VerdictItem(pytest.Item):
         else:
             self.user_properties.append(("criteria", str(len(criteria))))
             self.user_properties.append(("outcome", self.outcome))
-        if told:
-            self.user_properties.append(("run_outcome", xml_text(told)))
+        if run_outcome:
+            self.user_properties.append(("run_outcome", xml_text(run_outcome)))
         if is_accepted(criteria):
             self.user_properties.append(("waiver", _accepted(worst["waiver"])))
             self.add_marker(pytest.mark.xfail(reason=_accepted(worst["waiver"]), strict=True))

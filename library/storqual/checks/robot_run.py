@@ -68,14 +68,14 @@ def read_checks(output: Path) -> tuple[RobotCheck, ...]:
 
 
 def _tests(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Robot Framework's result model
-    found: list[Any] = []
+    tests: list[Any] = []
 
     class Gather(ResultVisitor):  # type: ignore[misc] # untyped base
         def visit_test(self, test: Any) -> None:  # noqa: ANN401 - as above
-            found.append(test)
+            tests.append(test)
 
     result.visit(Gather())
-    return iter(found)
+    return iter(tests)
 
 
 def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's result model
@@ -88,11 +88,11 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
         outcome = "ERROR"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     more = [f"and {len(lines) - _MOST} more in Robot's log"] if len(lines) > _MOST else []
-    told = "; ".join([*lines[:_MOST], *more])
+    reason = "; ".join([*lines[:_MOST], *more])
     return RobotCheck(
         id=f"{Path(str(test.source)).name}::{test.name}",
         outcome=outcome,
-        reason=told.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED) or _NOTHING_TOLD,
+        reason=reason.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED) or _NOTHING_TOLD,
         adapter=_tagged(test, "adapter:"),
         point=_tagged(test, "point:"),
     )
@@ -134,16 +134,16 @@ def suite_files(names: Sequence[str]) -> list[Path]:
 
     Raises BadInputError with every name that is neither.
     """
-    own = {path.stem: path for path in sorted((suites_folder() / FOLDER).glob("*.robot"))}
-    found = {name: own.get(name, Path(name)) for name in names} if names else own
+    shipped = {path.stem: path for path in sorted((suites_folder() / FOLDER).glob("*.robot"))}
+    files = {name: shipped.get(name, Path(name)) for name in names} if names else shipped
     problems = [
-        f"suite {name}: no such file; expected a .robot file or one of {', '.join(own)}"
-        for name, path in found.items()
+        f"suite {name}: no such file; expected a .robot file or one of {', '.join(shipped)}"
+        for name, path in files.items()
         if not path.is_file()
     ]
     if problems:
         raise BadInputError(problems)
-    return list(found.values())
+    return list(files.values())
 
 
 def run_suites(
@@ -173,8 +173,10 @@ def run_suites(
     except subprocess.TimeoutExpired:
         raise StorqualError(f"Robot Framework did not end within {_LIMIT_S} s") from None
     if ended.returncode > _CRASHED or ended.returncode < 0:
-        said = (ended.stdout + ended.stderr).strip().splitlines()
-        raise StorqualError(f"Robot Framework ended with {ended.returncode}: {said[0] if said else 'no message'}")
+        output_lines = (ended.stdout + ended.stderr).strip().splitlines()
+        raise StorqualError(
+            f"Robot Framework ended with {ended.returncode}: {output_lines[0] if output_lines else 'no message'}"
+        )
     return read_checks(output / "output.xml")
 
 
@@ -196,7 +198,7 @@ def _planned(run: Run, targets: Sequence[Target], suites: Sequence[Path]) -> dic
 
     Raises StorqualError for a suite that is none.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for target in targets:
         try:
             suite = TestSuite.from_file_system(*suites, allow_empty_suite=True)
@@ -204,8 +206,8 @@ def _planned(run: Run, targets: Sequence[Target], suites: Sequence[Path]) -> dic
             raise StorqualError(f"Robot Framework: {problem}") from None
         suite.visit(OfThisRun(*_bound_to(run)))
         suite.configure(exclude_tags=[*target.beside_the_point, *_NO_CHECKS])
-        found.update(f"{Path(str(test.source)).name}::{test.name}" for test in suite.all_tests)
-    return dict(found)
+        counts.update(f"{Path(str(test.source)).name}::{test.name}" for test in suite.all_tests)
+    return dict(counts)
 
 
 def publish_suites(run: Path, *, only: Collection[str] | None = None) -> int:
@@ -247,18 +249,20 @@ def _add_checks(target: Target, suites: Sequence[Path], logs: Path, theirs: Coll
     Returns the number of checks added. Raises StorqualError when Robot Framework breaks at the project's.
     """
     assert target.run is not None  # noqa: S101 - outcomes are added to a run
-    own = [suite for suite in suites if suite.name in theirs]
+    users = [suite for suite in suites if suite.name in theirs]
     try:
         checks = [check.to_json(target.bench) for check in run_suites(target, suites, logs, exclude=_NO_CHECKS)]
     except StorqualError as problem:
-        if not own:
+        if not users:
             raise
         if len(suites) > 1:
-            shipped = [suite for suite in suites if suite not in own]
+            shipped = [suite for suite in suites if suite not in users]
             first = _add_checks(target, shipped, logs, ()) if shipped else 0
-            return first + sum(_add_checks(target, [suite], logs / suite.stem, theirs) for suite in own)
-        reason = f"{own[0].name}: {problem}; {CORRECT}"
-        checks = [{"id": own[0].name, "outcome": "ERROR", "reason": reason, "source": "robot", "bench": target.bench}]
+            return first + sum(_add_checks(target, [suite], logs / suite.stem, theirs) for suite in users)
+        reason = f"{users[0].name}: {problem}; {CORRECT}"
+        checks = [
+            {"id": users[0].name, "outcome": "ERROR", "reason": reason, "source": "robot", "bench": target.bench}
+        ]
     for check in checks:
         append_check(target.run, check)
     return len(checks)

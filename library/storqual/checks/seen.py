@@ -79,8 +79,8 @@ class BenchSeen:
 
     def only(self, aliases: Container[str]) -> BenchSeen:
         """The same look with the adapters in `aliases`."""
-        kept = {alias: adapter for alias, adapter in self.adapters.items() if alias in aliases}
-        return replace(self, adapters=kept)
+        adapters = {alias: adapter for alias, adapter in self.adapters.items() if alias in aliases}
+        return replace(self, adapters=adapters)
 
 
 @dataclass(frozen=True)
@@ -179,23 +179,23 @@ def not_judged_without(number: int, what: str) -> None:
 
 def some(names: Iterable[str], most: int = 6) -> str:
     """The first names of a list, and how many more there are."""
-    listed = list(names)
-    more = [f"{len(listed) - most} more"] if len(listed) > most else []
-    return ", ".join([*listed[:most], *more])
+    every = list(names)
+    more = [f"{len(every) - most} more"] if len(every) > most else []
+    return ", ".join([*every[:most], *more])
 
 
 def fail_with(problems: Iterable[str]) -> None:
     """Raise AssertionError with every problem on a line of its own; nothing for none."""
-    listed = list(problems)
-    if listed:
-        raise AssertionError("\n".join(listed))
+    lines = list(problems)
+    if lines:
+        raise AssertionError("\n".join(lines))
 
 
 def not_judged_with(problems: Iterable[str]) -> None:
     """Raise NotJudgedError likewise: what is wrong is the rig or the record, not what is qualified."""
-    listed = list(problems)
-    if listed:
-        raise NotJudgedError("\n".join(listed))
+    lines = list(problems)
+    if lines:
+        raise NotJudgedError("\n".join(lines))
 
 
 Setting = Mapping[str, Any]
@@ -241,8 +241,8 @@ class RecordedBench:
     def __init__(self, run: Path, bench: str) -> None:
         self.run: Run = read_run(run)
         if bench not in self.run.benches:
-            known = ", ".join(self.run.benches)
-            raise BadInputError([f"{run}: this run has no bench {bench!r}; its benches: {known}"])
+            benches = ", ".join(self.run.benches)
+            raise BadInputError([f"{run}: this run has no bench {bench!r}; its benches: {benches}"])
         self.bench = bench
         self.kind = str(self.run.benches[bench].get("kind") or "")
 
@@ -352,11 +352,11 @@ class LiveBench:
 
         facts = self._looked["facts"]
         drives = [drive for adapter in self._described.adapters.values() for drive in adapter.drives]
-        known = {name for drive in drives for name in (drive.id, drive.serial) if name}
+        names = {name for drive in drives for name in (drive.id, drive.serial) if name}
         strangers = [
             f"{drive['name']} ({drive['vendor']} {drive['model']}, {drive['id']})"
             for drive in facts["drives"]
-            if not drive["system"] and not known & {drive["id"], drive["serial"]}
+            if not drive["system"] and not names & {drive["id"], drive["serial"]}
         ]
         return BenchSeen.of(environment_of(facts, self._declared), strangers)
 
@@ -373,9 +373,9 @@ class LiveBench:
         """Whether a depth that the drives have already is in effect; nothing is set, other depths prove nothing."""
         shown = {name: drive for adapter in self.seen.adapters.values() for name, drive in adapter.drives.items()}
         for drive in drives:
-            found = shown.get(drive)
-            if found is not None and found.queue_depth != depth:
-                read_back = found.queue_depth
+            seen = shown.get(drive)
+            if seen is not None and seen.queue_depth != depth:
+                read_back = seen.queue_depth
                 yield {"name": "drive.queue_depth", "drive": drive, "declared": depth, "read_back": read_back}
         same = [name for name in drives if name in shown and shown[name].queue_depth == depth]
         if same:

@@ -48,11 +48,12 @@ def judge_command(
       storqual judge runs/20261121T101500Z-adapter-4f2a --suite stricter.suite.yml --json
       storqual judge runs --suite stricter.suite.yml
     """
-    from storqual.judge.rejudge import Rules, is_folder_of_runs, rejudge, runs_below
+    from storqual.judge.rejudge import Rules, rejudge
     from storqual.judge.verdict import judge_run
     from storqual.report.summary import print_summary
+    from storqual.run.layout import run_folders, runs_below
 
-    if len(runs) > 1 or is_folder_of_runs(runs[0]):
+    if len(runs) > 1 or run_folders(runs[0]) not in ([], [runs[0]]):
         done = rejudge(runs_below(runs), Rules(suite, gate, waivers, as_of))
         if as_json:
             print_json([one.to_json() for one in done])

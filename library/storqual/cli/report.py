@@ -138,9 +138,9 @@ def _pdf(run: Path, report: Path, target: Path) -> Path:
     from storqual.run.files import file_digest
     from storqual.run.layout import MANIFEST
     from storqual.signoff.manifest import dump_manifest, list_files
-    from storqual.signoff.signature import signatures_told
+    from storqual.signoff.signature import signature_lines
 
     if is_signed(run) and (run / MANIFEST).is_file():
         digest = file_digest(run, MANIFEST)
-        return write_pdf(report, digest, target, signatures=signatures_told(run))
+        return write_pdf(report, digest, target, signatures=signature_lines(run))
     return write_pdf(report, sha256_of(dump_manifest(read_run(run).name, list_files(run))), target)

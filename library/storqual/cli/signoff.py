@@ -86,7 +86,7 @@ def signoff_command(
         return
     pairs: list[tuple[str, object]] = [
         ("run", signed.run),
-        ("outcome", signed.told),
+        ("outcome", signed.summary),
         ("signed by", f"{signed.name} as {signed.role} ({signed.key})"),
         ("files", " ".join(signed.files)),
         ("still needed", " and ".join(signed.missing) or "none: the sign-off is complete"),
@@ -187,9 +187,9 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
             *pairs,
             ("NOT VALID", f"{found.run}: {len(found.problems)} problem{'s' * (len(found.problems) != 1)}"),
         ]
-    told = f"{found.told}; outcome {found.outcome}" if found.accepted else found.outcome
+    summary = f"{found.summary}; outcome {found.outcome}" if found.accepted else found.outcome
     head = "VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED"
-    return [*pairs, (head, f"{found.run}: {told}, {found.files} files as signed")]
+    return [*pairs, (head, f"{found.run}: {summary}, {found.files} files as signed")]
 
 
 def _beside(one: AnnexNote) -> str:

@@ -22,16 +22,24 @@ from typing import Any
 
 import numpy as np
 
-from storqual.history.past_runs import digest_of_run, is_judged, read_past_run, run_folders
+from storqual.history.past_runs import digest_of_run, is_judged, read_past_run
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.against_baseline import pair_levels_of
 from storqual.judge.earlier import EXTRACT, SCHEMA, ReferenceReading, read_histories
 from storqual.judge.outcome import used_waivers, with_waivers
-from storqual.judge.question import Asked, Question, Unit, asked_of, metrics_of, questions_of, units_of
+from storqual.judge.question import (
+    Question,
+    Unit,
+    metrics_of,
+    planned_criteria,
+    questions_of,
+    session_means,
+    units_of,
+)
 from storqual.run import Run
 from storqual.run.files import DAMAGE, limit_of
-from storqual.run.layout import is_inside_run
+from storqual.run.layout import is_inside_run, run_folders
 from storqual.run.measurements import measurements_at
 from storqual.statistics.estimates import individuals
 from storqual.statistics.pairs import estimate
@@ -59,13 +67,13 @@ class Noise:
 
 
 def noise_of(run: Run) -> list[Noise]:
-    asked = [
-        Asked(one.point, tuple(rule for rule in one.criteria if rule.against == "baseline"))
-        for one in asked_of(run, load_suite(run.input_file("suite")), Gate())
+    criteria = [
+        (point, rule)
+        for point, rule in planned_criteria(run, load_suite(run.input_file("suite")), Gate())
+        if rule.against == "baseline"
     ]
-    wanted = {key: names for key, names in metrics_of(asked).items() if names}
-    found = {}
-    for question in questions_of(run, asked, measurements_at(run, wanted).points):
+    noise = {}
+    for question in questions_of(run, criteria, measurements_at(run, metrics_of(criteria)).points):
         metric = question.metric
         if metric is None or metric.kind == "count":
             continue
@@ -74,8 +82,8 @@ def noise_of(run: Run) -> list[Noise]:
             continue
         entry = _noise(question, [list(arm) for arm in arms if not isinstance(arm, str)])
         if entry.df_pair or entry.df_session:
-            found[*question.point.key, metric.name] = entry
-    return list(found.values())
+            noise[*question.point.key, metric.name] = entry
+    return list(noise.values())
 
 
 def pooled(entries: Iterable[Noise]) -> list[Noise]:
@@ -83,41 +91,34 @@ def pooled(entries: Iterable[Noise]) -> list[Noise]:
     groups: dict[tuple[str, str, str, str], list[Noise]] = {}
     for entry in entries:
         groups.setdefault((entry.bench, entry.adapter, entry.point, entry.metric), []).append(entry)
-    found = []
+    combined = []
     for key, members in sorted(groups.items()):
-        pair = _pooled([(one.sd_pair, one.df_pair) for one in members])
-        session = _pooled([(one.sd_session, one.df_session) for one in members])
-        found.append(Noise(*key, *pair, *session))
-    return found
+        pair = _pooled([(member.sd_pair, member.df_pair) for member in members])
+        session = _pooled([(member.sd_session, member.df_session) for member in members])
+        combined.append(Noise(*key, *pair, *session))
+    return combined
 
 
 def _noise(question: Question, arms: Sequence[Sequence[Unit]]) -> Noise:
     if question.by_session:
-        means = [_session_means(arm) for arm in arms]
+        means = [np.array(list(session_means(arm, math.log).values())) for arm in arms]
         freedom = sum(len(values) - 1 for values in means)
         squares = sum(float(((values - values.mean()) ** 2).sum()) for values in means)
         sd = math.sqrt(squares / freedom) if freedom else None
         return Noise(*question.point.key, question.criterion.metric, None, 0.0, sd, float(freedom))
     # as the judge takes them: dips bounded, an odd launch left out
-    found = estimate([pair_levels_of(arms[0], arms[1])], [None])
-    known = float(found.df[0]) > 0
-    spread = float(found.sd[0]) if known else None
-    return Noise(*question.point.key, question.criterion.metric, spread, float(found.df[0]), None, 0.0)
-
-
-def _session_means(units: Sequence[Unit]) -> np.ndarray:
-    sessions: dict[str, list[float]] = {}
-    for unit in units:
-        sessions.setdefault(unit.session, []).append(math.log(unit.value))
-    return np.array([np.mean(values) for values in sessions.values()])
+    estimates = estimate([pair_levels_of(arms[0], arms[1])], [None])
+    has_noise = float(estimates.df[0]) > 0
+    spread = float(estimates.sd[0]) if has_noise else None
+    return Noise(*question.point.key, question.criterion.metric, spread, float(estimates.df[0]), None, 0.0)
 
 
 def _pooled(parts: Sequence[tuple[float | None, float]]) -> tuple[float | None, float]:
-    known = [(sd, df) for sd, df in parts if sd is not None and df > 0]
-    if not known:
+    measured = [(sd, df) for sd, df in parts if sd is not None and df > 0]
+    if not measured:
         return None, 0.0
-    total = sum(df for _, df in known)
-    return math.sqrt(sum(df * sd * sd for sd, df in known) / total), total
+    total = sum(df for _, df in measured)
+    return math.sqrt(sum(df * sd * sd for sd, df in measured) / total), total
 
 
 _SMALLEST_REACH = 0.0015
@@ -156,10 +157,10 @@ def control_chart(readings: Iterable[ReferenceReading]) -> list[ChartPoint]:
     points = []
     for (bench, drive), runs in campaigns.items():
         good: list[float] = []
-        for run, members in sorted(runs.items(), key=lambda item: min(one.moment for one in item[1])):
-            value = sum(one.iops for one in members) / len(members)
+        for run, members in sorted(runs.items(), key=lambda item: min(reading.moment for reading in item[1])):
+            value = sum(reading.iops for reading in members) / len(members)
             low, high = _limits(good)
-            moment = min(one.moment for one in members)
+            moment = min(reading.moment for reading in members)
             point = ChartPoint(bench, drive, run, moment, value, len(members), low, high)
             if not point.suspect:
                 good.append(value)
@@ -173,12 +174,12 @@ def limits_after(readings: Iterable[ReferenceReading]) -> dict[tuple[str, str], 
     for point in control_chart(readings):
         if not point.suspect:
             good.setdefault((point.bench, point.drive), []).append(point.iops)
-    found = {}
+    limits = {}
     for key, values in good.items():
         low, high = _limits(values)
         if low is not None and high is not None:
-            found[key] = (low, high)
-    return found
+            limits[key] = (low, high)
+    return limits
 
 
 def _limits(values: list[float]) -> tuple[float | None, float | None]:
@@ -223,24 +224,24 @@ class RunIndex:
 
     def update(self, runs: Path) -> Updated:
         """Take in every judged run directory below `runs` that is new or has changed."""
-        known = {str(row[0]): str(row[1]) for row in self._connection.execute("SELECT digest, path FROM run")}
-        seen: set[str] = set()
+        indexed = {str(row[0]): str(row[1]) for row in self._connection.execute("SELECT digest, path FROM run")}
+        present: set[str] = set()
         read, problems = 0, []
         for path in filter(is_judged, run_folders(runs)):
             try:
                 digest = digest_of_run(path)
-                if digest not in known and digest not in seen:
+                if digest not in indexed and digest not in present:
                     self._take(path, digest)
                     read += 1
-                elif known.get(digest) != str(path):
+                elif indexed.get(digest) != str(path):
                     self._connection.execute("UPDATE run SET path = ? WHERE digest = ?", (str(path), digest))
-                seen.add(digest)
+                present.add(digest)
             except DAMAGE as problem:
                 problems.append(f"{path.name}: {problem}")
-        gone = set(known) - seen
-        self._connection.executemany("DELETE FROM run WHERE digest = ?", [(digest,) for digest in gone])
+        missing = set(indexed) - present
+        self._connection.executemany("DELETE FROM run WHERE digest = ?", [(digest,) for digest in missing])
         self._connection.commit()
-        return Updated(read, len(seen) - read, len(gone), tuple(problems))
+        return Updated(read, len(present) - read, len(missing), tuple(problems))
 
     def runs(self) -> list[dict[str, Any]]:
         names = ("path", "run", "created", "suite", "profile", "baseline", "candidate", "outcome", "waivers")
@@ -272,7 +273,7 @@ class RunIndex:
         head = (digest, str(path), run.name, past.created, run.suite.name, run.suite.profile)
         rest = (past.drop("baseline") or None, past.drop("candidate") or None, past.outcome, accepted)
         noise = [(digest, *astuple(entry)) for entry in noise_of(run)]
-        readings = [(digest, one.bench, one.drive, one.moment, one.iops) for one in past.readings()]
+        readings = [(digest, read.bench, read.drive, read.moment, read.iops) for read in past.readings()]
         with self._connection:
             self._connection.execute("INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?)", (*head, *rest))
             self._connection.executemany("INSERT INTO noise VALUES (?,?,?,?,?,?,?,?,?)", noise)
@@ -370,11 +371,11 @@ def history_of(runs: Path) -> dict[str, Any]:
         updated = history.update(runs)
         chart = control_chart(history.readings())
         noise = pooled(history.noise(NEWEST))
-        listed = history.runs()
+        indexed = history.runs()
     suspects = {point.run: point.suspect for point in chart if point.suspect}
     return {
         "index": asdict(updated),
-        "runs": [{**run, "suspect": suspects.get(run["run"], "")} for run in listed],
+        "runs": [{**run, "suspect": suspects.get(run["run"], "")} for run in indexed],
         "control_chart": [{**asdict(point), "suspect": point.suspect} for point in chart],
         "noise": [asdict(entry) for entry in noise],
     }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +13,8 @@ from typing import Any
 from storqual.judge.earlier import ReferenceReading, readings_of
 from storqual.run import Run, read_run, read_run_json, sha256_of
 from storqual.run.files import DAMAGE, read_bytes, read_object
-from storqual.run.layout import RUN_FILE
+from storqual.run.layout import RUN_FILE, run_folders, runs_below
 from storqual.run.measurements import reference_launches
-from storqual_core.kit.errors import BadInputError
 
 NOT_JUDGED = "NOT JUDGED"
 _VERDICT = "verdict.json"
@@ -82,30 +81,15 @@ def digest_of_run(path: Path) -> str:
     return sha256_of(read_bytes(path, RUN_FILE) + read_bytes(path, _VERDICT))
 
 
-def run_folders(folder: Path) -> Iterator[Path]:
-    """`place` itself where it is a run directory, else those in it."""
-    if (folder / RUN_FILE).is_file():
-        yield folder
-    elif folder.is_dir():
-        yield from sorted(path.parent for path in folder.glob(f"[!.]*/{RUN_FILE}"))
+def read_past(paths: Sequence[Path]) -> tuple[PastRun, ...]:
+    """Run directories, or those in folders of them, in the order of time, each once.
 
-
-def read_past(given: Sequence[Path]) -> tuple[PastRun, ...]:
-    """The runs at `places` (run directories, or folders of them) in the order of time, each once.
-
-    Raises BadInputError when a place holds none, StorqualError for a damaged file.
+    Raises what `runs_below` raises, StorqualError for a damaged file.
     """
-    found: dict[str, PastRun] = {}
-    problems = []
-    for folder in given:
-        folders = list(run_folders(folder))
-        if not folders:
-            problems.append(f"{folder}: found no run directory, expected one, or a folder of them")
-        for run in map(read_past_run, folders):
-            found.setdefault(run.name, run)
-    if problems:
-        raise BadInputError(problems)
-    return tuple(sorted(found.values(), key=lambda run: (run.created, run.name)))
+    runs: dict[str, PastRun] = {}
+    for run in map(read_past_run, runs_below(paths)):
+        runs.setdefault(run.name, run)
+    return tuple(sorted(runs.values(), key=lambda run: (run.created, run.name)))
 
 
 @dataclass(frozen=True)

@@ -42,22 +42,19 @@ def judge_against_baseline(questions: Sequence[Question], looks: Looks, historie
     groups: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(list)
     arms: dict[int, Arms] = {}
     for index, question in enumerate(questions):
-        found = _arms(question)
-        if isinstance(found, Judged):
-            answers[index] = found
+        units = _arms(question)
+        if isinstance(units, Judged):
+            answers[index] = units
             continue
-        arms[index] = found
+        arms[index] = units
         groups[(question.point.bench, question.criterion.metric, question.by_session)].append(index)
     for (_, _, by_session), members in groups.items():
-        asked = [questions[index] for index in members]
+        group = [questions[index] for index in members]
         values = [arms[index] for index in members]
-        known = [histories.get((*question.point.key, question.criterion.metric)) for question in asked]
-        if by_session:
-            made = _session_comparisons(asked, values, looks, known)
-        else:
-            made = _pair_comparisons(asked, values, looks, known)
-        for index, question, both, analysis in zip(members, asked, values, made, strict=True):
-            answers[index] = _in_words(question, both, analysis)
+        priors = [histories.get((*question.point.key, question.criterion.metric)) for question in group]
+        compare = _session_comparisons if by_session else _pair_comparisons
+        for index, comparison in zip(members, compare(group, values, looks, priors), strict=True):
+            answers[index] = _in_words(questions[index], arms[index], comparison)
     return [answers[index] for index in range(len(questions))]
 
 
@@ -75,32 +72,32 @@ def _limits(question: Question) -> Limits:
 def _arms(question: Question) -> Arms | Judged:
     """The values of both arms, or the answer when they cannot be compared."""
     metric = _metric(question)
-    both: list[list[Unit]] = []
+    arms: list[list[Unit]] = []
     for arm in ("baseline", "candidate"):
-        found = units_of(question.launches.of(arm), metric)
-        if isinstance(found, str):
-            return missing(question, f"{arm}: {found}")
-        both.append(found)
-    sources = sorted({unit.source for arm in both for unit in arm})
+        units = units_of(question.launches.of(arm), metric)
+        if isinstance(units, str):
+            return missing(question, f"{arm}: {units}")
+        arms.append(units)
+    sources = sorted({unit.source for arm in arms for unit in arm})
     if len(sources) > 1:
         return missing(
             question,
             f"{metric.label} was read from different sources, which cannot be compared: {', '.join(sources)}",
         )
-    smallest = min(unit.value for arm in both for unit in arm)
+    smallest = min(unit.value for arm in arms for unit in arm)
     if smallest <= 0:
         return missing(
             question, f"{metric.label} is {smallest:g} in at least one launch, so no ratio to it can be computed"
         )
-    return both[0], both[1]
+    return arms[0], arms[1]
 
 
 def _seconds(units: Sequence[Unit]) -> list[list[float]]:
-    listed = []
+    series = []
     for unit in units:
         factor = unit.value / (math.fsum(unit.seconds) / len(unit.seconds)) if unit.seconds else 0.0
-        listed.append([value * factor for value in unit.seconds] if unit.seconds else [unit.value])
-    return listed
+        series.append([value * factor for value in unit.seconds] if unit.seconds else [unit.value])
+    return series
 
 
 def pair_levels_of(before: Sequence[Unit], after: Sequence[Unit]) -> PairLevels:
@@ -111,7 +108,7 @@ def pair_levels_of(before: Sequence[Unit], after: Sequence[Unit]) -> PairLevels:
 
 
 def _pair_comparisons(
-    questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
+    questions: Sequence[Question], values: Sequence[Arms], looks: Looks, histories: Sequence[History | None]
 ) -> list[ArmComparison]:
     """Points whose arms alternate launch by launch. They lend each other their noise, whatever their limits are."""
     shapes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -128,25 +125,25 @@ def _pair_comparisons(
         levels.append(pair_levels(both[:, :count], both[:, count:], sign))
     order = [index for members in shapes.values() for index in members]
     limits = [_limits(questions[index]) for index in order]
-    priors = [(known[index] or History()).pair() for index in order]
+    priors = [(histories[index] or History()).pair() for index in order]
     made = dict(zip(order, analyse_pairs(levels, limits, priors=priors, looks=looks), strict=True))
     return [made[index] for index in range(len(questions))]
 
 
 def _session_comparisons(
-    questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
+    questions: Sequence[Question], values: Sequence[Arms], looks: Looks, histories: Sequence[History | None]
 ) -> list[ArmComparison]:
     """Points whose arms have boots of their own. Those that were measured in the same boots share their noise."""
-    found: dict[int, ArmComparison] = {}
+    comparisons: dict[int, ArmComparison] = {}
     layouts: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = defaultdict(list)
     for index, (question, (before, after)) in enumerate(zip(questions, values, strict=True)):
         names = _complete(before, after) if looks == "every" else (_sessions_of(before), _sessions_of(after))
-        history = known[index]
+        history = histories[index]
         if history is None and min(map(len, names)) > 0:
             layouts[names].append(index)
             continue
         rule = question.criterion
-        found[index] = decide(
+        comparisons[index] = decide(
             _seconds(before),
             _seconds(after),
             margin=rule.margin,
@@ -165,9 +162,9 @@ def _session_comparisons(
             for arm in (0, 1)
         ]
         limits = [_limits(questions[index]) for index in members]
-        made = analyse_fixed_sessions(arms[0], arms[1], limits, looks=looks)
-        found.update(zip(members, made, strict=True))
-    return [found[index] for index in range(len(questions))]
+        shared = analyse_fixed_sessions(arms[0], arms[1], limits, looks=looks)
+        comparisons.update(zip(members, shared, strict=True))
+    return [comparisons[index] for index in range(len(questions))]
 
 
 def _complete(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -192,17 +189,17 @@ def _sessions_of(units: Sequence[Unit]) -> tuple[str, ...]:
 def _stacked(points: Sequence[Sequence[Unit]], sessions: Sequence[str]) -> Floats:
     """Units of several points as an array (point, session, launch, second), filled up with NaN."""
     number_of = {session: number for number, session in enumerate(sessions)}
-    listed: list[tuple[int, int, int, list[float]]] = []
+    cells: list[tuple[int, int, int, list[float]]] = []
     for number, units in enumerate(points):
         inside = [0] * len(sessions)
         for unit, seconds in zip(units, _seconds(units), strict=True):
             session = number_of[unit.session]
-            listed.append((number, session, inside[session], seconds))
+            cells.append((number, session, inside[session], seconds))
             inside[session] += 1
-    filled = pad([seconds for _, _, _, seconds in listed])
-    launches = 1 + max(launch for _, _, launch, _ in listed)
+    filled = pad([seconds for _, _, _, seconds in cells])
+    launches = 1 + max(launch for _, _, launch, _ in cells)
     array = np.full((len(points), len(sessions), launches, filled.shape[1]), np.nan)
-    where = tuple(np.array([one[axis] for one in listed]) for axis in range(3))
+    where = tuple(np.array([cell[axis] for cell in cells]) for axis in range(3))
     array[where] = filled
     return array
 
@@ -236,25 +233,25 @@ def _in_words(question: Question, values: Arms, comparison: ArmComparison) -> Ju
     if odd is not None:
         reason = f"{reason}; one pair left out: {odd.sentence()}"
     low, high = comparison.ci95
-    known = comparison.df > 0
+    has_noise = comparison.df > 0
     return Judged(
         outcome=outcome,
         reason=f"{reason}{rests_on({'candidate': values[1], 'baseline': values[0]})}",
         candidate=math.fsum(unit.value for unit in values[1]) / len(values[1]),
         reference=math.fsum(unit.value for unit in values[0]) / len(values[0]),
         shift=finite(comparison.shift),
-        ci95=(low, high) if known and math.isfinite(low) and math.isfinite(high) else None,
+        ci95=(low, high) if has_noise and math.isfinite(low) and math.isfinite(high) else None,
         margin=rule.margin,
         indifference=rule.indifference,
-        detectable=finite(comparison.detectable) if known else None,
+        detectable=finite(comparison.detectable) if has_noise else None,
         unit=comparison.unit,
         source=values[0][0].source,
         loss_p=comparison.loss_p,
-        error=finite(comparison.error) if known else None,
+        error=finite(comparison.error) if has_noise else None,
         units=comparison.units,
-        wanted=comparison.wanted,
-        bound=finite(comparison.bound) if known else None,
-        sd=finite(comparison.sd) if known else None,
+        further_units=comparison.further_units,
+        bound=finite(comparison.bound) if has_noise else None,
+        sd=finite(comparison.sd) if has_noise else None,
         df=comparison.df,
         # once both limits are shown to be on either side of the loss, more launches only say so again
         settled=outcome != "MARGINAL" or comparison.lost,
@@ -265,8 +262,8 @@ def _in_words(question: Question, values: Arms, comparison: ArmComparison) -> Ju
 
 def _fewest_ios(values: Arms) -> tuple[int, int] | None:
     """The fewest I/Os that a percentile of each arm is of; None for what is no percentile."""
-    found = [[unit.ios for unit in arm if unit.ios is not None] for arm in values]
-    return (min(found[0]), min(found[1])) if all(found) else None
+    ios_by_arm = [[unit.ios for unit in arm if unit.ios is not None] for arm in values]
+    return (min(ios_by_arm[0]), min(ios_by_arm[1])) if all(ios_by_arm) else None
 
 
 def _marginal(question: Question, comparison: ArmComparison) -> bool:
@@ -300,26 +297,26 @@ def _odd_launch(values: Arms, comparison: ArmComparison) -> OddLaunch | None:
         return None
     arm = values[1 if comparison.odd.candidate else 0]
     unit = arm[comparison.odd.number]
-    others = [other.value for number, other in enumerate(arm) if number != comparison.odd.number]
+    other_values = [other.value for number, other in enumerate(arm) if number != comparison.odd.number]
     return OddLaunch(
         arm="candidate" if comparison.odd.candidate else "baseline",
         number=comparison.odd.number + 1,
         id=unit.id,
-        of_others=unit.value * len(others) / math.fsum(others),
+        of_others=unit.value * len(other_values) / math.fsum(other_values),
         longest_us=unit.longest_us,
     )
 
 
 def _undecided(comparison: ArmComparison) -> str:
     unit = comparison.unit
-    each = " of each arm" if unit == "session" else ""
-    more = f"{plural(comparison.wanted, f'more {unit}')}{each}"
+    of_each_arm = " of each arm" if unit == "session" else ""
+    more = f"{plural(comparison.further_units, f'more {unit}')}{of_each_arm}"
     if comparison.missing:
         return f"{comparison.missing}; {more} needed"
     # a loss of more than everything is none: so few values, or such noise, tell nothing
     whole = not comparison.detectable < 1
     missed = "no loss" if whole else f"no loss below {format_percent(comparison.detectable)}"
     return (
-        f"undecided after {plural(comparison.units, unit)}{each}: {as_change(comparison.shift)} so far; "
+        f"undecided after {plural(comparison.units, unit)}{of_each_arm}: {as_change(comparison.shift)} so far; "
         f"{missed} would have been detected; about {more} needed"
     )

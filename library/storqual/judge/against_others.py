@@ -4,26 +4,33 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from scipy import special
 
 from storqual.base.text import plural
 from storqual.judge.numbers import amount, as_change, rests_on
-from storqual.judge.question import Judged, Question, Unit, finite, loss_to, missing, units_of, values_at
+from storqual.judge.question import (
+    Judged,
+    Question,
+    Unit,
+    finite,
+    loss_to,
+    missing,
+    session_means,
+    units_of,
+    values_at,
+)
 from storqual.metrics import Metric
 from storqual.run import Check
 from storqual.run.measurements import LookedAt, Measurements
 from storqual.statistics.comparison import Looks, Rule, alpha_of, as_fraction, limits_for, nominal_levels
 from storqual.statistics.counts import compare_counts, most_share
-from storqual.statistics.estimates import Estimate
+from storqual.statistics.estimates import CI_SIDE, Estimate, mean_reach
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
 from storqual.statistics.scaling import scaling, scaling_sentences
 from storqual_core.kit.quantities import format_percent
 
-CI_SIDE = 0.025
 _SIDES: tuple[Rule, ...] = ("pass", "fail")
 _NEVER = 1e-9
 """The level of a first look, which has none."""
@@ -38,25 +45,22 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     mine = units_of(question.launches.of("candidate"), metric)
     if isinstance(mine, str):
         return missing(question, mine)
-    others = _others(question, metric)
-    if not others:
+    peers = _others(question, metric)
+    if not peers:
         return missing(question, "no other adapter was measured at this point")
     if min(unit.value for unit in mine) <= 0:
         return missing(question, f"{metric.label} is not above zero in every launch, so no ratio can be computed")
     rule = question.criterion
     sign = 1.0 if metric.better == "higher" else -1.0
-    ratios, unit = _ratios(mine, others)
-    values = [one.value for units in others.values() for one in units]
-    mean, level = math.fsum(one.value for one in mine) / len(mine), math.fsum(values) / len(values)
-    if len(ratios) < 2:
+    ratios, unit = _ratios(mine, peers)
+    values = [peer_unit.value for units in peers.values() for peer_unit in units]
+    mean, level = math.fsum(my_unit.value for my_unit in mine) / len(mine), math.fsum(values) / len(values)
+    shift = sign * math.fsum(ratios) / len(ratios)
+    one_sided, reach = (mean_reach(ratios, side, LAUNCH_FLOOR) for side in (rule.alpha, CI_SIDE))
+    if one_sided is None or reach is None:
         why = f"one {unit} has no interval{rests_on({'candidate': mine})}"
         return Judged("INCONCLUSIVE", why, candidate=mean, reference=level)
     limits = limits_for(rule.margin, rule.indifference, rule.alpha, metric.better)
-    shift = sign * math.fsum(ratios) / len(ratios)
-    error = max(float(np.std(ratios, ddof=1)), LAUNCH_FLOOR) / math.sqrt(len(ratios))
-    df = len(ratios) - 1
-    one_sided = float(special.stdtrit(df, 1 - rule.alpha)) * error
-    reach = float(special.stdtrit(df, 1 - CI_SIDE)) * error
     outcome = "INCONCLUSIVE"
     if shift - one_sided > limits.margin:
         outcome = "PASS"
@@ -69,7 +73,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     return Judged(
         outcome,
         f"{metric.label} is {as_change(ends[0])} than the mean of "
-        f"{', '.join(sorted(others))} ({as_change(*ends[1:])}, "
+        f"{', '.join(sorted(peers))} ({as_change(*ends[1:])}, "
         f"{plural(len(ratios), unit)}){rests_on({'candidate': mine})}",
         candidate=mean,
         reference=level,
@@ -84,39 +88,33 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
 
 def _others(question: Question, metric: Metric) -> dict[str, list[Unit]]:
     """The other adapters' values; one with a launch that did not run as asked is left out."""
-    others: dict[str, list[Unit]] = {}
+    peers: dict[str, list[Unit]] = {}
     for name, peer in question.peers:
         launches = peer.of("candidate")
         if not launches or any(launch.status != "ok" for launch in launches):
             continue
-        found = units_of(launches, metric)
-        if not isinstance(found, str) and min(unit.value for unit in found) > 0:
-            others[name] = found
-    return others
+        units = units_of(launches, metric)
+        if not isinstance(units, str) and min(unit.value for unit in units) > 0:
+            peers[name] = units
+    return peers
 
 
-def _ratios(mine: Sequence[Unit], others: Mapping[str, Sequence[Unit]]) -> tuple[list[float], str]:
+def _ratios(mine: Sequence[Unit], peers: Mapping[str, Sequence[Unit]]) -> tuple[list[float], str]:
     """Log-ratios to the mean of the others, one per session they share; per launch where that is one at most."""
-    own = _by_session(mine)
-    theirs = [_by_session(units) for units in others.values()]
-    shared = [session for session in own if all(session in one for one in theirs)]
+    my_levels = session_means(mine, math.log)
+    peer_levels = [session_means(units, math.log) for units in peers.values()]
+    shared = [session for session in my_levels if all(session in levels for levels in peer_levels)]
     if len(shared) >= 2:
         return [
-            own[session] - math.fsum(one[session] for one in theirs) / len(theirs) for session in shared
+            my_levels[session] - math.fsum(levels[session] for levels in peer_levels) / len(peer_levels)
+            for session in shared
         ], "session"
-    count = min(len(mine), *(len(units) for units in others.values()))
+    count = min(len(mine), *(len(units) for units in peers.values()))
     return [
         math.log(mine[number].value)
-        - math.fsum(math.log(units[number].value) for units in others.values()) / len(others)
+        - math.fsum(math.log(units[number].value) for units in peers.values()) / len(peers)
         for number in range(count)
     ], "launch"
-
-
-def _by_session(units: Sequence[Unit]) -> dict[str, float]:
-    sessions: defaultdict[str, list[float]] = defaultdict(list)
-    for unit in units:
-        sessions[unit.session].append(math.log(unit.value))
-    return {session: math.fsum(values) / len(values) for session, values in sessions.items()}
 
 
 def judge_against_limits(question: Question, metric: Metric) -> Judged:
@@ -125,13 +123,13 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
     The interval is of the mean over sessions where the arm has several, else over launches. Counts are held when no
     launch breaks the limit: there is no allowance for some.
     """
-    found = units_of(question.launches.of("candidate"), metric)
-    if isinstance(found, str):
-        return missing(question, found)
+    units = units_of(question.launches.of("candidate"), metric)
+    if isinstance(units, str):
+        return missing(question, units)
     rule = question.criterion
     low = -math.inf if rule.min is None else rule.min
     high = math.inf if rule.max is None else rule.max
-    asked = " and ".join(
+    requirement = " and ".join(
         text
         for text in (
             f"at least {amount(low, metric)}" if rule.min is not None else "",
@@ -140,34 +138,35 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
         if text
     )
     # what a maker states is only as good as the document that states it
-    asked = f"{asked} by {rule.source}" if rule.against == "product" else asked
-    values = by_session(found) if question.by_session else [unit.value for unit in found]
+    requirement = f"{requirement} by {rule.source}" if rule.against == "product" else requirement
+    values = list(session_means(units).values()) if question.by_session else [unit.value for unit in units]
     mean = math.fsum(values) / len(values)
 
     def judged(outcome: str, reason: str, loss: float | None = None) -> Judged:
-        reason += rests_on({"candidate": found})
+        reason += rests_on({"candidate": units})
         # the limit that a fail broke, else the first
         limits = (rule.max, rule.min) if outcome == "FAIL" and mean > high else (rule.min, rule.max)
         reference = next((limit for limit in limits if limit is not None), None)
-        return Judged(outcome, reason, candidate=mean, reference=reference, source=found[0].source, loss=loss)
+        return Judged(outcome, reason, candidate=mean, reference=reference, source=units[0].source, loss=loss)
 
     if metric.kind == "count":
-        worst = [unit.value for unit in found if not low <= unit.value <= high]
+        worst = [unit.value for unit in units if not low <= unit.value <= high]
         if worst:
-            reason = f"{metric.label}: {amount(worst[0], metric)} in a launch, {asked} is required"
+            reason = f"{metric.label}: {amount(worst[0], metric)} in a launch, {requirement} is required"
             losses = [loss_to(value, low if value < low else high) for value in worst]
             # a mean within the limit says nothing of the launch that broke it
             return judged("FAIL", reason, max((loss for loss in losses if loss is not None), default=None))
-        return judged("PASS", f"{metric.label}: {amount(mean, metric)}, {asked} is required")
-    if len(values) < 2:
+        return judged("PASS", f"{metric.label}: {amount(mean, metric)}, {requirement} is required")
+    reach = mean_reach(values, rule.alpha)
+    if reach is None:
         unit = "session" if question.by_session else "launch"
         return judged(
-            "INCONCLUSIVE", f"{amount(mean, metric)} from one {unit}, which has no interval; {asked} is required"
+            "INCONCLUSIVE",
+            f"{amount(mean, metric)} from one {unit}, which has no interval; {requirement} is required",
         )
-    reach = float(special.stdtrit(len(values) - 1, 1 - rule.alpha) * np.std(values, ddof=1) / math.sqrt(len(values)))
     sentence = (
         f"{metric.label} is {amount(mean, metric)} "
-        f"({amount(mean - reach, metric)} to {amount(mean + reach, metric)}), {asked} is required"
+        f"({amount(mean - reach, metric)} to {amount(mean + reach, metric)}), {requirement} is required"
     )
     if mean - reach >= low and mean + reach <= high:
         room = min(_room(mean - reach, low), _room(mean + reach, high))
@@ -182,14 +181,6 @@ def _room(end: float, limit: float) -> float:
     return math.inf if not math.isfinite(limit) or limit == 0 else abs(end - limit) / abs(limit)
 
 
-def by_session(units: Sequence[Unit]) -> list[float]:
-    """The mean of each session, in the order the sessions began."""
-    sessions: defaultdict[str, list[float]] = defaultdict(list)
-    for unit in units:
-        sessions[unit.session].append(unit.value)
-    return [math.fsum(values) / len(values) for values in sessions.values()]
-
-
 def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
     """In how many launches of each arm something rare was seen: fail when the candidate is shown to do it more often.
 
@@ -198,10 +189,10 @@ def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
     """
     arms: list[list[Unit]] = []
     for arm in ("baseline", "candidate"):
-        found = units_of(question.launches.of(arm), metric)
-        if isinstance(found, str):
-            return missing(question, f"{arm}: {found}")
-        arms.append(found)
+        units = units_of(question.launches.of(arm), metric)
+        if isinstance(units, str):
+            return missing(question, f"{arm}: {units}")
+        arms.append(units)
     rule = question.criterion
     means = [math.fsum(unit.value for unit in arm) / len(arm) for arm in arms]
     before, after = (sum(unit.value > 0 for unit in arm) for arm in arms)
@@ -240,7 +231,9 @@ def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
         source=arms[0][0].source,
         unit="session" if sessions else "pair",
         units=sessions or min(launches),
-        wanted=math.ceil(test.wanted * sessions / min(launches)) if sessions else test.wanted,
+        further_units=math.ceil(test.further_launches * sessions / min(launches))
+        if sessions
+        else test.further_launches,
     )
 
 
@@ -260,22 +253,22 @@ def judge_against_scaling(question: Question, metric: Metric) -> Judged:
     limit = float(rule.linear_to)
     if limit not in values or min(values) >= limit:
         return missing(question, f"{metric.label} was not measured at {rule.over} {limit:g} and at a lower level")
-    found = scaling({level: values[level] for level in values if level <= limit}, tolerance=rule.margin)
-    last = found.levels[-1]
+    result = scaling({level: values[level] for level in values if level <= limit}, tolerance=rule.margin)
+    last = result.levels[-1]
     outcome = "INCONCLUSIVE"
-    if found.broken_at is not None:
+    if result.broken_at is not None:
         outcome = "FAIL"
-    elif found.linear_to >= limit:
+    elif result.linear_to >= limit:
         outcome = "PASS"
     return Judged(
         outcome=outcome,
-        reason=" ".join(scaling_sentences(found, rule.over, metric.unit)),
+        reason=" ".join(scaling_sentences(result, rule.over, metric.unit)),
         candidate=last.value.value,
-        reference=found.levels[0].value.value * limit / found.levels[0].at,
+        reference=result.levels[0].value.value * limit / result.levels[0].at,
         shift=last.efficiency.value - 1,
         ci95=_interval(last.efficiency),
         # the level that is not linear may be one before the last
-        loss=max(1 - level.efficiency.value for level in found.levels),
+        loss=max(1 - level.efficiency.value for level in result.levels),
         margin=rule.margin,
         unit="launch",
         units=min(map(len, values.values())),
@@ -305,9 +298,9 @@ def data_checks(measured: Measurements) -> Iterator[Check]:
         candidate, baseline = (arms.get(arm, _NOTHING) for arm in ("candidate", "baseline"))
         if not candidate.launches:
             continue
-        reason = _told(candidate)
+        reason = _readback_sentence(candidate)
         if baseline.wrong:
-            reason += f"; of the baseline: {_told(baseline)}"
+            reason += f"; of the baseline: {_readback_sentence(baseline)}"
         outcome = "FAIL" if candidate.wrong else "PASS"
         yield Check(DATA, outcome, reason, READ_BACK, bench, adapter, point, {})
 
@@ -315,31 +308,29 @@ def data_checks(measured: Measurements) -> Iterator[Check]:
 def baseline_data(measured: Measurements) -> list[str]:
     """A sentence for each point at which the baseline's data was wrong: nobody judges it, and everybody must know."""
     return [
-        f"{bench}: {adapter} {point}: the baseline's data is wrong: {_told(arms['baseline'])}"
+        f"{bench}: {adapter} {point}: the baseline's data is wrong: {_readback_sentence(arms['baseline'])}"
         for (bench, adapter, point), arms in sorted(measured.data.items())
         if "baseline" in arms and arms["baseline"].wrong
     ]
 
 
-def _told(looked: LookedAt) -> str:
-    sectors = f"{looked.sectors:,} sectors" if looked.sectors != 1 else "1 sector"
-    if looked.first is None:
-        return f"{sectors} were read back after {plural(looked.launches, 'launch')}, none was wrong"
-    where = f"{looked.wrong_launches} of {plural(looked.launches, 'launch')}"
-    return f"{looked.wrong:,} of {sectors} read back are wrong, in {where}; {_first(looked.first)}"
+def _readback_sentence(readback: LookedAt) -> str:
+    sectors = f"{readback.sectors:,} sectors" if readback.sectors != 1 else "1 sector"
+    if readback.first is None:
+        return f"{sectors} were read back after {plural(readback.launches, 'launch')}, none was wrong"
+    where = f"{readback.wrong_launches} of {plural(readback.launches, 'launch')}"
+    return f"{readback.wrong:,} of {sectors} read back are wrong, in {where}; {_first(readback.first)}"
 
 
 def _first(first: Mapping[str, object]) -> str:
     """Where the first wrong sector is, and where its content begins to differ, in hexadecimal."""
-    expected, found = str(first["expected"]), str(first["found"])
-    differs = next(
-        (at for at in range(0, len(found), 2) if expected[at : at + 2] not in ("??", found[at : at + 2])), 0
-    )
-    begin = min(differs // 32 * 32, len(found) - 2 * _SHOWN)
+    expected, read = str(first["expected"]), str(first["found"])
+    differs = next((at for at in range(0, len(read), 2) if expected[at : at + 2] not in ("??", read[at : at + 2])), 0)
+    begin = min(differs // 32 * 32, len(read) - 2 * _SHOWN)
     shown = slice(begin, begin + 2 * _SHOWN)
     address, bs = int(str(first["address"])), int(str(first["bs"]))
     return (
         f"the first is sector {address // 512} (byte {address}, in a block of {bs} bytes) of {first['drive']}, "
         f"read back after launch {first['launch']}: {first['why']}; bytes {begin // 2} to {begin // 2 + _SHOWN - 1}: "
-        f"expected {expected[shown]}, found {found[shown]}; a second read of it alone found {first['again']}"
+        f"expected {expected[shown]}, found {read[shown]}; a second read of it alone found {first['again']}"
     )

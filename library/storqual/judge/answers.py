@@ -28,25 +28,25 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
     Suspect launches are no evidence. Where they would turn a pass into a fail, nothing is decided: what made them
     suspect may be the candidate's doing.
     """
-    found = _answers(questions, looks, histories)
+    answers = _answers(questions, looks, histories)
     doubtful = [
         index
         for index, question in enumerate(questions)
-        if question.launches.whole is not None and found[index].outcome in ("PASS", "MARGINAL")
+        if question.launches.whole is not None and answers[index].outcome in ("PASS", "MARGINAL")
     ]
     if doubtful:
         # all of them, so that the points lend each other as much noise as before
         with_all = _answers([_whole(question) for question in questions], looks, histories)
         for index in doubtful:
             if with_all[index].outcome == "FAIL":
-                passed, failed = found[index].reason, with_all[index].reason
+                passed, failed = answers[index].reason, with_all[index].reason
                 reason = f"{passed}; with the suspect launches included it fails ({failed}), so it is undecided"
-                found[index] = replace(found[index], outcome="INCONCLUSIVE", reason=reason)
+                answers[index] = replace(answers[index], outcome="INCONCLUSIVE", reason=reason)
     for index, question in enumerate(questions):
-        told = suspects_told(question)
-        if told and found[index].outcome == "INCONCLUSIVE":
-            found[index] = replace(found[index], reason=f"{found[index].reason}; {told}")
-    return found
+        doubts = suspects_sentence(question)
+        if doubts and answers[index].outcome == "INCONCLUSIVE":
+            answers[index] = replace(answers[index], reason=f"{answers[index].reason}; {doubts}")
+    return answers
 
 
 def _whole(question: Question) -> Question:
@@ -54,7 +54,7 @@ def _whole(question: Question) -> Question:
     return question if question.launches.whole is None else replace(question, launches=question.launches.whole)
 
 
-def suspects_told(question: Question) -> str:
+def suspects_sentence(question: Question) -> str:
     """How many launches of a point are suspect, and why the first of them is; empty when none is."""
     every = [launch for arm in ("baseline", "candidate") for launch in question.launches.every(arm)]
     suspect = [launch for launch in every if is_suspect(launch)]
@@ -125,10 +125,10 @@ def confirm(
 
     Shift and interval stay those of the first launches; the fresh ones have their own (`Judged.again`).
     """
-    found = list(answers)
+    confirmed = list(answers)
     for index, second in measured_afresh(questions, answers, looks, histories).items():
-        found[index] = replace(_both(answers[index], second), again=second)
-    return found
+        confirmed[index] = replace(_both(answers[index], second), again=second)
+    return confirmed
 
 
 def measured_afresh(
@@ -139,7 +139,7 @@ def measured_afresh(
     The level of the first launches counts for nothing; their noise is lent, because the point is the same.
     """
     fresh: dict[int, Question] = {}
-    known = dict(histories)
+    noise = dict(histories)
     for index, (question, first) in enumerate(zip(questions, answers, strict=True)):
         launches = question.launches.confirming()
         if first.outcome != "FAIL" or launches is None:
@@ -147,8 +147,8 @@ def measured_afresh(
         fresh[index] = replace(question, launches=launches)
         if first.unit == "pair" and first.sd is not None:
             # what history and the other points know of it is part of the noise of the first launches
-            known[*question.point.key, question.criterion.metric] = History(sd_pair=first.sd, df_pair=first.df)
-    return dict(zip(fresh, answer(list(fresh.values()), looks, known), strict=True))
+            noise[*question.point.key, question.criterion.metric] = History(sd_pair=first.sd, df_pair=first.df)
+    return dict(zip(fresh, answer(list(fresh.values()), looks, noise), strict=True))
 
 
 def _both(first: Judged, second: Judged) -> Judged:

@@ -79,21 +79,21 @@ def decide(
     """
     limits = limits_for(margin, indifference, alpha, better)
     arms = [_checked(arm, name) for arm, name in ((baseline, "baseline"), (candidate, "candidate"))]
-    known = history or History()
+    prior = history or History()
     if baseline_sessions is None and candidate_sessions is None:
         count = min(len(arms[0]), len(arms[1]))
         if count == 0:
             return nothing("pair", "no complete pair of launches", better)
         filled = pad(arms[0][:count] + arms[1][:count])[None]
         levels = pair_levels(filled[:, :count], filled[:, count:], limits.sign)
-        return analyse_pairs([levels], [limits], priors=[known.pair()])[0]
+        return analyse_pairs([levels], [limits], priors=[prior.pair()])[0]
     for arm, ids, name in (
         (arms[0], baseline_sessions, "baseline_sessions"),
         (arms[1], candidate_sessions, "candidate_sessions"),
     ):
         if ids is None or len(ids) != len(arm):
-            found = "none" if ids is None else str(len(ids))
-            raise ValueError(f"{name}: found {found}, expected a session id for each of {len(arm)} launches")
+            count_text = "none" if ids is None else str(len(ids))
+            raise ValueError(f"{name}: found {count_text}, expected a session id for each of {len(arm)} launches")
     if not arms[0] or not arms[1]:
         return nothing("session", "no launch of one arm", better)
     filled = pad(arms[0] + arms[1])
@@ -101,8 +101,8 @@ def decide(
         split_sessions(filled[: len(arms[0])], baseline_sessions or ()),
         split_sessions(filled[len(arms[0]) :], candidate_sessions or ()),
         limits,
-        launch_prior=known.launch(),
-        session_prior=known.session(),
+        launch_prior=prior.launch(),
+        session_prior=prior.session(),
     )
 
 

@@ -74,9 +74,9 @@ def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) 
     for reading in readings_of(run, reference):
         values[reading.bench, reading.drive].append(reading.iops)
     sentences = []
-    for key, found in values.items():
+    for key, readings in values.items():
         low, high = limits.get(key, (-math.inf, math.inf))
-        mean = math.fsum(found) / len(found)
+        mean = math.fsum(readings) / len(readings)
         if not low <= mean <= high:
             text = f"its golden reference {key[1]} gave {mean:.0f} IOPS, outside of {low:.0f} to {high:.0f}"
             sentences.append(
@@ -96,6 +96,6 @@ def _limits(history: Path | None) -> dict[tuple[str, str], tuple[float, float]]:
         return {}
     try:
         entries = _history(history).get("reference") or []
-        return {(one["bench"], one["drive"]): (float(one["low"]), float(one["high"])) for one in entries}
+        return {(entry["bench"], entry["drive"]): (float(entry["low"]), float(entry["high"])) for entry in entries}
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise BadInputError([f"{history}: found no history ({problem})"]) from None

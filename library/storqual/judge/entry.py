@@ -66,7 +66,7 @@ class VerdictEntry:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> VerdictEntry:
+def judged_entry(question: Question, judged: Judged, log_evidence: Sequence[str]) -> VerdictEntry:
     """A criterion that was judged; `found` is the kernel log's evidence about its launches."""
     metric, rule = question.metric, question.criterion
     arms = {arm: question.launches.of(arm) for arm in _ARMS}
@@ -100,7 +100,7 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> Ve
         unit_of_inference=judged.unit,
         source=judged.source,
         required=rule.required,
-        evidence=[*found, *doubts[:_MOST_DOUBTS]],
+        evidence=[*log_evidence, *doubts[:_MOST_DOUBTS]],
         odd_launch=_odd_launch(judged.odd),
         confirmation=_confirmation(question, judged.again),
     )
@@ -147,9 +147,9 @@ def _confirmation(question: Question, again: Judged | None) -> dict[str, Any] | 
     }
 
 
-def with_evidence(judged: Judged, found: Sequence[str], stale: str) -> Judged:
+def with_evidence(judged: Judged, log_evidence: Sequence[str], stale: str) -> Judged:
     """Evidence against a number that would pass: what the kernel log says, or a baseline that is too old."""
-    against = found[0] if found else stale
+    against = log_evidence[0] if log_evidence else stale
     if against and judged.outcome in ("PASS", "MARGINAL", "INCONCLUSIVE"):
         return replace(judged, outcome="ERROR", reason=against)
     return judged

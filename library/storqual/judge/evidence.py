@@ -29,7 +29,7 @@ def counted_errors(run: Run) -> Counted:
 
     Healthy commands, retries that nobody saw included, move none of them.
     """
-    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    sentences: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for event in run.events:
         if event.kind != "block_finished":
             continue
@@ -40,8 +40,8 @@ def counted_errors(run: Run) -> Counted:
                 if number:
                     what = ERROR_WORDS.get(counter, counter)
                     text = f"error counters, drive {drive}: {what}: {number} ({counter}) in batch {batch}"
-                    found[str(event.bench), f"{batch}/{drive}"].append(text)
-    return found
+                    sentences[str(event.bench), f"{batch}/{drive}"].append(text)
+    return sentences
 
 
 def errors_of(question: Question, counted: Counted) -> list[str]:
@@ -80,13 +80,13 @@ def grown_errors(run: Run) -> Grown:
                     least[key] = min(count, least.get(key, count))
                 else:
                     most[key] = max(count, most.get(key, count))
-    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    sentences: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for key, count in most.items():
         bench, drive, name = key
         if count > least.get(key, count):
             text = f"SMART, drive {drive}: {name} grew from {least[key]} to {count} during the campaign"
-            found[bench, drive].append(text)
-    return found
+            sentences[bench, drive].append(text)
+    return sentences
 
 
 def recorded_errors_of(question: Question, grown: Grown) -> list[str]:
@@ -95,15 +95,15 @@ def recorded_errors_of(question: Question, grown: Grown) -> list[str]:
 
 def unsteady_benches(run: Run) -> dict[str, str]:
     """Benches whose drives did not settle before the campaign, and how far they were from it, as a sentence."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for entry in run.preconditioned:
         report = entry.report.get("steady")
         if report is None:
             continue
-        found.pop(entry.bench, None)
+        sentences.pop(entry.bench, None)
         if not report.get("steady"):
-            found[entry.bench] = _sentence(report)
-    return found
+            sentences[entry.bench] = _sentence(report)
+    return sentences
 
 
 def with_steadiness(question: Question, judged: Judged, unsteady: Mapping[str, str]) -> Judged:
@@ -180,13 +180,13 @@ def settings_shown(run: Run) -> dict[str, Any]:
     `{"declared": 8, "shown": 6, "others": [{"name", "count", "said"}]}`; a setting counts once a drive and session.
     """
     declared = [setting for setting in _settings(run) if setting.get("declared") is not None]
-    others: Counter[tuple[str, str]] = Counter()
+    not_shown: Counter[tuple[str, str]] = Counter()
     for setting in declared:
         if setting.get("proven") is not True:
-            said = NOT_SHOWN if setting.get("proven") is None else "not in effect"
-            others[str(setting.get("name")), said] += 1
-    listed = [{"name": name, "count": count, "said": said} for (name, said), count in sorted(others.items())]
-    return {"declared": len(declared), "shown": len(declared) - others.total(), "others": listed}
+            remark = NOT_SHOWN if setting.get("proven") is None else "not in effect"
+            not_shown[str(setting.get("name")), remark] += 1
+    remarks = [{"name": name, "count": count, "said": remark} for (name, remark), count in sorted(not_shown.items())]
+    return {"declared": len(declared), "shown": len(declared) - not_shown.total(), "others": remarks}
 
 
 def _settings(run: Run) -> Iterator[Mapping[str, Any]]:
@@ -197,9 +197,9 @@ def _settings(run: Run) -> Iterator[Mapping[str, Any]]:
 
 def _setting_problem(setting: Mapping[str, Any]) -> str:
     """Why this setting was not what the drop says; empty when it was, or when nothing speaks against it."""
-    declared, found = setting.get("declared"), setting.get("read_back")
-    if declared is not None and found != declared:
-        return f"declared {declared}, read back {found}"
+    declared, value = setting.get("declared"), setting.get("read_back")
+    if declared is not None and value != declared:
+        return f"declared {declared}, read back {value}"
     if setting.get("proven") is False:
         return f"declared {declared}, but not in effect: {setting.get('proof') or 'no reason was recorded'}"
     return ""
@@ -241,7 +241,7 @@ def log_findings(run: Run, required: Collection[str] = ()) -> Mapping[str, list[
     A perfect number with a reset in the middle is no pass. What a rule only warns of is shown in the report, and
     counts here where its kind is `required`.
     """
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    sentences: defaultdict[str, list[str]] = defaultdict(list)
     for event in run.events:
         if event.kind != "block_finished":
             continue
@@ -253,10 +253,10 @@ def log_findings(run: Run, required: Collection[str] = ()) -> Mapping[str, list[
             more = int(finding.get("count") or 1) - 1
             launch = finding.get("launch")
             where = batch if launch is None else f"{batch}/{launch}"
-            found[where].append(
+            sentences[where].append(
                 f"kernel log, {finding.get('kind')}: {line}" + (f" (and {more} more)" if more > 0 else "")
             )
-    return found
+    return sentences
 
 
 def unfinished_batches(run: Run) -> list[str]:
@@ -317,9 +317,9 @@ def short_ramps(questions: Iterable[Question]) -> list[str]:
         series[bench] += _seconds(arms)
     sentences = []
     for bench, seconds in series.items():
-        found = transient(seconds)
-        if found is not None:
-            cut, off = found
+        deviation = transient(seconds)
+        if deviation is not None:
+            cut, off = deviation
             text = (
                 f"launches take {cut} s longer than their ramp to settle, and deviate by "
                 f"{format_percent(off, signed=True)} until then"
@@ -330,13 +330,13 @@ def short_ramps(questions: Iterable[Question]) -> list[str]:
 
 def lengthened_ramps(run: Run) -> list[str]:
     """A sentence for each bench on which points were given a longer ramp while the campaign went on."""
-    found: defaultdict[str, list[Settling]] = defaultdict(list)
+    settlings: defaultdict[str, list[Settling]] = defaultdict(list)
     for (bench, _, _), settling in lengthened(run).items():
-        found[bench].append(settling)
+        settlings[bench].append(settling)
     sentences = []
-    for bench, each in found.items():
-        longest = max(max(one.every_s, one.first_s) for one in each)
-        text = f"launches at {plural(len(each), 'point')} settled for up to {longest:g} s after their ramp"
+    for bench, of_bench in settlings.items():
+        longest = max(max(settling.every_s, settling.first_s) for settling in of_bench)
+        text = f"launches at {plural(len(of_bench), 'point')} settled for up to {longest:g} s after their ramp"
         sentences.append(f"{bench}: {text}; further launches there had a longer ramp")
     return sentences
 
@@ -362,27 +362,29 @@ def settling(questions: Iterable[Question]) -> dict[PointKey, Settling]:
     for key in arms:
         groups[key[0], key[1], key[2].partition("[")[0]].append(key)
     by_session = {question.point.key: question.by_session for question in questions}
-    found: dict[PointKey, Settling] = {}
+    settlings: dict[PointKey, Settling] = {}
     for keys in groups.values():
         together = [seconds for key in keys for seconds in _seconds(arms[key])]
         first = _first([arms[key] for key in keys if by_session.get(key)])
         for key in keys:
-            own = _seconds(arms[key])
-            each = transient(own if len(own) >= _FEWEST_LAUNCHES else together)
-            one = Settling(0.0 if each is None else float(each[0]), first)
-            if one:
-                found[key] = one
-    return found
+            series = _seconds(arms[key])
+            deviation = transient(series if len(series) >= _FEWEST_LAUNCHES else together)
+            needed = Settling(0.0 if deviation is None else float(deviation[0]), first)
+            if needed:
+                settlings[key] = needed
+    return settlings
 
 
 def _launches(questions: Iterable[Question]) -> dict[PointKey, ArmLaunches]:
-    return {one.point.key: one.launches for one in questions}
+    return {question.point.key: question.launches for question in questions}
 
 
 def _ran(arms: ArmLaunches) -> list[Launch]:
     every = [launch for launches in arms.arms.values() for launch in launches]
     return [
-        one for one in every if one.status == "ok" and sum(one.seconds) > 0 and len(one.seconds) >= _FEWEST_SECONDS
+        launch
+        for launch in every
+        if launch.status == "ok" and sum(launch.seconds) > 0 and len(launch.seconds) >= _FEWEST_SECONDS
     ]
 
 
@@ -395,7 +397,9 @@ def transient(series: Seconds) -> tuple[int, float] | None:
     if len(series) < _FEWEST_LAUNCHES:
         return None
     length = min(map(len, series))
-    shares = np.array([one[:length] for one in series]) / np.array([[sum(one) / len(one)] for one in series])
+    shares = np.array([seconds[:length] for seconds in series]) / np.array(
+        [[sum(seconds) / len(seconds)] for seconds in series]
+    )
     # launches that want more than half of their seconds cut have not settled at all: then half is what is known
     cut = settled_from(shares.mean(axis=0).tolist(), group=1) or length // 2
     off = shares[:, :cut].mean(axis=1) / shares[:, cut:].mean(axis=1) - 1
@@ -407,11 +411,11 @@ def _first(points: Sequence[ArmLaunches]) -> float:
     ratios, length = [], 0.0
     for arms in points:
         sessions: defaultdict[str, list[Launch]] = defaultdict(list)
-        for launch in sorted(_ran(arms), key=lambda one: one.n):
+        for launch in sorted(_ran(arms), key=lambda launch: launch.n):
             sessions[launch.session].append(launch)
-        for first, *others in sessions.values():
-            if others:
-                after = float(np.mean([np.mean(one.seconds) for one in others]))
+        for first, *later in sessions.values():
+            if later:
+                after = float(np.mean([np.mean(other.seconds) for other in later]))
                 ratios.append(float(np.mean(first.seconds)) / after - 1)
                 length = max(length, float(len(first.seconds)))
     return length if len(ratios) >= _FEWEST_FIRST and _is_off(ratios) else 0.0

@@ -12,7 +12,14 @@ from storqual.inputs.policy import Gate
 from storqual.judge.answers import answer, measured_afresh
 from storqual.judge.earlier import read_histories
 from storqual.judge.evidence import NOTHING, Settling, settling
-from storqual.judge.question import Asked, Judged, Question, asked_of, metrics_of, optional_input, questions_of
+from storqual.judge.question import (
+    Judged,
+    Question,
+    metrics_of,
+    optional_input,
+    planned_criteria,
+    questions_of,
+)
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at
 from storqual.run.records import Launch
@@ -49,25 +56,26 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
     """
     rules = load_suite(run.input_file("suite"))
     gate, history = optional_input(run, "gate"), optional_input(run, "history")
-    asked = [
-        Asked(one.point, tuple(rule for rule in one.criteria if rule.required and rule.against == "baseline"))
-        for one in asked_of(run, rules, Gate() if gate is None else load_gate(gate))
-        if bench is None or one.point.bench == bench
+    criteria = [
+        (point, rule)
+        for point, rule in planned_criteria(run, rules, Gate() if gate is None else load_gate(gate))
+        if bench in (None, point.bench) and rule.required and rule.against == "baseline"
     ]
-    wanted = {key: names for key, names in metrics_of(asked).items() if names}
-    questions = questions_of(run, asked, measurements_at(run, wanted).points)
+    questions = questions_of(run, criteria, measurements_at(run, metrics_of(criteria)).points)
     histories = read_histories(history)
     answers = answer(questions, "every", histories)
     again = measured_afresh(questions, answers, "every", histories)
-    found = [_more(question, first) for question, first in zip(questions, answers, strict=True)]
-    found += [
+    candidates = [_more(question, first) for question, first in zip(questions, answers, strict=True)]
+    candidates += [
         _confirm(question, first, again.get(index))
         for index, (question, first) in enumerate(zip(questions, answers, strict=True))
         if first.outcome == "FAIL"
     ]
     settles = settling(questions)
-    told = [replace(need, settling=settles.get(need.point.key, NOTHING)) for need in found if need is not None]
-    return sorted(told, key=lambda need: (need.units, need.point.key, need.criterion))
+    settled = [
+        replace(need, settling=settles.get(need.point.key, NOTHING)) for need in candidates if need is not None
+    ]
+    return sorted(settled, key=lambda need: (need.units, need.point.key, need.criterion))
 
 
 def _used(question: Question) -> tuple[int, int]:
@@ -96,7 +104,7 @@ def _more(question: Question, judged: Judged) -> Need | None:
         return Need(question.point, question.criterion.id, "marginal", judged.unit, max(used[0], 1), *used)
     if judged.outcome != "INCONCLUSIVE":
         return None
-    return Need(question.point, question.criterion.id, "more", judged.unit, max(judged.wanted, 1), *used)
+    return Need(question.point, question.criterion.id, "more", judged.unit, max(judged.further_units, 1), *used)
 
 
 def _confirm(question: Question, first: Judged, second: Judged | None) -> Need | None:
@@ -106,4 +114,4 @@ def _confirm(question: Question, first: Judged, second: Judged | None) -> Need |
         return Need(question.point, question.criterion.id, "confirm", first.unit, max(first.units, 1), *used)
     if second.outcome != "INCONCLUSIVE":
         return None
-    return Need(question.point, question.criterion.id, "confirm", second.unit, max(second.wanted, 1), *used)
+    return Need(question.point, question.criterion.id, "confirm", second.unit, max(second.further_units, 1), *used)

@@ -48,26 +48,26 @@ def _way(change: float) -> str:
 
 def rests_on(arms: Mapping[str, Sequence[Unit]]) -> str:
     """`; based on 6,012 I/Os of 5 launches`, the arms after the first in brackets; empty for no percentile."""
-    told = []
+    counts = []
     for units in arms.values():
         if not units or any(unit.ios is None for unit in units):
             return ""
         launches = sum(unit.launches for unit in units)
         merged = f", merged into {plural(len(units), 'value')}" if launches > len(units) else ""
         ios = sum(unit.ios or 0 for unit in units)
-        told.append(f"{ios:,} I/Os of {plural(launches, 'launch')}{merged}")
-    others = "".join(f" ({arm}: {text})" for arm, text in zip(list(arms)[1:], told[1:], strict=True))
-    return f"; based on {told[0]}{others}"
+        counts.append(f"{ios:,} I/Os of {plural(launches, 'launch')}{merged}")
+    other_arms = "".join(f" ({arm}: {text})" for arm, text in zip(list(arms)[1:], counts[1:], strict=True))
+    return f"; based on {counts[0]}{other_arms}"
 
 
 def with_time_needed(run: Run, question: Question, judged: Judged) -> Judged:
     """An undecided answer with the time that its further pairs or sessions take on that bench, where known."""
-    if judged.outcome != "INCONCLUSIVE" or not judged.wanted:
+    if judged.outcome != "INCONCLUSIVE" or not judged.further_units:
         return judged
     effort = effort_of(run, question.point.bench)
     if effort is None:
         return judged
-    needed = format_duration(judged.wanted * effort.unit_seconds())
+    needed = format_duration(judged.further_units * effort.unit_seconds())
     return replace(judged, reason=f"{judged.reason} ({needed} of bench time)")
 
 
@@ -76,7 +76,7 @@ FALSE_SHARE = 0.10
 
 def corrected(questions: Sequence[Question], answers: Sequence[Judged]) -> list[Judged]:
     """Answers in which a FAIL that chance explains, given how many criteria there are, is undecided."""
-    found = list(answers)
+    remaining = list(answers)
     for required in (True, False):
         members = [
             index
@@ -91,15 +91,15 @@ def corrected(questions: Sequence[Question], answers: Sequence[Judged]) -> list[
             stands = holm(probabilities, alpha)
         else:
             stands = benjamini_hochberg(probabilities, FALSE_SHARE)
-        for index, kept in zip(members, stands, strict=True):
-            if answers[index].outcome == "FAIL" and not kept:
+        for index, significant in zip(members, stands, strict=True):
+            if answers[index].outcome == "FAIL" and not significant:
                 count = plural(len(members), "criterion").replace("criterions", "criteria")
                 reason = (
                     f"{answers[index].reason}; among {count} one such result may be chance, so it has to be "
                     "measured again"
                 )
-                found[index] = replace(answers[index], outcome="INCONCLUSIVE", reason=reason)
-    return found
+                remaining[index] = replace(answers[index], outcome="INCONCLUSIVE", reason=reason)
+    return remaining
 
 
 def overall_findings(questions: Sequence[Question], answers: Sequence[Judged]) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def overall_findings(questions: Sequence[Question], answers: Sequence[Judged]) -
         answer = answers[index]
         if question.criterion.against == "baseline" and answer.error is not None and answer.shift is not None:
             groups[(question.point.bench, question.point.adapter, question.criterion.metric)].append(index)
-    found = []
+    findings = []
     for (bench, adapter, name), members in groups.items():
         metric = questions[members[0]].metric
         if metric is None:
@@ -119,7 +119,7 @@ def overall_findings(questions: Sequence[Question], answers: Sequence[Judged]) -
         if overall is None:
             continue
         shift, low, high = (as_fraction(end, metric.better) for end in (overall.shift, overall.low, overall.high))
-        found.append(
+        findings.append(
             {
                 "bench": bench,
                 "adapter": adapter,
@@ -129,7 +129,7 @@ def overall_findings(questions: Sequence[Question], answers: Sequence[Judged]) -
                 "ci95_percent": [round(100 * low, 4), round(100 * high, 4)],
             }
         )
-    return found
+    return findings
 
 
 def _log(shift: float | None, better: str) -> float:

@@ -46,12 +46,12 @@ def run_outcome(
     if counts["MARGINAL"] and not marginal_passes:
         return "FAIL", f"{counts['MARGINAL']} of {total} pass only marginally, which the gate does not accept"
     waived = sum(entry.waiver is not None for entry in required)
-    held = f"{len(required) - waived} of {total} pass" if waived else f"all {total} pass"
+    passes = f"{len(required) - waived} of {total} pass" if waived else f"all {total} pass"
     used = with_waivers(used_waivers(entry.to_json() for entry in required))
     accepted = f"; {waived} failed and {'is' if waived == 1 else 'are'} accepted {used}" if waived else ""
     if counts["MARGINAL"]:
-        return "MARGINAL", f"{held}, {counts['MARGINAL']} of them near their limit{accepted}"
-    return "PASS", f"{held}{accepted}"
+        return "MARGINAL", f"{passes}, {counts['MARGINAL']} of them near their limit{accepted}"
+    return "PASS", f"{passes}{accepted}"
 
 
 def _is_judged(entry: VerdictEntry) -> bool:
@@ -141,7 +141,7 @@ def _covers(waiver: Waiver, entry: VerdictEntry) -> bool:
         (waiver.adapter, entry.adapter),
         (waiver.bench, entry.bench),
     )
-    if not all(fnmatch.fnmatchcase(str(found or ""), pattern) for pattern, found in pairs):
+    if not all(fnmatch.fnmatchcase(str(name or ""), pattern) for pattern, name in pairs):
         return False
     # a point's name holds brackets, which a pattern would take for a set of letters
     return waiver.point in ("*", entry.point) or fnmatch.fnmatchcase(
@@ -158,8 +158,8 @@ def required_roles(run: Run) -> tuple[str, ...]:
 
 def used_waivers(criteria: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The waivers in entries of a verdict, each once, in their order."""
-    found = (entry.get("waiver") for entry in criteria)
-    return each_waiver(waiver for waiver in found if isinstance(waiver, Mapping))
+    waivers = (entry.get("waiver") for entry in criteria)
+    return each_waiver(entry_waiver for entry_waiver in waivers if isinstance(entry_waiver, Mapping))
 
 
 def each_waiver(waivers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -173,7 +173,7 @@ def with_waivers(waivers: Iterable[Mapping[str, Any]]) -> str:
     return f"with {len(named)} {'waiver' if len(named) == 1 else 'waivers'}: {'; '.join(named)}" if named else ""
 
 
-def listed(waivers: Iterable[Mapping[str, Any]]) -> str:
+def waiver_list(waivers: Iterable[Mapping[str, Any]]) -> str:
     """The same without the number, for a page that states it by itself."""
     return "; ".join(_named(waiver) for waiver in each_waiver(waivers))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -26,6 +26,8 @@ from storqual_core.kit.quantities import format_percent
 
 LIMITS = ("absolute", "published", "product")
 """What a criterion is against that has `min` or `max`."""
+PointCriterion = tuple[PlannedPoint, EffectiveCriterion]
+
 _FEWEST_SECONDS = 3
 """Seconds from which a launch is judged by its seconds; in fewer, a dip cannot be told from the level."""
 
@@ -85,14 +87,18 @@ def is_suspect(launch: Launch) -> bool:
 def _clean(arms: Mapping[str, Sequence[Launch]], *, paired: bool) -> dict[str, list[Launch]]:
     pairs = {launch.n for launches in arms.values() for launch in launches if is_suspect(launch)} if paired else set()
     return {
-        arm: [one for one in launches if not is_suspect(one) and (one.n not in pairs or one.status != "ok")]
+        arm: [
+            launch
+            for launch in launches
+            if not is_suspect(launch) and (launch.n not in pairs or launch.status != "ok")
+        ]
         for arm, launches in arms.items()
     }
 
 
 def _beyond_rates(arms: Mapping[str, Sequence[Launch]]) -> dict[str, list[Launch]]:
     return {
-        arm: [replace(one, suspect=(*one.suspect, *one.suspect_but_rates)) for one in launches]
+        arm: [replace(launch, suspect=(*launch.suspect, *launch.suspect_but_rates)) for launch in launches]
         for arm, launches in arms.items()
     }
 
@@ -118,9 +124,9 @@ def curves_of(points: Iterable[PlannedPoint]) -> list[ScaledPoints]:
                 name = _starred(point.point, factor)
                 groups[point.bench, point.adapter, name, factor][float(level)] = point
     return [
-        ScaledPoints(*key[:3], over=key[3], points=dict(sorted(found.items())))
-        for key, found in groups.items()
-        if len(found) > 1
+        ScaledPoints(*key[:3], over=key[3], points=dict(sorted(levels.items())))
+        for key, levels in groups.items()
+        if len(levels) > 1
     ]
 
 
@@ -131,18 +137,15 @@ def values_at(
 
     A level whose launches cannot answer is left out: a curve is about what was measured.
     """
-    found: dict[float, Sequence[float]] = {}
+    values_by_level: dict[float, Sequence[float]] = {}
     for level, point in curve.points.items():
         launches = launches_at.get(point.key, ArmLaunches()).of(arm)
-        units = units_of(launches, metric) if all(one.status == "ok" for one in launches) else "not all ran"
+        units = units_of(launches, metric) if all(launch.status == "ok" for launch in launches) else "not all ran"
         if isinstance(units, str) or not units or min(unit.value for unit in units) <= 0:
             continue
-        sessions: defaultdict[str, list[float]] = defaultdict(list)
-        for unit in units:
-            sessions[unit.session].append(unit.value)
-        means = [sum(values) / len(values) for values in sessions.values()]
-        found[level] = means if len(means) > 1 else [unit.value for unit in units]
-    return found
+        means = list(session_means(units).values())
+        values_by_level[level] = means if len(means) > 1 else [unit.value for unit in units]
+    return values_by_level
 
 
 def _starred(point: str, factor: str) -> str:
@@ -198,7 +201,7 @@ class Judged:
     error: float | None = None
     """Standard error of the log-ratio, for the shift of all points together."""
     units: int = 0
-    wanted: int = 0
+    further_units: int = 0
     """Pairs (sessions per arm) that were used, and how many more would decide."""
     bound: float | None = None
     sd: float | None = None
@@ -257,7 +260,7 @@ def missing(question: Question, reason: str) -> Judged:
 
 def units_of(launches: Sequence[Launch], metric: Metric) -> list[Unit] | str:
     """The values of an arm, or why there are none: a metric that one launch lacks is lacking."""
-    found = []
+    units = []
     for launch in launches:
         value = launch.values.get(metric.name) if launch.status == "ok" else None
         if not isinstance(value, Value):
@@ -268,10 +271,18 @@ def units_of(launches: Sequence[Launch], metric: Metric) -> list[Unit] | str:
             return f"{metric.label} is unavailable in launch {launch.id}: {why}"
         several = len(launch.seconds) >= _FEWEST_SECONDS and sum(launch.seconds) > 0
         seconds = launch.seconds if metric.series and several else ()
-        found.append(
+        units.append(
             Unit(launch.session, value.value, value.source, seconds, launch.id, launch.longest_us, value.ios)
         )
-    return found
+    return units
+
+
+def session_means(units: Iterable[Unit], scale: Callable[[float], float] = float) -> dict[str, float]:
+    """The mean of each session's values on a scale (`math.log` for ratios), in the order the sessions began."""
+    sessions: defaultdict[str, list[float]] = defaultdict(list)
+    for unit in units:
+        sessions[unit.session].append(scale(unit.value))
+    return {session: math.fsum(values) / len(values) for session, values in sessions.items()}
 
 
 def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
@@ -283,7 +294,7 @@ def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
     for session, members in sessions.items():
         pool = members[0].pool
         # a launch may be left out because its partner is suspect: its I/Os are as good as those of the others
-        if pool is None or pool.launches < len(members) or any(one.pool is not pool for one in members):
+        if pool is None or pool.launches < len(members) or any(member.pool is not pool for member in members):
             return []
         value = metric.value(pool)
         if not isinstance(value, Value):
@@ -304,16 +315,8 @@ def finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The criteria at one planned point, with the gate's policy applied."""
-
-    point: PlannedPoint
-    criteria: tuple[EffectiveCriterion, ...]
-
-
-def asked_of(run: Run, rules: Suite, policy: Gate) -> list[Asked]:
-    """What a suite asks at the points of a run that were not skipped.
+def planned_criteria(run: Run, rules: Suite, policy: Gate) -> list[PointCriterion]:
+    """What a suite asks at the points of a run that were not skipped, with the gate's policy applied.
 
     Raises BadInputError for a suite without the profile that the run was planned with: by another one the margins
     would be others, and nobody would see it.
@@ -321,36 +324,32 @@ def asked_of(run: Run, rules: Suite, policy: Gate) -> list[Asked]:
     profile = rules.profile_name(run.suite.profile or None)
     points = [point for point in run.plan.points if not point.skipped]
     if points and profile not in rules.profiles:
-        told = f"has no profile {profile!r}, with which {run.name} was planned, only {', '.join(rules.profiles)}"
-        raise BadInputError([f"suite {rules.name}: {told}; add that profile to judge the run by this suite"])
+        reason = f"has no profile {profile!r}, with which {run.name} was planned, only {', '.join(rules.profiles)}"
+        raise BadInputError([f"suite {rules.name}: {reason}; add that profile to judge the run by this suite"])
     return [
-        Asked(
-            point,
-            tuple(
-                _by_policy(one, policy)
-                for one in criteria_at(rules, point, profile, adapter_of(run, point), kind_of(run, point))
-            ),
-        )
+        (point, _by_policy(criterion, policy))
         for point in points
+        for criterion in criteria_at(rules, point, profile, adapter_of(run, point), kind_of(run, point))
     ]
 
 
 def adapter_of(run: Run, point: PlannedPoint) -> Mapping[str, Any]:
     """The adapter of a point as the inventory describes it; empty where the run does not have it."""
-    found: Mapping[str, Any] = (run.benches[point.bench].get("adapters") or {}).get(point.adapter) or {}
-    return found
+    adapter: Mapping[str, Any] = (run.benches[point.bench].get("adapters") or {}).get(point.adapter) or {}
+    return adapter
 
 
 def kind_of(run: Run, point: PlannedPoint) -> str:
     return str(run.benches[point.bench].get("kind") or "hardware")
 
 
-def metrics_of(asked: Sequence[Asked]) -> dict[PointKey, list[str]]:
+def metrics_of(criteria: Iterable[PointCriterion]) -> dict[PointKey, list[str]]:
     """Which metrics the criteria are about, by point; a name that is no metric is not among them."""
-    return {
-        one.point.key: list(dict.fromkeys(rule.metric for rule in one.criteria if rule.metric in METRICS))
-        for one in asked
-    }
+    metrics: defaultdict[PointKey, list[str]] = defaultdict(list)
+    for point, criterion in criteria:
+        if criterion.metric in METRICS and criterion.metric not in metrics[point.key]:
+            metrics[point.key].append(criterion.metric)
+    return dict(metrics)
 
 
 def launches_of(
@@ -360,16 +359,18 @@ def launches_of(
 
     `confirming` are the sessions (bench, session) of those.
     """
-    found: dict[PointKey, ArmLaunches] = {}
+    launches_at: dict[PointKey, ArmLaunches] = {}
     for key, data in points.items():
-        found[key] = ArmLaunches()
+        launches_at[key] = ArmLaunches()
         for launch in data.every():
             fresh = (launch.bench, planned_session(launch.session)) in confirming
-            (found[key].fresh if fresh else found[key].arms)[launch.arm].append(launch)
-    return found
+            (launches_at[key].fresh if fresh else launches_at[key].arms)[launch.arm].append(launch)
+    return launches_at
 
 
-def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, PointData]) -> list[Question]:
+def questions_of(
+    run: Run, criteria: Sequence[PointCriterion], points: Mapping[PointKey, PointData]
+) -> list[Question]:
     """Every criterion at every point, with the launches that can answer it: suspect ones are no evidence."""
     designs = run.document["plan"].get("designs") or {}
     kinds = {bench: (designs.get(bench) or {}).get("kind", run.plan.design) for bench in run.benches}
@@ -379,30 +380,28 @@ def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, Poi
     peers: defaultdict[tuple[str, str], list[PointKey]] = defaultdict(list)
     for key in measured:
         peers[key[0], key[2]].append(key)
-    scaled = any(rule.against == "scaling" for one in asked for rule in one.criteria)
-    curves = curves_of(one.point for one in asked) if scaled else []
+    scaled = any(rule.against == "scaling" for _, rule in criteria)
+    curves = curves_of(point for point in run.plan.points if not point.skipped) if scaled else []
     on_curve = {(point.key, curve.over): curve for curve in curves for point in curve.points.values()}
-    found = []
-    for one in asked:
-        point = one.point
-        kind = kinds[point.bench]
-        for rule in one.criteria:
-            launches_at = of_rates if rule.metric in OF_RATES else of_others
-            launches = launches_at.get(point.key) or ArmLaunches()
-            paired = launches if launches.whole is None or kind == "sessions" else launches.whole.clean(paired=True)
-            others = peers[point.bench, point.point] if rule.against == "peers" else []
-            beside = tuple((key[1], launches_at[key]) for key in others if key != point.key)
-            emulated = kind_of(run, point) != "hardware"
-            excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else rule.unstated
-            own = paired if rule.against == "baseline" else launches
-            question = Question(point, rule, own, kind == "sessions", beside, excused)
-            if rule.against == "scaling":
-                if point.factors.get(rule.over) != rule.linear_to:
-                    # it is asked once for a curve: at the level that it names
-                    continue
-                question = replace(question, curve=on_curve.get((point.key, rule.over)), launches_at=launches_at)
-            found.append(question)
-    return found
+    questions = []
+    for point, rule in criteria:
+        by_session = kinds[point.bench] == "sessions"
+        launches_at = of_rates if rule.metric in OF_RATES else of_others
+        launches = launches_at.get(point.key) or ArmLaunches()
+        paired = launches if launches.whole is None or by_session else launches.whole.clean(paired=True)
+        peer_keys = peers[point.bench, point.point] if rule.against == "peers" else []
+        beside = tuple((key[1], launches_at[key]) for key in peer_keys if key != point.key)
+        emulated = kind_of(run, point) != "hardware"
+        excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else rule.unstated
+        evidence = paired if rule.against == "baseline" else launches
+        question = Question(point, rule, evidence, by_session, beside, excused)
+        if rule.against == "scaling":
+            if point.factors.get(rule.over) != rule.linear_to:
+                # it is asked once for a curve: at the level that it names
+                continue
+            question = replace(question, curve=on_curve.get((point.key, rule.over)), launches_at=launches_at)
+        questions.append(question)
+    return questions
 
 
 def looks_of(run: Run) -> Looks:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from storqual.judge.verdict import judge_run
 from storqual.run.files import DAMAGE, read_object
-from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import StorqualError
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,6 @@ class Rejudged:
         return asdict(self)
 
 
-def is_folder_of_runs(path: Path) -> bool:
-    """Whether a folder is no run directory itself and holds some."""
-    return not (path / "run.json").is_file() and any(path.glob("[!.]*/run.json"))
-
-
-def runs_below(paths: Iterable[Path]) -> list[Path]:
-    """The run directories that are named, or that lie in the folders that are. Raises BadInputError for neither."""
-    found: list[Path] = []
-    problems = []
-    for path in paths:
-        below = sorted(file.parent for file in path.glob("[!.]*/run.json"))
-        inside = [path] if (path / "run.json").is_file() else below
-        found += inside
-        if not inside:
-            problems.append(f"{path}: found no run directory, expected one or a folder of them")
-    if problems:
-        raise BadInputError(problems)
-    return list(dict.fromkeys(path.resolve() for path in found))
-
-
 def rejudge(paths: Sequence[Path], rules: Rules) -> list[Rejudged]:
     """Judge each run; verdicts by other rules go to its `judgements/`. One that cannot be judged stops no other."""
     return [_rejudge(path, rules) for path in paths]
@@ -86,8 +66,8 @@ def _rejudge(path: Path, rules: Rules) -> Rejudged:
         return Rejudged(path.name, candidate, str(before.get("outcome", "")), "", 2, problem=text)
     failed_before, fail_now = _failures(before), _failures(now)
     fails = [f"{name}: {reason}" for name, reason in fail_now.items() if name not in failed_before]
-    asked = {_name(one): str(one["outcome"]) for one in now["criteria"]}
-    passes = [f"{name}: {_instead(asked.get(name))}" for name in failed_before if name not in fail_now]
+    outcomes = {_name(entry): str(entry["outcome"]) for entry in now["criteria"]}
+    passes = [f"{name}: {_instead(outcomes.get(name))}" for name in failed_before if name not in fail_now]
     if now["exit_code"] == 1 and before.get("exit_code") != 1 and not fails:
         # no criterion failed: the gate takes no marginal pass
         fails = [str(now["reason"])]
@@ -106,9 +86,9 @@ def _rejudge(path: Path, rules: Rules) -> Rejudged:
 def _failures(verdict: Mapping[str, Any]) -> dict[str, str]:
     """The required criteria that failed and that nobody accepted, with the reason of each."""
     return {
-        _name(one): str(one.get("reason"))
-        for one in verdict.get("criteria") or ()
-        if one.get("outcome") == "FAIL" and one.get("required") and not one.get("waiver")
+        _name(entry): str(entry.get("reason"))
+        for entry in verdict.get("criteria") or ()
+        if entry.get("outcome") == "FAIL" and entry.get("required") and not entry.get("waiver")
     }
 
 

@@ -36,7 +36,7 @@ from storqual.judge.evidence import (
 )
 from storqual.judge.numbers import corrected, overall_findings, with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome, used_waivers, with_waivers
-from storqual.judge.question import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
+from storqual.judge.question import looks_of, metrics_of, optional_input, planned_criteria, questions_of, required_by
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
@@ -120,15 +120,15 @@ def _verdict(
     accepted = load_waivers(files["waivers"], policy, moment.date()) if "waivers" in files else ()
     rules = load_suite(files["suite"])
     files = {**files, **product_files(files["suite"], rules.products)}
-    asked = asked_of(run, rules, policy)
+    asked_criteria = planned_criteria(run, rules, policy)
     if measured is None or measured.evidence is None or not measured.is_of(run):
-        measured = measurements(run, metrics_of(asked), evidence=True)
-    questions = questions_of(run, asked, measured.points)
+        measured = measurements(run, metrics_of(asked_criteria), evidence=True)
+    questions = questions_of(run, asked_criteria, measured.points)
     looks, histories = looks_of(run), read_histories(files.get("history"))
     judged = confirm(questions, answer(questions, looks, histories), looks, histories)
     judged = corrected(questions, judged)
     unsteady = unsteady_benches(run)
-    judged = [with_steadiness(question, one, unsteady) for question, one in zip(questions, judged, strict=True)]
+    judged = [with_steadiness(question, answer, unsteady) for question, answer in zip(questions, judged, strict=True)]
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
     findings, counted, grown = log_findings(run, policy.required_log_findings), counted_errors(run), grown_errors(run)
     sentences = [
@@ -154,8 +154,8 @@ def _verdict(
     closed = run.periods[-1].closed if run.periods else None
     rig = [*evidence_findings(run, measured.evidence), *rig_problems(run)]
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
-    if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
-        used = used_waivers(one.to_json() for one in criteria)
+    if outcome in ("PASS", "MARGINAL") and any(entry.waiver for entry in criteria):
+        used = used_waivers(entry.to_json() for entry in criteria)
         warnings.append(f"this run passes {with_waivers(used)}")
     return {
         "schema": SCHEMA,
@@ -171,7 +171,7 @@ def _verdict(
             **({"checks": sha256_of(_check_lines(checks))} if checks else {}),
         },
         "evidence": rules_of(run),
-        "criteria": [one.to_json() for one in criteria],
+        "criteria": [entry.to_json() for entry in criteria],
         "overall": overall_findings(questions, judged),
         "coverage": covered.to_json(),
         "settings": settings_shown(run),
@@ -291,9 +291,9 @@ def _keep(run: Path, first: Path) -> None:
         stored_path = run / _path_of(parse_line(data, first.name))
     except DAMAGE:
         return
-    kept = kept_waivers(run)
-    if kept is not None:
-        write_bytes(stored_path.with_name(WAIVERS), read_bytes(run, kept.name))
+    waivers = kept_waivers(run)
+    if waivers is not None:
+        write_bytes(stored_path.with_name(WAIVERS), read_bytes(run, waivers.name))
     write_bytes(stored_path, data)
     _record(run, stored_path, parse_line(data, first.name))
 
@@ -337,11 +337,11 @@ def kept_waivers(run: Path) -> Path | None:
     The verdict must be the one that the run's events tell of: whoever puts a file of waivers there, and its digest
     into verdict.json, has accepted nothing.
     """
-    kept = run / WAIVERS
+    copy = run / WAIVERS
     try:
         inputs = read_object(run, "verdict.json")["inputs"]
         same = inputs.get("waivers") == file_digest(run, WAIVERS)
-        return kept if same and is_recorded(run) else None
+        return copy if same and is_recorded(run) else None
     except DAMAGE:
         return None
 
@@ -351,8 +351,8 @@ def is_recorded(run: Path) -> bool:
     file = run / "verdict.json"
     if not file.is_file():
         return False
-    told = [event for event in iter_events(run) if event.kind == "judged" and event.text("path") == file.name]
-    return bool(told) and told[-1].text("sha256") == file_digest(run, file.name)
+    judgements = [event for event in iter_events(run) if event.kind == "judged" and event.text("path") == file.name]
+    return bool(judgements) and judgements[-1].text("sha256") == file_digest(run, file.name)
 
 
 def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any], *, publish: bool) -> bool:

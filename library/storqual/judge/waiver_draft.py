@@ -42,8 +42,8 @@ def draft_waivers(path: Path) -> Draft:
     run = read_run(path)
     verdict = _verdict(path)
     _refuse_outdated(path, verdict)
-    open_failures = [one for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"]]
-    failures = [one for one in open_failures if not one.get("waiver")]
+    open_failures = [entry for entry in verdict["criteria"] if entry["outcome"] == "FAIL" and entry["required"]]
+    failures = [entry for entry in open_failures if not entry.get("waiver")]
     if not failures:
         raise BadInputError([f"{path}: {_nothing(verdict, waived=len(open_failures))}"])
     head = [
@@ -54,7 +54,7 @@ def draft_waivers(path: Path) -> Draft:
         ),
         "waivers:",
     ]
-    lines = [line for one in failures for line in _waiver(run, one)]
+    lines = [line for failure in failures for line in _waiver(run, failure)]
     return Draft("\n".join([*head, *lines, ""]), len(failures))
 
 
@@ -85,20 +85,23 @@ def _verdict(path: Path) -> Mapping[str, Any]:
 def _refuse_outdated(path: Path, stored: Mapping[str, Any]) -> None:
     """Raise BadInputError for a verdict that the run's files do not give any more: nobody could sign it."""
     present = json.loads(json.dumps(verdict_of(path, waivers=kept_waivers(path))))
-    if [_decided(one) for one in stored["criteria"]] != [_decided(one) for one in present["criteria"]]:
-        told = "this verdict is outdated: judged today the run has another one"
+    if [_decided(entry) for entry in stored["criteria"]] != [_decided(entry) for entry in present["criteria"]]:
+        summary = "this verdict is outdated: judged today the run has another one"
         # the reason may be a file that is not what it was
-        known = {*(str(one.get("reason")) for one in stored["criteria"]), *map(str, stored.get("warnings") or ())}
+        stored_sentences = {
+            *(str(entry.get("reason")) for entry in stored["criteria"]),
+            *map(str, stored.get("warnings") or ()),
+        }
         news = [
-            str(one)
-            for one in (
-                *(one["reason"] for one in present["criteria"] if one["outcome"] == "ERROR"),
+            str(entry)
+            for entry in (
+                *(entry["reason"] for entry in present["criteria"] if entry["outcome"] == "ERROR"),
                 *present["warnings"],
             )
-            if str(one) not in known
+            if str(entry) not in stored_sentences
         ]
         why = f" ({'; '.join(news[:3])})" if news else ""
-        raise BadInputError([f"{path / 'verdict.json'}: {told}{why}; write it again: storqual publish {path}"])
+        raise BadInputError([f"{path / 'verdict.json'}: {summary}{why}; write it again: storqual publish {path}"])
 
 
 def _decided(entry: Mapping[str, Any]) -> tuple[Any, ...]:

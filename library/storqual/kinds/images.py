@@ -112,11 +112,11 @@ class Missing:
     lost: str
     sector: int
     expected: int
-    found: int
+    present: int
 
     @property
     def sentence(self) -> str:
-        instead = f"write {self.found} is there" if self.found else "nothing of this trial is there"
+        instead = f"write {self.present} is there" if self.present else "nothing of this trial is there"
         return (
             f"{DROPPED_FLUSH}: after a power cut at entry {self.cut} of the log, {self.lost} lost, write "
             f"{self.expected} was told to be flushed and is missing at sector {self.sector}, {instead}"
@@ -155,21 +155,21 @@ class Logged:
     def from_json(cls, line: Any) -> Logged:  # noqa: ANN401 - whatever the line holds
         """Read a line. Raises TypeError or ValueError for one that is none."""
         number, flags, first, sequences = line
-        if any(type(one) is not int for one in (number, flags, first, *sequences)):
+        if any(type(part) is not int for part in (number, flags, first, *sequences)):
             raise TypeError(f"{line!r} is no entry of a log of writes")
         return cls(number, flags, first, tuple(sequences))
 
 
 def logged_writes(log: WriteLog, tag: bytes) -> tuple[Logged, ...]:
     """The entries of a log as what they mean for a trial whose sectors have this tag."""
-    found = []
+    writes = []
     scale = log.sector_bytes // SECTOR
     for entry in log.entries:
-        listed: list[int] = []
+        sequences: list[int] = []
         for _, count, code, sequence in runs_of(memoryview(log.data(entry)), tag, entry.sector * scale):
-            listed += [sequence if code == GOOD else 0] * count
-        found.append(Logged(entry.number, entry.flags, entry.sector * scale, tuple(listed)))
-    return tuple(found)
+            sequences += [sequence if code == GOOD else 0] * count
+        writes.append(Logged(entry.number, entry.flags, entry.sector * scale, tuple(sequences)))
+    return tuple(writes)
 
 
 def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since: int = 0) -> CheckedImages:
@@ -196,13 +196,13 @@ def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since:
             continue
         # a cut here: the flush, or the end of the log, has not been completed
         points += 1
-        for lost, kept in _subsets(waiting, draw):
+        for lost, remaining in _subsets(waiting, draw):
             images += 1
-            missing += promised.missing(lasted, kept, entry.number if entry else len(log), lost)
+            missing += promised.missing(lasted, remaining, entry.number if entry else len(log), lost)
             if len(missing) >= _ENOUGH:
                 return CheckedImages(points, images, tuple(missing))
-        for one in waiting:
-            lasted.update(contents[one.number])
+        for write in waiting:
+            lasted.update(contents[write.number])
         waiting = []
         if entry is not None:
             lasted.update(contents[entry.number])
@@ -212,12 +212,12 @@ def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since:
 
 def _before(contents: Mapping[int, Sequence[tuple[int, int]]], oracle: Oracle, since: int) -> dict[int, int]:
     """Sectors with the sequences of the last writes that were on the drive when its log began."""
-    logged = {sequence for listed in contents.values() for _, sequence in listed}
-    found: dict[int, int] = {}
+    logged = {sequence for sequences in contents.values() for _, sequence in sequences}
+    lasting: dict[int, int] = {}
     for sequence, write in sorted(oracle.writes.items()):
         if write.begin < since and not write.problem and sequence not in logged:
-            found.update(dict.fromkeys(range(write.sector, write.sector + write.length), sequence))
-    return found
+            lasting.update(dict.fromkeys(range(write.sector, write.sector + write.length), sequence))
+    return lasting
 
 
 def _subsets(waiting: Sequence[Logged], draw: random.Random) -> Iterator[tuple[str, list[Logged]]]:
@@ -229,8 +229,8 @@ def _subsets(waiting: Sequence[Logged], draw: random.Random) -> Iterator[tuple[s
     through = [entry for entry in waiting if entry.flags & FUA]
     yield "all", through
     chosen = cached if len(cached) <= _EACH_AT_MOST else draw.sample(cached, _EACH_AT_MOST)
-    for one in chosen:
-        yield f"each:{one.number}", [entry for entry in waiting if entry is not one]
+    for dropped in chosen:
+        yield f"each:{dropped.number}", [entry for entry in waiting if entry is not dropped]
     longest = max(cached, key=lambda entry: len(entry.sequences))
     if len(longest.sequences) > _TORN_SECTORS:
         # a drive writes whole blocks, whichever of a transfer's: of each sector old or new is there
@@ -245,8 +245,8 @@ def _subsets(waiting: Sequence[Logged], draw: random.Random) -> Iterator[tuple[s
                 ],
             )
     for number in range(_RANDOM if len(cached) > 1 else 0):
-        kept = set(draw.sample(cached, draw.randrange(1, len(cached))))
-        yield f"random:{number}", [entry for entry in waiting if entry.flags & FUA or entry in kept]
+        drawn = set(draw.sample(cached, draw.randrange(1, len(cached))))
+        yield f"random:{number}", [entry for entry in waiting if entry.flags & FUA or entry in drawn]
 
 
 class _Promises:
@@ -264,7 +264,7 @@ class _Promises:
 
     def reach(self, sequences: Iterator[int]) -> None:
         """A write with these sequences is in the log: the guest had begun it, so all that it knew then holds."""
-        begun = [self._writes[one].begin for one in sequences if one in self._writes]
+        begun = [self._writes[sequence].begin for sequence in sequences if sequence in self._writes]
         self._now = max(self._now, *begun, -1)
         while self._next < len(self._safe) and self._safe[self._next][0] <= self._now:
             write = self._safe[self._next][1]
@@ -275,15 +275,15 @@ class _Promises:
     def missing(
         self,
         lasted: Mapping[int, int],
-        kept: Sequence[Logged],
+        remaining: Sequence[Logged],
         cut: int,
         lost: str,
     ) -> Iterator[Missing]:
         """What must be in this image and is not. A later write over it may be there instead."""
         fresh: dict[int, int] = {}
-        for entry in kept:
+        for entry in remaining:
             fresh.update(entry.sectors)
         for sector, sequence in self._must.items():
-            found = fresh.get(sector, lasted.get(sector, 0))
-            if found < sequence:
-                yield Missing(cut, lost, sector, sequence, found)
+            present = fresh.get(sector, lasted.get(sector, 0))
+            if present < sequence:
+                yield Missing(cut, lost, sector, sequence, present)

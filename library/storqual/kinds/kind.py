@@ -80,7 +80,7 @@ class Part:
 class Section:
     """What is shown of the turns of one kind. `figures` are for a first screen: name, value, what it counts.
 
-    `listed` are the checks that it lists by itself: where they are quiet, no other table needs to.
+    `criterion_ids` are the checks that it lists by itself: where they are quiet, no other table needs to.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Section:
     parts: tuple[Part, ...]
     about: str = ""
     figures: tuple[tuple[str, str, str], ...] = ()
-    listed: frozenset[str] = frozenset()
+    criterion_ids: frozenset[str] = frozenset()
 
 
 def _nothing(*_: object) -> Iterable[Any]:

@@ -57,17 +57,17 @@ def coverage_of(
             levels[factor][level][2] += right
         if right:
             covered.update(combinations(pairs, 2))
-    wanted = {
+    planned_pairs = {
         pair
         for factors, planned in designs.values()
         for row in planned
         for pair in combinations(zip(factors, row, strict=True), 2)
     }
     return {
-        "levels": {factor: dict(found.items()) for factor, found in levels.items()},
-        "pairs": [len(wanted & covered), len(wanted)],
+        "levels": {factor: dict(by_level.items()) for factor, by_level in levels.items()},
+        "pairs": [len(planned_pairs & covered), len(planned_pairs)],
         "beside": beside,
-        "lacks": [[str(one["what"]), str(one["why"])] for one in lacks],
+        "lacks": [[str(lack["what"]), str(lack["why"])] for lack in lacks],
     }
 
 
@@ -89,12 +89,12 @@ def grown_memory(samples: Sequence[Sequence[int]]) -> str:
 
 def unreached(coverage: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was not reached, with the reason: what was told, and levels that no acknowledged row has."""
-    told = [(str(what), str(why)) for what, why in coverage["lacks"]]
-    names = {what for what, _ in told}
+    reasons = [(str(what), str(why)) for what, why in coverage["lacks"]]
+    names = {what for what, _ in reasons}
     missing = [
         f"{factor} {level}"
         for factor, levels in coverage["levels"].items()
         for level, (planned, acknowledged, _) in levels.items()
         if planned and not acknowledged and f"{factor} {level}" not in names
     ]
-    return [*told, *((name, "no row with it was acknowledged") for name in missing)]
+    return [*reasons, *((name, "no row with it was acknowledged") for name in missing)]

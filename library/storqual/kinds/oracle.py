@@ -77,8 +77,8 @@ class Violation:
         under = "written through or flushed" if self.flush is not None else "not flushed"
         instead = f", write {self.found} is there" if self.found else ""
         return (
-            f"{self.kind}: {self.sectors} sectors at {place(self.sector)} of write {self.sequence}, acknowledged at "
-            f"{self.acknowledged / 1e9:.3f} s, {under}{instead}"
+            f"{self.kind}: {self.sectors} sectors at {sector_name(self.sector)} of write {self.sequence}, "
+            f"acknowledged at {self.acknowledged / 1e9:.3f} s, {under}{instead}"
         )
 
 
@@ -124,23 +124,23 @@ class Oracle:
         What was wrong at first and right in one of these is on the drive, and was read stale.
         """
         later = [dict(_sectors(reading)) for reading in again]
-        found = []
+        violations = []
         for sector, (code, sequence) in _sectors(runs):
-            violation = self._one(sector, code, sequence, keeps)
+            violation = self._violation(sector, code, sequence, keeps)
             if violation is None:
                 continue
             if code != UNREADABLE and any(
-                sector in reading and self._one(sector, *reading[sector], keeps) is None for reading in later
+                sector in reading and self._violation(sector, *reading[sector], keeps) is None for reading in later
             ):
                 violation = Violation(**{**violation.__dict__, "kind": STALE})
-            found.append(violation)
-        return list(_joined(found))
+            violations.append(violation)
+        return list(_joined(violations))
 
     def missing(self, runs: Iterable[Sequence[Any]]) -> int:
         """How many written sectors were never read back: without them nothing is proven."""
         return len(set(self._at) - {sector for sector, _ in _sectors(runs)})
 
-    def _one(self, sector: int, code: str, sequence: int, keeps: str) -> Violation | None:
+    def _violation(self, sector: int, code: str, sequence: int, keeps: str) -> Violation | None:
         """What is wrong with one sector, None when nothing is."""
         order = self._at.get(sector)
         if not order:
@@ -187,10 +187,10 @@ def read_sentence(kind: str, sector: int, length: int) -> str:
     """What is wrong with a read."""
     wrong = "is of none that the drive has, and was not refused with a reason"
     other = "gave other data than what was acknowledged"
-    return f"{kind}: a read of {length} sectors at {place(sector)} {wrong if kind == UNREFUSED else other}"
+    return f"{kind}: a read of {length} sectors at {sector_name(sector)} {wrong if kind == UNREFUSED else other}"
 
 
-def place(sector: int) -> str:
+def sector_name(sector: int) -> str:
     """A sector in words, of which drive where it is not the trial's own."""
     drive = sector >> DRIVE_SHIFT
     if drive >= FIRST_LAYER:
@@ -213,17 +213,21 @@ def _sectors(runs: Iterable[Sequence[Any]]) -> Iterator[tuple[int, tuple[str, in
 
 def _joined(violations: Sequence[Violation]) -> Iterator[Violation]:
     """Neighbouring sectors of one write that are wrong alike are one violation."""
-    open_one: Violation | None = None
-    for one in violations:
-        if open_one is not None and one.sector == open_one.sector + open_one.sectors and _alike(one, open_one):
-            open_one = Violation(**{**open_one.__dict__, "sectors": open_one.sectors + 1})
+    growing: Violation | None = None
+    for violation in violations:
+        if (
+            growing is not None
+            and violation.sector == growing.sector + growing.sectors
+            and _alike(violation, growing)
+        ):
+            growing = Violation(**{**growing.__dict__, "sectors": growing.sectors + 1})
             continue
-        if open_one is not None:
-            yield open_one
-        open_one = one
-    if open_one is not None:
-        yield open_one
+        if growing is not None:
+            yield growing
+        growing = violation
+    if growing is not None:
+        yield growing
 
 
-def _alike(one: Violation, other: Violation) -> bool:
-    return (one.kind, one.sequence, one.found) == (other.kind, other.sequence, other.found)
+def _alike(first: Violation, second: Violation) -> bool:
+    return (first.kind, first.sequence, first.found) == (second.kind, second.sequence, second.found)

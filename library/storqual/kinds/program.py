@@ -16,7 +16,8 @@ from storqual.base.table import Table
 from storqual.base.text import plural
 from storqual.kinds.kind import FoldedList, Kind, Part, PlannedTurn, Raw, Section, check
 from storqual.kinds.output.formats import read_output
-from storqual.kinds.trial_checks import ALPHA, more_often
+from storqual.kinds.trial_checks import ALPHA
+from storqual.statistics.counts import more_often
 
 Difference = Literal["same", "known", "fixed", "regression", "failed", "flaky", "hung", "skipped", "missing"]
 _TOLD: Mapping[Difference, str] = {
@@ -42,7 +43,7 @@ _MOST_NOTED = 50
 
 
 @dataclass
-class Told:
+class ProgramStream:
     """What was told of one run of a program: by the bench, and by the control node before and after."""
 
     head: Mapping[str, Any] = field(default_factory=dict)
@@ -94,7 +95,7 @@ def run_line(turn: PlannedTurn, *, boot: str, start: str) -> dict[str, Any]:
 
 
 def derive_program(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
-    seen = Told()
+    seen = ProgramStream()
     for line in raw.lines(OUTPUT) or ():
         seen.take(line)
     whose = {name: seen.head.get(name) for name in ("run", "program", "bench")}
@@ -119,7 +120,7 @@ def derive_program(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
         "status": ended.get("status"),
         "outcome": "void" if void else "hung" if hung else "ended",
         "reasons": reasons,
-        "tests": [] if void else [[one.name, one.outcome, one.text] for one in output.tests],
+        "tests": [] if void else [[test.name, test.outcome, test.text] for test in output.tests],
         "problems": [] if void else problems,
         "unread": list(output.unread[:_MOST_UNREAD]),
         "unread_lines": len(output.unread),
@@ -151,9 +152,9 @@ class Compared:
 
 def compare_tests(planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, Any]]) -> Iterator[Compared]:
     """Every test that any run of a program told of, in the order in which they were told."""
-    for bench, program, adapter in dict.fromkeys((one.bench, one.point, one.adapter) for one in planned):
-        here = [one for one in planned if (one.bench, one.point, one.adapter) == (bench, program, adapter)]
-        arms = list(dict.fromkeys(one.arm for one in here))
+    for bench, program, adapter in dict.fromkeys((turn.bench, turn.point, turn.adapter) for turn in planned):
+        here = [turn for turn in planned if (turn.bench, turn.point, turn.adapter) == (bench, program, adapter)]
+        arms = list(dict.fromkeys(turn.arm for turn in here))
         made = [
             record
             for record in records
@@ -161,7 +162,7 @@ def compare_tests(planned: Sequence[PlannedTurn], records: Sequence[Mapping[str,
         ]
         by_run = [
             (record["arm"], {name: outcome for name, outcome, _ in record["tests"]})
-            for record in sorted(made, key=lambda one: int(one["n"]))
+            for record in sorted(made, key=lambda record: int(record["n"]))
             if record["outcome"] != "void"
         ]
         for name in dict.fromkeys(name for _, tests in by_run for name in tests):
@@ -179,7 +180,7 @@ def _state(runs: Sequence[str]) -> str:
     return "mixed" if set(runs) <= set(_RUN) else "missing"
 
 
-def _told(runs: Sequence[str]) -> str:
+def _counts_text(runs: Sequence[str]) -> str:
     """`passed`, or `passed 2, failed 1`; `not run` where it is not there."""
     counts = Counter(runs)
     if len(counts) <= 1 and len(runs) <= 1:
@@ -189,57 +190,57 @@ def _told(runs: Sequence[str]) -> str:
 
 def _of_one(runs: Sequence[str]) -> tuple[Difference, str, str]:
     """Kind, outcome and reason of a test without a baseline."""
-    state, told = _state(runs), _told(runs)
+    state, results = _state(runs), _counts_text(runs)
     if state == "passed":
-        return "same", "PASS", told
+        return "same", "PASS", results
     if state == "skipped":
-        return "skipped", "SKIPPED", f"the program skipped it: {told}"
+        return "skipped", "SKIPPED", f"the program skipped it: {results}"
     if state == "missing":
-        return "missing", "INCONCLUSIVE", told
+        return "missing", "INCONCLUSIVE", results
     kind: Difference = "flaky" if state == "mixed" else "hung" if state == "hung" else "failed"
-    return kind, "FAIL", told
+    return kind, "FAIL", results
 
 
 def _of_both(runs: Mapping[str, Sequence[str]]) -> tuple[Difference, str, str]:
     """Kind, outcome and reason of a test of both arms."""
     base, cand = runs["baseline"], runs["candidate"]
     states = (_state(base), _state(cand))
-    told = f"baseline: {_told(base)}; candidate: {_told(cand)}"
+    results = f"baseline: {_counts_text(base)}; candidate: {_counts_text(cand)}"
     if "missing" in states or ("skipped" in states and states != ("skipped", "skipped")):
-        return "missing", "INCONCLUSIVE", f"not run in both arms alike: {told}"
+        return "missing", "INCONCLUSIVE", f"not run in both arms alike: {results}"
     if states == ("skipped", "skipped"):
-        return "skipped", "SKIPPED", f"the program skipped it: {told}"
+        return "skipped", "SKIPPED", f"the program skipped it: {results}"
     if states == ("passed", "passed"):
-        return "same", "PASS", told
+        return "same", "PASS", results
     if "mixed" in states:
-        return _flaky(base, cand, told)
+        return _flaky(base, cand, results)
     if states[1] == "passed":
-        return "fixed", "PASS", told
+        return "fixed", "PASS", results
     if states[0] == "passed" or states == ("failed", "hung"):
-        return "regression", "FAIL", f"regression: {told}"
-    return "hung" if states == ("hung", "hung") else "known", "PASS", f"known, the baseline does so too: {told}"
+        return "regression", "FAIL", f"regression: {results}"
+    return "hung" if states == ("hung", "hung") else "known", "PASS", f"known, the baseline does so too: {results}"
 
 
-def _flaky(base: Sequence[str], cand: Sequence[str], told: str) -> tuple[Difference, str, str]:
+def _flaky(base: Sequence[str], cand: Sequence[str], results: str) -> tuple[Difference, str, str]:
     """A test whose repeats differ: how often it did not pass, compared exactly."""
-    bad, others = (sum(one != "passed" for one in runs) for runs in (cand, base))
-    p = float(more_often((bad, len(cand)), (others, len(base))))
-    told = f"{told}, p = {p:.3g}"
+    bad, bad_before = (sum(result != "passed" for result in runs) for runs in (cand, base))
+    p = float(more_often((bad, len(cand)), (bad_before, len(base))))
+    results = f"{results}, p = {p:.3g}"
     if p <= ALPHA:
-        return "regression", "FAIL", f"regression: {told}"
-    if bad and not others:
-        return "flaky", "INCONCLUSIVE", f"flaky, too few repeats to tell a regression: {told}"
-    return "flaky", "PASS", f"flaky: {told}"
+        return "regression", "FAIL", f"regression: {results}"
+    if bad and not bad_before:
+        return "flaky", "INCONCLUSIVE", f"flaky, too few repeats to tell a regression: {results}"
+    return "flaky", "PASS", f"flaky: {results}"
 
 
 def program_checks(
     planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, Any]], _document: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    for key in dict.fromkeys((one.bench, one.point, one.adapter) for one in planned):
+    for key in dict.fromkeys((turn.bench, turn.point, turn.adapter) for turn in planned):
         bench, program, adapter = key
         outcome, reason = _of_program(
-            [one for one in planned if (one.bench, one.point, one.adapter) == key],
-            [one for one in records if (one["bench"], one["program"], one["adapter"]) == key],
+            [turn for turn in planned if (turn.bench, turn.point, turn.adapter) == key],
+            [record for record in records if (record["bench"], record["program"], record["adapter"]) == key],
         )
         yield check(f"{_PREFIX}{program}", bench, adapter, outcome, reason)
     for test in compare_tests(planned, records):
@@ -254,21 +255,21 @@ def _of_program(planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, A
     wrong = [record for record in records if record["problems"]]
     if wrong:
         return "ERROR", f"{wrong[0]['id']}: what it printed contradicts itself: {wrong[0]['problems'][0]}"
-    left = len({one.id for one in planned} - {record["id"] for record in records})
+    left = len({turn.id for turn in planned} - {record["id"] for record in records})
     if left:
         return "INCONCLUSIVE", f"{left} of {len(planned)} runs were not made"
     tests = sum(len(record["tests"]) for record in records)
     if not tests:
         unread = sum(record["unread_lines"] for record in records)
         return "ERROR", f"no result of a test was read in {len(records)} runs; {unread} lines were not understood"
-    told = f"{len(records)} runs, {tests} results"
+    summary = f"{len(records)} runs, {tests} results"
     unread = sum(record["unread_lines"] for record in records)
     hung = [record for record in records if record["outcome"] == "hung"]
     if hung:
         where = next((name for name, outcome, _ in reversed(hung[0]["tests"]) if outcome == "hung"), "")
         first = f"{hung[0]['id']} at {where}: {hung[0]['recovered']}"
-        told += f"; {len(hung)} hung, {first}; what comes after it was not tried"
-    return "PASS", told + (f"; {unread} lines of output were not understood and are kept" if unread else "")
+        summary += f"; {len(hung)} hung, {first}; what comes after it was not tried"
+    return "PASS", summary + (f"; {unread} lines of output were not understood and are kept" if unread else "")
 
 
 _OPEN: tuple[Difference, ...] = ("regression", "failed", "missing", "flaky", "hung")
@@ -283,9 +284,9 @@ _ABOUT = (
 def show_programs(
     planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, Any]], _document: Mapping[str, Any]
 ) -> Section:
-    arms = {one.arm for one in planned}
+    arms = {turn.arm for turn in planned}
     tests = list(compare_tests(planned, records))
-    keys = list(dict.fromkeys((one.bench, one.point, one.adapter) for one in planned))
+    keys = list(dict.fromkeys((turn.bench, turn.point, turn.adapter) for turn in planned))
     kinds = _ALONE if len(arms) == 1 else _SHOWN
     rows, parts = [], []
     for key in keys:
@@ -293,15 +294,15 @@ def show_programs(
         here = [test for test in tests if (test.bench, test.program, test.adapter) == key]
         counted = Counter(test.kind for test in here)
         rows.append((program, adapter, str(len(here)), *(str(counted[kind]) for kind in kinds)))
-        made = [one for one in records if (one["bench"], one["program"], one["adapter"]) == key]
+        made = [record for record in records if (record["bench"], record["program"], record["adapter"]) == key]
         folded = tuple(_folded(program, adapter, kind, here) for kind in DIFFERENCES if counted[kind])
         parts.append(Part(f"{program} on {adapter}", _runs(program, adapter, made), folded=folded))
     words = ["passed" if kind == "same" and len(arms) == 1 else kind for kind in kinds]
     heads = ("Program", "Adapter", "Tests", *(word.capitalize() for word in words))
     counts = Part("", Table("Tests of programs by adapter", heads, tuple(rows)))
     figures = _figures(tests, len({adapter for _, _, adapter in keys}))
-    listed = frozenset(test.check for test in tests)
-    return Section("programs", "Third-party programs", (counts, *parts), _ABOUT, figures, listed)
+    check_ids = frozenset(test.check for test in tests)
+    return Section("programs", "Third-party programs", (counts, *parts), _ABOUT, figures, check_ids)
 
 
 def _figures(tests: Sequence[Compared], adapters: int) -> tuple[tuple[str, str, str], ...]:
@@ -332,7 +333,7 @@ def _folded(program: str, adapter: str, kind: Difference, tests: Sequence[Compar
 
 
 def planned_programs(planned: Sequence[PlannedTurn], _document: Mapping[str, Any]) -> tuple[Part, ...]:
-    counts = Counter((one.point, one.adapter, " ".join(one.request["words"]), one.arm) for one in planned)
+    counts = Counter((turn.point, turn.adapter, " ".join(turn.request["words"]), turn.arm) for turn in planned)
     most: dict[tuple[str, str, str], int] = {}
     for (*names, _), count in counts.items():
         key = (names[0], names[1], names[2])
@@ -365,7 +366,7 @@ def record_problems(record: Mapping[str, Any]) -> list[str]:
     problems += [f"{name}: found no list" for name in _LISTS if not isinstance(record.get(name), list)]
     numbers = (name for name in ("n", "seconds", "unread_lines") if type(record.get(name)) not in (int, float))
     problems += [f"{name}: found {record.get(name)!r}, expected a number" for name in numbers]
-    if not problems and any(not isinstance(one, list) or len(one) != 3 for one in record["tests"]):
+    if not problems and any(not isinstance(test, list) or len(test) != 3 for test in record["tests"]):
         problems.append("tests: found no list of [name, outcome, text]")
     if not problems and record["outcome"] == "void" and not record["reasons"]:
         problems.append("reasons: found none, expected why it is void")

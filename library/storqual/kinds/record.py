@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from storqual.kinds.images import CheckedImages
 from storqual.kinds.load_coverage import coverage_of, grown_memory
-from storqual.kinds.oracle import Oracle, Violation, place, read_sentence
+from storqual.kinds.oracle import Oracle, Violation, read_sentence, sector_name
 from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, NOTHING, WAYS, Fault, Way
 from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
@@ -43,14 +43,14 @@ def judge(
 
     `expect` has seconds of `recovery` and `stall`, and `errors`: none, any, or None for what the fault permits.
     """
-    first, *again = (seen.found.get(turn, []) for turn in sorted({1, *seen.found}))
+    first, *again = (seen.readings.get(turn, []) for turn in sorted({1, *seen.readings}))
     dead = _nothing_readable(seen)
     violations = tuple(seen.oracle.judge(first, fault.keeps, *again)) if 1 in seen.whole and not dead else ()
     wrong = [seen.down] if seen.down else []
-    wrong += [one.sentence for one in violations]
+    wrong += [violation.sentence for violation in violations]
     wrong += [read_sentence(kind, sector, length) for kind, sector, length, _ in seen.oracle.wrong_reads]
     if cuts is not None:
-        wrong += [one.sentence for one in cuts.missing[:_MOST_TOLD]]
+        wrong += [loss.sentence for loss in cuts.missing[:_MOST_TOLD]]
         if len(cuts.missing) > _MOST_TOLD:
             wrong.append(f"and {len(cuts.missing) - _MOST_TOLD} more sectors are missing in images of power cuts")
     missing = _void(seen, way)
@@ -66,7 +66,7 @@ def judge(
 
 def _nothing_readable(seen: Observed) -> bool:
     """Whether the drive gave out no sector at all: then it has not recovered, and of its data nothing is known."""
-    codes = {code for _, _, code, _ in seen.found.get(1, [])}
+    codes = {code for _, _, code, _ in seen.readings.get(1, [])}
     return codes == {UNREADABLE}
 
 
@@ -86,9 +86,9 @@ def _void(seen: Observed, way: Way) -> list[str]:
         return [f"the fault was never begun{': ' + seen.fault_failed if seen.fault_failed else ''}"]
     lacking = way.unproven(frozenset(name for _, name, _ in seen.seen), seen.lines_of_fault())
     if lacking and not (seen.hung and WAYS[way.name][0].acts_on == NOTHING):
-        others = [text for _, name, text in seen.seen if name == OTHER_VALUE]
-        told = "; ".join([*others[-1:], *([seen.fault_failed] if seen.fault_failed else [])])
-        why = f" ({told})" if told else ""
+        other_values = [text for _, name, text in seen.seen if name == OTHER_VALUE]
+        details = "; ".join([*other_values[-1:], *([seen.fault_failed] if seen.fault_failed else [])])
+        why = f" ({details})" if details else ""
         return [f"the fault is not proven: no {', no '.join(lacking)}{why}"]
     return []
 
@@ -149,8 +149,8 @@ def _recovery_s(seen: Observed, way: Way) -> float | None:
 
 
 def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
-    told = {name for _, name, _ in seen.seen}
-    if any(name not in told for name in way.returns):
+    proofs = {name for _, name, _ in seen.seen}
+    if any(name not in proofs for name in way.returns):
         yield f"drive missing: {seen.fault_failed or 'it did not come back'}"
     elif seen.fault_failed:
         yield f"the fault did not end well: {seen.fault_failed}"
@@ -162,8 +162,8 @@ def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
         yield "not recovered: the drive could not be read back"
     elif _nothing_readable(seen):
         yield "not recovered: no sector of the drive could be read back"
-    elif 1 in seen.whole and seen.oracle.missing(seen.found[1]):
-        yield f"{seen.oracle.missing(seen.found[1])} written sectors were never read back"
+    elif 1 in seen.whole and seen.oracle.missing(seen.readings[1]):
+        yield f"{seen.oracle.missing(seen.readings[1])} written sectors were never read back"
 
 
 def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -> Iterable[str]:
@@ -206,7 +206,8 @@ def values_of(
     clock += [(at, "drive", text) for at, text in seen.drive]
     clock += [(at, "kernel", text) for at, text in seen.kernel[:200]]
     clock += [
-        (at, "data", f"{kind} read at sector {place(sector)}") for kind, sector, _, at in seen.oracle.wrong_reads[:20]
+        (at, "data", f"{kind} read at sector {sector_name(sector)}")
+        for kind, sector, _, at in seen.oracle.wrong_reads[:20]
     ]
     for label, some in (("first", seen.errors[:1]), ("last", seen.errors[-1:] if len(seen.errors) > 1 else [])):
         clock += [
@@ -216,7 +217,7 @@ def values_of(
     return {
         "outcome": verdict.outcome,
         "reasons": list(verdict.reasons),
-        "violations": [dict(one.__dict__) for one in verdict.violations],
+        "violations": [dict(violation.__dict__) for violation in verdict.violations],
         "ios": seen.ios,
         "writes": len(seen.oracle.writes),
         "flushes": len(seen.oracle.flushes),
@@ -280,7 +281,7 @@ class Observed:
     last_trouble: int | None = None
     ios: int = 0
     untold: int = 0
-    found: dict[int, list[Sequence[Any]]] = field(default_factory=dict)
+    readings: dict[int, list[Sequence[Any]]] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
     end: tuple[str, str] | None = None
     disks: Mapping[str, Any] = field(default_factory=dict)
@@ -310,7 +311,7 @@ class Observed:
 
     def take_found(self, _at: int, line: Mapping[str, Any]) -> None:
         """What was read back; the last line of a turn says that it is whole."""
-        self.found.setdefault(int(line["turn"]), []).extend(line["runs"])
+        self.readings.setdefault(int(line["turn"]), []).extend(line["runs"])
         if line.get("whole"):
             self.whole.add(int(line["turn"]))
 

@@ -47,9 +47,9 @@ def derive_trial(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
     log = None if written is None else [Logged.from_json(line) for line in written]
     cuts = power_cuts(seen, int(turn.request["seed"]), log) if log is not None and way.name == LOGGING_WAY else None
     verdict = judge(seen, fault, way, turn.request["expect"], cuts)
-    asked = {name: turn.request[name] for name in _ASKED}
+    request_fields = {name: turn.request[name] for name in _ASKED}
     head = {name: str(seen.head[name]) for name in ("start", "tag")}
-    return {**asked, **head, **values_of(seen, verdict, way, cuts, turn.request["load"].get("sweep"))}
+    return {**request_fields, **head, **values_of(seen, verdict, way, cuts, turn.request["load"].get("sweep"))}
 
 
 def power_cuts(seen: Observed, seed: int, log: Sequence[Logged]) -> CheckedImages | None:

@@ -13,14 +13,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import comb
 from typing import Any, Literal
 
 from storqual.kinds.images import DROPPED_FLUSH
 from storqual.kinds.kind import PlannedTurn, check
 from storqual.kinds.oracle import KINDS
-from storqual.statistics.counts import least_share, most_share
+from storqual.statistics.counts import least_share, more_often, most_share
 
 Records = Sequence[Mapping[str, Any]]
 _OF_DATA = (*KINDS, DROPPED_FLUSH)
@@ -35,17 +33,17 @@ def trial_checks(
     """The checks of a run. What was planned and not made is undecided, unless trials were to end at a failure."""
     until_failure = bool(document["plan"].get("until_failure"))
     for (bench, fault, adapter), arms in _by_arm(records, "bench", "fault", "adapter").items():
-        judged = _memory({arm: _growths(listed) for arm, listed in arms.items()})
+        judged = _memory({arm: _growths(members) for arm, members in arms.items()})
         if judged is not None:
             yield check(f"{MEMORY}.{fault}", bench, adapter, *judged)
     for (bench, adapter), arms in _by_arm(records, "bench", "adapter").items():
-        judged = _residual({arm: _residuals(listed) for arm, listed in arms.items()})
+        judged = _residual({arm: _residuals(members) for arm, members in arms.items()})
         if judged is not None:
             yield check(RESIDUAL, bench, adapter, *judged)
     for point in dict.fromkeys((turn.bench, turn.point, turn.adapter) for turn in planned):
         here = [turn for turn in planned if (turn.bench, turn.point, turn.adapter) == point]
-        made = [one for one in records if (one["bench"], one["fault"], one["adapter"]) == point]
-        left = 0 if until_failure else len({turn.id for turn in here} - {one["id"] for one in made})
+        made = [record for record in records if (record["bench"], record["fault"], record["adapter"]) == point]
+        left = 0 if until_failure else len({turn.id for turn in here} - {record["id"] for record in made})
         bench, fault, adapter = point
         yield check(f"trials.{fault}", bench, adapter, *_judged(here, made, left))
 
@@ -64,7 +62,7 @@ def _judged(planned: Sequence[PlannedTurn], records: Records, left: int) -> tupl
         return "ERROR", f"no trial proved its fault{beside}"
     if left:
         return "INCONCLUSIVE", f"{left} of {len(planned)} trials were not made{beside}"
-    counts = told(len(failed), len(candidate)) + _images(candidate)
+    counts = failures_sentence(len(failed), len(candidate)) + _images(candidate)
     if not failed:
         return "PASS", counts + beside
     first = f"first {failed[0]['id']}: {failed[0]['reasons'][0]}"
@@ -72,13 +70,13 @@ def _judged(planned: Sequence[PlannedTurn], records: Records, left: int) -> tupl
         return "FAIL", f"{counts}; {first}{beside}"
     pairs = _pairs(valid)
     answer = compare(pairs)
-    others = f"the baseline failed in {sum(other for _, other in pairs)} of {len(pairs)} compared"
-    said = f"{counts}; {others}, p = {answer.p:.3g}; {first}{beside}"
+    baseline_text = f"the baseline failed in {sum(other for _, other in pairs)} of {len(pairs)} compared"
+    sentence = f"{counts}; {baseline_text}, p = {answer.p:.3g}; {first}{beside}"
     if answer.answer == "regression":
-        return "FAIL", f"regression: {said}"
+        return "FAIL", f"regression: {sentence}"
     if answer.answer == "known":
-        return "PASS", f"known, the baseline fails too: {said}"
-    return "INCONCLUSIVE", f"too few trials to tell a regression: {said}"
+        return "PASS", f"known, the baseline fails too: {sentence}"
+    return "INCONCLUSIVE", f"too few trials to tell a regression: {sentence}"
 
 
 def _damage(reasons: Iterable[str]) -> str:
@@ -118,18 +116,18 @@ _MOST_SHARE = 0.5
 def _by_arm(
     records: Iterable[Mapping[str, Any]], *names: str
 ) -> Mapping[tuple[str, ...], Mapping[str, list[Mapping[str, Any]]]]:
-    found: defaultdict[tuple[str, ...], defaultdict[str, list[Mapping[str, Any]]]]
-    found = defaultdict(lambda: defaultdict(list))
+    groups: defaultdict[tuple[str, ...], defaultdict[str, list[Mapping[str, Any]]]]
+    groups = defaultdict(lambda: defaultdict(list))
     for record in records:
         if record["outcome"] != "void":
-            found[tuple(str(record[name]) for name in names)][record["arm"]].append(record)
-    return found
+            groups[tuple(str(record[name]) for name in names)][record["arm"]].append(record)
+    return groups
 
 
 def _growths(records: Iterable[Mapping[str, Any]]) -> list[int]:
     """By how many bytes each trial left slabs larger than it found them."""
-    told = [record.get("slab_bytes", {}) for record in records]
-    return [slabs["after"] - slabs["before"] for slabs in told if slabs.get("after") and slabs.get("before")]
+    readings = [record.get("slab_bytes", {}) for record in records]
+    return [slabs["after"] - slabs["before"] for slabs in readings if slabs.get("after") and slabs.get("before")]
 
 
 def _memory(arms: Mapping[str, Sequence[int]]) -> tuple[str, str] | None:
@@ -138,90 +136,54 @@ def _memory(arms: Mapping[str, Sequence[int]]) -> tuple[str, str] | None:
         return None
     grown = {arm: sum(growth > LEAK_BYTES for growth in growths) for arm, growths in arms.items()}
     failed = sum(growth > LEAK_BYTES for growth in tested)
-    said = (
+    sentence = (
         f"after {failed} of {len(tested)} trials slabs had grown by more than {LEAK_BYTES >> 10} KiB, "
         f"by {statistics.median(tested) / 1024:.0f} KiB in the median"
     )
-    if lower_bound(failed, len(tested)) <= _MOST_SHARE:
-        return "PASS", said
-    others = arms.get("baseline", ())
-    if others and lower_bound(grown["baseline"], len(others)) > _MOST_SHARE:
-        return "PASS", f"known, the baseline's memory grows too: {said}"
-    return "FAIL", f"memory leak: {said}"
+    if least_share(failed, len(tested), ALPHA) <= _MOST_SHARE:
+        return "PASS", sentence
+    baseline = arms.get("baseline", ())
+    if baseline and least_share(grown["baseline"], len(baseline), ALPHA) > _MOST_SHARE:
+        return "PASS", f"known, the baseline's memory grows too: {sentence}"
+    return "FAIL", f"memory leak: {sentence}"
 
 
 def _residuals(records: Iterable[Mapping[str, Any]]) -> list[tuple[int, int, int]]:
     """What was asked, given and received of each command that ended short and was answered."""
     return [
-        (told["asked"], told["given"], told["received"])
+        (answer["asked"], answer["given"], answer["received"])
         for record in records
-        for told in record.get("residual", {}).values()
-        if "received" in told
+        for answer in record.get("residual", {}).values()
+        if "received" in answer
     ]
 
 
 def _residual(arms: Mapping[str, Sequence[tuple[int, int, int]]]) -> tuple[str, str] | None:
-    wrong = {arm: [one for one in told if one[2] != one[1]] for arm, told in arms.items()}
+    wrong = {arm: [lengths for lengths in answers if lengths[2] != lengths[1]] for arm, answers in arms.items()}
     tested = arms.get("candidate", ())
     if not tested:
         return None
     if not wrong["candidate"]:
         return "PASS", f"{len(tested)} of {len(tested)} commands that ended short were told with what they read"
-    asked, given, received = wrong["candidate"][0]
-    said = (
+    requested, given, received = wrong["candidate"][0]
+    sentence = (
         f"after {len(wrong['candidate'])} of {len(tested)} commands the driver told other lengths than what was "
-        f"read: {asked} bytes were asked for, the drive gave {given}, the driver told {received}"
+        f"read: {requested} bytes were asked for, the drive gave {given}, the driver told {received}"
     )
     if wrong.get("baseline"):
-        return "PASS", f"known, the baseline's driver does so too: {said}"
-    return "FAIL", f"wrong residual: {said}"
+        return "PASS", f"known, the baseline's driver does so too: {sentence}"
+    return "FAIL", f"wrong residual: {sentence}"
 
 
-CONFIDENCE = 0.95
 ALPHA = 0.05
 
 
-def upper_bound(failures: int, trials: int) -> float:
-    """The largest rate of failure that `failures` of `trials` do not contradict; 1 without any trial.
-
-    Raises ValueError for counts that cannot be.
-    """
-    _check(failures, trials)
-    return most_share(failures, trials, 1.0 - CONFIDENCE)
-
-
-def lower_bound(failures: int, trials: int) -> float:
-    """The smallest rate of failure that the counts do not contradict."""
-    _check(failures, trials)
-    return least_share(failures, trials, 1.0 - CONFIDENCE)
-
-
-def _check(failures: int, trials: int) -> None:
-    if not 0 <= failures <= trials:
-        raise ValueError(f"{failures} failures of {trials} trials cannot be")
-
-
-def told(failures: int, trials: int) -> str:
+def failures_sentence(failures: int, trials: int) -> str:
     """`0 of 60 failed: less than 5 % at 95 %`; the bound is rounded up, so the sentence is never too good."""
-    percent = upper_bound(failures, trials) * 100
+    percent = most_share(failures, trials, ALPHA) * 100
     step = 0.1 if percent < 10 else 1.0
     shown = min(100.0, -(-percent // step) * step)
     return f"{failures} of {trials} failed: less than {shown:.{1 if step < 1 else 0}f} % at 95 %"
-
-
-def more_often(candidate: tuple[int, int], baseline: tuple[int, int]) -> Fraction:
-    """How probable so many failures of the candidate, or more, are when both arms fail equally often: exact.
-
-    Each arm is `(failures, trials)`. One-sided, because a candidate that fails less often is no regression.
-    """
-    (failed, trials), (others, among) = candidate, baseline
-    _check(failed, trials)
-    _check(others, among)
-    both = failed + others
-    worst = min(both, trials)
-    least = max(failed, both - among)
-    cases = sum(comb(trials, count) * comb(among, both - count) for count in range(least, worst + 1))
-    return Fraction(cases, comb(trials + among, both))
 
 
 Answer = Literal["none", "regression", "known", "undecided"]
@@ -252,9 +214,9 @@ def compare(pairs: Sequence[tuple[bool, bool]], *, looks: int = 4, alpha: float 
     moments = sorted({max(1, round(len(pairs) * look / looks)) for look in range(1, looks + 1)})
     for number, moment in enumerate(moments, start=1):
         seen = pairs[:moment]
-        failed, others = (sum(pair[arm] for pair in seen) for arm in (0, 1))
-        p = float(more_often((failed, moment), (others, moment)))
+        failed, failed_before = (sum(pair[arm] for pair in seen) for arm in (0, 1))
+        p = float(more_often((failed, moment), (failed_before, moment)))
         if p <= alpha / looks:
             return Comparison("regression", p, number)
-    known = any(baseline for _, baseline in pairs)
-    return Comparison("known" if known else "undecided", p, len(moments))
+    baseline_fails = any(baseline for _, baseline in pairs)
+    return Comparison("known" if baseline_fails else "undecided", p, len(moments))

@@ -15,7 +15,8 @@ from storqual.base.table import Table
 from storqual.base.text import plural
 from storqual.kinds.kind import FoldedList, Part, PlannedTurn, Record, Section
 from storqual.kinds.load_coverage import unreached
-from storqual.kinds.trial_checks import upper_bound
+from storqual.kinds.trial_checks import ALPHA
+from storqual.statistics.counts import most_share
 from storqual_core.data.faults import FAULTS
 from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, NO_REQUEST
 
@@ -38,19 +39,19 @@ _MOST_NAMED = 6
 
 def _order(key: tuple[str, str]) -> tuple[int, int]:
     factor, level = key
-    known = {**COMMAND_FACTORS, **FACTORS}.get(factor, ())
-    return list(_FACTORS).index(factor), known.index(level) if level in known else len(known)
+    levels = {**COMMAND_FACTORS, **FACTORS}.get(factor, ())
+    return list(_FACTORS).index(factor), levels.index(level) if level in levels else len(levels)
 
 
 def _by_adapter(records: Sequence[Record]) -> dict[str, list[Record]]:
     swept = [record for record in records if record.get("coverage")]
     arms = {record["arm"] for record in swept}
-    found: defaultdict[str, list[Record]] = defaultdict(list)
+    by_adapter: defaultdict[str, list[Record]] = defaultdict(list)
     several = len({record["bench"] for record in swept}) > 1
     for record in swept:
         if record["arm"] == "candidate" or len(arms) == 1:
-            found[f"{record['bench']} {record['adapter']}" if several else record["adapter"]].append(record)
-    return dict(sorted(found.items()))
+            by_adapter[f"{record['bench']} {record['adapter']}" if several else record["adapter"]].append(record)
+    return dict(sorted(by_adapter.items()))
 
 
 def _counts(records: Sequence[Record]) -> dict[tuple[str, str], list[int]]:
@@ -67,13 +68,13 @@ def _counts(records: Sequence[Record]) -> dict[tuple[str, str], list[int]]:
 def _reasons(records: Sequence[Record]) -> dict[str, str]:
     """What no record of an adapter reached, with its last reason."""
     counts = _counts(records)
-    told = {what: why for record in records for what, why in unreached(record["coverage"])}
+    reasons = {what: why for record in records for what, why in unreached(record["coverage"])}
     reached = {f"{factor} {level}" for (factor, level), (acknowledged, _) in counts.items() if acknowledged}
-    return {what: why for what, why in told.items() if what not in reached}
+    return {what: why for what, why in reasons.items() if what not in reached}
 
 
 def _beside(records: Sequence[Record]) -> list[str]:
-    return list(dict.fromkeys(one for record in records for one in record["coverage"]["beside"]))
+    return list(dict.fromkeys(command for record in records for command in record["coverage"]["beside"]))
 
 
 def show_coverage(records: Sequence[Record]) -> Iterator[Part]:
@@ -81,34 +82,34 @@ def show_coverage(records: Sequence[Record]) -> Iterator[Part]:
     adapters = _by_adapter(records)
     if not adapters:
         return
-    counts = {name: _counts(listed) for name, listed in adapters.items()}
-    levels = list(dict.fromkeys(key for found in counts.values() for key in found))
+    counts = {name: _counts(members) for name, members in adapters.items()}
+    levels = list(dict.fromkeys(key for of_adapter in counts.values() for key in of_adapter))
     rows = tuple(
         (
             _FACTORS[factor],
             level,
             *(
-                "{} / {}".format(*found[factor, level]) if (factor, level) in found else _DASH
-                for found in counts.values()
+                "{} / {}".format(*of_adapter[factor, level]) if (factor, level) in of_adapter else _DASH
+                for of_adapter in counts.values()
             ),
         )
         for factor, level in sorted(levels, key=_order)
     )
     pairs = {
-        name: [sum(record["coverage"]["pairs"][at] for record in listed) for at in (0, 1)]
-        for name, listed in adapters.items()
+        name: [sum(record["coverage"]["pairs"][at] for record in members) for at in (0, 1)]
+        for name, members in adapters.items()
     }
     sentences = (
         *(
-            f"{name}: {done} of {wanted} pairs of levels were written and read back."
-            for name, (done, wanted) in pairs.items()
+            f"{name}: {done} of {planned} pairs of levels were written and read back."
+            for name, (done, planned) in pairs.items()
         ),
-        *(f"{name}, also: {', '.join(_beside(listed))}." for name, listed in adapters.items()),
+        *(f"{name}, also: {', '.join(_beside(members))}." for name, members in adapters.items()),
     )
     table = Table("What the data load reached", ("Of", "Level", *adapters), rows)
     folded = [FoldedList("Every level", table, (_WHAT,))]
-    for name, listed in adapters.items():
-        reasons = _reasons(listed)
+    for name, members in adapters.items():
+        reasons = _reasons(members)
         if reasons:
             title = f"Not reached on {name}: {plural(len(reasons), 'level')}"
             folded.append(FoldedList(title, Table(title, ("What", "Why"), tuple(reasons.items()))))
@@ -117,9 +118,9 @@ def show_coverage(records: Sequence[Record]) -> Iterator[Part]:
 
 def not_reached(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
     """For what was not tested: one sentence for each adapter."""
-    for name, listed in _by_adapter(records).items():
+    for name, members in _by_adapter(records).items():
         # a size that no request can have is nothing that was left out
-        named = [what for what, why in _reasons(listed).items() if not why.startswith(NO_REQUEST)]
+        named = [what for what, why in _reasons(members).items() if not why.startswith(NO_REQUEST)]
         if named:
             more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
             yield (
@@ -156,8 +157,8 @@ def matrix_of(records: Iterable[Mapping[str, Any]]) -> list[Cell]:
         adapter = f"{record['bench']} {record['adapter']}" if several else record["adapter"]
         groups[(record["fault"], adapter, record["arm"])].append(record)
     cells = []
-    for (fault, adapter, arm), listed in sorted(groups.items()):
-        valid = [record for record in listed if record["outcome"] != "void"]
+    for (fault, adapter, arm), members in sorted(groups.items()):
+        valid = [record for record in members if record["outcome"] != "void"]
         failures = sum(record["outcome"] == "failed" for record in valid)
         times = [float(record["recovery_s"]) for record in valid if record["recovery_s"] is not None]
         cells.append(
@@ -167,8 +168,8 @@ def matrix_of(records: Iterable[Mapping[str, Any]]) -> list[Cell]:
                 arm=arm,
                 trials=len(valid),
                 failures=failures,
-                void=len(listed) - len(valid),
-                bound=upper_bound(failures, len(valid)),
+                void=len(members) - len(valid),
+                bound=most_share(failures, len(valid), ALPHA),
                 recovery_p50=statistics.median(times) if times else None,
                 recovery_worst=max(times, default=None),
             )
@@ -229,7 +230,7 @@ def show_trials(
         )
         for cell in cells
     )
-    failed = tuple(_failed(document, planned, one) for one in records if one["outcome"] != "passed")
+    failed = tuple(_failed(document, planned, record) for record in records if record["outcome"] != "passed")
     parts = [Part("", Table("Faults by adapter and arm", _HEADS, rows), () if failed else ("Every trial passed.",))]
     parts += show_coverage(records)
     if failed:
@@ -286,7 +287,7 @@ def planned_faults(planned: Sequence[PlannedTurn], document: Mapping[str, Any]) 
         (fault.replace("_", " "), FAULTS[fault].sentence, adapter, load, str(count), allowed)
         for (fault, adapter, load, allowed), count in sorted(counts.items())
     )
-    left_out = tuple(f"{one}." for one in document["plan"].get("left_out") or ())
+    left_out = tuple(f"{reason}." for reason in document["plan"].get("left_out") or ())
     tried = Part("What is tried", Table("Faults with what is allowed", _PLANNED, rows), (_HOW,))
     return (tried, *([Part("What is not tried", sentences=left_out)] if left_out else []))
 

@@ -32,7 +32,7 @@ _TWO_SIDED = 1.96
 
 def _ways(measured: Measured, way: str) -> list[str]:
     """The directions in which I/O was done. Raises UnavailableError for none."""
-    ways = [one for one in ((way,) if way else ("read", "write")) if measured.primitives.get(f"{one}_ios")]
+    ways = [name for name in ((way,) if way else ("read", "write")) if measured.primitives.get(f"{name}_ios")]
     if not ways:
         raise UnavailableError(f"no {f'{way} ' if way else ''}I/O was done")
     return ways
@@ -41,10 +41,10 @@ def _ways(measured: Measured, way: str) -> list[str]:
 def _parts(measured: Measured, way: str, name: str) -> list[float]:
     """A primitive of each direction that did I/O. Raises UnavailableError when one lacks it."""
     ways = _ways(measured, way)
-    lacking = [one for one in ways if f"{one}_{name}" not in measured.primitives]
+    lacking = [direction for direction in ways if f"{direction}_{name}" not in measured.primitives]
     if lacking:
         raise UnavailableError(f"no {lacking[0]}_{name} was recorded")
-    return [float(measured.primitives[f"{one}_{name}"]) for one in ways]
+    return [float(measured.primitives[f"{direction}_{name}"]) for direction in ways]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ def quantile(counts: Mapping[int, int], share: float) -> Quantile:
     rank = math.ceil(round(share * total, 6))
     beyond = total - rank
     if beyond < FEWEST_BEYOND:
-        wanted = math.ceil(FEWEST_BEYOND / (1.0 - share))
-        raise UnavailableError(f"{beyond} of {total} I/Os lie beyond it, 10 are needed: about {wanted} I/Os in all")
+        needed = math.ceil(FEWEST_BEYOND / (1.0 - share))
+        raise UnavailableError(f"{beyond} of {total} I/Os lie beyond it, 10 are needed: about {needed} I/Os in all")
     # how many lie below is binomial; with ten on the thin side its normal form, rounded outwards, covers 95 %
     reach = _TWO_SIDED * math.sqrt(total * share * (1.0 - share))
     ranks = (rank, max(math.floor(share * total - reach), 1), min(math.ceil(share * total + reach) + 1, total))
     edges = sorted(counts)
     running = list(accumulate(counts[edge] for edge in edges))
-    value, low, high = (edges[bisect_left(running, wanted)] for wanted in ranks)
+    value, low, high = (edges[bisect_left(running, rank)] for rank in ranks)
     return Quantile(value, low, high, total)
 
 
@@ -89,11 +89,11 @@ def percentile(measured: Measured, share: float, way: str = "") -> Quantile:
     """
     counts: dict[int, int] = {}
     ios = 0
-    for one in _ways(measured, way):
-        bins = measured.primitives.get(f"{one}_bins")
+    for direction in _ways(measured, way):
+        bins = measured.primitives.get(f"{direction}_bins")
         if bins is None:
-            raise UnavailableError(f"no {one}_bins was recorded (fio was not asked for json+)")
-        ios += int(measured.primitives[f"{one}_ios"])
+            raise UnavailableError(f"no {direction}_bins was recorded (fio was not asked for json+)")
+        ios += int(measured.primitives[f"{direction}_ios"])
         for edge, count in bins.items():
             counts[int(edge)] = counts.get(int(edge), 0) + int(count)
     total = sum(counts.values())
@@ -128,8 +128,8 @@ def _percentile(way: str, percent: str) -> Metric:
     share = float(percent) / 100.0
 
     def function(measured: Measured) -> Value:
-        found = percentile(measured, share, way)
-        return Value(found.value / US, _loop(measured), found.count, (found.low / US, found.high / US))
+        result = percentile(measured, share, way)
+        return Value(result.value / US, _loop(measured), result.count, (result.low / US, result.high / US))
 
     needs = (f"{way}_bins" if way else "read_bins|write_bins",)
     return _metric(way, f"p{percent}", f"p{percent} latency", needs, function)
@@ -166,20 +166,20 @@ def load_curve(measured: Measured) -> tuple[LoadStep, ...]:
 
 def _at(measured: Measured, response: float) -> tuple[float, float]:
     curve = load_curve(measured)
-    found = at_response(curve, response)
-    if found is not None:
-        return found
+    crossing = at_response(curve, response)
+    if crossing is not None:
+        return crossing
     if not curve:
         raise UnavailableError("no load was measured")
     first, last = curve[0], curve[-1]
-    wanted = f"{response / _MS:g} ms"
+    limit = f"{response / _MS:g} ms"
     if first.response_ns > response:
         raise UnavailableError(
             f"the response time is {first.response_ns / _MS:.3g} ms at load {first.load}, which is "
-            f"already above {wanted}"
+            f"already above {limit}"
         )
     raise UnavailableError(
-        f"{wanted} is not reached: {last.response_ns / _MS:.3g} ms at load {last.load}, the highest "
+        f"{limit} is not reached: {last.response_ns / _MS:.3g} ms at load {last.load}, the highest "
         "load that was planned"
     )
 

@@ -83,14 +83,14 @@ class Metric:
             if need not in measured.primitives and not _any_of(need, measured):
                 return Unavailable(f"no {need.replace('|', ' or ')} was recorded")
         try:
-            found = self.function(measured)
+            value = self.function(measured)
         except UnavailableError as problem:
             return Unavailable(str(problem))
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
             return Unavailable(f"the primitives do not fit together ({type(problem).__name__}: {problem})")
-        if not math.isfinite(found.value):
-            return Unavailable(f"{self.name} came out as {found.value}")
-        return found
+        if not math.isfinite(value.value):
+            return Unavailable(f"{self.name} came out as {value.value}")
+        return value
 
 
 def _any_of(need: str, measured: Measured) -> bool:
@@ -134,14 +134,14 @@ def merged(launches: Iterable[Measured]) -> Primitives:
                 primitives[f"{way}_lat_max_ns"] = max(p[f"{way}_lat_max_ns"] for p in having)
             if all(f"{way}_lat_sum_ns" in p for p in having):
                 primitives[f"{way}_lat_sum_ns"] = sum(p[f"{way}_lat_sum_ns"] for p in having)
-    kept = set(every[0].series).intersection(*(launch.series for launch in every[1:]))
-    series = {name: [second for launch in every for second in launch.series[name]] for name in sorted(kept)}
+    shared = set(every[0].series).intersection(*(launch.series for launch in every[1:]))
+    series = {name: [second for launch in every for second in launch.series[name]] for name in sorted(shared)}
     return Primitives(primitives, series)
 
 
 def _added(bins: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
-    for one in bins:
-        for edge, count in one.items():
+    for counts in bins:
+        for edge, count in counts.items():
             total[edge] = total.get(edge, 0) + count
     return total

@@ -79,11 +79,11 @@ def busy_share(measured: Measured) -> Busy:
         if share is None:
             continue
         background = _share(measured, source, "idle_")
-        own = float(measured.primitives.get("own_cpu_ns", 0)) / _total_ns(measured)
-        left = share - own - max(background or 0.0, 0.0)
-        if left <= 0:
+        own_share = float(measured.primitives.get("own_cpu_ns", 0)) / _total_ns(measured)
+        used = share - own_share - max(background or 0.0, 0.0)
+        if used <= 0:
             raise UnavailableError("the load used no more processor time than the idle bench")
-        return left, source if background is not None else f"{source}, idle use not subtracted"
+        return used, source if background is not None else f"{source}, idle use not subtracted"
     raise UnavailableError("neither cpuidle residency nor /proc/stat was recorded")
 
 
@@ -188,10 +188,10 @@ def _all() -> Iterator[Metric]:
         needs = (f"stat_{name}_ticks", "tick_ns", "cpu_count", "wall_ns", *io)
         label = f"CPU time per I/O, {name}"
         yield Metric(f"cpu_{name}_us_per_io", label, "us/IO", "lower", needs, "ratio", _column(name))
-    own = ("fio_user_ns", "fio_system_ns")
+    fio_times = ("fio_user_ns", "fio_system_ns")
     named = "CPU time of fio per"
-    yield Metric("fio_cpu_us_per_io", f"{named} I/O", "us/IO", "lower", (*own, *io), "ratio", _fio_per_io)
-    yield Metric("fio_cpu_us_per_kib", f"{named} KiB", "us/KiB", "lower", (*own, *moved), "ratio", _fio_per_kib)
+    yield Metric("fio_cpu_us_per_io", f"{named} I/O", "us/IO", "lower", (*fio_times, *io), "ratio", _fio_per_io)
+    yield Metric("fio_cpu_us_per_kib", f"{named} KiB", "us/KiB", "lower", (*fio_times, *moved), "ratio", _fio_per_kib)
     for name, label in (
         ("interrupts", "Interrupts per I/O"),
         ("adapter_interrupts", "Adapter interrupts per I/O"),

@@ -33,10 +33,10 @@ def moved_bytes(measured: Measured, way: str = "") -> float:
 
 def _count(measured: Measured, what: str, way: str, word: str) -> float:
     names = [f"{way}_{what}"] if way else [f"read_{what}", f"write_{what}"]
-    found = [float(measured.primitives[name]) for name in names if name in measured.primitives]
-    if not found or sum(found) <= 0:
+    counts = [float(measured.primitives[name]) for name in names if name in measured.primitives]
+    if not counts or sum(counts) <= 0:
         raise UnavailableError(f"no {f'{way} ' if way else ''}{word} was done")
-    return sum(found)
+    return sum(counts)
 
 
 def io_rate(measured: Measured, way: str = "") -> float:
@@ -112,11 +112,11 @@ def _members_per_io(measured: Measured) -> Value:
 
     A small write costs 4 on RAID 5 and 2 on RAID 1 and 10, a read 1 (Patterson, Gibson, Katz 1988, tables 2 to 5).
     """
-    asked = sum(float(measured.primitives.get(f"disk_{way}_ios", 0)) for way in ("read", "write"))
-    if asked <= 0:
+    volume_ios = sum(float(measured.primitives.get(f"disk_{way}_ios", 0)) for way in ("read", "write"))
+    if volume_ios <= 0:
         raise UnavailableError("the volume completed no I/O")
-    done = sum(float(measured.primitives.get(f"member_{way}_ios", 0)) for way in ("read", "write"))
-    return Value(done / asked)
+    member_ios = sum(float(measured.primitives.get(f"member_{way}_ios", 0)) for way in ("read", "write"))
+    return Value(member_ios / volume_ios)
 
 
 VOLUMES: tuple[Metric, ...] = (

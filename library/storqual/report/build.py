@@ -128,26 +128,26 @@ class _Pages:
         self._repeats = repeats_of(material)
         self._limits = limits_of_points(material)
         self._by_point: defaultdict[Key, list[JudgedCriterion]] = defaultdict(list)
-        for criterion in self._criteria:
-            self._by_point[criterion.key].append(criterion)
+        for row in self._criteria:
+            self._by_point[row.key].append(row)
 
     def pages(self) -> Iterator[tuple[str, Page]]:
         details = details_of(self._material)
         shown: Sequence[JudgedCriterion] = self._criteria
         if details:
             # a large campaign's first page lists what did not pass, and of that only so much
-            shown = [one for one in self._criteria if one.outcome not in _QUIET][:_MOST_ROWS]
-        sites = sites_of(self._material, details, (one.index for one in shown))
+            shown = [row for row in self._criteria if row.outcome not in _QUIET][:_MOST_ROWS]
+        sites = sites_of(self._material, details, (row.index for row in shown))
         for detail in details:
-            listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
+            criteria = [row for key in detail.keys for row in self._by_point.get(key, ())]
             yield (
                 detail.file,
-                self._page(detail.title, "../report.html", listed, detail.keys, PageLinks(sites, detail)),
+                self._page(detail.title, "../report.html", criteria, detail.keys, PageLinks(sites, detail)),
             )
         yield REPORT, self._report(shown, details, PageLinks(sites, None))
 
     def _page(
-        self, title: str, home: str, listed: Sequence[JudgedCriterion], keys: Sequence[Key], links: PageLinks
+        self, title: str, home: str, criteria: Sequence[JudgedCriterion], keys: Sequence[Key], links: PageLinks
     ) -> Page:
         material = self._material
         adapters: dict[tuple[str, str], list[Key]] = {}
@@ -175,7 +175,7 @@ class _Pages:
             for key in keys
         )
         arms = tuple((name, arm.drop) for name, arm in material.run.arms.items())
-        tables = criteria_tables(listed, self._benches, links)
+        tables = criteria_tables(criteria, self._benches, links)
         return Page(title, material.run.name, home, tables, curves, arms, points, tuple(self._benches))
 
     def _report(self, shown: Sequence[JudgedCriterion], details: Sequence[Detail], links: PageLinks) -> Page:
@@ -184,16 +184,19 @@ class _Pages:
         title = f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
         sections = turns_of(material.run).sections()
         # of a program hundreds of tests need no look, and its section has them
-        listed = frozenset[str]().union(*(section.listed for section in sections))
+        in_sections = frozenset[str]().union(*(section.criterion_ids for section in sections))
         checks = sorted(
             (
-                one
-                for one in self._criteria
-                if one.against == "check" and not (one.outcome in _QUIET and one.text("id") in listed)
+                row
+                for row in self._criteria
+                if row.against == "check" and not (row.outcome in _QUIET and row.text("id") in in_sections)
             ),
-            key=lambda one: (one.outcome in _QUIET, one.name if one.text("source") == COUNTED else ""),
+            key=lambda row: (
+                row.outcome in _QUIET,
+                row.name if row.text("source") == COUNTED else "",
+            ),
         )
-        left_out = sum(one.outcome not in _QUIET for one in self._criteria) - len(shown) if details else 0
+        left_out = sum(row.outcome not in _QUIET for row in self._criteria) - len(shown) if details else 0
         incidents = [moment for moment in self._moments if moment.serious and not moment.finding]
         studies, advice = studies_of(material)
         return replace(
@@ -203,7 +206,7 @@ class _Pages:
             changes=changes_of(self._criteria, self._benches, links),
             left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
             rollup=self._rollup(details) if details else None,
-            checks=tuple(one.shown(AS_IT_IS, links.point(one.key)) for one in checks),
+            checks=tuple(row.shown(AS_IT_IS, links.point(row.key)) for row in checks),
             studies=studies,
             advice=advice,
             timelines=tuple(
@@ -228,10 +231,10 @@ class _Pages:
         """Outcomes of many criteria in one row for each detail page."""
         rows, tones = [], {}
         for number, detail in enumerate(details):
-            listed = [one for key in detail.keys for one in self._by_point.get(key, ())]
-            counted = Counter(one.outcome for one in listed)
-            shifted = (one for one in listed if one.required and one.number("shift_percent") is not None)
-            worst = min(shifted, key=lambda one: one.number("shift_percent") or 0.0, default=None)
+            criteria = [row for key in detail.keys for row in self._by_point.get(key, ())]
+            counted = Counter(row.outcome for row in criteria)
+            shifted = (row for row in criteria if row.required and row.number("shift_percent") is not None)
+            worst = min(shifted, key=lambda row: row.number("shift_percent") or 0.0, default=None)
             at = f"count:page:{detail.file}"
             bad = next((word for name, word in OUTCOMES.items() if counted[name] and name in ("FAIL", "ERROR")), None)
             if bad is not None:

@@ -82,11 +82,11 @@ def size_axis(name: str, values: Sequence[float], *, sizes: bool) -> Axis:
 
 def _apart(ticks: Sequence[float], span: float) -> tuple[float, ...]:
     """Ticks of a logarithmic axis whose labels do not run into each other: an eighth of it from one to the next."""
-    kept = list(ticks[:1])
+    readable = list(ticks[:1])
     for tick in ticks[1:]:
-        if tick / kept[-1] >= span ** (1 / _LABELS_ACROSS):
-            kept.append(tick)
-    return tuple(kept)
+        if tick / readable[-1] >= span ** (1 / _LABELS_ACROSS):
+            readable.append(tick)
+    return tuple(readable)
 
 
 def _size_label(size: float) -> str:
@@ -190,9 +190,9 @@ def reach(shifts: Sequence[Shift]) -> float:
     ends = sorted(abs(end) for shift in shifts for end in (shift.value, shift.low, shift.high) if end is not None)
     widest = ends[-1] if ends else 0.0
     limit = max(margins, default=widest) * _ROOM
-    wanted = max(_FLOOR, *(1.25 * margin for margin in margins), min(widest * 1.05, limit or widest))
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return next(nice * power for nice in _ENDS if nice * power >= wanted)
+    least = max(_FLOOR, *(1.25 * margin for margin in margins), min(widest * 1.05, limit or widest))
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(nice * power for nice in _ENDS if nice * power >= least)
 
 
 def _scale(end: float) -> LinearScale:
@@ -392,14 +392,14 @@ def _interval(curve: PlottedCurve, pixels: Sequence[tuple[float, float]], y: Lin
 def _ends(curves: Sequence[PlottedCurve], box: Box, x: LinearScale | LogScale, y: LinearScale | LogScale) -> Markup:
     """Labels at the right ends of the curves, moved apart where they would cover each other."""
     named = [curve for curve in curves if curve.label and curve.marks]
-    wanted = [y(curve.marks[-1].y) + 4 for curve in named]
-    placed = spread(wanted, LINE, box.top, box.bottom + 4)
+    heights = [y(curve.marks[-1].y) + 4 for curve in named]
+    placed = spread(heights, LINE, box.top, box.bottom + 4)
     labels: list[str] = []
-    for curve, want, pixel in zip(named, wanted, placed, strict=True):
+    for curve, height, pixel in zip(named, heights, placed, strict=True):
         labels.append(text(box.right + 8, pixel, curve.label, class_=f"t-{curve.arm}"))
         end = x(curve.marks[-1].x)
-        if abs(pixel - want) > 3 or end < box.right - 12:
-            leader = [(end + 5, want - 4), (box.right + 6, pixel - 4)]
+        if abs(pixel - height) > 3 or end < box.right - 12:
+            leader = [(end + 5, height - 4), (box.right + 6, pixel - 4)]
             labels.append(element("path", {"class": "ld", "d": path(leader), "stroke": "#bbb", "fill": "none"}))
     return group("lb", {"fill": "#333"}, labels)
 
@@ -758,7 +758,7 @@ def scatter(
         group(
             f"sh o-{tone}",
             {"fill": "none", "stroke": "#1f5fa8", "stroke-width": 1.5},
-            [element("circle", {"cx": x(one), "cy": y(other), "r": 3}) for one, other in pixels],
+            [element("circle", {"cx": x(before), "cy": y(after), "r": 3}) for before, after in pixels],
         )
         for tone, pixels in groups
     ]

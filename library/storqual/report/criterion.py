@@ -159,9 +159,9 @@ class JudgedCriterion:
     def counts(self, name: str) -> tuple[ShownNumber, ShownNumber]:
         """`samples` or `sessions` of the baseline and of the candidate."""
         numbers = self.fields.get(name)
-        known = numbers if isinstance(numbers, dict) else {}
+        counts = numbers if isinstance(numbers, dict) else {}
         first, second = (
-            count(known[arm], self.source(f"{name}/{arm}")) if isinstance(known.get(arm), int) else NONE
+            count(counts[arm], self.source(f"{name}/{arm}")) if isinstance(counts.get(arm), int) else NONE
             for arm in ("baseline", "candidate")
         )
         return first, second
@@ -321,14 +321,14 @@ def confirmation(row: JudgedCriterion) -> tuple[ShownNumber | str, ...]:
         count(counts.get(arm) or 0, row.source(f"confirmation/samples/{arm}")) for arm in ("baseline", "candidate")
     ]
     shift = amount(row, percent(again.get("shift_percent"), row.source("confirmation/shift_percent")))
-    told: tuple[ShownNumber | str, ...] = (*launches[:1], " + ", *launches[1:], " fresh launches: ", shift)
+    parts: tuple[ShownNumber | str, ...] = (*launches[:1], " + ", *launches[1:], " fresh launches: ", shift)
     ends = again.get("ci95_percent")
     if isinstance(ends, (list, tuple)) and len(ends) == 2:
         low, high = (
             amount(row, percent(end, row.source(f"confirmation/ci95_percent/{at}"))) for at, end in enumerate(ends)
         )
-        told = (*told, ", ", low, " to ", high)
-    return told
+        parts = (*parts, ", ", low, " to ", high)
+    return parts
 
 
 def is_shown(row: JudgedCriterion) -> bool:
@@ -348,13 +348,13 @@ def measurement(row: JudgedCriterion) -> tuple[str, ...]:
 
 def once_each(rows: Sequence[JudgedCriterion]) -> list[JudgedCriterion]:
     """One criterion of each measurement, the first one asked, or the worse one where they disagree; every check."""
-    found: dict[tuple[str, ...], JudgedCriterion] = {}
+    chosen: dict[tuple[str, ...], JudgedCriterion] = {}
     for row in rows:
         key = ("check", row.text("id"), *row.key) if row.against == "check" else measurement(row)
-        known = found.get(key)
-        if known is None or _severity(row) > _severity(known):
-            found[key] = row
-    return list(found.values())
+        former = chosen.get(key)
+        if former is None or _severity(row) > _severity(former):
+            chosen[key] = row
+    return list(chosen.values())
 
 
 _SEVERITY = ("PASS", "SKIPPED", "MARGINAL", "INCONCLUSIVE", "ERROR", "FAIL")

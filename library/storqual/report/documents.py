@@ -99,27 +99,27 @@ def traceability(material: Material) -> ReleaseDocument:
 
     Raises BadInputError for a run whose suite names no requirement.
     """
-    asked = dict(_asked(material))
-    if not asked:
-        told = "this suite has no requirements; give a criterion a `requirement`, or the suite `requirements`"
-        raise BadInputError([f"{material.run.path}: {told}"])
+    requirements = dict(_requirement_patterns(material))
+    if not requirements:
+        remedy = "this suite has no requirements; give a criterion a `requirement`, or the suite `requirements`"
+        raise BadInputError([f"{material.run.path}: {remedy}"])
     rows = read_criteria(material.verdict)
-    listed = [row for name, patterns in asked.items() for row in _rows(material, name, patterns, rows)]
-    words = [(str(row[0]), row[-1].word if isinstance(row[-1], OutcomeBadge) else "") for row in listed]
-    open_ones = sorted({name for name, word in words if not word})
+    lines = [row for name, patterns in requirements.items() for row in _rows(material, name, patterns, rows)]
+    words = [(str(row[0]), row[-1].word if isinstance(row[-1], OutcomeBadge) else "") for row in lines]
+    unanswered = sorted({name for name, word in words if not word})
     bad = sorted({name for name, word in words if word in _ORDER[:3]})
     accepted = sorted({name for name, word in words if word == "WAIVED"})
-    met = len(asked) - len({*open_ones, *bad, *accepted})
-    sentences = [f"{len(asked)} requirements; {met} are met."]
+    met = len(requirements) - len({*unanswered, *bad, *accepted})
+    sentences = [f"{len(requirements)} requirements; {met} are met."]
     if accepted:
         sentences.append(f"Not met, accepted by a waiver: {', '.join(accepted)}.")
     if bad:
         sentences.append(f"Not met or not decided: {', '.join(bad)}.")
-    if open_ones:
-        sentences.append(f"Without any result in this run: {', '.join(open_ones)}.")
+    if unanswered:
+        sentences.append(f"Without any result in this run: {', '.join(unanswered)}.")
     heads = ("Requirement", "Text", "Criterion or check", "Points", "Evidence", "Result")
     tones = {at: "fail" for at, (_, word) in enumerate(words) if word in ("", "FAIL", "ERROR")}
-    table = Table("Requirement, criterion, result and evidence", heads, tuple(listed), tones=tones)
+    table = Table("Requirement, criterion, result and evidence", heads, tuple(lines), tones=tones)
     return ReleaseDocument(
         kind="Requirements traceability",
         title=_drops(material.run),
@@ -132,12 +132,12 @@ def traceability(material: Material) -> ReleaseDocument:
     )
 
 
-def _asked(material: Material) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _requirement_patterns(material: Material) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Requirements with the patterns of the criteria and checks that answer them, in the order of the suite."""
     suite = material.suite
     if suite is None:
         return
-    named: dict[str, list[str]] = {name: list(one.checks) for name, one in suite.requirements.items()}
+    named: dict[str, list[str]] = {name: list(requirement.checks) for name, requirement in suite.requirements.items()}
     for criterion in suite.criteria:
         for name in criterion.requirement:
             named.setdefault(name, []).append(criterion.name)
@@ -152,20 +152,20 @@ def _rows(
     for pattern in patterns or ("",):
         # a hand-written check's id may hold brackets, which a pattern would take for a set of letters
         literal = pattern.replace("[", "[[]")
-        found = [row for row in rows if pattern and fnmatch.fnmatchcase(row.text("id"), literal)]
-        judged = [row for row in found if row.outcome != "SKIPPED"]
+        matching = [row for row in rows if pattern and fnmatch.fnmatchcase(row.text("id"), literal)]
+        judged = [row for row in matching if row.outcome != "SKIPPED"]
         if not judged:
             yield name, text, pattern or "not covered", "", "", "no result"
             continue
         worst = min(judged, key=_severity)
         counted = Counter("WAIVED" if row.waived else row.outcome for row in judged)
-        told = ", ".join(f"{number} {word}" for word, number in counted.items())
+        counts = ", ".join(f"{number} {word}" for word, number in counted.items())
         evidence = [
             _evidence(row, list(material.run.benches)) for row in sorted(judged, key=_severity)[:_MOST_EVIDENCE]
         ]
         more = len(judged) - len(evidence)
         shown = "; ".join(evidence) + (f"; and {more} more" if more > 0 else "")
-        yield name, text, pattern, told, shown, outcome("WAIVED" if worst.waived else worst.outcome)
+        yield name, text, pattern, counts, shown, outcome("WAIVED" if worst.waived else worst.outcome)
 
 
 def _severity(row: JudgedCriterion) -> tuple[bool, int]:
@@ -206,10 +206,10 @@ def compatibility(folders: Sequence[Path], *, as_of: datetime | None = None) -> 
             newest[combination] = (run, word)
     oldest = today.replace(tzinfo=today.tzinfo or UTC) - timedelta(days=STALE_DAYS)
     rows = []
-    for combination, (run, word) in sorted(newest.items(), key=lambda one: one[0].cells):
+    for combination, (run, word) in sorted(newest.items(), key=lambda pair: pair[0].cells):
         stale = datetime.fromisoformat(run.created) < oldest if run.created else True
-        told = f"{run.created[:10]}, stale" if stale else run.created[:10]
-        rows.append((*combination.cells, told, run.name, outcome(word)))
+        measured = f"{run.created[:10]}, stale" if stale else run.created[:10]
+        rows.append((*combination.cells, measured, run.name, outcome(word)))
     never = list(_never(list(newest)))
     heads = ("Adapter", "Firmware", "Driver", "Drive", "Kernel", "Measured", "Run", "Result")
     tones = {at: "fail" for at, row in enumerate(rows) if row[-1] == OUTCOMES["FAIL"]}
@@ -217,7 +217,7 @@ def compatibility(folders: Sequence[Path], *, as_of: datetime | None = None) -> 
     lacking = Table(
         "Combinations of what was seen that never ran",
         heads[:5],
-        tuple(one.cells for one in never[:_MOST_NEVER]),
+        tuple(combination.cells for combination in never[:_MOST_NEVER]),
     )
     more = len(never) - _MOST_NEVER
     return ReleaseDocument(
@@ -247,14 +247,14 @@ def _results(run: PastRun) -> Iterator[tuple[Combination, str]]:
     entries = [entry for entry in run.document.get("provisioned") or () if entry.get("arm") == "candidate"]
     criteria = read_criteria(run.verdict)
     for bench, entry in run.benches.items():
-        here: Mapping[str, Any] = next((one for one in reversed(entries) if one.get("bench") == bench), {})
+        here: Mapping[str, Any] = next((last for last in reversed(entries) if last.get("bench") == bench), {})
         for alias, adapter in (entry.get("adapters") or {}).items():
             rows = [row for row in criteria if (row.text("bench"), row.text("adapter")) == (bench, alias)]
             judged = [row for row in rows if row.required and row.outcome != "SKIPPED"]
             if not judged:
                 continue
             word = min((_word(row) for row in judged), key=_rank)
-            for drive in dict.fromkeys(str(one.get("model") or DASH) for one in adapter.get("drives") or ()):
+            for drive in dict.fromkeys(str(disk.get("model") or DASH) for disk in adapter.get("drives") or ()):
                 yield _combination(adapter, drive, here, _firmware(entry, alias)), word
 
 
@@ -289,16 +289,16 @@ def _never(seen: Sequence[Combination]) -> Iterator[Combination]:
 
     A part that nobody recorded makes no combination: it may have been any of the others.
     """
-    known = set(seen)
-    for adapter in dict.fromkeys(one.adapter for one in seen):
-        own = [one for one in seen if one.adapter == adapter]
+    ran = set(seen)
+    for adapter in dict.fromkeys(combination.adapter for combination in seen):
+        of_adapter = [combination for combination in seen if combination.adapter == adapter]
         parts = [
             [part for part in dict.fromkeys(column) if part != DASH] or [DASH]
-            for column in zip(*(one.cells[1:] for one in own), strict=True)
+            for column in zip(*(combination.cells[1:] for combination in of_adapter), strict=True)
         ]
         for cells in product(*parts):
             combination = Combination(adapter, *cells)
-            if combination not in known:
+            if combination not in ran:
                 yield combination
 
 
@@ -349,16 +349,16 @@ def _criteria(run: Run, suite: Suite) -> Table:
     """Each criterion once for each pair of limits that points have by it."""
     counted: Counter[tuple[str, ...]] = Counter()
     for point in run.plan.points:
-        for one in criteria_at(suite, point, run.suite.profile, adapter_of(run, point), kind_of(run, point)):
-            metric = METRICS.get(one.metric)
-            shifts = one.against in ("baseline", "peers")
+        for rule in criteria_at(suite, point, run.suite.profile, adapter_of(run, point), kind_of(run, point)):
+            metric = METRICS.get(rule.metric)
+            shifts = rule.against in ("baseline", "peers")
             counted[
-                one.id,
-                metric.label if metric else one.metric,
-                one.against,
-                str(percent(100 * one.indifference, "", signed=False)) if shifts else "",
-                str(percent(100 * one.margin, "", signed=False)) if shifts else _limits(one, metric),
-                "required" if one.required else "informative",
+                rule.id,
+                metric.label if metric else rule.metric,
+                rule.against,
+                str(percent(100 * rule.indifference, "", signed=False)) if shifts else "",
+                str(percent(100 * rule.margin, "", signed=False)) if shifts else _limits(rule, metric),
+                "required" if rule.required else "informative",
             ] += not point.skipped
     heads = (
         "Criterion",
@@ -370,23 +370,23 @@ def _criteria(run: Run, suite: Suite) -> Table:
         "Points",
     )
     names = list(dict.fromkeys(texts[0] for texts in counted))
-    told = sorted(counted.items(), key=lambda one: names.index(one[0][0]))
-    rows = tuple((*texts, str(number)) for texts, number in told)
+    in_order = sorted(counted.items(), key=lambda pair: names.index(pair[0][0]))
+    rows = tuple((*texts, str(number)) for texts, number in in_order)
     return Table("Criteria with their limits", heads, rows)
 
 
-def _limits(one: EffectiveCriterion, metric: Metric | None) -> str:
+def _limits(rule: EffectiveCriterion, metric: Metric | None) -> str:
     """The limits of a criterion that is compared with no other arm; why a spec sheet has none."""
     unit = f" {metric.unit}" if metric is not None and metric.unit else ""
-    ends = (("at least", one.min), ("at most", one.max))
-    told = " and ".join(f"{word} {plain(limit)}{unit}" for word, limit in ends if limit is not None)
-    return told or one.unstated
+    ends = (("at least", rule.min), ("at most", rule.max))
+    limits = " and ".join(f"{word} {plain(limit)}{unit}" for word, limit in ends if limit is not None)
+    return limits or rule.unstated
 
 
 def _requirements(suite: Suite) -> Iterator[str]:
-    names = dict.fromkeys([*suite.requirements, *(name for one in suite.criteria for name in one.requirement)])
+    names = dict.fromkeys([*suite.requirements, *(name for rule in suite.criteria for name in rule.requirement)])
     for name in names:
-        answers = [one.name for one in suite.criteria if name in one.requirement]
+        answers = [rule.name for rule in suite.criteria if name in rule.requirement]
         declared = suite.requirements.get(name)
         answers += declared.checks if declared is not None else ()
         text = f" {declared.text}:" if declared is not None and declared.text else ""
@@ -437,7 +437,7 @@ def customer_summary(material: Material) -> ReleaseDocument:
         DocumentSection(
             "untested",
             "What was not tested",
-            tuple(f"{one.name}: {''.join(map(str, one.values))}." for one in untested(material, required, [])),
+            tuple(f"{part.name}: {''.join(map(str, part.values))}." for part in untested(material, required, [])),
         ),
     ]
     return ReleaseDocument(
@@ -462,8 +462,8 @@ def _changes(rows: tuple[JudgedCriterion, ...]) -> DocumentSection:
             "Changes that are shown, the largest first",
             ("Change", "Where", "Result"),
             tuple(
-                (one.words, one.where, one.outcome)
-                for one in (*changes.worse[:_MOST_CHANGES], *changes.better[:_MOST_CHANGES])
+                (change.words, change.where, change.outcome)
+                for change in (*changes.worse[:_MOST_CHANGES], *changes.better[:_MOST_CHANGES])
             ),
         ),
     )
@@ -474,12 +474,12 @@ def _result(material: Material, rows: tuple[JudgedCriterion, ...], drops: dict[s
         name, meaning = BENCH_KINDS.get(kind, (kind, ""))
         if meaning:
             yield f"{name}: {meaning}"
-    told = "".join(map(str, sentence_for(material.verdict, rows, drops)))
+    sentence = "".join(map(str, sentence_for(material.verdict, rows, drops)))
     reason = str(material.verdict.get("reason") or "").rstrip(".")
     # the judge's own reason may name a bench or a file where a run is not valid
     undecided = material.verdict.get("outcome") in ("ERROR", "INCONCLUSIVE")
-    quoted = undecided and bool(reason) and reason.casefold() in told.casefold()
-    yield "The campaign could not be judged as it was planned." if quoted else told
+    quoted = undecided and bool(reason) and reason.casefold() in sentence.casefold()
+    yield "The campaign could not be judged as it was planned." if quoted else sentence
     waived = once_each([row for row in rows if row.required and row.waived])
     if waived:
         yield f"{len(waived)} failures were accepted by a named person for a limited time."
@@ -487,19 +487,19 @@ def _result(material: Material, rows: tuple[JudgedCriterion, ...], drops: dict[s
 
 def _tested(material: Material, required: list[JudgedCriterion]) -> DocumentSection:
     workloads = Counter(key[2].partition("[")[0] for key in material.points)
-    told = ", ".join(f"{name} ({number} point{'' if number == 1 else 's'})" for name, number in workloads.items())
+    counts = ", ".join(f"{name} ({number} point{'' if number == 1 else 's'})" for name, number in workloads.items())
     limits = [
-        f"{one.metrics}: a loss up to {one.acceptable} is acceptable, one of {one.unacceptable} must be excluded."
-        for one in limits_of(compared_of(required))
+        f"{loss.metrics}: a loss up to {loss.acceptable} is acceptable, one of {loss.unacceptable} must be excluded."
+        for loss in limits_of(compared_of(required))
     ]
     metrics = dict.fromkeys(measure(row.text("metric")).label for row in required if row.text("metric"))
     return DocumentSection(
-        "tested", "What was tested", (f"Workloads: {told}.", *limits, f"Required: {', '.join(metrics)}.")
+        "tested", "What was tested", (f"Workloads: {counts}.", *limits, f"Required: {', '.join(metrics)}.")
     )
 
 
 def _adapters(material: Material) -> Table:
-    rows = {(one.alias, one.model, one.driver, one.baseline, one.candidate) for one in identities(material)}
+    rows = {(card.alias, card.model, card.driver, card.baseline, card.candidate) for card in identities(material)}
     return Table(
         "Adapters and their drivers in both arms",
         ("Adapter", "Model", "Driver", "Baseline", "Candidate"),

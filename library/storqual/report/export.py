@@ -12,7 +12,7 @@ from typing import Any
 
 from storqual.base.table import Table, csv_text
 from storqual.base.text import terminal_text, visible_text
-from storqual.judge.outcome import listed, used_waivers, with_waivers
+from storqual.judge.outcome import used_waivers, waiver_list, with_waivers
 from storqual.report.charts import levels
 from storqual.report.criterion import OUTCOMES, JudgedCriterion, read_criteria, waived_by
 from storqual.report.material import ARMS, Material, but_rates, read_material
@@ -66,18 +66,18 @@ def _artifacts(material: Material) -> Iterator[tuple[str, dict[str, Any]]]:
     created = str(material.document.get("created") or judged)
     yield created, {"schemaVersion": {"major": 2, "minor": 0}}
     yield created, {"testRunArtifact": {"testRunStart": _start(material)}}
-    known = {one["hardwareInfoId"] for one in _hardware(material)}
+    adapters = {hardware["hardwareInfoId"] for hardware in _hardware(material)}
     by_point: defaultdict[Key, list[JudgedCriterion]] = defaultdict(list)
     for row in read_criteria(material.verdict):
         by_point[row.key].append(row)
     for number, key in enumerate(material.points):
-        yield from _step(material, number, key, by_point.pop(key, []), judged, known)
+        yield from _step(material, number, key, by_point.pop(key, []), judged, adapters)
     # hand-written checks belong to no planned point
     for number, rows in enumerate(by_point.values(), start=len(material.points)):
         step = str(number)
         yield judged, _of_step(step, {"testStepStart": {"name": "checks"}})
         for row in rows:
-            yield judged, _of_step(step, {"diagnosis": _diagnosis(row, known)})
+            yield judged, _of_step(step, {"diagnosis": _diagnosis(row, adapters)})
         yield judged, _of_step(step, {"testStepEnd": {"status": "COMPLETE"}})
     for warning in material.verdict.get("warnings") or ():
         yield judged, {"testRunArtifact": {"log": {"severity": "WARNING", "message": str(warning)}}}
@@ -89,7 +89,7 @@ def end_of(verdict: Mapping[str, Any]) -> dict[str, str]:
     return {"status": status, "result": result}
 
 
-def told_of(row: JudgedCriterion) -> tuple[str, str]:
+def diagnosis_of(row: JudgedCriterion) -> tuple[str, str]:
     """What the diagnosis of a criterion calls it and its outcome, and the type that this is in OCP's words."""
     return visible_text(f"{row.text('id')}-{row.outcome.lower()}"), _DIAGNOSES.get(row.outcome, "UNKNOWN")
 
@@ -99,11 +99,11 @@ def _of_step(step: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _step(
-    material: Material, number: int, key: Key, rows: Sequence[JudgedCriterion], judged: str, known: Collection[str]
+    material: Material, number: int, key: Key, rows: Sequence[JudgedCriterion], judged: str, adapters: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     data = material.points[key]
     step = str(number)
-    launches = sorted(data.every(), key=lambda one: one.began)
+    launches = sorted(data.every(), key=lambda launch: launch.began)
     begun = launches[0].start if launches else judged
     yield begun, _of_step(step, {"testStepStart": {"name": "/".join(key)}})
     for launch in launches:
@@ -119,20 +119,20 @@ def _step(
             yield judged, _of_step(step, {"measurement": _measurement(row, value)})
         if row.outcome == "ERROR":
             yield judged, _of_step(step, {"error": {"symptom": "not-judged", "message": row.text("reason")}})
-        yield judged, _of_step(step, {"diagnosis": _diagnosis(row, known)})
+        yield judged, _of_step(step, {"diagnosis": _diagnosis(row, adapters)})
     status = "SKIP" if data.planned.skipped else "COMPLETE" if launches else "ERROR"
     yield judged, _of_step(step, {"testStepEnd": {"status": status}})
 
 
 def _measurement(row: JudgedCriterion, value: float) -> dict[str, Any]:
     names = ("reference", "shift_percent", "ci95_percent", "margin_percent", "detectable_percent", "against")
-    known = {name: row.fields[name] for name in names if row.fields.get(name) is not None}
+    metadata = {name: row.fields[name] for name in names if row.fields.get(name) is not None}
     measured: dict[str, Any] = {
         "name": row.text("metric"),
         "value": value,
         "unit": row.text("unit"),
         "hardwareInfoId": "/".join(row.key[:2]),
-        "metadata": known,
+        "metadata": metadata,
     }
     limit = row.number("reference")
     if row.against == "absolute" and limit is not None and row.text("better") in _LIMITS:
@@ -140,13 +140,13 @@ def _measurement(row: JudgedCriterion, value: float) -> dict[str, Any]:
     return measured
 
 
-def _diagnosis(row: JudgedCriterion, known: Collection[str]) -> dict[str, Any]:
+def _diagnosis(row: JudgedCriterion, adapters: Collection[str]) -> dict[str, Any]:
     """A criterion's outcome; its adapter only where the run's start lists it (a check may name any)."""
-    verdict, kind = told_of(row)
+    verdict, kind = diagnosis_of(row)
     message = f"{row.text('reason')} ({row.waiver})" if row.waived else row.text("reason")
     diagnosis = {"verdict": verdict, "type": kind, "message": message}
     hardware = "/".join(row.key[:2])
-    if hardware in known:
+    if hardware in adapters:
         diagnosis["hardwareInfoId"] = hardware
     return diagnosis
 
@@ -251,7 +251,7 @@ def samples_csv(material: Material) -> str:
     """
     factors = list(dict.fromkeys(name for data in material.points.values() for name in levels(data.planned)))
     launches = [(data, launch) for data in material.points.values() for launch in data.every()]
-    metrics = [name for name in material.metrics if any(one.number(name) is not None for _, one in launches)]
+    metrics = [name for name in material.metrics if any(launch.number(name) is not None for _, launch in launches)]
     rows = tuple(
         (
             *(launch.id, *data.planned.key, launch.arm, launch.session, launch.n, launch.start),
@@ -284,28 +284,28 @@ def open_metrics(material: Material) -> str:
     samples: dict[str, list[str]] = {name: [] for name in _FAMILIES}
     for family, name, labels, value in _samples(material):
         samples[family].append(f"{name}{_labels(labels)} {value}")
-    for family, found in samples.items():
-        if found:
-            kind, told = _FAMILIES[family]
-            lines += [f"# TYPE {family} {kind}", f"# HELP {family} {told}", *found]
+    for family, lines_of in samples.items():
+        if lines_of:
+            kind, help_text = _FAMILIES[family]
+            lines += [f"# TYPE {family} {kind}", f"# HELP {family} {help_text}", *lines_of]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
 def _samples(material: Material) -> Iterator[tuple[str, str, dict[str, str], str]]:
     verdict, run = material.verdict, material.run
-    own = {"run": run.name}
+    labels = {"run": run.name}
     drops = {arm: drop.drop for arm, drop in run.arms.items()}
     about = {
-        **own,
+        **labels,
         **drops,
         "suite": run.suite.name,
         "profile": run.suite.profile,
         "outcome": str(verdict.get("outcome")),
     }
     yield "storqual_run", "storqual_run_info", about, "1"
-    yield "storqual_run_exit_code", "storqual_run_exit_code", own, str(verdict.get("exit_code"))
+    yield "storqual_run_exit_code", "storqual_run_exit_code", labels, str(verdict.get("exit_code"))
     used = used_waivers(verdict.get("criteria") or ())
-    yield "storqual_run_waivers", "storqual_run_waivers", {**own, "waivers": listed(used)}, str(len(used))
+    yield "storqual_run_waivers", "storqual_run_waivers", {**labels, "waivers": waiver_list(used)}, str(len(used))
     covered = verdict.get("coverage") or {}
     skipped = sum(bool(entry.get("reason")) for entry in covered.get("skipped") or ())
     for state, number in (
@@ -314,15 +314,15 @@ def _samples(material: Material) -> Iterator[tuple[str, str, dict[str, str], str
         ("skipped", skipped),
     ):
         if isinstance(number, int):
-            yield "storqual_run_points", "storqual_run_points", {**own, "state": state}, str(number)
+            yield "storqual_run_points", "storqual_run_points", {**labels, "state": state}, str(number)
     sectors = verdict.get("sectors_written_outside_claims")
     if isinstance(sectors, int):
         name = "storqual_sectors_written_outside_claims"
-        yield name, name, own, str(sectors)
+        yield name, name, labels, str(sectors)
     for row in read_criteria(verdict):
         bench, adapter, point = row.key
         where = {
-            **own,
+            **labels,
             "bench": bench,
             "adapter": adapter,
             "point": point,
@@ -372,12 +372,12 @@ def github_annotations(material: Material, checkout: Path) -> str:
     file = _file(material, checkout)
     lines = [_command(file, notes[0])]
     for level in _ORDER:
-        own = [note for note in notes[1:] if note.level == level]
+        of_level = [note for note in notes[1:] if note.level == level]
         # the first of a kind may be the outcome; the last one tells how many are left
-        shown = own if len(own) < MOST else own[: MOST - 2]
+        shown = of_level if len(of_level) < MOST else of_level[: MOST - 2]
         lines += [_command(file, note) for note in shown]
-        if len(own) > len(shown):
-            more = f"{len(own) - len(shown)} more, see the report"
+        if len(of_level) > len(shown):
+            more = f"{len(of_level) - len(shown)} more, see the report"
             lines.append(_command(file, _Note(level, "storqual", more)))
     return "".join(f"{line}\n" for line in lines)
 
@@ -389,7 +389,7 @@ def gitlab_code_quality(material: Material, checkout: Path) -> str:
     """
     run = material.run.name
     file = _file(material, checkout)
-    listed = [
+    entries = [
         {
             "description": note.text,
             "check_name": note.check,
@@ -400,7 +400,7 @@ def gitlab_code_quality(material: Material, checkout: Path) -> str:
         for number, note in enumerate(_notes(material))
         if number or note.level != "notice"
     ]
-    return json.dumps(listed, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
 
 
 def _notes(material: Material) -> Iterator[_Note]:
@@ -435,8 +435,8 @@ def _file(material: Material, checkout: Path) -> str:
 def _command(file: str, note: _Note) -> str:
     title = "storqual" if note.check == "storqual" else f"storqual: {note.check}"
     properties = {"file": file, "line": "1", "title": title}
-    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{note.level} {listed}::{_data(note.text)}"
+    fields = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{note.level} {fields}::{_data(note.text)}"
 
 
 def _data(text: str) -> str:

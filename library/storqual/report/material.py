@@ -35,10 +35,10 @@ class Measure:
 
 def measure(name: str, unit: str = "", better: str = "") -> Measure:
     """The metric called `name`; of one that this version does not know, what the verdict says about it."""
-    known = METRICS.get(name)
-    if known is None:
+    metric = METRICS.get(name)
+    if metric is None:
         return Measure(name, name, unit, better or "higher")
-    return Measure(name, known.label, known.unit, known.better)
+    return Measure(name, metric.label, metric.unit, metric.better)
 
 
 CURVES = tuple(measure(name) for name in ("iops", "throughput_mb_s", "cpu_us_per_io"))
@@ -84,15 +84,15 @@ class Material:
     @property
     def tested(self) -> tuple[tuple[str, str], ...]:
         # turns are planned in a random order
-        others = sorted({(turn.bench, turn.adapter) for turn in turns_of(self.run).planned})
-        return tuple(dict.fromkeys([*(key[:2] for key in self.points), *others]))
+        in_turns = sorted({(turn.bench, turn.adapter) for turn in turns_of(self.run).planned})
+        return tuple(dict.fromkeys([*(key[:2] for key in self.points), *in_turns]))
 
     def provisioned(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What each session ran on, once for every arm that it measured: a session may hold both."""
         arms = {(session.bench, session.id): session.arms for session in self.run.sessions}
         for entry in self.document.get("provisioned") or ():
-            own = (str(entry.get("arm")),)
-            for arm in arms.get((str(entry.get("bench")), str(entry.get("session"))), own):
+            declared = (str(entry.get("arm")),)
+            for arm in arms.get((str(entry.get("bench")), str(entry.get("session"))), declared):
                 yield arm, entry
 
 

@@ -71,11 +71,11 @@ def with_signatures(page: str, lines: Sequence[str]) -> str:
     """A report with who has signed it, in place of the lines for signatures on paper; unchanged without any."""
     if not lines:
         return page
-    told = _environment().get_template("report/signatures.html.j2").render(lines=lines)
+    signatures = _environment().get_template("report/signatures.html.j2").render(lines=lines)
     if _FOR_PAPER.search(page):
-        return _FOR_PAPER.sub(lambda _: told, page, count=1)
+        return _FOR_PAPER.sub(lambda _: signatures, page, count=1)
     head, end, tail = page.rpartition(_END)
-    return f"{head}{told}{end}{tail}"
+    return f"{head}{signatures}{end}{tail}"
 
 
 def write_pdf(report: Path, digest: str, target: Path, *, signatures: Sequence[str] = ()) -> Path:

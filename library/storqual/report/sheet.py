@@ -126,7 +126,7 @@ class Sheet:
     made: str
     facts: tuple[tuple[str, str], ...]
     adapters: tuple[AdapterCard, ...]
-    others: Table
+    undeclared: Table
     hidden: Table
     claimed: int
     differences: tuple[str, ...] | None
@@ -138,7 +138,7 @@ class Sheet:
     def dense(self) -> bool:
         """Whether so many drives are on the sheet that it needs small type to stay one page."""
         return (
-            sum(len(table.rows) for table in (*(card.drives for card in self.adapters), self.others, self.hidden))
+            sum(len(table.rows) for table in (*(card.drives for card in self.adapters), self.undeclared, self.hidden))
             > _ROOMY
         )
 
@@ -158,7 +158,7 @@ def make_sheet(
     }
     seen: list[Mapping[str, Any]] = []
     cards = tuple(_card(bench, alias, adapter, facts, seen) for alias, adapter in bench.adapters.items())
-    others = [drive for drive in _drives(facts) if bench.kind != "local" and drive not in seen]
+    undeclared = [drive for drive in _drives(facts) if bench.kind != "local" and drive not in seen]
     behind = (facts or {}).get("hidden_drives", ())
     return Sheet(
         bench=bench.name,
@@ -166,8 +166,8 @@ def make_sheet(
         made=made,
         facts=tuple(_machine(bench, facts)),
         adapters=cards,
-        others=drive_table("Drives that the inventory does not name", [_other_row(drive) for drive in others]),
-        hidden=drive_table("Disks behind RAID controllers", [_hidden_row(one) for one in behind]),
+        undeclared=drive_table("Drives that the inventory does not name", list(map(_other_row, undeclared))),
+        hidden=drive_table("Disks behind RAID controllers", list(map(_hidden_row, behind))),
         claimed=sum(len(adapter.claimed) for adapter in bench.adapters.values()),
         differences=None if facts is None else tuple(compare(facts, declared, kind=bench.kind)),
         drop=drop,
@@ -195,8 +195,8 @@ def _card(
     bench: Bench, alias: str, adapter: Adapter, facts: Mapping[str, Any] | None, seen: list[Mapping[str, Any]]
 ) -> AdapterCard:
     """An adapter; drives of the bench that it names are added to `seen`."""
-    found = next(
-        (each for each in (facts or {}).get("adapters", ()) if adapter.address and each["pci"] == adapter.address),
+    card = next(
+        (card for card in (facts or {}).get("adapters", ()) if adapter.address and card["pci"] == adapter.address),
         None,
     )
     rows = []
@@ -206,7 +206,7 @@ def _card(
             seen.append(there)
         looked = facts is not None and bench.kind != "local"
         rows.append(_declared_row(drive, there, looked=looked, reference=bench.reference))
-    return AdapterCard(alias, adapter.model, tuple(_adapter(adapter, found)), drive_table(f"Drives of {alias}", rows))
+    return AdapterCard(alias, adapter.model, tuple(_adapter(adapter, card)), drive_table(f"Drives of {alias}", rows))
 
 
 def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
@@ -225,27 +225,27 @@ def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[st
     yield "state folder", bench.state_dir
 
 
-def _adapter(adapter: Adapter, found: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+def _adapter(adapter: Adapter, seen: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """Where an adapter sits and what runs it: as the bench shows it, else as the inventory says."""
     yield "PCI address", adapter.address or "not given"
-    slot = (found or {}).get("slot") or adapter.slot
+    slot = (seen or {}).get("slot") or adapter.slot
     yield "slot", slot or "not given"
-    if found is None:
+    if seen is None:
         yield "driver", f"{adapter.driver or 'not given'} (declared; not read)"
         if adapter.serial:
             yield "serial number", adapter.serial
         return
-    yield "driver", _words(found["driver"] or "none", found["module"]["version"] or found["module"]["srcversion"])
-    versions = found.get("versions") or {"firmware": found["firmware"]}
-    told = ", ".join(f"{part} {version}" for part, version in sorted(versions.items()) if version)
-    yield "firmware", told or "not shown"
-    yield "serial number", found["serial"] or "not shown"
-    link = found["link"]
+    yield "driver", _words(seen["driver"] or "none", seen["module"]["version"] or seen["module"]["srcversion"])
+    versions = seen.get("versions") or {"firmware": seen["firmware"]}
+    parts = ", ".join(f"{part} {version}" for part, version in sorted(versions.items()) if version)
+    yield "firmware", parts or "not shown"
+    yield "serial number", seen["serial"] or "not shown"
+    link = seen["link"]
     if link["width"]:
         now, most = f"{link['speed']} x{link['width']}", f"{link['speed_max']} x{link['width_max']}"
         yield "link", now if now == most else f"{now}, possible {most}"
-    if found["numa_node"] is not None and found["numa_node"] >= 0:
-        yield "NUMA node", str(found["numa_node"])
+    if seen["numa_node"] is not None and seen["numa_node"] >= 0:
+        yield "NUMA node", str(seen["numa_node"])
 
 
 def _words(*parts: str | None) -> str:

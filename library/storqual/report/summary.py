@@ -67,8 +67,8 @@ def _chosen(rows: Sequence[JudgedCriterion]) -> tuple[list[JudgedCriterion], lis
     if not left:
         return shown, []
     counted = Counter(f"{row.outcome}{'' if row.required else ' (informative)'}" for row in left)
-    told = ", ".join(f"{number} {word}" for word, number in counted.items())
-    return shown, [f"not listed, see the report: {told}"]
+    counts = ", ".join(f"{number} {word}" for word, number in counted.items())
+    return shown, [f"not listed, see the report: {counts}"]
 
 
 def _rank(word: str) -> int:

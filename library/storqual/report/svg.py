@@ -301,18 +301,18 @@ def dots(arm: str, points: Sequence[tuple[float, float]], *, radius: float = 3.2
     return group(f"d-{arm}", attributes, circles)
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> tuple[float, ...]:
+def spread(ideal: Sequence[float], gap: float, low: float, high: float) -> tuple[float, ...]:
     """Places near the wanted ones, in their order, at least `gap` apart, and within [low, high] when they fit."""
     # places that differ by less than a line keep the order they came in, so that two equal curves always read alike
-    order = sorted(range(len(wanted)), key=lambda index: (round(wanted[index] / gap), index))
+    order = sorted(range(len(ideal)), key=lambda index: (round(ideal[index] / gap), index))
     placed: list[float] = []
     for index in order:
-        placed.append(max(wanted[index], placed[-1] + gap if placed else low))
+        placed.append(max(ideal[index], placed[-1] + gap if placed else low))
     if placed and placed[-1] > high:
         placed[-1] = high
         for later, earlier in pairwise(range(len(placed) - 1, -1, -1)):
             placed[earlier] = min(placed[earlier], placed[later] - gap)
-    result = [0.0] * len(wanted)
+    result = [0.0] * len(ideal)
     for index, pixel in zip(order, placed, strict=True):
         result[index] = float(num(pixel))
     return tuple(result)

@@ -56,17 +56,17 @@ def series_of(runs: Sequence[PastRun]) -> tuple[Series, ...]:
     The baseline is what should not change: it is compared with itself, point by point, as log-ratios to the point's
     median over the campaigns.
     """
-    found: defaultdict[tuple[str, str, str], dict[str, tuple[PastRun, dict[str, float]]]] = defaultdict(dict)
+    points: defaultdict[tuple[str, str, str], dict[str, tuple[PastRun, dict[str, float]]]] = defaultdict(dict)
     for run in runs:
         for bench, adapter, point, value in _baselines(run):
-            found[bench, adapter, run.drop("baseline")].setdefault(run.name, (run, {}))[1][point] = value
+            points[bench, adapter, run.drop("baseline")].setdefault(run.name, (run, {}))[1][point] = value
     made = []
-    for (bench, adapter, drop), by_run in found.items():
+    for (bench, adapter, drop), by_run in points.items():
         levels = _levels(list(by_run.values()))
         if len(levels) >= _FEWEST:
             control = individuals([level.percent for level in levels])
             made.append(Series(bench, adapter, f"baseline drop {drop}", tuple(levels), control))
-    return tuple(sorted(made, key=lambda one: (one.bench, one.point, one.what)))
+    return tuple(sorted(made, key=lambda series: (series.bench, series.point, series.what)))
 
 
 def _baselines(run: PastRun) -> Iterator[tuple[str, str, str, float]]:
@@ -96,13 +96,13 @@ def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:
     Only runs on benches with a reference have their samples read. A campaign's value is the mean of its readings, as
     deviation from the median campaign.
     """
-    found: defaultdict[tuple[str, str], dict[str, tuple[PastRun, list[float]]]] = defaultdict(dict)
+    logs_by_drive: defaultdict[tuple[str, str], dict[str, tuple[PastRun, list[float]]]] = defaultdict(dict)
     for run in runs:
         for reading in run.readings():
-            values = found[reading.bench, reading.drive].setdefault(run.name, (run, []))[1]
+            values = logs_by_drive[reading.bench, reading.drive].setdefault(run.name, (run, []))[1]
             values.append(math.log(reading.iops))
     made = []
-    for (bench, drive), campaigns in found.items():
+    for (bench, drive), campaigns in logs_by_drive.items():
         if len(campaigns) < _FEWEST:
             continue
         usual = median(fmean(values) for _, values in campaigns.values())
@@ -110,7 +110,9 @@ def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:
             CampaignLevel(run, 100 * math.expm1(fmean(values) - usual), len(values))
             for run, values in campaigns.values()
         )
-        made.append(Series(bench, drive, "golden reference", levels, individuals([one.percent for one in levels])))
+        made.append(
+            Series(bench, drive, "golden reference", levels, individuals([level.percent for level in levels]))
+        )
     return tuple(made)
 
 
@@ -159,7 +161,7 @@ def build_trend(folders: Sequence[Path], page: Path, *, as_of: datetime | None =
 def trend_page(runs: Sequence[PastRun], folder: Path, *, as_of: datetime) -> TrendPage:
     """The page of `runs` (in the order of time), with links that hold in `folder`."""
     series = (*reference_series(runs), *series_of(runs))
-    charts = tuple(_bench(one, f"t{at}") for at, one in enumerate(series))
+    charts = tuple(_bench(line, f"t{at}") for at, line in enumerate(series))
     counted = Counter(run.outcome for run in runs)
     benches = {bench for run in runs for bench in run.benches}
     words = ("campaign" if len(runs) == 1 else "campaigns", "bench" if len(benches) == 1 else "benches")
@@ -174,7 +176,7 @@ def trend_page(runs: Sequence[PastRun], folder: Path, *, as_of: datetime) -> Tre
             if counted[word]
         ),
         waivers=_waivers(runs, as_of.date()),
-        signals=tuple((one.ident, one.sentence) for one in charts if not one.calm),
+        signals=tuple((chart.ident, chart.sentence) for chart in charts if not chart.calm),
         runs=_campaigns(runs, folder),
         drops=_drops(runs),
         benches=charts,
@@ -195,7 +197,7 @@ def shifts_of(run: PastRun) -> list[JudgedCriterion]:
 def _campaigns(runs: Sequence[PastRun], folder: Path) -> Table:
     caption = "All campaigns, the newest first; the worst shift is that of a required criterion"
     heads = (
-        *("Campaign", "OutcomeBadge", "Candidate", "Baseline", "Bench and adapters", "Suite"),
+        *("Campaign", "Outcome", "Candidate", "Baseline", "Bench and adapters", "Suite"),
         *("Worst shift", "Measured", "Waived"),
     )
     rows = tuple(_campaign(run, folder) for run in reversed(runs))
@@ -273,16 +275,16 @@ def _validity(expiry: str, today: date) -> OutcomeBadge:
 
 
 def _drops(runs: Sequence[PastRun]) -> Table:
-    found: defaultdict[tuple[str, str, str], list[PastRun]] = defaultdict(list)
+    campaigns_of: defaultdict[tuple[str, str, str], list[PastRun]] = defaultdict(list)
     for run in runs:
         for adapter in dict.fromkeys(row.text("adapter") for row in shifts_of(run)):
-            found[adapter, run.drop("baseline"), run.drop("candidate")].append(run)
+            campaigns_of[adapter, run.drop("baseline"), run.drop("candidate")].append(run)
     rows: list[tuple[Any, ...]] = []
-    for (adapter, baseline, candidate), campaigns in found.items():
+    for (adapter, baseline, candidate), campaigns in campaigns_of.items():
         last = campaigns[-1]
         shifts = [row for row in shifts_of(last) if row.text("adapter") == adapter]
-        own = (row for row in read_criteria(last.verdict) if row.required and row.text("adapter") == adapter)
-        words = {row.outcome for row in own}
+        required = (row for row in read_criteria(last.verdict) if row.required and row.text("adapter") == adapter)
+        words = {row.outcome for row in required}
         values = [row.number("shift_percent") or 0.0 for row in shifts]
         rows.append(
             (
@@ -304,7 +306,7 @@ def _drops(runs: Sequence[PastRun]) -> Table:
         "Adapter",
         "Baseline",
         "Candidate",
-        "OutcomeBadge",
+        "Outcome",
         "Median shift",
         "Worst shift",
         "Criteria",

@@ -52,16 +52,16 @@ def collected(run: Path) -> dict[str, Any]:
 
 
 def line_digests(run: Path, name: str, counts: Iterable[int]) -> list[dict[str, Any]]:
-    wanted, found = sorted(set(counts)), []
+    remaining, digests = sorted(set(counts)), []
     digest, number = hashlib.sha256(), 0
-    while wanted and wanted[0] == 0:
-        found.append({"count": wanted.pop(0), "sha256": digest.hexdigest()})
+    while remaining and remaining[0] == 0:
+        digests.append({"count": remaining.pop(0), "sha256": digest.hexdigest()})
     for number, line in read_lines(run, name):
         digest.update(line)
         digest.update(b"\n")
-        if wanted and wanted[0] == number:
-            found.append({"count": wanted.pop(0), "sha256": digest.hexdigest()})
-    return [*found, {"count": number, "sha256": digest.hexdigest()}]
+        if remaining and remaining[0] == number:
+            digests.append({"count": remaining.pop(0), "sha256": digest.hexdigest()})
+    return [*digests, {"count": number, "sha256": digest.hexdigest()}]
 
 
 def _names(run: Path, folder: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Period:
 
 def periods_of(events: Iterable[Event]) -> tuple[Period, ...]:
     """The periods of a campaign, one where nobody opened it again; none without events."""
-    listed: list[Period] = []
+    periods: list[Period] = []
     opened: Event | None = None
     closed: Event | None = None
     within: list[Event] = []
@@ -103,11 +103,11 @@ def periods_of(events: Iterable[Event]) -> tuple[Period, ...]:
             within.append(event)
             closed = event if event.kind == "closed" else None
         elif opens(event.kind):
-            listed.append(ended())
+            periods.append(ended())
             opened, within, closed, after = event, [event], None, []
         else:
             after.append(event)
-    return (*listed, ended()) if within else ()
+    return (*periods, ended()) if within else ()
 
 
 def last_closed(events: Iterable[Event]) -> Event | None:

@@ -47,7 +47,7 @@ class Collected:
 
     batch: str
     new: int
-    known: int
+    stored: int
     of: int
     ended: str
     message: str
@@ -106,22 +106,22 @@ def collect(run: Path, batch: str, spool: str, *, lost: str | None = None) -> Co
     _check_evidence(where, run, parts.samples, files)
     lines = {str(sample["id"]): dump_line(_ordered(sample)) for sample in parts.samples}
     with locked(run):
-        known = _stored(run, batch)
+        before = _stored(run, batch)
         for name, line in lines.items():
-            if name in known and known[name] != sha256_of(line[:-1]):
+            if name in before and before[name] != sha256_of(line[:-1]):
                 raise StorqualError(f"{where}: found sample {name} with other content than the one already stored")
-        fresh = [line for name, line in lines.items() if name not in known]
+        fresh = [line for name, line in lines.items() if name not in before]
         for name, data in files.items():
             if not (run / name).is_file():
                 write_bytes(run / name, data)
         if fresh:
             append_lines(run / SAMPLES, b"".join(fresh))
-        stored = [*known.values(), *(sha256_of(line[:-1]) for name, line in lines.items() if name not in known)]
-        ended, message = _finish(run, planned, parts, lost, stored)
+        digests = [*before.values(), *(sha256_of(line[:-1]) for name, line in lines.items() if name not in before)]
+        ended, message = _finish(run, planned, parts, lost, digests)
     return Collected(
         batch=batch,
         new=len(fresh),
-        known=len(lines) - len(fresh),
+        stored=len(lines) - len(fresh),
         of=len(launches),
         ended=ended,
         message=message,
@@ -223,12 +223,12 @@ def _ordered(sample: Mapping[str, Any]) -> dict[str, Any]:
 def _stored(run: Path, batch: str) -> dict[str, str]:
     """Digest by id of the samples of `block` that are stored; the other lines are not even parsed."""
     prefix = f"{batch}/".encode()
-    found = {}
+    digests = {}
     for _, line in read_lines(run, SAMPLES):
         match = _STORED_ID.match(line)
         if match is not None and match.group(1).startswith(prefix):
-            found[match.group(1).decode()] = sha256_of(line)
-    return found
+            digests[match.group(1).decode()] = sha256_of(line)
+    return digests
 
 
 def batch_digest(lines: Iterable[str]) -> str:
@@ -244,10 +244,10 @@ def _finish(
         return "", ""
     outcome = str(parts.end.get("outcome") or "done") if parts.end else "lost"
     message = str(parts.end.get("message") or "") if parts.end else str(lost)
-    said = any(
+    recorded = any(
         event.kind == "block_finished" and event.fields.get("block") == planned["block"] for event in iter_events(run)
     )
-    if not said:
+    if not recorded:
         log = parts.kernel_log
         fields = {
             "bench": planned["bench"],

@@ -39,13 +39,13 @@ class Coverage:
 
     def to_json(self) -> dict[str, Any]:
         """The `coverage` object of run.json and verdict.json; a hole is listed with an empty reason."""
-        listed = [*self.skipped, *(Skipped(hole.bench, hole.adapter, hole.point, "") for hole in self.holes)]
+        missing = [*self.skipped, *(Skipped(hole.bench, hole.adapter, hole.point, "") for hole in self.holes)]
         return {
             "planned": self.planned,
             "measured": self.measured,
             "skipped": [
                 {"bench": planned.bench, "adapter": planned.adapter, "point": planned.point, "reason": planned.reason}
-                for planned in listed
+                for planned in missing
             ],
         }
 
@@ -66,13 +66,13 @@ def ledger(
 
     One that was refused counts as measured: its outcome is an ERROR, not a hole.
     """
-    wanted = set(arms)
+    expected = set(arms)
     planned = measured = 0
     skipped: list[Skipped] = []
     holes: list[PlannedPoint] = []
     for point in points:
         planned += 1
-        if wanted <= set(finished.get(point.key, ())):
+        if expected <= set(finished.get(point.key, ())):
             measured += 1
         elif point.skipped:
             skipped.append(Skipped(point.bench, point.adapter, point.point, point.skipped))
@@ -110,15 +110,15 @@ def _finished(events: Sequence[Event]) -> str:
 
 def provisioned(events: Iterable[Event]) -> list[dict[str, Any]]:
     """What each session ran on, from the events that started them: the `provisioned` list of run.json."""
-    listed = []
+    sessions = []
     for event in events:
         if event.kind == "session_started":
             details = event.fields.get("provisioned") or {}
-            own = {
+            fields = {
                 name: value for name, value in event.fields.items() if name not in ("kind", "previous", "provisioned")
             }
-            listed.append({"settings": [], "drivers": {}, **details, **own})
-    return listed
+            sessions.append({"settings": [], "drivers": {}, **details, **fields})
+    return sessions
 
 
 def guard_ledger(events: Iterable[Event], benches: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def guard_ledger(events: Iterable[Event], benches: Mapping[str, Any]) -> dict[st
     applies = any(bench.get("kind") != "local" for bench in benches.values())
     totals: dict[tuple[str, str], dict[str, Any]] = {}
     latest: dict[tuple[str, str, str], int] = {}
-    for event in (one for one in events if one.kind in FINISHED):
+    for event in (event for event in events if event.kind in FINISHED):
         end = event.fields.get("end") or {}
         for name, disk in (end.get("disks") or {}).items():
             bench, identity = event.bench or "", str(disk.get("wwn") or name)
@@ -170,12 +170,12 @@ def _overhead(seconds: Sequence[float]) -> dict[str, Any]:
 
 
 def _versions(events: Iterable[Event]) -> dict[str, Any]:
-    found: dict[str, str] = {}
+    fio: dict[str, str] = {}
     for event in events:
         version = event.kind == "block_finished" and (event.fields.get("start") or {}).get("fio")
         if event.bench and version:
-            found[event.bench] = str(version)
-    return {"fio": found} if found else {}
+            fio[event.bench] = str(version)
+    return {"fio": fio} if fio else {}
 
 
 def _with_environment(run: Run) -> dict[str, Any]:

@@ -93,8 +93,8 @@ def create_run(
             draft.replace(path)
     except NoSpaceError:
         shutil.rmtree(draft, ignore_errors=True)
-        said = "there is no space for a run on this disk; free some space, or name another folder with --runs"
-        raise BadInputError([f"{runs}: {said}"]) from None
+        reason = "there is no space for a run on this disk; free some space, or name another folder with --runs"
+        raise BadInputError([f"{runs}: {reason}"]) from None
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise

@@ -226,10 +226,10 @@ _TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 def event_problems(kind: object, fields: Mapping[str, Any]) -> list[str]:
     """What is wrong with an event of this kind, a sentence each; `fields` are those that the store does not write."""
-    known = EVENT_KINDS.get(kind) if isinstance(kind, str) else None
-    if known is None:
+    event_kind = EVENT_KINDS.get(kind) if isinstance(kind, str) else None
+    if event_kind is None:
         return [f"event: found kind {_short(kind)}, expected one of {', '.join(EVENT_KINDS)}"]
-    return [f"event {kind}: {told}" for told in _problems(known.fields, fields, "")]
+    return [f"event {kind}: {problem}" for problem in _problems(event_kind.fields, fields, "")]
 
 
 def line_problems(line: object) -> list[str]:
@@ -237,14 +237,15 @@ def line_problems(line: object) -> list[str]:
     if not isinstance(line, dict):
         return [f"event: found {_short(line)}, expected a mapping"]
     stored = {name: line[name] for name in STORED if name in line}
-    own = {name: value for name, value in line.items() if name not in STORED}
-    return [*(f"event: {told}" for told in _problems(STORED, stored, "")), *event_problems(line.get("kind"), own)]
+    fields = {name: value for name, value in line.items() if name not in STORED}
+    problems = [f"event: {problem}" for problem in _problems(STORED, stored, "")]
+    return [*problems, *event_problems(line.get("kind"), fields)]
 
 
 def _problems(shape: Shape, value: object, where: str) -> Iterator[str]:
     name = f"{where}: " if where else ""
     if isinstance(shape, str):
-        yield from (f"{name}{told}" for told in _type_problems(shape, value))
+        yield from (f"{name}{problem}" for problem in _type_problems(shape, value))
     elif isinstance(shape, Mapping):
         if not isinstance(value, Mapping):
             yield f"{name}found {_short(value)}, expected a mapping"
@@ -274,19 +275,19 @@ def _keys(shape: Mapping[str, Shape], value: Mapping[str, Any], where: str) -> I
         for key, item in value.items():
             yield from _problems(inner, item, f"{where}{_key(key)}")
         return
-    known = {key.removesuffix("?"): key for key in shape}
-    for name, key in known.items():
+    fields = {key.removesuffix("?"): key for key in shape}
+    for name, key in fields.items():
         if name == "...":
             continue
-        found = value.get(name)
-        if found is None:
+        item = value.get(name)
+        if item is None:
             if not key.endswith("?"):
                 yield f"{where}{name}: is missing"
         else:
-            yield from _problems(shape[key], found, f"{where}{name}")
+            yield from _problems(shape[key], item, f"{where}{name}")
     if "..." not in shape:
-        expected = ", ".join(known) or "no field"
-        yield from (f"{where}{_key(key)}: is not known, expected {expected}" for key in value if key not in known)
+        expected = ", ".join(fields) or "no field"
+        yield from (f"{where}{_key(key)}: is not known, expected {expected}" for key in value if key not in fields)
 
 
 def _key(key: object) -> str:

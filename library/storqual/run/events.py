@@ -51,9 +51,9 @@ def append_event_locked(run: Path, kind: str, fields: Mapping[str, Any]) -> Even
     for number, text in read_lines(run, EVENTS):  # noqa: B007 - how many there are is asked behind it
         previous = sha256_of(text)
         closed = _closed_after(closed, _kind_of(text))
-    told = out_of_order(kind, number=number, closed=closed)
-    if told:
-        raise BadInputError([f"{run}: event {kind}: {told}"])
+    problem = out_of_order(kind, number=number, closed=closed)
+    if problem:
+        raise BadInputError([f"{run}: event {kind}: {problem}"])
     line = {"time": now(), "kind": kind, **fields, **_batch_file(run, kind, fields), "previous": previous}
     data = dump_line(line)
     append_lines(run / EVENTS, data)
@@ -89,8 +89,8 @@ def _closed_after(closed: bool, kind: str) -> bool:
 
 def opens(kind: str) -> bool:
     """Whether an event of this kind opens a run that was closed."""
-    known = EVENT_KINDS.get(kind)
-    return known is not None and known.stage is Stage.OPENING
+    event_kind = EVENT_KINDS.get(kind)
+    return event_kind is not None and event_kind.stage is Stage.OPENING
 
 
 def _kind_of(line: bytes) -> str:
@@ -100,8 +100,8 @@ def _kind_of(line: bytes) -> str:
 
 def _batch_file(run: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
     name = f"{BATCHES}/{fields.get('block')}.json"
-    known = kind == "block_started" and (run / name).is_file()
-    return {_FILE_DIGEST: sha256_of(read_bytes(run, name))} if known else {}
+    has_file = kind == "block_started" and (run / name).is_file()
+    return {_FILE_DIGEST: sha256_of(read_bytes(run, name))} if has_file else {}
 
 
 def iter_events(run: Path) -> Iterator[Event]:
@@ -171,7 +171,7 @@ def iter_checks(run: Path) -> Sequence[Check]:
         except (ValueError, KeyError, TypeError) as problem:
             raise StorqualError(f"{path}:{number}: found no check ({problem})") from None
         if check.outcome not in OUTCOMES:
-            told = f"found outcome {check.outcome!r}, expected one of {', '.join(OUTCOMES)}"
-            raise StorqualError(f"{path}:{number}: {told}")
+            reason = f"found outcome {check.outcome!r}, expected one of {', '.join(OUTCOMES)}"
+            raise StorqualError(f"{path}:{number}: {reason}")
         checks.append(check)
     return checks

@@ -14,7 +14,7 @@ from storqual.run.closing import collected, line_digests, plan_digest
 from storqual.run.collect import batch_digest
 from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
 from storqual.run.events import append_event_locked, iter_events
-from storqual.run.files import DAMAGE, damage_told, file_digest, read_bytes
+from storqual.run.files import DAMAGE, damage_sentences, file_digest, read_bytes
 from storqual.run.layout import (
     BATCHES,
     CHECK_INPUT,
@@ -59,33 +59,33 @@ def evidence_findings(run: Run, samples: SampleCheck | None = None) -> list[str]
     """
     if samples is None:
         samples = measurements(run, {}, evidence=True).evidence
-    found = [*_chain(run)]
+    findings = [*_chain(run)]
     if samples is not None:
-        found += _batches(run, samples)
+        findings += _batches(run, samples)
     if samples is not None:
-        found += samples.findings
+        findings += samples.findings
         if samples.more:
-            found.append(f"{SAMPLES}: and {samples.more} more findings of this kind")
-    return list(dict.fromkeys(found))
+            findings.append(f"{SAMPLES}: and {samples.more} more findings of this kind")
+    return list(dict.fromkeys(findings))
 
 
 def missing_checks(run: Run) -> list[Check]:
     """Checks that were planned and have fewer outcomes than points where they were to run, as errors."""
     planned: dict[tuple[str, str], int] = {}
     for event in run.events:
-        for name, wanted in event.fields["checks"].items() if event.kind == "checks_planned" else ():
+        for name, count in event.fields["checks"].items() if event.kind == "checks_planned" else ():
             key = (event.text("source"), name)
-            planned[key] = max(wanted, planned.get(key, 0))
-    outcomes = Counter(one.id for one in counted_checks(run))
+            planned[key] = max(count, planned.get(key, 0))
+    outcomes = Counter(check.id for check in counted_checks(run))
     return [
-        _missing(name, source, outcomes[name], wanted)
-        for (source, name), wanted in planned.items()
-        if outcomes[name] < wanted
+        _missing(name, source, outcomes[name], count)
+        for (source, name), count in planned.items()
+        if outcomes[name] < count
     ]
 
 
-def _missing(name: str, source: str, found: int, wanted: int) -> Check:
-    reason = f"it was planned and has no outcome ({found} of {wanted} are in {CHECKS})"
+def _missing(name: str, source: str, present: int, planned: int) -> Check:
+    reason = f"it was planned and has no outcome ({present} of {planned} are in {CHECKS})"
     return Check(name, "ERROR", reason, source, None, None, None, {})
 
 
@@ -120,7 +120,7 @@ def _order(run: Run) -> Iterator[str]:
         for event in period.after:
             if EVENT_KINDS[event.kind].stage is not Stage.ANY:
                 yield f"{_at(event)}: stands behind the end of the run, which no resumed campaign opened again"
-    sessions: set[tuple[str | None, str]] = {(one.bench, one.id) for one in run.plan.sessions}
+    sessions: set[tuple[str | None, str]] = {(session.bench, session.id) for session in run.plan.sessions}
     seen: set[tuple[str, ...]] = set()
     for event in run.events:
         field = FINISHED.get(event.kind)
@@ -159,18 +159,17 @@ def _checks_planned(run: Run) -> Iterator[str]:
             continue
         if before is not None:
             fewer = [
-                name
-                for name, wanted in before.fields["checks"].items()
-                if event.fields["checks"].get(name, 0) < wanted
+                name for name, count in before.fields["checks"].items() if event.fields["checks"].get(name, 0) < count
             ]
             if fewer:
                 yield f"{_at(event)}: plans fewer checks than line {before.number} did: {fewer[0]} is missing"
         else:
-            early = next((one for one in run.checks if one.source == source[0] and _is_before(one, event)), None)
+            before_it = (check for check in run.checks if _is_before(check, event))
+            early = next((check for check in before_it if check.source == source[0]), None)
             if early is not None:
                 yield f"{_at(event)}: was written after the check {early.id} had its outcome"
         last[source] = event
-    if any(one.source == COUNTED for one in run.checks):
+    if any(check.source == COUNTED for check in run.checks):
         yield f"{CHECKS}: has outcomes that are counted from records, which nobody appends"
 
 
@@ -183,8 +182,8 @@ def _own_checks(run: Run) -> Iterator[str]:
         name.removeprefix(CHECK_INPUT) for name in run.document.get("inputs") or {} if name.startswith(CHECK_INPUT)
     }
     for event in run.events:
-        for name, one in event.fields["checks"].items() if event.kind == CORRECTED else ():
-            file, digest = str(one["file"]), one["sha256"]
+        for name, corrected in event.fields["checks"].items() if event.kind == CORRECTED else ():
+            file, digest = str(corrected["file"]), corrected["sha256"]
             if name not in planned:
                 yield f"{_at(event)}: is of check {name}, which was not planned"
             if file != f"{INPUTS}/{digest}.{name}" or not (run.path / file).is_file():
@@ -192,7 +191,7 @@ def _own_checks(run: Run) -> Iterator[str]:
             elif file_digest(run.path, file) != digest:
                 yield f"{file}: is not the corrected check that was run"
     sources = {event.text("source") for event in run.events if event.kind == "checks_planned"}
-    files = {one.id.partition("::")[0] for one in run.checks}
+    files = {check.id.partition("::")[0] for check in run.checks}
     for name in run.document.get("inputs") or {}:
         file = name.removeprefix(CHECK_INPUT)
         source = "robot" if file.endswith(".robot") else "pytest"
@@ -214,21 +213,21 @@ def _end(run: Run) -> Iterator[str]:
     else:
         now = collected(run.path)
         for name, file in _FILES.items():
-            said = closed.fields.get(name)
-            if said != now[name]:
-                yield f"{file}: {_other(said, now[name])}"
+            digest = closed.fields.get(name)
+            if digest != now[name]:
+                yield f"{file}: {_other(digest, now[name])}"
     # a campaign that went on has only added to what it was closed over before
     for before in (period.closed for period in earlier if period.closed is not None):
         for name in ("samples", "checks"):
-            said = before.fields[name]
-            if said not in line_digests(run.path, _FILES[name], [said["count"]]):
-                yield f"{_FILES[name]}: its first {said['count']} lines are not those that were closed over"
+            digest = before.fields[name]
+            if digest not in line_digests(run.path, _FILES[name], [digest["count"]]):
+                yield f"{_FILES[name]}: its first {digest['count']} lines are not those that were closed over"
 
 
-def _other(said: object, now: object) -> str:
+def _other(recorded: object, present: object) -> str:
     """How a file differs from what the run was closed over."""
-    if isinstance(said, Mapping) and isinstance(now, Mapping) and said.get("count") != now["count"]:
-        return f"holds {now['count']} entries, the run was closed over {said.get('count')}"
+    if isinstance(recorded, Mapping) and isinstance(present, Mapping) and recorded.get("count") != present["count"]:
+        return f"holds {present['count']} entries, the run was closed over {recorded.get('count')}"
     return "was changed after the run was closed"
 
 
@@ -267,9 +266,9 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
     log = event.fields.get("kernel_log")
     if log is not None:
         path, sha256 = log["path"], log["sha256"]
-        said = read_raw(run.path, path, sha256, unpack=False)
-        if isinstance(said, str):
-            yield f"{said} (it is the kernel's log of batch {batch})"
+        content = read_raw(run.path, path, sha256, unpack=False)
+        if isinstance(content, str):
+            yield f"{content} (it is the kernel's log of batch {batch})"
 
 
 PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl")
@@ -279,8 +278,8 @@ def record_published(run: Path) -> None:
     """Append the digests of what was published, unless the chain has them. Raises BadInputError for a signed run."""
     with locked(run):
         files = {name: file_digest(run, name) for name in PUBLISHED if (run / name).is_file()}
-        said = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
-        if said[-1:] != [files]:
+        lists = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
+        if lists[-1:] != [files]:
             append_event_locked(run, "published", {"files": files})
 
 
@@ -298,14 +297,14 @@ def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
             *changed_attachments(path, read_notes(path)),
         ]
     except DAMAGE as problem:
-        return damage_told(path, problem)
+        return damage_sentences(path, problem)
 
 
 def published_findings(run: Run) -> Iterator[str]:
     """Published files that are not those that were published last, a sentence each."""
     published = [event for event in run.events if event.kind == "published"]
-    said: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
-    for name, digest in said.items():
+    digests: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
+    for name, digest in digests.items():
         path = run.path / name
         if not path.is_file():
             yield f"{name}: is missing, although {EVENTS} says that it was published"

@@ -220,7 +220,7 @@ def walk(run: Path, top: str = "") -> Iterator[FolderEntry]:
 
     A folder that lies too deep is told and not gone into. Raises OSError, and OddFileError beyond a million entries.
     """
-    return (FolderEntry(*one) for one in _below(run, top))
+    return (FolderEntry(*parts) for parts in _below(run, top))
 
 
 def _below(run: Path, top: str) -> Iterator[tuple[str, os.stat_result, str]]:
@@ -259,22 +259,22 @@ def oddities(run: Path) -> list[str]:
 
     Whoever judges or verifies looks here first, and at nothing else where there is something.
     """
-    told: list[str] = []
+    sentences: list[str] = []
     more = 0
     try:
         for path, _, odd in _below(run, ""):
-            if odd and len(told) < _MOST_TOLD:
-                told.append(f"{visible_text(path)}: {odd}")
+            if odd and len(sentences) < _MOST_TOLD:
+                sentences.append(f"{visible_text(path)}: {odd}")
             elif odd:
                 more += 1
     except OddFileError as problem:
-        told.append(str(problem))
+        sentences.append(str(problem))
     except OSError as problem:
-        told.append(f"{os.path.relpath(problem.filename, run)}: cannot be read ({problem.strerror})")
-    return [*told, f"and {more} more of this kind"] if more else told
+        sentences.append(f"{os.path.relpath(problem.filename, run)}: cannot be read ({problem.strerror})")
+    return [*sentences, f"and {more} more of this kind"] if more else sentences
 
 
-def damage_told(run: Path, problem: BaseException) -> list[str]:
+def damage_sentences(run: Path, problem: BaseException) -> list[str]:
     """What was raised while a run was read (one of `DAMAGE`), as sentences that begin with the file."""
     if isinstance(problem, StorqualError | OSError):
         return [line.removeprefix(f"{run}/").removeprefix(f"{run.resolve()}/") for line in str(problem).splitlines()]
@@ -283,6 +283,6 @@ def damage_told(run: Path, problem: BaseException) -> list[str]:
 
 def refuse_odd(run: Path) -> None:
     """Raise OddFileError with what no run has, if there is anything."""
-    found = oddities(run)
-    if found:
-        raise OddFileError("\n".join(f"{run}/{told}" for told in found))
+    problems = oddities(run)
+    if problems:
+        raise OddFileError("\n".join(f"{run}/{problem}" for problem in problems))

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -161,6 +161,22 @@ def append_lines(path: Path, lines: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def run_folders(folder: Path) -> list[Path]:
+    """The folder itself where it is a run directory, else those in it."""
+    if (folder / RUN_FILE).is_file():
+        return [folder]
+    return sorted(path.parent for path in folder.glob(f"[!.]*/{RUN_FILE}"))
+
+
+def runs_below(paths: Iterable[Path]) -> list[Path]:
+    """The run directories that are named, or that lie in the folders that are. Raises BadInputError for neither."""
+    runs = {path: run_folders(path) for path in paths}
+    empty = [path for path, below in runs.items() if not below]
+    if empty:
+        raise BadInputError([f"{path}: found no run directory, expected one, or a folder of them" for path in empty])
+    return list(dict.fromkeys(run.resolve() for below in runs.values() for run in below))
+
+
 def is_signed(run: Path) -> bool:
     """Whether somebody has signed this run: it is not changed any more, or the signature would be worth nothing.
 
@@ -168,7 +184,7 @@ def is_signed(run: Path) -> bool:
     """
     try:
         with os.scandir(run) as entries:
-            return any(SIGNATURE.match(one.name) and one.is_file(follow_symlinks=False) for one in entries)
+            return any(SIGNATURE.match(entry.name) and entry.is_file(follow_symlinks=False) for entry in entries)
     except (FileNotFoundError, NotADirectoryError):
         return False
 
@@ -184,8 +200,8 @@ def refuse_inside_run(path: Path) -> Path:
     Raises BadInputError for a place in a run directory: every file in one is evidence.
     """
     if is_inside_run(path):
-        told = "this file would be inside the run directory, whose files are evidence; choose a path outside"
-        raise BadInputError([f"{path}: {told}"])
+        reason = "this file would be inside the run directory, whose files are evidence; choose a path outside"
+        raise BadInputError([f"{path}: {reason}"])
     return path
 
 
@@ -232,22 +248,22 @@ def locked(run: Path, *, signed: bool = False) -> Iterator[Path]:
         handle = int(folder.name)
         status = os.fstat(handle)
         key = (os.getpid(), status.st_dev, status.st_ino)
-        held: set[tuple[int, int, int]] = _held.__dict__.setdefault("runs", set())
-        again = key in held
+        keys: set[tuple[int, int, int]] = _held.__dict__.setdefault("runs", set())
+        again = key in keys
         if not again:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            held.add(key)
+            keys.add(key)
         try:
             # looked at under the lock: somebody may have signed, or put another run here, while this one waited
             if not _leads_to(run, status):
                 raise BadInputError([f"{run}: another folder took the place of this run; repeat the command"])
             if not signed and is_signed(folder):
-                told = "this run is signed, so nothing is written to it; only `storqual judge` works on it"
-                raise BadInputError([f"{run}: {told}"])
+                reason = "this run is signed, so nothing is written to it; only `storqual judge` works on it"
+                raise BadInputError([f"{run}: {reason}"])
             yield folder
         finally:
             if not again:
-                held.discard(key)
+                keys.discard(key)
 
 
 def _leads_to(path: Path, status: os.stat_result) -> bool:
@@ -275,9 +291,9 @@ def _end_of_last_line(handle: int, size: int) -> int:
     position = size
     while position > 0:
         begin = max(0, position - step)
-        found = os.pread(handle, position - begin, begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = os.pread(handle, position - begin, begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         position = begin
     return 0
 

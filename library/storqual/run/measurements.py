@@ -80,8 +80,8 @@ class PointData:
                 pool.primitives = {}
             pool = SessionPool()
             self._pools[sample.arm] = (sample.session, pool)
-        own = Primitives({name: sample.primitives[name] for name in _POOLED if name in sample.primitives}, {})
-        parts: list[Measured] = [own] if pool.launches == 0 else [pool, own]
+        launch = Primitives({name: sample.primitives[name] for name in _POOLED if name in sample.primitives}, {})
+        parts: list[Measured] = [launch] if pool.launches == 0 else [pool, launch]
         pool.primitives = merged(parts).primitives
         pool.launches += 1
         return pool
@@ -171,13 +171,13 @@ def measurements(
     check = SampleCheck(run.path, run.name) if evidence else None
     samples = read_samples(run.path, look=None if check is None else check.look)
     with _without_collector():
-        found = _gathered(run, judged, samples, shown, histograms=histograms)
+        gathered = _gathered(run, judged, samples, shown, histograms=histograms)
     if check is not None:
         check.finish()
         for finding in turns_of(run).findings():
             check.tell(finding)
-    found.evidence = check
-    return found
+    gathered.evidence = check
+    return gathered
 
 
 @contextmanager
@@ -210,22 +210,22 @@ def _gathered(
     *,
     histograms: bool = False,
 ) -> Measurements:
-    found = Measurements({}, size=_size(run), recorded=len(run.recorded))
+    gathered = Measurements({}, size=_size(run), recorded=len(run.recorded))
     for sample in samples:
         key = (sample.bench, sample.adapter, sample.point)
         if sample.status != "lost":
-            found.finished[key].add(sample.arm)
+            gathered.finished[key].add(sample.arm)
         if "overhead_ns" in sample.primitives:
-            found.overhead_s.append(float(sample.primitives["overhead_ns"]) / 1e9)
-        found.data[key][sample.arm].add(sample)
+            gathered.overhead_s.append(float(sample.primitives["overhead_ns"]) / 1e9)
+        gathered.data[key][sample.arm].add(sample)
         if sample.point == REFERENCE_POINT:
-            found.reference.append(Launch.of(sample, {"iops": METRICS["iops"].value(sample)}))
+            gathered.reference.append(Launch.of(sample, {"iops": METRICS["iops"].value(sample)}))
         elif key not in run.points:
-            found.unplanned += 1
+            gathered.unplanned += 1
         elif shown or key in judged:
-            data = found.points.setdefault(key, PointData(run.points[key]))
+            data = gathered.points.setdefault(key, PointData(run.points[key]))
             data.add(sample, judged.get(key, ()), shown, histograms=histograms)
-    for point in found.points.values():
+    for point in gathered.points.values():
         for launches in point.launches.values():
             launches.sort(key=lambda launch: launch.start)
-    return found
+    return gathered

@@ -46,13 +46,13 @@ class Note:
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], at: str) -> Note:
         """One that was written. Raises KeyError, TypeError or ValueError."""
-        files = (Attachment(str(one["path"]), int(one["size"]), str(one["sha256"])) for one in fields["files"])
+        files = (Attachment(str(file["path"]), int(file["size"]), str(file["sha256"])) for file in fields["files"])
         links = tuple(str(link) for link in fields["links"])
         return cls(at, str(fields["by"]), str(fields["text"]), links, tuple(files))
 
     def to_fields(self) -> dict[str, Any]:
         """As it is written; the time stands beside it."""
-        files = [asdict(one) for one in self.files]
+        files = [asdict(file) for file in self.files]
         return {"by": self.by, "text": self.text, "links": list(self.links), "files": files}
 
 
@@ -64,9 +64,9 @@ def make_note(
     Raises BadInputError with every problem: no text, links that are no web addresses, files that cannot be attached.
     """
     problems = []
-    told, who = visible_text(text.strip()), visible_text(by.strip())
-    if not told or len(told) > _MOST_TEXT:
-        problems.append(f"the text of a note: found {len(told)} characters, expected 1 to {_MOST_TEXT}")
+    words, who = visible_text(text.strip()), visible_text(by.strip())
+    if not words or len(words) > _MOST_TEXT:
+        problems.append(f"the text of a note: found {len(words)} characters, expected 1 to {_MOST_TEXT}")
     if not who:
         problems.append("a note needs the name of its author")
     problems += [
@@ -91,8 +91,8 @@ def make_note(
             files[name] = data
     if problems:
         raise BadInputError(problems)
-    listed = tuple(Attachment(name, len(data), sha256_of(data)) for name, data in files.items())
-    return Note("", who, told, tuple(links), listed), files
+    attachments = tuple(Attachment(name, len(data), sha256_of(data)) for name, data in files.items())
+    return Note("", who, words, tuple(links), attachments), files
 
 
 def add_note(run: Path, text: str, by: str, links: Sequence[str], attached: Sequence[Path]) -> Note:
@@ -115,12 +115,13 @@ def read_notes(run: Path) -> tuple[Note, ...]:
 
 def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
     problems = []
-    for one in (file for note in notes for file in note.files):
-        path = run / one.path
-        if not is_name(one.path.rpartition("/")[2]) or one.path.rpartition("/")[0] not in (NOTES, f"{ANNEX}/{NOTES}"):
+    for file in (file for note in notes for file in note.files):
+        path = run / file.path
+        folder, _, name = file.path.rpartition("/")
+        if not is_name(name) or folder not in (NOTES, f"{ANNEX}/{NOTES}"):
             problems.append(f"{EVENTS}: a note has an attachment that lies in no folder of notes")
         elif not path.is_file():
-            problems.append(f"{one.path}: is missing, although a note says that it was attached")
-        elif file_digest(run, one.path) != one.sha256:
-            problems.append(f"{one.path}: is not what was attached")
+            problems.append(f"{file.path}: is missing, although a note says that it was attached")
+        elif file_digest(run, file.path) != file.sha256:
+            problems.append(f"{file.path}: is not what was attached")
     return problems

@@ -33,7 +33,7 @@ _BATCHES_HELD = 16
 _FEW = 2000
 """Samples that are held to their evidence in this process; starting others takes as long."""
 _CHUNK = 200
-_MOST_ASKED = 8
+_MOST_PENDING = 8
 _BEGINS = f'{{"schema":"{SAMPLE_SCHEMA}",'.encode()
 _RAW_AT = b',"raw":['
 _UNPACKED = LIMITS[f"{RAW}/"]
@@ -64,14 +64,14 @@ class SampleCheck:
         self._chunk: list[bytes] = []
         self._chunk_bytes = 0
         self._raw = _raw(run)
-        self._asked: deque[Future[list[str]]] = deque()
+        self._pending: deque[Future[list[str]]] = deque()
         self._pool: Workers | None = None
 
     def look(self, line: bytes, sample: Mapping[str, Any]) -> None:
         self.by_batch[str(sample.get("block"))].append(sha256_of(line))
-        told = self._ordered(sample)
-        if told:
-            self.tell(told)
+        problem = self._ordered(sample)
+        if problem:
+            self.tell(problem)
         else:
             self._held(line, sample)
 
@@ -99,25 +99,24 @@ class SampleCheck:
 
     def _batch(self, batch: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | str:
         """The launches of a batch by sample id with its file, or why there are none."""
-        held = self._batches.get(batch)
-        if held is None:
+        planned = self._batches.get(batch)
+        if planned is None:
             try:
                 document = read_batch(self._run, batch)
-                launches = {turn["id"]: turn for turn in document["turns"]}
-                held = (launches, document)
+                planned = ({turn["id"]: turn for turn in document["turns"]}, document)
             except (StorqualError, KeyError, TypeError) as problem:
-                held = str(problem).removeprefix(f"{self._run}/")
-            self._batches[batch] = held
+                planned = str(problem).removeprefix(f"{self._run}/")
+            self._batches[batch] = planned
             if len(self._batches) > _BATCHES_HELD:
                 self._batches.popitem(last=False)
-        return held
+        return planned
 
     def _held(self, line: bytes, sample: Mapping[str, Any]) -> None:
         """Hold a sample to its raw files: now, or in a process beside this one where there are many."""
         self._seen += 1
         if self._seen <= _FEW:
             if not (self._raw and is_made_again(self._raw, self._name, line)):
-                self._told([evidence_problem(self._run, self._name, sample)])
+                self._tell_all([evidence_problem(self._run, self._name, sample)])
             return
         if self._pool is None:
             # samples are let go one by one and have no cycles: looking for some takes a fifth of the time
@@ -129,9 +128,9 @@ class SampleCheck:
             self._send(self._pool)
 
     def _send(self, pool: Workers) -> None:
-        while len(self._asked) >= _MOST_ASKED:
-            self._told(self._asked.popleft().result())
-        self._asked.append(pool.submit(_problems, self._run, self._name, self._chunk))
+        while len(self._pending) >= _MOST_PENDING:
+            self._tell_all(self._pending.popleft().result())
+        self._pending.append(pool.submit(_problems, self._run, self._name, self._chunk))
         self._chunk, self._chunk_bytes = [], 0
 
     def finish(self) -> None:
@@ -141,11 +140,11 @@ class SampleCheck:
         with self._pool as pool:
             if self._chunk:
                 self._send(pool)
-            while self._asked:
-                self._told(self._asked.popleft().result())
+            while self._pending:
+                self._tell_all(self._pending.popleft().result())
         self._pool = None
 
-    def _told(self, findings: Iterable[str]) -> None:
+    def _tell_all(self, findings: Iterable[str]) -> None:
         for finding in filter(None, findings):
             self.tell(finding)
 
@@ -162,21 +161,21 @@ def _problems(run: Path, name: str, lines: Sequence[bytes]) -> list[str]:
     """What is wrong with some samples, in a process of its own."""
     raw = _raw(run)
     # only what does not come out of its evidence as it stands there has to be parsed
-    left = (from_json(line, allow_inf_nan=False) for line in lines if not (raw and is_made_again(raw, name, line)))
-    return [told for one in left if (told := evidence_problem(run, name, one))]
+    samples = (from_json(line, allow_inf_nan=False) for line in lines if not (raw and is_made_again(raw, name, line)))
+    return [problem for sample in samples if (problem := evidence_problem(run, name, sample))]
 
 
 class _LastIdle:
     """The idle window of a batch is measured once and stands in the record of each of its launches."""
 
     def __init__(self) -> None:
-        self._asked: tuple[Sequence[Mapping[str, object]], int] = ([], 0)
+        self._pending: tuple[Sequence[Mapping[str, object]], int] = ([], 0)
         self._found: dict[str, int] = {}
 
     def __call__(self, idle: Sequence[Mapping[str, object]], tick_ns: int) -> dict[str, int]:
-        if (idle, tick_ns) != self._asked:
+        if (idle, tick_ns) != self._pending:
             self._found = idle_of(idle, tick_ns)
-            self._asked = (idle, tick_ns)
+            self._pending = (idle, tick_ns)
         return self._found
 
 
@@ -263,9 +262,9 @@ def _text(data: bytes) -> bytes:
 class RawFiles:
     """The raw files that a sample or a record names, each held to its name and its digest when it is read."""
 
-    def __init__(self, run: Path, listed: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, run: Path, files: Sequence[Mapping[str, Any]]) -> None:
         self._run = run
-        self._files = {str(file["path"]): str(file["sha256"]) for file in listed}
+        self._files = {str(file["path"]): str(file["sha256"]) for file in files}
         self.unread = list(self._files)
         for path, sha256 in self._files.items():
             if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
@@ -273,14 +272,14 @@ class RawFiles:
 
     def texts(self) -> dict[str, str]:
         """All of them, unpacked, by their paths. Raises StorqualError."""
-        found = {}
+        texts = {}
         for path, sha256 in self._files.items():
             data = read_raw(self._run, path, sha256, unpack=True)
             if isinstance(data, str):
                 raise StorqualError(data)
-            found[path] = data.decode("utf-8", "replace")
+            texts[path] = data.decode("utf-8", "replace")
         self.unread = []
-        return found
+        return texts
 
     def lines(self, what: str) -> Iterator[Any] | None:
         """The values of the lines of the file that is called so, one after the other. Raises StorqualError."""
@@ -330,9 +329,9 @@ def read_raw(run: Path, path: str, sha256: str, *, unpack: bool) -> bytes | str:
         return f"{path}: cannot be read ({problem.strerror})"
     except OddFileError as problem:
         return str(problem).removeprefix(f"{run}/")
-    found = hashlib.sha256(data).hexdigest()
-    if found != sha256:
-        return f"{path}: holds bytes of digest {found}"
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != sha256:
+        return f"{path}: holds bytes of digest {digest}"
     if not unpack:
         return b""
     try:
@@ -351,15 +350,16 @@ def _without_evidence(sample: Mapping[str, Any]) -> str:
     return f"{SAMPLES}: sample {name} has no raw files that it can be derived from"
 
 
-def first_difference(made: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+def first_difference(made: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
     """What the raw files say and what a sample or a record says, for the first thing that differs; empty for none."""
-    keys = made.keys() | kept.keys()
-    key = min((one for one in keys if made.get(one) != kept.get(one) or (one in made) != (one in kept)), default="")
+    keys = made.keys() | stored.keys()
+    differing = (key for key in keys if made.get(key) != stored.get(key) or (key in made) != (key in stored))
+    key = min(differing, default="")
     if not key:
         return ""
     if key == "primitives":
-        return first_difference(made[key], kept.get(key) or {}) or "found other primitives"
-    return f"found {key} {short(kept.get(key))}, its raw files say {short(made.get(key))}"
+        return first_difference(made[key], stored.get(key) or {}) or "found other primitives"
+    return f"found {key} {short(stored.get(key))}, its raw files say {short(made.get(key))}"
 
 
 def short(value: object) -> str:

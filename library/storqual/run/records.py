@@ -144,12 +144,12 @@ class Launch(LaunchRecord):
         return value.value if isinstance(value, Value) else None
 
 
-_RECORD = tuple(one.name for one in fields(LaunchRecord))
+_RECORD = tuple(part.name for part in fields(LaunchRecord))
 
 
 def _longest_us(sample: Sample) -> float | None:
-    found = [float(sample.primitives[name]) for name in _LONGEST if sample.primitives.get(name)]
-    return max(found) / 1000.0 if found else None
+    latencies = [float(sample.primitives[name]) for name in _LONGEST if sample.primitives.get(name)]
+    return max(latencies) / 1000.0 if latencies else None
 
 
 @dataclass(slots=True)
@@ -384,8 +384,8 @@ def _in_range(value: Any, *name: str) -> Any:  # noqa: ANN401 - the value as it 
 
 def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A mapping whose numbers are in range, those in its lists and mappings too; text in them is left alone."""
-    found = _mapping(line, name)
-    for key, value in found.items():
+    numbers = _mapping(line, name)
+    for key, value in numbers.items():
         # a sample has dozens of these, a run millions: most are whole numbers in range, and need no call
         kind = type(value)
         if kind is int and -_MOST < value < _MOST:
@@ -401,7 +401,7 @@ def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
             except TypeError:
                 continue
             _in_range(widest, name, key)
-    return found
+    return numbers
 
 
 def _text(line: Mapping[str, Any], name: str) -> str:
@@ -434,7 +434,7 @@ Look = Callable[[bytes, Mapping[str, Any]], None]
 
 
 def read_samples(
-    run: Path, wanted: Callable[[Launch], bool] | None = None, look: Look | None = None
+    run: Path, selection: Callable[[Launch], bool] | None = None, look: Look | None = None
 ) -> Iterator[Sample]:
     """The samples of a run directory, one by one and in the order they came in; nothing is kept.
 
@@ -443,14 +443,14 @@ def read_samples(
     """
     seen: set[str] = set()
     for where, line in _lines(run):
-        if wanted is None:
+        if selection is None:
             sample = _sample(where, line, look)
             _once(where, sample.id, seen)
             yield sample
         else:
             launch = _launch(where, line)
             _once(where, launch.id, seen)
-            if wanted(launch):
+            if selection(launch):
                 yield _sample(where, line)
 
 

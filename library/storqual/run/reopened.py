@@ -37,9 +37,11 @@ def is_measured(run: Run, bench: str, batches: Iterable[str]) -> bool:
     except BadInputError:
         return False
     launches = [turn for turn in turns if turn["kind"] == "launch"]
-    wanted = {(bench, str(one["adapter"]), str(one["point"]), str(one["arm"]), int(one["n"])) for one in launches}
-    others = {str(turn["id"]) for turn in turns if turn["kind"] != "launch"}
-    return bool(turns) and wanted <= run.measured and others <= run.recorded
+    measured = {
+        (bench, *(str(turn[name]) for name in ("adapter", "point", "arm")), int(turn["n"])) for turn in launches
+    }
+    recorded = {str(turn["id"]) for turn in turns if turn["kind"] != "launch"}
+    return bool(turns) and measured <= run.measured and recorded <= run.recorded
 
 
 def recovered(run: Run, event: Event) -> str:
@@ -54,7 +56,8 @@ def recovered(run: Run, event: Event) -> str:
         return _MEASURED if lost and is_measured(run, event.bench or "", [event.text("block")]) else ""
     if event.kind == "session_lost":
         planned = (event.bench, planned_session(event.text("session")))
-        batches = [batch for one in run.sessions if (one.bench, one.id) == planned for batch in one.batches]
+        sessions = (session for session in run.sessions if (session.bench, session.id) == planned)
+        batches = [batch for session in sessions for batch in session.batches]
         return _MEASURED if is_measured(run, event.bench or "", batches) else ""
     if event.kind == "provision_failed":
         session = event.text("session")
@@ -64,18 +67,17 @@ def recovered(run: Run, event: Event) -> str:
         measured = _measured_after(run, event)
         return "it was later" if measured and _later(run, measured[0], "restored") else ""
     if event.kind == "failed":
-        resumed = (one for one in run.events[event.number :] if one.kind == "resumed")
-        return (
-            "the campaign was resumed" if any(_measured_after(run, one, bench=event.bench) for one in resumed) else ""
-        )
+        resumed = (later for later in run.events[event.number :] if later.kind == "resumed")
+        went_on = any(_measured_after(run, later, bench=event.bench) for later in resumed)
+        return "the campaign was resumed" if went_on else ""
     return ""
 
 
 def _later(run: Run, event: Event, kind: str, session: str | None = None) -> list[Event]:
     return [
-        one
-        for one in run.events[event.number :]
-        if (one.kind, one.bench) == (kind, event.bench) and session in (None, one.text("session"))
+        later
+        for later in run.events[event.number :]
+        if (later.kind, later.bench) == (kind, event.bench) and session in (None, later.text("session"))
     ]
 
 
@@ -83,16 +85,16 @@ def _measured_after(run: Run, event: Event, session: str | None = None, bench: s
     """Ends of batches, trials and programs behind `event` that brought something newly measured on its bench."""
     bench = bench or event.bench
     return [
-        one
-        for one in run.events[event.number :]
-        if one.bench == bench and one.number in run.measuring and session in (None, one.text("session"))
+        later
+        for later in run.events[event.number :]
+        if later.bench == bench and later.number in run.measuring and session in (None, later.text("session"))
     ]
 
 
 def measured_since(run: Run, period: int) -> frozenset[str]:
     """The benches on which something was measured in a period of the campaign."""
     events = run.periods[period].events
-    return frozenset(str(one.bench) for one in events if one.number in run.measuring)
+    return frozenset(str(event.bench) for event in events if event.number in run.measuring)
 
 
 def counted_checks(run: Run) -> tuple[Check, ...]:
@@ -136,8 +138,8 @@ def _mends(check: Check, counted: dict[tuple[str | None, ...], Check], key: tupl
         return False
     errors = [
         name
-        for name, one in counted.items()
-        if one.outcome == "ERROR" and (one.id == file_of(check) or (one.id == check.id and name != key))
+        for name, other in counted.items()
+        if other.outcome == "ERROR" and (other.id == file_of(check) or (other.id == check.id and name != key))
     ]
     for name in errors:
         del counted[name]
@@ -147,17 +149,17 @@ def _mends(check: Check, counted: dict[tuple[str | None, ...], Check], key: tupl
 def corrected_checks(run: Run) -> dict[str, str]:
     """The digests of files of checks that were corrected, as they are now."""
     events = [event for event in run.events if event.kind == CORRECTED]
-    return {name: str(one["sha256"]) for event in events for name, one in event.fields["checks"].items()}
+    return {name: str(check["sha256"]) for event in events for name, check in event.fields["checks"].items()}
 
 
 def corrections(run: Run) -> list[str]:
     """A sentence for each file of checks that was corrected: it was written in the knowledge of the measurements."""
     return [
-        f"check {name} was {'run again' if one['sha256'] == one['before'] else 'corrected'} at {event.time}, after it"
-        f" had ended in an ERROR: the file as it was run is {one['file']}"
+        f"check {name} was {'run again' if check['sha256'] == check['before'] else 'corrected'} at {event.time}, "
+        f"after it had ended in an ERROR: the file as it was run is {check['file']}"
         for event in run.events
         if event.kind == CORRECTED
-        for name, one in event.fields["checks"].items()
+        for name, check in event.fields["checks"].items()
     ]
 
 

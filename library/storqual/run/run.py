@@ -81,7 +81,7 @@ class Run:
     @cached_property
     def measured(self) -> frozenset[tuple[str, str, str, str, int]]:
         """Bench, adapter, point, arm and number of each launch that has a sample."""
-        return frozenset((*one.key, one.arm, one.n) for one in read_launches(self.path))
+        return frozenset((*launch.key, launch.arm, launch.n) for launch in read_launches(self.path))
 
     @cached_property
     def recorded(self) -> frozenset[str]:
@@ -108,18 +108,18 @@ class Run:
 
         Of a batch these are launches that ran, behind those over which the run was closed before.
         """
-        launches = [(one.block, one.status) for one in read_launches(self.path)]
-        found, begin = set(), 0
+        launches = [(launch.block, launch.status) for launch in read_launches(self.path)]
+        lines, begin = set(), 0
         for period in self.periods:
             end = period.count("samples")
             ran = {batch for batch, status in launches[begin:end] if status != "lost"}
-            found |= {
+            lines |= {
                 event.number
                 for event in period.events
                 if event.kind in FINISHED and (event.kind != "block_finished" or event.text("block") in ran)
             }
             begin = len(launches) if end is None else end
-        return frozenset(found)
+        return frozenset(lines)
 
     @cached_property
     def sessions(self) -> tuple[PlannedSession, ...]:
@@ -159,8 +159,8 @@ class Run:
                 return self.path / file
         except OddFileError as problem:
             odd = f" ({problem})"
-        told = f"inputs.{name}.file is no file in {INPUTS}/ of this run, so it is not read{odd}"
-        raise BadInputError([f"{self.path / RUN_FILE}: {told}"])
+        reason = f"inputs.{name}.file is no file in {INPUTS}/ of this run, so it is not read{odd}"
+        raise BadInputError([f"{self.path / RUN_FILE}: {reason}"])
 
     def verify_inputs(self) -> list[str]:
         """Problems with the copies in inputs/: each is missing or has another digest than at plan time."""
@@ -171,9 +171,9 @@ class Run:
             except BadInputError as problem:
                 problems += problem.problems
                 continue
-            found = file_digest(self.path, str(entry["file"])) if path.is_file() else "no file"
-            if found != entry["sha256"]:
-                problems.append(f"{path}: found {found}, expected the {name} as planned ({entry['sha256']})")
+            digest = file_digest(self.path, str(entry["file"])) if path.is_file() else "no file"
+            if digest != entry["sha256"]:
+                problems.append(f"{path}: found {digest}, expected the {name} as planned ({entry['sha256']})")
         return problems
 
 

@@ -125,14 +125,14 @@ class _Pace:
     """How much longer than planned parts of one kind take."""
 
     planned: float = 0.0
-    taken: float = 0.0
+    spent: float = 0.0
 
-    def add(self, planned: float, taken: float) -> None:
+    def add(self, planned: float, spent: float) -> None:
         self.planned += planned
-        self.taken += taken
+        self.spent += spent
 
-    def factor(self, planned: float = 0.0, taken: float = 0.0) -> float:
-        return (_PRIOR_S + self.taken + taken) / (_PRIOR_S + self.planned + planned)
+    def factor(self, planned: float = 0.0, spent: float = 0.0) -> float:
+        return (_PRIOR_S + self.spent + spent) / (_PRIOR_S + self.planned + planned)
 
 
 def _now() -> datetime:
@@ -163,12 +163,14 @@ class TimeLeft:
             line["what"]: float(line["seconds"]) for line in (run.plan.fields.get("bench_time") or {}).get(bench, ())
         }
         trials = {
-            str(one["id"]): float(one["load_s"]) + float(one["away_s"]) for one in run.plan.fields.get("trials", ())
+            str(turn["id"]): float(turn["load_s"]) + float(turn["away_s"])
+            for turn in run.plan.fields.get("trials", ())
         }
         sessions = [session for session in run.sessions if session.bench == bench]
         events = [event for event in run.events if event.bench in (bench, None)]
         added = [event for event in events if event.kind == "block_planned"]
-        names = [*(batch for one in sessions for batch in one.batches), *(event.text("block") for event in added)]
+        names = [batch for session in sessions for batch in session.batches]
+        names += [event.text("block") for event in added]
         batches = {name: read_batch(run.path, name) for name in dict.fromkeys([*names, *filter(None, [self._batch])])}
         planned = {}
         for name, batch in batches.items():
@@ -190,8 +192,8 @@ class TimeLeft:
             if name not in whole and name != self._batch
         }
         self._measure_s = sum(part * planned[name] for name, part in share.items())
-        due = [one for one in sessions if any(share.get(batch) for batch in one.batches)]
-        fresh = [one for one in due if one.id not in started]
+        due = [session for session in sessions if any(share.get(batch) for batch in session.batches)]
+        fresh = [session for session in due if session.id not in started]
         again = len(due) > len(fresh) and lost and "." not in self._batch
         self._setup_s = (len(fresh) + again) * effort.session_s
         if fresh and not started:
@@ -244,7 +246,7 @@ class TimeLeft:
         if self._effort is None:
             return Left(_END_S, None)
         passed = (self._now() - self._since).total_seconds() if self._batch else 0.0
-        here, planned, taken = 0.0, 0.0, 0.0
+        here, planned, spent = 0.0, 0.0, 0.0
         if self._batch and of_batch is None:
             here = max(self._of_batch - passed, _OVERDUE * passed)
         elif self._batch and of_batch is not None:
@@ -253,8 +255,8 @@ class TimeLeft:
                 self._since, self._of_batch, passed = self._now(), of_batch, 0.0
             self._launching = True
             here = of_batch
-            planned, taken = max(self._of_batch - of_batch, 0.0), passed
-        measuring = self._measuring.factor(planned, taken)
+            planned, spent = max(self._of_batch - of_batch, 0.0), passed
+        measuring = self._measuring.factor(planned, spent)
         setting_up = self._setting_up.factor()
         setup_s = self._setup_s + self._effort.restore_s
         least = measuring * (here + self._measure_s) + setting_up * setup_s + self._end_s()
@@ -269,7 +271,7 @@ class TimeLeft:
         """When of the batch under way these turns are still to come."""
         return self.left(sum(self._turns.get(turn, 0.0) for turn in turns))
 
-    def told(self, what: str, *, over: bool = False) -> str:
+    def line(self, what: str, *, over: bool = False) -> str:
         """A line on a bench that is not measuring: `b1 | session s1 is prepared | about 12 min left`.
 
         `over`: nothing more is measured there.
@@ -299,8 +301,8 @@ def _turn_s(turn: Mapping[str, Any], trials: Mapping[str, float]) -> float:
     """Seconds that a turn takes by its plan; how long a program takes is not known."""
     if turn["kind"] == "launch":
         fio = turn["request"]["fio"]
-        each = float(fio["ramp_s"]) + float(fio["runtime_s"]) + _START_S
-        return each * (_SEARCH if "load" in turn["request"] else 1)
+        launch_s = float(fio["ramp_s"]) + float(fio["runtime_s"]) + _START_S
+        return launch_s * (_SEARCH if "load" in turn["request"] else 1)
     return trials.get(str(turn["id"]), 0.0) + _TRIAL_S if turn["kind"] == "trial" else 0.0
 
 
@@ -318,4 +320,4 @@ def _most_more(run: Run, bench: str, effort: Effort, planned_s: float) -> float:
 
 def _measured_s(run: Run, bench: str, effort: Effort) -> float:
     """Seconds by the plan of what is measured."""
-    return effort.launch_s * sum(one[0] == bench for one in run.measured)
+    return effort.launch_s * sum(launch[0] == bench for launch in run.measured)

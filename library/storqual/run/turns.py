@@ -18,7 +18,7 @@ from storqual.base.table import Table
 from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, Section
 from storqual.run.collect import read_batch
 from storqual.run.events import append_event_locked, iter_events
-from storqual.run.files import DAMAGE, damage_told, parse_line, read_bytes
+from storqual.run.files import DAMAGE, damage_sentences, parse_line, read_bytes
 from storqual.run.layout import BATCHES, EVENTS, TURNS, dump_json, locked, sha256_of, write_bytes
 from storqual.run.recompute import RawFiles, first_difference, short
 from storqual.run.records import Check, Event
@@ -81,7 +81,7 @@ class Turns:
     def _damage(self, file: str, problem: BaseException) -> list[str]:
         """What was raised while a file of the run was read, as sentences that begin with the file."""
         if isinstance(problem, StorqualError | OSError):
-            return damage_told(self._run.path, problem)
+            return damage_sentences(self._run.path, problem)
         return [f"{file}: cannot be read ({problem!r})"]
 
     def _read(self) -> Iterator[tuple[Event, PlannedTurn, Record]]:
@@ -102,7 +102,7 @@ class Turns:
             if name in counted:
                 wrong = [*wrong, "is counted a second time in the run's events"]
             counted.add(name)
-            self.problems += [f"{file}: {one}" for one in wrong]
+            self.problems += [f"{file}: {text}" for text in wrong]
             if not wrong:
                 yield event, turn, record
 
@@ -127,18 +127,18 @@ class Turns:
 
     def findings(self) -> list[str]:
         """Everything that speaks against the records, a sentence each: they are derived again from raw files."""
-        found = list(self.problems)
+        findings = list(self.problems)
         for event, turn, record in self._made:
-            found += _against(self._run.path, turn, record)
-            told = {key: event.fields.get(key) for key in ("outcome", "boot_id")}
-            told |= {"bench": event.bench, "disks": (event.fields.get("end") or {}).get("disks")}
-            found += [
+            findings += _against(self._run.path, turn, record)
+            fields = {key: event.fields.get(key) for key in ("outcome", "boot_id")}
+            fields |= {"bench": event.bench, "disks": (event.fields.get("end") or {}).get("disks")}
+            findings += [
                 f"{EVENTS}: {event.kind} of {turn.id}: found {key} {short(value)}, its record says "
                 f"{short(record.get(key))}"
-                for key, value in told.items()
+                for key, value in fields.items()
                 if value != record.get(key)
             ]
-        return found
+        return findings
 
     def _of_kinds(self) -> Iterator[tuple[Kind, Sequence[PlannedTurn], Sequence[Record]]]:
         for kind in _kinds().values():
@@ -156,27 +156,27 @@ class Turns:
     def checks(self) -> list[Check]:
         document = self._run.document
         return [
-            Check.from_json(one)
+            Check.from_json(fields)
             for kind, planned, records in self._of_kinds()
-            for one in kind.checks(planned, records, document)
+            for fields in kind.checks(planned, records, document)
         ]
 
     def sections(self) -> list[Section]:
         """What a report shows of each kind, with the turns that were cut short and made again."""
-        found = []
+        sections = []
         for kind, planned, records in self._of_kinds():
             if kind.show is None:
                 continue
             shown = kind.show(planned, records, self._run.document)
-            own = {turn.id for turn in planned}
+            turn_ids = {turn.id for turn in planned}
             again = tuple(
                 f"{event.fields['lost']['turn']}: {event.text('message')}"
                 for event in self._run.events
-                if event.kind == "block_finished" and (event.fields.get("lost") or {}).get("turn") in own
+                if event.kind == "block_finished" and (event.fields.get("lost") or {}).get("turn") in turn_ids
             )
             parts = (*shown.parts, Part("Interrupted and repeated", sentences=again)) if again else shown.parts
-            found.append(Section(shown.name, shown.title, parts, shown.about, shown.figures, shown.listed))
-        return found
+            sections.append(Section(shown.name, shown.title, parts, shown.about, shown.figures, shown.criterion_ids))
+        return sections
 
     def plan(self) -> list[Part]:
         return [part for kind, planned, _ in self._of_kinds() for part in kind.plan(planned, self._run.document)]
@@ -187,7 +187,7 @@ class Turns:
     def absent(self) -> list[tuple[str, str]]:
         """What is not tested: kinds of which the run has no turns, and what those that there are did not reach."""
         whole = [kind.absent for name, kind in _kinds().items() if kind.absent and name not in self._kinds]
-        return [*whole, *(told for kind, _, records in self._of_kinds() for told in kind.unreached(records))]
+        return [*whole, *(absence for kind, _, records in self._of_kinds() for absence in kind.unreached(records))]
 
 
 @lru_cache(maxsize=8)
@@ -232,8 +232,8 @@ def keep_record(run: Path, batch: Mapping[str, Any], record: Record, *, ends_ses
             raise StorqualError(f"{path}: has a record already; another process runs turns of this run")
         data = dump_json(record)
         write_bytes(path, data)
-        told = {name: record[name] for name in ("bench", "outcome", "boot_id")}
-        told |= {"session": batch["session"], "block": batch["block"], "turn": record["id"]}
+        fields = {name: record[name] for name in ("bench", "outcome", "boot_id")}
+        fields |= {"session": batch["session"], "block": batch["block"], "turn": record["id"]}
         # the guard's count of what was written outside the claims rests on the counters that each turn ends with
-        told |= {"turn_kind": record["kind"], "ends_session": ends_session, "end": {"disks": record["disks"]}}
-        append_event_locked(run, "turn_finished", {**told, "sha256": sha256_of(data)})
+        fields |= {"turn_kind": record["kind"], "ends_session": ends_session, "end": {"disks": record["disks"]}}
+        append_event_locked(run, "turn_finished", {**fields, "sha256": sha256_of(data)})

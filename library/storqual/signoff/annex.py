@@ -71,22 +71,22 @@ def add_to_annex(request: NoteRequest) -> AnnexNote:
 def _add(request: NoteRequest) -> AnnexNote:
     run = read_run(request.run)
     if not is_signed(run.path):
-        told = "this run is not signed; notes on it are part of what will be signed"
-        raise BadInputError([f"{run.path}: {told}"])
+        reason = "this run is not signed; notes on it are part of what will be signed"
+        raise BadInputError([f"{run.path}: {reason}"])
     now = (request.now or datetime.now(UTC)).astimezone(UTC)
     private = load_private_key(request.key, request.passphrase)
-    found = fingerprint(public_line(private))
-    who = next((key for key in load_trust(request.trusted).keys if key.id == found), None)
+    key_id = fingerprint(public_line(private))
+    who = next((key for key in load_trust(request.trusted).keys if key.id == key_id), None)
     problem = "" if who is None else validity_problem(who, now.date())
     if who is None or problem:
-        unknown = f"key {found} is not listed in {request.trusted}; add it there"
+        unknown = f"key {key_id} is not listed in {request.trusted}; add it there"
         raise BadInputError([f"{request.key}: {problem or unknown}"])
     number = len(list((run.path / NOTES).glob("*.json"))) + 1
     note, files = make_note(request.text, who.name, request.links, request.attached, folder=NOTES, number=number)
     note = replace(note, at=now.isoformat(timespec="seconds").replace("+00:00", "Z"))
     statement = _statement(run.name, who.id, note, manifest=file_digest(run.path, MANIFEST))
-    for place, data in files.items():
-        write_bytes(run.path / place, data)
+    for path, data in files.items():
+        write_bytes(run.path / path, data)
     file = f"{NOTES}/{number:04d}.json"
     # the signature last: with it the note counts
     write_bytes(run.path / file, seal(statement, private))
@@ -94,7 +94,7 @@ def _add(request: NoteRequest) -> AnnexNote:
 
 
 def _statement(run: str, key: str, note: Note, *, manifest: str) -> bytes:
-    subjects = {MANIFEST: manifest, **{one.path: one.sha256 for one in note.files}}
+    subjects = {MANIFEST: manifest, **{attachment.path: attachment.sha256 for attachment in note.files}}
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in subjects.items()],
@@ -143,7 +143,7 @@ def _problem(statement: Mapping[str, Any], note: Note, key: TrustedKey, moment: 
         return "it is a statement of another kind"
     if note.by != key.name:
         return f"it names {note.by}, but the key is that of {key.name}"
-    if any(not one.path.startswith(f"{NOTES}/") for one in note.files):
+    if any(not attachment.path.startswith(f"{NOTES}/") for attachment in note.files):
         return "an attachment lies outside of the annex"
     if signed.tzinfo is None or signed > moment:
         return f"it says that it was signed at {note.at}, which is not before {moment.isoformat()}"

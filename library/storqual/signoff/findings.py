@@ -20,14 +20,14 @@ from storqual.inputs import WAIVERS, load_suite, load_waivers
 from storqual.inputs.policy import Gate
 from storqual.judge.entry import VerdictEntry
 from storqual.judge.outcome import apply_waivers
-from storqual.judge.question import asked_of, metrics_of
+from storqual.judge.question import metrics_of, planned_criteria
 from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.report.criterion import is_accepted, named_cases, read_criteria, worst_of
-from storqual.report.export import end_of, told_of
+from storqual.report.export import diagnosis_of, end_of
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.closing import is_closed
 from storqual.run.evidence import run_findings
-from storqual.run.files import DAMAGE, damage_told, limit_of, parse_line, read_bytes, read_object, read_text
+from storqual.run.files import DAMAGE, damage_sentences, limit_of, parse_line, read_bytes, read_object, read_text
 from storqual.run.layout import MANIFEST
 from storqual.run.measurements import measurements
 from storqual.signoff.manifest import (
@@ -58,13 +58,13 @@ def export_findings(run: Run) -> Iterator[str]:
             continue
         try:
             verdict = read_object(run.path, "verdict.json")
-            found = compare(run, verdict, read_text(run.path, name))
+            difference = compare(run, verdict, read_text(run.path, name))
         except StorqualError as problem:
-            found = f"cannot be compared with the verdict ({problem})"
+            difference = f"cannot be compared with the verdict ({problem})"
         except (*DAMAGE, SyntaxError) as problem:
-            found = f"cannot be compared with the verdict ({problem!r})"
-        if found:
-            yield f"{name}: {found}"
+            difference = f"cannot be compared with the verdict ({problem!r})"
+        if difference:
+            yield f"{name}: {difference}"
 
 
 def _junit_difference(_run: Run, verdict: Mapping[str, Any], data: str) -> str:
@@ -76,12 +76,12 @@ def _junit_difference(_run: Run, verdict: Mapping[str, Any], data: str) -> str:
         return "has more elements than any log of a run"
     expected = [(_plain(name), *_end(members)) for name, members in named_cases(verdict["criteria"])]
     document = ElementTree.fromstring(data)  # noqa: S314 - without a document type it has no entities
-    found = [_case(one) for one in document.iter("testcase")]
-    if len(found) != len(expected):
-        return f"has {len(found)} test cases, the verdict gives {len(expected)}"
-    for said, wanted in zip(found, expected, strict=True):
-        if said != wanted:
-            return f"found {_shown(said)}, the verdict says {_shown(wanted)}"
+    cases = [_case(element) for element in document.iter("testcase")]
+    if len(cases) != len(expected):
+        return f"has {len(cases)} test cases, the verdict gives {len(expected)}"
+    for case, expected_case in zip(cases, expected, strict=True):
+        if case != expected_case:
+            return f"found {_shown(case)}, the verdict says {_shown(expected_case)}"
     return _counts_difference(document, Counter(end for _, _, end in expected), len(expected))
 
 
@@ -98,9 +98,9 @@ def _end(members: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
 
 
 def _case(element: ElementTree.Element) -> tuple[str, str, str]:
-    said = [one.get("value") or "" for one in element.iter("property") if one.get("name") == "outcome"]
-    ends = [one.tag for one in element if one.tag in _ENDS.values()]
-    return element.get("name") or "", ",".join(said), ",".join(ends)
+    outcomes = [item.get("value") or "" for item in element.iter("property") if item.get("name") == "outcome"]
+    ends = [child.tag for child in element if child.tag in _ENDS.values()]
+    return element.get("name") or "", ",".join(outcomes), ",".join(ends)
 
 
 def _shown(case: tuple[str, str, str]) -> str:
@@ -111,8 +111,8 @@ def _shown(case: tuple[str, str, str]) -> str:
 def _counts_difference(document: ElementTree.Element, ends: Counter[str], cases: int) -> str:
     """A dashboard reads the sums alone."""
     for suite in document.iter("testsuite"):
-        wanted = {"tests": cases, "errors": ends["error"], "failures": ends["failure"], "skipped": ends["skipped"]}
-        for name, number in wanted.items():
+        sums = {"tests": cases, "errors": ends["error"], "failures": ends["failure"], "skipped": ends["skipped"]}
+        for name, number in sums.items():
             if suite.get(name) != str(number):
                 return f"counts {name} as {(suite.get(name) or 'nothing')[:40]}, the verdict gives {number}"
     return ""
@@ -121,25 +121,25 @@ def _counts_difference(document: ElementTree.Element, ends: Counter[str], cases:
 def _ocp_difference(run: Run, verdict: Mapping[str, Any], data: str) -> str:
     """The first diagnosis, or the end, that is not the verdict's."""
     steps: dict[str, str] = {}
-    found: Counter[tuple[str, str, str]] = Counter()
+    diagnoses: Counter[tuple[str, str, str]] = Counter()
     ends = []
-    for line in (parse_line(one, OCP) for one in data.encode().splitlines()):
+    for line in (parse_line(text, OCP) for text in data.encode().splitlines()):
         step, whole = line.get("testStepArtifact") or {}, line.get("testRunArtifact") or {}
         if "testStepStart" in step:
             steps[step["testStepId"]] = step["testStepStart"]["name"]
         if "diagnosis" in step:
             diagnosis = step["diagnosis"]
-            found[steps[step["testStepId"]], diagnosis["verdict"], diagnosis["type"]] += 1
+            diagnoses[steps[step["testStepId"]], diagnosis["verdict"], diagnosis["type"]] += 1
         if "testRunEnd" in whole:
             ends.append(whole["testRunEnd"])
     if ends != [end_of(verdict)]:
         return f"ends with {json.dumps(ends)[:100]}, the verdict is {verdict.get('outcome')}"
     expected = Counter(
-        (visible_text("/".join(row.key)) if row.key in run.points else "checks", *told_of(row))
+        (visible_text("/".join(row.key)) if row.key in run.points else "checks", *diagnosis_of(row))
         for row in read_criteria(verdict)
     )
-    for one in (found - expected) + (expected - found):
-        return f"says {' '.join(one)[:200]!r} {found[one]} times, the verdict {expected[one]} times"
+    for key in (diagnoses - expected) + (expected - diagnoses):
+        return f"says {' '.join(key)[:200]!r} {diagnoses[key]} times, the verdict {expected[key]} times"
     return ""
 
 
@@ -179,9 +179,9 @@ def examine(folder: Path) -> Examined:
             problems += _of_run(run, judged)
             problems += [] if problems else judged.differences("verdict.json")
         except DAMAGE as problem:
-            problems += damage_told(folder, problem)
-    found = tuple(_relative(folder, line) for line in dict.fromkeys(problems))
-    return Examined(folder, listing, digest, manifest, tuple(named), run, judged, found)
+            problems += damage_sentences(folder, problem)
+    sentences = tuple(_relative(folder, line) for line in dict.fromkeys(problems))
+    return Examined(folder, listing, digest, manifest, tuple(named), run, judged, sentences)
 
 
 def _of_run(run: Run, judged: JudgedAgain) -> Iterator[str]:
@@ -198,22 +198,22 @@ def release_findings(examined: Examined, signed: Iterable[tuple[str, str, date]]
     again, signed = examined.judged, list(signed)
     if again is None or not signed:
         return []
-    found = []
+    findings = []
     try:
         for path in dict.fromkeys(path for path, _, _ in signed if path != "verdict.json"):
-            found += again.differences(path)
+            findings += again.differences(path)
         for path, _, day in dict.fromkeys(signed):
             verdict = again.of_day(path, day)
             if verdict["exit_code"] != 0:
-                found.append(f"{path}: as of {day}, when it was signed, the files give {verdict['outcome']}")
+                findings.append(f"{path}: as of {day}, when it was signed, the files give {verdict['outcome']}")
         report = again.run.path / "report.html"
         if report.is_file():
             page = read_text(again.run.path, report.name)
             if not any(digest in page for _, digest, _ in signed):
-                found.append("report.html: this report is of another verdict than the one that is signed")
+                findings.append("report.html: this report is of another verdict than the one that is signed")
     except DAMAGE as problem:
-        found += damage_told(again.run.path, problem)
-    return [_relative(again.run.path, line) for line in dict.fromkeys(found)]
+        findings += damage_sentences(again.run.path, problem)
+    return [_relative(again.run.path, line) for line in dict.fromkeys(findings)]
 
 
 def _manifest(folder: Path, listing: FolderListing) -> tuple[str, Manifest | None, list[str]]:
@@ -226,7 +226,7 @@ def _manifest(folder: Path, listing: FolderListing) -> tuple[str, Manifest | Non
     try:
         data = read_bytes(folder, MANIFEST)
     except DAMAGE as problem:
-        return "", None, [*odd, *damage_told(folder, problem)]
+        return "", None, [*odd, *damage_sentences(folder, problem)]
     try:
         manifest = parse_manifest(data)
     except ValueError as problem:
@@ -241,7 +241,7 @@ def _run(folder: Path) -> tuple[Run | None, list[str]]:
         # what is asked of it later is there
         _ = run.arms["candidate"].drop, kinds_of(run)
     except DAMAGE as problem:
-        return None, damage_told(folder, problem)
+        return None, damage_sentences(folder, problem)
     return run, []
 
 
@@ -269,10 +269,10 @@ class JudgedAgain:
     """Verdicts of a run, made from its files; its samples are read and derived again once, for all of them."""
 
     def __init__(self, run: Run) -> None:
-        """Read the samples. Raises what `measurements` and `asked_of` raise."""
+        """Read the samples. Raises what `measurements` and `planned_criteria` raise."""
         self.run = run
         suite = load_suite(run.input_file("suite"))
-        self.measured = measurements(run, metrics_of(asked_of(run, suite, Gate())), evidence=True)
+        self.measured = measurements(run, metrics_of(planned_criteria(run, suite, Gate())), evidence=True)
         self._made: dict[tuple[Path | None, datetime], dict[str, Any]] = {}
 
     def verdict(self, waivers: Path | None, as_of: datetime) -> dict[str, Any]:
@@ -296,11 +296,11 @@ class JudgedAgain:
         """
         stored = read_judgement(self.run, path)
         again = self.verdict(_waivers_of(self.run, path, stored), datetime.fromisoformat(str(stored["as_of"])))
-        found = [f"{path}: {difference}" for difference in _differences(stored, again)]
+        differences = [f"{path}: {difference}" for difference in _differences(stored, again)]
         made_by = (self.run.document.get("versions") or {}).get("storqual")
-        if found and made_by != __version__:
-            found.append(f"{path}: the run was made by storqual {made_by}, and is judged here by {__version__}")
-        return found
+        if differences and made_by != __version__:
+            differences.append(f"{path}: the run was made by storqual {made_by}, and is judged here by {__version__}")
+        return differences
 
     def of_day(self, path: str, day: date) -> dict[str, Any]:
         """The verdict of the judgement in `path`, as of a day: waivers and baselines age by the day.
@@ -393,41 +393,41 @@ def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
 
 def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
     """Where the stored verdict says something else than its files; the first of many criteria."""
-    found = [
+    differences = [
         f"found {name} {stored.get(name)!r}, the files say {again[name]!r}"
         for name in ("run", "outcome", "exit_code", "inputs", "coverage", "sectors_written_outside_claims")
         if stored.get(name) != again[name]
     ]
     before, after = stored["criteria"], again["criteria"]
     if len(before) != len(after):
-        return [*found, f"found {len(before)} criteria, the files give {len(after)}"]
-    for one, other in zip(before, after, strict=True):
-        wrong = _criterion_difference(one, other)
+        return [*differences, f"found {len(before)} criteria, the files give {len(after)}"]
+    for stored_entry, present_entry in zip(before, after, strict=True):
+        wrong = _criterion_difference(stored_entry, present_entry)
         if wrong:
-            return [*found, wrong]
-    return found
+            return [*differences, wrong]
+    return differences
 
 
-def _criterion_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    name = f"{other['id']} at {other['adapter']}/{other['point']}"
+def _criterion_difference(stored: Mapping[str, Any], again: Mapping[str, Any]) -> str:
+    name = f"{again['id']} at {again['adapter']}/{again['point']}"
     for field in _WORDS:
-        if one.get(field) != other[field]:
-            return f"found {field} {one.get(field)!r} in {name}, the files say {other[field]!r}"
+        if stored.get(field) != again[field]:
+            return f"found {field} {stored.get(field)!r} in {name}, the files say {again[field]!r}"
     for field in (*_NUMBERS, "ci95_percent"):
-        if not _close(one.get(field), other[field]):
-            return f"found {field} {one.get(field)!r} in {name}, the files say {other[field]!r}"
-    if bool(one.get("waiver")) != bool(other["waiver"]):
-        return f"found {'a' if one.get('waiver') else 'no'} waiver in {name}, the files say otherwise"
+        if not _close(stored.get(field), again[field]):
+            return f"found {field} {stored.get(field)!r} in {name}, the files say {again[field]!r}"
+    if bool(stored.get("waiver")) != bool(again["waiver"]):
+        return f"found {'a' if stored.get('waiver') else 'no'} waiver in {name}, the files say otherwise"
     return ""
 
 
-def _close(one: object, other: object) -> bool:
-    if isinstance(other, Sequence) and not isinstance(other, str):
+def _close(first: object, second: object) -> bool:
+    if isinstance(second, Sequence) and not isinstance(second, str):
         return (
-            isinstance(one, Sequence)
-            and len(one) == len(other)
-            and all(_close(left, right) for left, right in zip(one, other, strict=True))
+            isinstance(first, Sequence)
+            and len(first) == len(second)
+            and all(_close(left, right) for left, right in zip(first, second, strict=True))
         )
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=1e-4)
-    return one is None and other is None
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        return math.isclose(first, second, rel_tol=_TOLERANCE, abs_tol=1e-4)
+    return first is None and second is None

@@ -152,7 +152,7 @@ def _is_signed(path: str) -> bool:
 
 
 def _plain_files(run: Path, listing: FolderListing) -> list[str]:
-    found: list[str] = []
+    files: list[str] = []
     annex = 0
     try:
         for seen in walk(run):
@@ -164,7 +164,7 @@ def _plain_files(run: Path, listing: FolderListing) -> list[str]:
             if odd:
                 listing.odd[path] = odd
             elif not seen.folder:
-                found.append(path)
+                files.append(path)
             elif not in_annex:
                 listing.folders.append(path)
     except OSError as problem:
@@ -175,7 +175,7 @@ def _plain_files(run: Path, listing: FolderListing) -> list[str]:
         listing.odd["."] = str(problem)
     if annex > _LARGEST_ANNEX:
         listing.odd[ANNEX] = size_problem(annex, _LARGEST_ANNEX)
-    return [path for path in sorted(found) if annex <= _LARGEST_ANNEX or not path.startswith(f"{ANNEX}/")]
+    return [path for path in sorted(files) if annex <= _LARGEST_ANNEX or not path.startswith(f"{ANNEX}/")]
 
 
 def _is_of_sign_off(path: str) -> bool:
@@ -254,30 +254,31 @@ def parse_manifest(data: bytes) -> Manifest:
 def manifest_differences(listing: FolderListing, signed: Manifest) -> list[str]:
     """What is no longer as it was signed, or is odd, a sentence for each file or folder; empty when all is well."""
     before = {entry.path: entry for entry in signed.files}
-    known = {".", *before, *signed.folders}
+    signed_paths = {".", *before, *signed.folders}
     # of what a signature is not about, nothing was added
-    known |= {path for path in listing.odd if _is_of_sign_off(path) or path.partition("/")[0] == ANNEX}
-    said = {path: odd if path in known else f"was added: it {odd}" for path, odd in listing.odd.items()}
-    missing = {path for path in before if path not in listing.files and path not in said}
+    signed_paths |= {path for path in listing.odd if _is_of_sign_off(path) or path.partition("/")[0] == ANNEX}
+    sentences = {path: odd if path in signed_paths else f"was added: it {odd}" for path, odd in listing.odd.items()}
+    missing = {path for path in before if path not in listing.files and path not in sentences}
     by_digest = {before[path].sha256: path for path in sorted(missing, reverse=True)}
     for path, now in listing.files.items():
         then = before.get(path)
         if then is None:
             old = by_digest.pop(now.sha256, None)
             if old is None:
-                said[path] = "was added"
+                sentences[path] = "was added"
             else:
-                said[old] = f"was renamed to {path}"
+                sentences[old] = f"was renamed to {path}"
                 missing.discard(old)
         elif now.sha256 != then.sha256:
             same = now.lines is not None and now.lines == then.lines
-            said[path] = "was changed: its lines are in another order" if same else "was changed"
+            sentences[path] = "was changed: its lines are in another order" if same else "was changed"
         elif now.executable != then.executable:
-            said[path] = "is executable now" if now.executable else "is no longer executable"
-    said.update(dict.fromkeys(missing, "is missing"))
-    said.update(dict.fromkeys(set(listing.folders).difference(signed.folders), "was added (a folder)"))
-    said.update(dict.fromkeys(set(signed.folders).difference(listing.folders, said), "is missing (a folder)"))
-    return [f"{path}: {said[path]}" for path in sorted(said)]
+            sentences[path] = "is executable now" if now.executable else "is no longer executable"
+    sentences.update(dict.fromkeys(missing, "is missing"))
+    sentences.update(dict.fromkeys(set(listing.folders).difference(signed.folders), "was added (a folder)"))
+    lost = set(signed.folders).difference(listing.folders, sentences)
+    sentences.update(dict.fromkeys(lost, "is missing (a folder)"))
+    return [f"{path}: {sentences[path]}" for path in sorted(sentences)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,19 +306,19 @@ def signature_names(run: Path) -> list[str]:
 
 def named_signatures(names: Iterable[str]) -> tuple[list[Named], list[str]]:
     """Signatures among the files whose names begin with `signoff`, and what is wrong with the others."""
-    left = set(names) - {MANIFEST}
-    found, problems = [], []
-    for name in sorted(left):
+    names_left = set(names) - {MANIFEST}
+    signatures, problems = [], []
+    for name in sorted(names_left):
         match = SIGNATURE.match(name)
         if match and not match["detached"]:
-            found.append(Named(match["role"], name))
-        elif match and f"{name}.sig" in left:
-            found.append(Named(match["role"], name, f"{name}.sig"))
+            signatures.append(Named(match["role"], name))
+        elif match and f"{name}.sig" in names_left:
+            signatures.append(Named(match["role"], name, f"{name}.sig"))
         elif match:
             problems.append(f"{name}: is not signed, {name}.sig is missing")
-        elif not (name.endswith(".sig") and name[:-4] in left and _is_statement(name[:-4])):
+        elif not (name.endswith(".sig") and name[:-4] in names_left and _is_statement(name[:-4])):
             problems.append(f"{name}: was added and is not part of a sign-off")
-    return found, problems
+    return signatures, problems
 
 
 def _is_statement(name: str) -> bool:

@@ -52,7 +52,7 @@ class SignRequest:
 class Signed:
     """A signature that was written, and the roles that have not signed yet, and who says which roles must.
 
-    `waivers` counts the failures that are accepted; `told` is the outcome with the waivers that accept them.
+    `waivers` counts the failures that are accepted; `summary` is the outcome with the waivers that accept them.
     """
 
     run: str
@@ -64,7 +64,7 @@ class Signed:
     missing: tuple[str, ...]
     policy: str
     waivers: int
-    told: str
+    summary: str
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -128,10 +128,10 @@ def _sign(request: SignRequest, folder: Path) -> Signed:
         name=who.name,
         key=who.id,
         files=tuple(files),
-        missing=tuple(one for one in terms.roles if one != role and one not in before),
+        missing=tuple(name for name in terms.roles if name not in (role, *before)),
         policy=terms.policy,
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
-        told=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
+        summary=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
     )
 
 
@@ -145,8 +145,9 @@ def _to_sign(
     keys = {key.id: key for key in trusted}
     problems = list(examined.problems)
     earlier = check_signatures(examined, keys, now)
-    problems += [f"{one.signature.file}: {one.signature.problem}" for one in earlier if one.signature.problem]
-    names = {one.signature.role: one.signature.name for one in earlier if not one.signature.problem}
+    signatures = [checked.signature for checked in earlier]
+    problems += [f"{signature.file}: {signature.problem}" for signature in signatures if signature.problem]
+    names = {signature.role: signature.name for signature in signatures if not signature.problem}
     if role in names:
         problems.append(f"{names[role]} has already signed as {role}")
     elif who.name in names.values():
@@ -154,7 +155,7 @@ def _to_sign(
     _refuse(examined.folder, problems)
     assert examined.judged is not None  # noqa: S101 - without a problem the run was judged
     judgement = acceptable_judgement(examined.judged, waivers, now)
-    signed = [(judgement.path, judgement.sha256, now.date()), *(one.judgement for one in earlier)]
+    signed = [(judgement.path, judgement.sha256, now.date()), *(checked.judgement for checked in earlier)]
     _refuse(examined.folder, release_findings(examined, signed), waivers)
     return names, judgement
 
@@ -163,8 +164,8 @@ def _refuse(run: Path, problems: Sequence[str], waivers: Path | None = None) -> 
     """Raise BadInputError with what speaks against signing, and with what mends files that are made from others."""
     if not problems:
         return
-    lines = [f"{run}/{told}" for told in problems]
-    if any(told.partition(": ")[0] in PUBLISHED for told in problems):
+    lines = [f"{run}/{problem}" for problem in problems]
+    if any(problem.partition(": ")[0] in PUBLISHED for problem in problems):
         again = f"storqual publish {run}" + (f" --waivers {waivers}" if waivers is not None else "")
         lines.append(f"{run}: verdict, report and exports are written again by: {again}")
     raise BadInputError(lines)
@@ -174,16 +175,16 @@ def _who(
     run: Run, line: str, request: SignRequest, trusted: Sequence[TrustedKey], terms: Terms, now: datetime
 ) -> tuple[TrustedKey, str]:
     """Whose key it is, and the role to sign in; one that nobody asks for is a co-signer's. Raises BadInputError."""
-    found = fingerprint(line)
-    who = next((key for key in trusted if key.id == found), None)
+    key_id = fingerprint(line)
+    who = next((key for key in trusted if key.id == key_id), None)
     if who is None:
-        unknown = f"key {found} is not listed in {request.trusted}; add it there"
+        unknown = f"key {key_id} is not listed in {request.trusted}; add it there"
         raise BadInputError([f"{request.key}: {unknown}"])
     problem = validity_problem(who, now.date())
     if problem:
         raise BadInputError([f"{request.key}: {problem}"])
     if terms.problems:
-        raise BadInputError([f"{run.name}: {told}" for told in terms.problems])
+        raise BadInputError([f"{run.name}: {text}" for text in terms.problems])
     problem = _role_problem(who, request, terms)
     if problem:
         raise BadInputError([problem])
@@ -192,21 +193,21 @@ def _who(
 
 def _role_problem(who: TrustedKey, request: SignRequest, terms: Terms) -> str:
     """Why this person cannot sign in that role, and in which file that can be changed; empty when they can."""
-    own, asked, role = ", ".join(who.role), ", ".join(terms.roles), request.role
-    fitting = [one for one in who.role if one in terms.roles]
+    key_roles, required, role = ", ".join(who.role), ", ".join(terms.roles), request.role
+    fitting = [name for name in who.role if name in terms.roles]
     if role is not None and role not in who.role:
-        remedy = f"add {role} to `role` of that key there, or sign as {own}"
-        return f"{request.trusted}: the key of {who.name} is listed as {own}, not as {role}; {remedy}"
+        remedy = f"add {role} to `role` of that key there, or sign as {key_roles}"
+        return f"{request.trusted}: the key of {who.name} is listed as {key_roles}, not as {role}; {remedy}"
     if envelope_name(role or "") == MANIFEST:
         return f"--role {role}: a signature in this role would have the name of the manifest; choose another role"
     if role is not None:
         # one that nobody asks for is that of a co-signer, who counts for no other
         return ""
     if not fitting:
-        needed = f"the run needs a signature as {asked} ({terms.policy})"
+        needed = f"the run needs a signature as {required} ({terms.policy})"
         remedy = "add the role to that key's `role`, sign with the key of somebody who has it, or co-sign with --role"
-        return f"{request.trusted}: the key of {who.name} is listed as {own}, and {needed}; {remedy}"
+        return f"{request.trusted}: the key of {who.name} is listed as {key_roles}, and {needed}; {remedy}"
     if len(fitting) > 1:
-        choice = " or ".join(f"--role {one}" for one in fitting)
-        return f"{request.trusted}: the key of {who.name} is listed as {own}; choose one with {choice}"
+        choice = " or ".join(f"--role {name}" for name in fitting)
+        return f"{request.trusted}: the key of {who.name} is listed as {key_roles}; choose one with {choice}"
     return ""

@@ -75,20 +75,22 @@ def validity_problem(key: TrustedKey, day: date) -> str:
     return ""
 
 
-def signatures_told(path: Path) -> list[str]:
+def signature_lines(path: Path) -> list[str]:
     """Who says to have signed a run, a line each, for people who read its report; nothing of it is checked here."""
     lines = []
     for named in named_signatures(signature_names(path))[0]:
         try:
             data = read_bytes(path, named.file)
-            said = parse_statement(read_payload(data) if named.detached is None else data)
+            statement = parse_statement(read_payload(data) if named.detached is None else data)
         except DAMAGE:
             lines.append(f"{named.file} cannot be read")
             continue
-        signer = said["signer"]
-        waived = f", {len(said['waivers'])} failures waived" if said["waivers"] else ""
-        told = f"{signer.name} as {signer.role}, {signer.signed_at}, key {signer.key}"
-        lines.append(f"{told}: {said['outcome']}{waived}, manifest SHA-256 {said['subjects'].get(MANIFEST, '')}")
+        signer = statement["signer"]
+        waived = f", {len(statement['waivers'])} failures waived" if statement["waivers"] else ""
+        signed = (
+            f"{signer.name} as {signer.role}, {signer.signed_at}, key {signer.key}: {statement['outcome']}{waived}"
+        )
+        lines.append(f"{signed}, manifest SHA-256 {statement['subjects'].get(MANIFEST, '')}")
     return lines
 
 
@@ -104,8 +106,8 @@ def check_signature(
     judgement = ("", "", date.min)
     try:
         data = read_bytes(path, named.file)
-        said = parse_statement(read_payload(data) if named.detached is None else data)
-        signer, outcome = said["signer"], said["outcome"]
+        statement = parse_statement(read_payload(data) if named.detached is None else data)
+        signer, outcome = statement["signer"], statement["outcome"]
         role, name, key, signed_at = signer.role, signer.name, signer.key, signer.signed_at
         trusted = _trusted(keys, signer.key)
         if named.detached is None:
@@ -113,10 +115,10 @@ def check_signature(
         else:
             _check_detached(data, path, named.detached, trusted)
         # from here on the statement is what this person said
-        waivers = tuple(said["waivers"])
-        problem = _of_signer(said, named, trusted, moment) or _of_run(said, path, digest=digest, run=run)
+        waivers = tuple(statement["waivers"])
+        problem = _of_signer(statement, named, trusted, moment) or _of_run(statement, path, digest=digest, run=run)
         problem = problem or _expired_waiver(waivers, moment.date())
-        named_by = said["judgement"]
+        named_by = statement["judgement"]
         judgement = (named_by["path"], named_by["sha256"], datetime.fromisoformat(signed_at).astimezone(UTC).date())
     except DAMAGE as broken:
         problem = str(broken)
@@ -125,10 +127,10 @@ def check_signature(
 
 def _trusted(keys: Mapping[str, TrustedKey], name: str) -> TrustedKey:
     """The trusted key of that fingerprint. Raises ValueError."""
-    found = keys.get(name)
-    if found is None:
+    key = keys.get(name)
+    if key is None:
         raise ValueError(f"it is signed with the key {name}, which is not trusted")
-    return found
+    return key
 
 
 def _check_detached(statement: bytes, path: Path, name: str, key: TrustedKey) -> None:
@@ -139,9 +141,9 @@ def _check_detached(statement: bytes, path: Path, name: str, key: TrustedKey) ->
         raise ValueError(f"{problem} (its signature is {name})") from None
 
 
-def _of_signer(said: Mapping[str, Any], named: Named, key: TrustedKey, moment: datetime) -> str:
+def _of_signer(statement: Mapping[str, Any], named: Named, key: TrustedKey, moment: datetime) -> str:
     """Whether this person could sign as that, at that time."""
-    signer = said["signer"]
+    signer = statement["signer"]
     if signer.role != named.role:
         return f"it was renamed: it is a signature as {signer.role}"
     if signer.role not in key.role:
@@ -157,13 +159,13 @@ def _of_signer(said: Mapping[str, Any], named: Named, key: TrustedKey, moment: d
     return validity_problem(key, signed.date()) or late
 
 
-def _of_run(said: Mapping[str, Any], path: Path, *, digest: str, run: Run | None) -> str:
+def _of_run(statement: Mapping[str, Any], path: Path, *, digest: str, run: Run | None) -> str:
     """Whether it is a release of this run, as it is now, and says nothing that its files do not say."""
-    if run is not None and said["run"] != run.name:
-        return f"it is about the run {said['run']}"
-    if said["subjects"].get(MANIFEST) != digest:
+    if run is not None and statement["run"] != run.name:
+        return f"it is about the run {statement['run']}"
+    if statement["subjects"].get(MANIFEST) != digest:
         return f"it is about another manifest: {MANIFEST} was changed"
-    judgement = said["judgement"]
+    judgement = statement["judgement"]
     if not _JUDGEMENT.match(judgement["path"]):
         return f"its judgement {judgement['path']} is not where judgements of a run are"
     file = path / judgement["path"]
@@ -173,9 +175,9 @@ def _of_run(said: Mapping[str, Any], path: Path, *, digest: str, run: Run | None
     if sha256_of(data) != judgement["sha256"]:
         return f"the judgement that it is about was changed: {judgement['path']}"
     verdict = parse_line(data, judgement["path"])
-    if said["outcome"] not in _RELEASABLE or verdict["exit_code"] != 0:
-        return f"it says {said['outcome']}, and the judgement says {verdict['outcome']}, which is not a release"
-    differs = "" if run is None else statement_difference(said, run, verdict)
+    if statement["outcome"] not in _RELEASABLE or verdict["exit_code"] != 0:
+        return f"it says {statement['outcome']}, and the judgement says {verdict['outcome']}, which is not a release"
+    differs = "" if run is None else statement_difference(statement, run, verdict)
     return f"its {differs} does not match the files" if differs else ""
 
 
@@ -202,7 +204,7 @@ def load_private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519Privat
     try:
         data = read_regular(path, _LARGEST_KEY)
     except BadInputError as problem:
-        raise BadInputError([f"{told}; expected {expected}" for told in problem.problems]) from None
+        raise BadInputError([f"{text}; expected {expected}" for text in problem.problems]) from None
     if data.startswith(tuple(kind.encode() for kind in KEY_TYPES)):
         private = f"{path.with_suffix('')}" if path.suffix == ".pub" else "the file of its private key"
         raise BadInputError([f"{path}: this is a public key; sign with the private one: --key {private}"])
@@ -218,8 +220,8 @@ def load_private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519Privat
                 raise
             key = load(data, password=passphrase().encode())
     except (TypeError, ValueError, UnsupportedAlgorithm) as problem:
-        said = (str(problem).splitlines() or ["not readable"])[0]
-        raise BadInputError([f"{path}: this is not a usable key ({said}); expected {expected}"]) from None
+        reason = (str(problem).splitlines() or ["not readable"])[0]
+        raise BadInputError([f"{path}: this is not a usable key ({reason}); expected {expected}"]) from None
     if not isinstance(key, Ed25519PrivateKey):
         raise BadInputError([f"{path}: this is a key of another type ({type(key).__name__}); expected {expected}"])
     return key
@@ -263,7 +265,8 @@ def _parse(data: bytes) -> Envelope:
         envelope = Envelope.from_dict(json.loads(data))
         if envelope.payload_type != PAYLOAD_TYPE or _dump(envelope) != data:
             raise ValueError("it was changed since it was written")
-        if len(envelope.signatures) != 1 or any(one.unrecognized_fields for one in envelope.signatures.values()):
+        signatures = list(envelope.signatures.values())
+        if len(signatures) != 1 or signatures[0].unrecognized_fields:
             raise ValueError("its envelope holds more than one signature, or a field that nobody signed")
     except (FormatError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f"it is not a signed envelope ({problem!r})") from None
@@ -306,8 +309,8 @@ def sign_with_ssh(statement: bytes, key: Path) -> bytes:
         ended = run(argv, timeout=_PATIENCE_S)
         made = file.with_name("statement.sig")
         if ended.rc != 0 or not made.is_file():
-            said = (ended.stderr.strip() or ended.stdout.strip() or f"status {ended.rc}").splitlines()[-1]
-            raise StorqualError(f"{key}: ssh-keygen did not sign: {said}")
+            reason = (ended.stderr.strip() or ended.stdout.strip() or f"status {ended.rc}").splitlines()[-1]
+            raise StorqualError(f"{key}: ssh-keygen did not sign: {reason}")
         return made.read_bytes()
 
 
@@ -342,8 +345,8 @@ def _is_as_written(signature: bytes, key: TrustedKey) -> bool:
     signed = _string(kind) + _string(bytes(64)) + (bytes(5) if kind.startswith(b"sk-") else b"")
     fields = (key_blob(key.public), NAMESPACE.encode(), b"", b"sha512", signed)
     expected = _SSHSIG + b"".join(map(_string, fields))
-    known = len(expected) - len(signed) + len(_string(kind)) + 4
-    return lines == [_BEGIN, *wrapped, _END, ""] and len(blob) == len(expected) and blob[:known] == expected[:known]
+    prefix = len(expected) - len(signed) + len(_string(kind)) + 4
+    return lines == [_BEGIN, *wrapped, _END, ""] and len(blob) == len(expected) and blob[:prefix] == expected[:prefix]
 
 
 def _string(data: bytes) -> bytes:

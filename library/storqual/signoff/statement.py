@@ -56,12 +56,12 @@ def make_statement(
     warned: list[str] = []
     failed: list[str] = []
     for entry in verdict["criteria"]:
-        listed = passed
+        tests = passed
         if entry["outcome"] == "FAIL" and entry["required"] and not entry["waiver"]:
-            listed = failed
+            tests = failed
         elif entry["outcome"] != "PASS":
-            listed = warned
-        listed.append(_test(entry))
+            tests = warned
+        tests.append(_test(entry))
     waivers = [
         {**entry["waiver"], "criterion": _test(entry), "bench": entry["bench"]}
         for entry in verdict["criteria"]
@@ -115,43 +115,43 @@ def parse_statement(data: bytes) -> dict[str, Any]:
             raise ValueError("it is not written as storqual writes it")
         if (document["_type"], document["predicateType"]) != (STATEMENT_TYPE, PREDICATE_TYPE):
             raise ValueError("it is not an in-toto statement about a test result")
-        own = document["predicate"][OWN]
-        signer = own["signer"]
+        part = document["predicate"][OWN]
+        signer = part["signer"]
         return {
             "document": document,
             "subjects": {entry["name"]: entry["digest"]["sha256"] for entry in document["subject"]},
-            "signer": Signer(str(signer["name"]), str(signer["role"]), str(signer["key"]), str(own["signed_at"])),
-            "run": str(own["run"]),
-            "outcome": str(own["outcome"]),
-            "judgement": {"path": str(own["judgement"]["path"]), "sha256": str(own["judgement"]["sha256"])},
-            "waivers": [dict(entry) for entry in own["waivers"]],
+            "signer": Signer(str(signer["name"]), str(signer["role"]), str(signer["key"]), str(part["signed_at"])),
+            "run": str(part["run"]),
+            "outcome": str(part["outcome"]),
+            "judgement": {"path": str(part["judgement"]["path"]), "sha256": str(part["judgement"]["sha256"])},
+            "waivers": [dict(entry) for entry in part["waivers"]],
         }
     except (KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f"it lacks a field ({problem!r})") from None
 
 
-def statement_difference(said: Mapping[str, Any], run: Run, verdict: Mapping[str, Any]) -> str:
+def statement_difference(statement: Mapping[str, Any], run: Run, verdict: Mapping[str, Any]) -> str:
     """The first field in which a statement says something else than the run that it is about; empty for none.
 
     `verdict` is the judgement that it names. Everything in a statement is a function of these files, of the signer
     and of the digests that are compared by themselves. Raises what `make_statement` raises.
     """
-    document = said["document"]
+    document = statement["document"]
     expected = make_statement(
         run,
         verdict,
-        said["signer"],
-        manifest=said["subjects"].get(MANIFEST, ""),
-        judgement=said["judgement"],
+        statement["signer"],
+        manifest=statement["subjects"].get(MANIFEST, ""),
+        judgement=statement["judgement"],
     )
-    for name, part, wanted in (
+    for name, part, part_expected in (
         ("", document, {**expected, "predicate": None}),
         ("predicate.", document["predicate"], {**expected["predicate"], OWN: None}),
         (f"predicate.{OWN}.", document["predicate"][OWN], expected["predicate"][OWN]),
     ):
-        if part.keys() != wanted.keys():
-            return f"{name}{min(part.keys() ^ wanted.keys())}"
-        for field, value in wanted.items():
+        if part.keys() != part_expected.keys():
+            return f"{name}{min(part.keys() ^ part_expected.keys())}"
+        for field, value in part_expected.items():
             if value is not None and part[field] != value:
                 return f"{name}{field}"
     return ""

@@ -54,40 +54,40 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
     What the run's own gate requires counts too, but a gate that asks for less than the verifier is a problem: whoever
     can write a run can rewrite its gate. Raises BadInputError for a gate that cannot be read.
     """
-    own = required_roles(run)
-    fitting = [one for one in trust.require if _fits(one, run)]
-    asked = dict.fromkeys(require_roles, OPTION)
-    asked |= {role: trusted.name for one in fitting for role in one.roles}
+    gate_roles = required_roles(run)
+    fitting = [requirement for requirement in trust.require if _fits(requirement, run)]
+    policy_roles = dict.fromkeys(require_roles, OPTION)
+    policy_roles |= {role: trusted.name for requirement in fitting for role in requirement.roles}
     problems = []
     if trust.require and not fitting:
         drop = run.arms["candidate"].drop
         problems.append(f"{trusted.name}: nothing under `require` fits drop {drop}, suite {run.suite.name}")
-    for by in dict.fromkeys(asked.values()):
-        lacking = [role for role, who in asked.items() if who == by and role not in own]
+    for by in dict.fromkeys(policy_roles.values()):
+        lacking = [role for role, who in policy_roles.items() if who == by and role not in gate_roles]
         if lacking:
-            told = f"{by} requires a signature as {' and '.join(lacking)}"
-            gate = f"inputs/gate.yml: the run's own gate requires {' and '.join(own)} only, {told}"
-            wanted = ", ".join(dict.fromkeys((*own, *lacking)))
-            remedy = f"set `signatures: [{wanted}]` in gate.yml beside the inventory and qualify again"
+            demand = f"{by} requires a signature as {' and '.join(lacking)}"
+            gate = f"inputs/gate.yml: the run's own gate requires {' and '.join(gate_roles)} only, {demand}"
+            enough = ", ".join(dict.fromkeys((*gate_roles, *lacking)))
+            remedy = f"set `signatures: [{enough}]` in gate.yml beside the inventory and qualify again"
             problems.append(f"{gate}; the gate of a run cannot be changed: {remedy}, or require less in {by}")
     software = [
         f"{bench} is {_MEASURED_ON.get(kind, kind)}" for bench, kind in kinds_of(run).items() if kind != "hardware"
     ]
     if software:
         problems += [f"{by} requires hardware: {', '.join(software)}" for by in _hardware(run, trusted, fitting)]
-    by = " and ".join(dict.fromkeys(asked.values()))
+    by = " and ".join(dict.fromkeys(policy_roles.values()))
     return Terms(
-        roles=tuple(dict.fromkeys((*asked, *own))),
+        roles=tuple(dict.fromkeys((*policy_roles, *gate_roles))),
         policy=by or _own_policy(run),
-        of_verifier=bool(asked) or bool(trust.require),
+        of_verifier=bool(policy_roles) or bool(trust.require),
         problems=tuple(problems),
     )
 
 
 def method_only(run: Run) -> str:
     """Why a run says nothing of hardware, naming what it was measured on; empty when it does."""
-    found = sorted({_MEASURED_ON.get(kind, kind) for kind in kinds_of(run).values() if kind != "hardware"})
-    return f"it was measured on {' and '.join(found)}" if found else ""
+    kinds = sorted({_MEASURED_ON.get(kind, kind) for kind in kinds_of(run).values() if kind != "hardware"})
+    return f"it was measured on {' and '.join(kinds)}" if kinds else ""
 
 
 def _own_policy(run: Run) -> str:
@@ -95,22 +95,22 @@ def _own_policy(run: Run) -> str:
     gate = optional_input(run, "gate")
     if gate is not None and load_gate(gate).signatures:
         return "the run's own gate alone"
-    found = "no gate policy" if gate is None else "a gate policy without `signatures`"
+    gate_text = "no gate policy" if gate is None else "a gate policy without `signatures`"
     more = "for more, list roles under `signatures` in gate.yml beside the inventory"
-    return f"the lab has {found}, so one signature suffices; {more}"
+    return f"the lab has {gate_text}, so one signature suffices; {more}"
 
 
-def _fits(one: PolicyRequirement, run: Run) -> bool:
+def _fits(requirement: PolicyRequirement, run: Run) -> bool:
     return (
-        fnmatchcase(run.arms["candidate"].drop, one.drop)
-        and fnmatchcase(run.suite.name, one.suite)
-        and any(fnmatchcase(bench, one.bench) for bench in run.benches)
+        fnmatchcase(run.arms["candidate"].drop, requirement.drop)
+        and fnmatchcase(run.suite.name, requirement.suite)
+        and any(fnmatchcase(bench, requirement.bench) for bench in run.benches)
     )
 
 
 def _hardware(run: Run, trusted: Path, fitting: Sequence[PolicyRequirement]) -> Iterator[str]:
     """Whose policy takes no run that software measured."""
-    if any(one.hardware for one in fitting):
+    if any(requirement.hardware for requirement in fitting):
         yield trusted.name
     gate = optional_input(run, "gate")
     if gate is not None and load_gate(gate).hardware:
@@ -158,7 +158,7 @@ class Verification:
     @property
     def outcome(self) -> str:
         """What the run was signed as; empty when nobody's signature counts."""
-        return next((one.outcome for one in self.signatures if not one.problem), "")
+        return next((signature.outcome for signature in self.signatures if not signature.problem), "")
 
     @property
     def exit_code(self) -> int:
@@ -171,7 +171,7 @@ class Verification:
         return ("released", "not valid", "valid, not released")[self.exit_code]
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What came of it, with the waivers that it rests on: `released with 2 waivers: ...`."""
         return f"{self.result} {self.accepted}".strip() if not self.problems else self.result
 
@@ -181,7 +181,7 @@ class Verification:
             "run": self.run,
             "candidate": self.candidate,
             "result": self.result,
-            "told": self.told,
+            "told": self.summary,
             "exit_code": self.exit_code,
             "valid": not self.problems,
             "released": self.exit_code == 0,
@@ -193,13 +193,13 @@ class Verification:
             "policy": self.policy,
             "required": list(self.required),
             "missing": list(self.missing),
-            "signatures": [{name: getattr(one, name) for name in names} for one in self.signatures],
+            "signatures": [{name: getattr(signature, name) for name in names} for signature in self.signatures],
             "rules": self.rules,
             "evidence": self.evidence,
             "witness": self.witness,
             "files": self.files,
             "annex": [entry.to_json() for entry in self.annex],
-            "notes": [one.to_json() for one in self.notes],
+            "notes": [note.to_json() for note in self.notes],
             "co_signers": list(self.co_signers),
             "problems": list(self.problems),
         }
@@ -230,7 +230,7 @@ def verify_run(
         for _ in range(_ATTEMPTS):
             examined = examine(folder)
             made = _verified(examined, trusted, trust, moment, require_roles, allow_virtual, witness)
-            made = replace(made, damage=tuple(one.replace(str(folder), str(path)) for one in made.damage))
+            made = replace(made, damage=tuple(text.replace(str(folder), str(path)) for text in made.damage))
             if look(folder) == examined.listing:
                 return made
     # somebody wrote to it each time; what was read may belong to no state that it ever had
@@ -257,13 +257,15 @@ def _verified(
     checked = check_signatures(examined, keys, moment)
     problems += terms.problems
     problems += [] if witness is None else check_witness(folder, witness)
-    problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
-    valid = [one for one in checked if not one.signature.problem]
-    problems += release_findings(examined, [one.judgement for one in valid])
+    signatures = [entry.signature for entry in checked]
+    problems += [f"{signature.file}: {signature.problem}" for signature in signatures if signature.problem]
+    valid = [entry for entry in checked if not entry.signature.problem]
+    signers = [entry.signature for entry in valid]
+    problems += release_findings(examined, [entry.judgement for entry in valid])
     # what is odd there was told, and is not opened
     notes = () if examined.listing.odd else annex_notes(folder, keys, moment)
-    problems += [f"{one.file}: {one.problem}" for one in notes if one.problem]
-    problems += _same_person(one.signature for one in valid) + _other_outcome(one.signature for one in valid)
+    problems += [f"{note.file}: {note.problem}" for note in notes if note.problem]
+    problems += _same_person(signers) + _other_outcome(signers)
     return Verification(
         run=folder.resolve().name if run is None else run.name,
         candidate="" if run is None else run.arms["candidate"].drop,
@@ -274,17 +276,15 @@ def _verified(
         rules="" if examined.manifest is None else RULES,
         evidence="" if run is None else rules_of(run),
         witness=witness or "",
-        signatures=tuple(one.signature for one in checked),
+        signatures=tuple(signatures),
         waivers=_waivers(valid),
-        accepted=with_waivers(waiver for one in valid for waiver in one.waivers),
+        accepted=with_waivers(waiver for entry in valid for waiver in entry.waivers),
         files=0 if examined.manifest is None else len(examined.manifest.files),
         annex=tuple(examined.listing.annex.values()),
         notes=notes,
-        co_signers=tuple(
-            f"{one.signature.name} as {one.signature.role}" for one in valid if one.signature.role not in terms.roles
-        ),
+        co_signers=tuple(f"{signer.name} as {signer.role}" for signer in signers if signer.role not in terms.roles),
         damage=tuple(dict.fromkeys(problems)),
-        missing=tuple(role for role in terms.roles if role not in {one.signature.role for one in valid}),
+        missing=tuple(role for role in terms.roles if role not in {signer.role for signer in signers}),
         withheld=() if run is None else _withheld(run, trusted, terms, allow_virtual=allow_virtual),
     )
 
@@ -292,47 +292,47 @@ def _verified(
 def check_signatures(examined: Examined, keys: Mapping[str, TrustedKey], moment: datetime) -> list[CheckedSignature]:
     """Every signature of a run; `keys` are trusted, by fingerprint."""
     return [
-        check_signature(examined.folder, one, keys, moment, digest=examined.digest, run=examined.run)
-        for one in examined.signatures
+        check_signature(examined.folder, named, keys, moment, digest=examined.digest, run=examined.run)
+        for named in examined.signatures
     ]
 
 
 def _withheld(run: Run, trusted: Path, terms: Terms, *, allow_virtual: bool) -> tuple[str, ...]:
     """Why signatures that hold are no release."""
-    found = []
+    reasons = []
     software = method_only(run)
     if software and not allow_virtual:
-        found.append(f"method only: {software}; --allow-virtual accepts it")
+        reasons.append(f"method only: {software}; --allow-virtual accepts it")
     if not terms.of_verifier:
-        asks = f"{trusted.name} has no `require`"
-        found.append(f"only the run itself says who must sign: {asks}, and there is no --require-role")
-    return tuple(found)
+        policy = f"{trusted.name} has no `require`"
+        reasons.append(f"only the run itself says who must sign: {policy}, and there is no --require-role")
+    return tuple(reasons)
 
 
 def _waivers(valid: Sequence[CheckedSignature]) -> tuple[str, ...]:
     """The failures that somebody accepted, by the statements that count."""
-    listed = {
-        f"{one['criterion']} on {one['bench']}: {one['reference']} by {one['owner']}, through {one['expiry']}": None
-        for checked in valid
-        for one in checked.waivers
-    }
-    return tuple(listed)
+    waivers = (waiver for checked in valid for waiver in checked.waivers)
+    return tuple(
+        dict.fromkeys(
+            "{criterion} on {bench}: {reference} by {owner}, through {expiry}".format(**waiver) for waiver in waivers
+        )
+    )
 
 
 def _same_person(signatures: Iterable[Signature]) -> list[str]:
     """Two signatures are worth two only from two people."""
-    seen: dict[str, str] = {}
+    role_of: dict[str, str] = {}
     problems = []
-    for one in signatures:
-        if one.name in seen:
-            both = f"{one.name} signed as {seen[one.name]} and as {one.role}; two people must sign"
-            problems.append(f"{one.file}: {both}")
-        seen.setdefault(one.name, one.role)
+    for signature in signatures:
+        if signature.name in role_of:
+            roles = f"{role_of[signature.name]} and as {signature.role}"
+            problems.append(f"{signature.file}: {signature.name} signed as {roles}; two people must sign")
+        role_of.setdefault(signature.name, signature.role)
     return problems
 
 
 def _other_outcome(signatures: Iterable[Signature]) -> list[str]:
-    said = {one.outcome: one.file for one in signatures}
-    if len(said) < 2:
+    file_of = {signature.outcome: signature.file for signature in signatures}
+    if len(file_of) < 2:
         return []
-    return [f"{file}: it says {outcome}, other signatures state another outcome" for outcome, file in said.items()]
+    return [f"{file}: it says {outcome}, other signatures state another outcome" for outcome, file in file_of.items()]

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.base.formulas import Better
+from storqual.statistics.estimates import CI_SIDE
 from storqual.statistics.launches import Odd
 
 Rule = Literal["pass", "fail", "session_pass", "session_fail"]
@@ -119,11 +120,11 @@ def alpha_of(rule: Rule, level: float, look: float) -> float:
     return float(np.exp(min(0.0, _straight(float(np.log(max(smallest, 1e-300))), scales, alphas))))
 
 
-def _straight(wanted: float, xs: Floats, ys: Floats) -> float:
+def _straight(x: float, xs: Floats, ys: Floats) -> float:
     """Interpolate; beyond the ends of the table the nearest two entries go on."""
-    first = int(np.clip(np.searchsorted(xs, wanted) - 1, 0, len(xs) - 2))
+    first = int(np.clip(np.searchsorted(xs, x) - 1, 0, len(xs) - 2))
     slope = (ys[first + 1] - ys[first]) / (xs[first + 1] - xs[first])
-    return float(ys[first] + slope * (wanted - xs[first]))
+    return float(ys[first] + slope * (x - xs[first]))
 
 
 def nominal_levels(rule: Rule, alpha: float, looks: Floats) -> Floats:
@@ -135,7 +136,6 @@ Outcome = Literal["pass", "fail", "inconclusive"]
 Unit = Literal["pair", "session"]
 Looks = Literal["every", "last"]
 
-CI_SIDE = 0.025
 FAIL_SHARE = 0.8
 """The share of alpha that the fail rule spends: a fail is measured again, so a false one costs twice its launches."""
 
@@ -183,11 +183,11 @@ def as_fraction(log_ratio: float, better: Better) -> float:
 class ArmComparison:
     """One point's test at its last look: log-ratios, and the same as fractions of the baseline; negative = worse.
 
-    `log_low` and `log_high` hold over all looks together (95 %). `log_bound` is the one-sided lower bound at the pass
-    level, the one that a pass rests on. `log_detectable` is the loss that these launches find with power 0.8. `lost`
-    says that a loss of more than the indifference is shown, also where the outcome is a pass. `loss_p` is the
+    `log_low` and `log_high` hold over all looks together (95 %). `log_bound` is the one-sided lower bound at the
+    pass level, the one that a pass rests on. `log_detectable` is the loss that these launches find with power 0.8.
+    `lost` says that a loss of more than the indifference is shown, also where the outcome is a pass. `loss_p` is the
     smallest alpha at which these data would have failed: what corrections for many points work on. `units` is how
-    many pairs (or sessions per arm) the estimate uses, `wanted` how many further ones a decision will take at this
+    many pairs (or sessions per arm) the estimate uses, `further_units` how many more a decision will take at this
     noise and shift (0 when decided), `sd` the standard deviation of one unit (a pair's log-ratio, a session's mean),
     `df` its degrees of freedom. `missing` says in words what keeps the test from deciding, `odd` which launch was
     left out with its partner.
@@ -201,7 +201,7 @@ class ArmComparison:
     log_high: float
     log_bound: float
     log_detectable: float
-    wanted: int
+    further_units: int
     loss_p: float
     units: int
     sd: float
@@ -252,14 +252,14 @@ def spend(unit: Unit, looks: Looks, alpha: float, at: Floats, share: float = 1.0
 
     `share` is the part of all errors that these looks may spend.
     """
-    wanted = (alpha * share, FAIL_SHARE * alpha * share, CI_SIDE * share)
+    total_levels = (alpha * share, FAIL_SHARE * alpha * share, CI_SIDE * share)
     if looks == "last":
-        levels = [np.full(at.shape, min(level, LARGEST_LEVEL)) for level in wanted]
+        levels = [np.full(at.shape, min(level, LARGEST_LEVEL)) for level in total_levels]
         return Spent(*levels)
     passing: Rule = "pass" if unit == "pair" else "session_pass"
     failing: Rule = "fail" if unit == "pair" else "session_fail"
     rules = (passing, failing, passing)
-    return Spent(*(nominal_levels(rule, level, at) for rule, level in zip(rules, wanted, strict=True)))
+    return Spent(*(nominal_levels(rule, level, at) for rule, level in zip(rules, total_levels, strict=True)))
 
 
 def loss_probability(unit: Unit, looks: Looks, level: float, at: float) -> float:
@@ -272,15 +272,15 @@ def loss_probability(unit: Unit, looks: Looks, level: float, at: float) -> float
 
 def _quantile(level: Floats, df: Floats) -> Floats:
     level = np.broadcast_to(level, df.shape)
-    known = (df > 0) & (level > 0)
+    defined = (df > 0) & (level > 0)
     # stdtrit is the quantile of Student's t
-    quantile = -special.stdtrit(np.where(known, df, 1.0), np.where(known, level, 0.25))
-    found: Floats = np.where(known, quantile, np.inf)
-    return found
+    quantile = -special.stdtrit(np.where(defined, df, 1.0), np.where(defined, level, 0.25))
+    quantiles: Floats = np.where(defined, quantile, np.inf)
+    return quantiles
 
 
 def nothing(
-    unit: Unit, reason: str, better: Better, shift: float = np.nan, units: int = 0, wanted: int = 3
+    unit: Unit, reason: str, better: Better, shift: float = np.nan, units: int = 0, further_units: int = 3
 ) -> ArmComparison:
     """A test that cannot decide because there is no measure of noise; `shift` is the estimate if there is one."""
     return ArmComparison(
@@ -292,7 +292,7 @@ def nothing(
         log_high=np.inf,
         log_bound=-np.inf,
         log_detectable=-np.inf,
-        wanted=wanted,
+        further_units=further_units,
         loss_p=1.0,
         units=units,
         sd=np.nan,
@@ -368,7 +368,7 @@ def last_look(
         log_high=shift + aside,
         log_bound=shift - to_pass,
         log_detectable=limits.indifference - to_fail - power * error,
-        wanted=0 if passed or failed else further_units(units, shift, sd, df, limits, unit, growth=growth),
+        further_units=0 if passed or failed else further_units(units, shift, sd, df, limits, unit, growth=growth),
         loss_p=loss_p,
         units=units,
         sd=sd,

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
 from typing import Literal
 
 import numpy as np
@@ -25,13 +27,13 @@ class CountTest:
     """`p` is that of the candidate showing it no more often than the baseline.
 
     `most` is the share of launches by which the candidate exceeds the baseline at most, one-sided at the level of the
-    pass; `wanted` how many more launches of each arm would pass if they showed it no more; 0 when decided.
+    pass; `further_launches` how many more launches of each arm would pass if they showed it no more; 0 when decided.
     """
 
     outcome: Literal["pass", "fail", "inconclusive"]
     p: float
     most: float
-    wanted: int
+    further_launches: int
 
 
 def compare_counts(
@@ -82,9 +84,28 @@ def most_share(count: int, total: int, level: float) -> float:
 def least_share(count: int, total: int, level: float) -> float:
     """The smallest share of which `count` of `total`, or more, still come with a probability of `level`.
 
-    The lower end of Clopper and Pearson's interval.
+    The lower end of Clopper and Pearson's interval. Raises ValueError for counts that cannot be.
     """
+    _check(count, total)
     return 0.0 if count == 0 else float(special.betaincinv(count, total - count + 1, level))
+
+
+def _check(count: int, total: int) -> None:
+    if not 0 <= count <= total:
+        raise ValueError(f"{count} of {total} cannot be")
+
+
+def more_often(candidate: tuple[int, int], baseline: tuple[int, int]) -> Fraction:
+    """How probable so many of the candidate, or more, are when both arms show it equally often: exact.
+
+    Each arm is `(count, total)`. One-sided, because a candidate that fails less often is no regression.
+    """
+    (after, total), (before, among) = candidate, baseline
+    _check(after, total)
+    _check(before, among)
+    seen = before + after
+    cases = sum(comb(total, n) * comb(among, seen - n) for n in range(max(after, seen - among), min(seen, total) + 1))
+    return Fraction(cases, comb(total + among, seen))
 
 
 def most_events(count: int, level: float) -> float:
@@ -103,7 +124,7 @@ def holm(probabilities: Sequence[float], alpha: float) -> list[bool]:
     # the first that is not below ends the list
     rejected = np.zeros(len(p), dtype=bool)
     rejected[order] = np.cumprod(below).astype(bool)
-    return [bool(one) for one in rejected]
+    return [bool(reject) for reject in rejected]
 
 
 def benjamini_hochberg(probabilities: Sequence[float], share: float) -> list[bool]:
@@ -114,7 +135,7 @@ def benjamini_hochberg(probabilities: Sequence[float], share: float) -> list[boo
     rejected = np.zeros(len(p), dtype=bool)
     if below.size:
         rejected[order[: below[-1] + 1]] = True
-    return [bool(one) for one in rejected]
+    return [bool(reject) for reject in rejected]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +155,8 @@ def overall_shift(shifts: Sequence[float], errors: Sequence[float]) -> Overall |
     `errors` are the standard errors of `shifts`.
     """
     y, se = np.asarray(shifts, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    known = np.isfinite(y) & np.isfinite(se) & (se > 0)
-    y, se = y[known], se[known]
+    usable = np.isfinite(y) & np.isfinite(se) & (se > 0)
+    y, se = y[usable], se[usable]
     if len(y) < 3:
         return None
     w = 1.0 / se**2

@@ -15,6 +15,7 @@ from scipy import special
 from storqual.statistics.noise import TELLS_NOTHING
 
 CONFIDENCE = 0.95
+CI_SIDE = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class LogLevels:
 
     def quantile(self, comparisons: int = 1) -> float:
         """Student's t for a 95 % interval; with `comparisons`, for so many that hold together (Bonferroni)."""
-        return float(special.stdtrit(self.df, 1 - (1 - CONFIDENCE) / 2 / comparisons))
+        return float(special.stdtrit(self.df, 1 - CI_SIDE / comparisons))
 
     def estimate(self, value: float, share: float, comparisons: int = 1) -> Estimate:
         """`value` with an interval; `share` is its variance in units of that of one launch."""
@@ -122,17 +123,20 @@ def mean_estimate(values: Sequence[float], units: int, spread: Spread) -> Estima
     return Estimate(mean, mean - half, mean + half)
 
 
-def mean_reach(values: Sequence[float]) -> float | None:
-    """Half of the 95 % interval of a mean; None for one value."""
+def mean_reach(values: Sequence[float], side: float = CI_SIDE, floor: float = 0.0) -> float | None:
+    """How far the interval of a mean reaches to either side, with `side` of it beyond; None for one value.
+
+    `floor` is the standard deviation below which nothing is believed to repeat.
+    """
     if len(values) < 2:
         return None
-    return _student(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return _student(len(values) - 1, side) * max(float(np.std(values, ddof=1)), floor) / math.sqrt(len(values))
 
 
 @cache
-def _student(freedom: int) -> float:
-    """The quantile of Student's t that bounds a 95 % interval."""
-    return float(special.stdtrit(freedom, 1 - (1 - CONFIDENCE) / 2))
+def _student(freedom: int, side: float = CI_SIDE) -> float:
+    """The quantile of Student's t beyond which a share of `side` lies."""
+    return float(special.stdtrit(freedom, 1 - side))
 
 
 def difference(before: Estimate, after: Estimate) -> Estimate:
@@ -161,31 +165,31 @@ class LoadResponse:
 
 def curve(launches: Mapping[float, Sequence[tuple[float, float]]]) -> LoadResponse:
     """A curve from `launches`: level -> (load, response) of each launch. Raises ValueError as `log_levels` does."""
-    load = log_levels({level: [one for one, _ in pairs] for level, pairs in launches.items()})
-    response = log_levels({level: [other for _, other in pairs] for level, pairs in launches.items()})
+    load = log_levels({level: [load for load, _ in pairs] for level, pairs in launches.items()})
+    response = log_levels({level: [response for _, response in pairs] for level, pairs in launches.items()})
     rising: list[int] = []
-    for place in range(len(load.at)):
-        if not rising or load.mean[place] > load.mean[rising[-1]]:
-            rising.append(place)
+    for index in range(len(load.at)):
+        if not rising or load.mean[index] > load.mean[rising[-1]]:
+            rising.append(index)
     return LoadResponse(load, response, tuple(rising))
 
 
 def common_loads(first: LoadResponse, second: LoadResponse) -> tuple[float, float] | None:
     """The lowest and the highest load that both reached; None when there is none."""
-    low = max(one.load.mean[one.order[0]] for one in (first, second))
-    high = min(one.load.mean[one.order[-1]] for one in (first, second))
+    low = max(curve.load.mean[curve.order[0]] for curve in (first, second))
+    high = min(curve.load.mean[curve.order[-1]] for curve in (first, second))
     return (math.exp(low), math.exp(high)) if low <= high else None
 
 
-def response_at(one: LoadResponse, load: float) -> Estimate:
+def response_at(curve: LoadResponse, load: float) -> Estimate:
     """The response at `load`, between the two levels around it. Raises ValueError outside the curve."""
-    estimate, _ = _log_response(one, math.log(load))
+    estimate, _ = _log_response(curve, math.log(load))
     return estimate.exp()
 
 
 def shift_at_equal_load(first: LoadResponse, second: LoadResponse, load: float) -> Estimate:
     """What the first's response is above the second's at `load`, as a fraction. Raises ValueError outside either."""
-    (here, of_here), (there, of_there) = (_log_response(one, math.log(load)) for one in (first, second))
+    (here, of_here), (there, of_there) = (_log_response(curve, math.log(load)) for curve in (first, second))
     difference = here.value - there.value
     if of_here is None or of_there is None:
         return Estimate(math.expm1(difference), None, None)
@@ -196,26 +200,26 @@ def shift_at_equal_load(first: LoadResponse, second: LoadResponse, load: float) 
     return Estimate(math.expm1(difference), *ends)
 
 
-def _log_response(one: LoadResponse, load: float) -> tuple[Estimate, float | None]:
+def _log_response(curve: LoadResponse, load: float) -> tuple[Estimate, float | None]:
     """Logarithm of the response and its variance: the response's own, and the load's by the slope."""
-    loads = [one.load.mean[place] for place in one.order]
+    loads = [curve.load.mean[index] for index in curve.order]
     slack = 1e-9
     if not loads[0] - slack <= load <= loads[-1] + slack:
         lowest, highest = math.exp(loads[0]), math.exp(loads[-1])
         raise ValueError(f"load {math.exp(load):g} is outside the curve, {lowest:g} to {highest:g}")
-    right = next((place for place, value in enumerate(loads) if value >= load), len(loads) - 1)
+    right = next((index for index, value in enumerate(loads) if value >= load), len(loads) - 1)
     left = max(0, right - 1)
     width = loads[right] - loads[left]
     weight = 1.0 if not width else min(1.0, max(0.0, (load - loads[left]) / width))
-    ends = [(one.order[left], 1 - weight), (one.order[right], weight)]
-    value = sum(share * one.response.mean[place] for place, share in ends)
-    if one.response.variance is None or one.load.variance is None:
+    ends = [(curve.order[left], 1 - weight), (curve.order[right], weight)]
+    value = sum(share * curve.response.mean[index] for index, share in ends)
+    if curve.response.variance is None or curve.load.variance is None:
         return Estimate(value, None, None), None
-    rise = one.response.mean[one.order[right]] - one.response.mean[one.order[left]]
+    rise = curve.response.mean[curve.order[right]] - curve.response.mean[curve.order[left]]
     slope = rise / width if width else 0.0
-    noise = one.response.variance + slope**2 * one.load.variance
-    variance = noise * sum(share**2 / one.response.count[place] for place, share in ends)
-    half = one.response.quantile() * math.sqrt(variance)
+    noise = curve.response.variance + slope**2 * curve.load.variance
+    variance = noise * sum(share**2 / curve.response.count[index] for index, share in ends)
+    half = curve.response.quantile() * math.sqrt(variance)
     return log_estimate(value, half), variance
 
 

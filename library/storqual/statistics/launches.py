@@ -68,8 +68,8 @@ def stack_sessions(sessions: list[Floats]) -> Floats:
     longest = max(len(session) for session in sessions)
     widest = max(session.shape[1] for session in sessions)
     filled = np.full((len(sessions), longest, widest), np.nan)
-    for place, session in zip(filled, sessions, strict=True):
-        place[: session.shape[0], : session.shape[1]] = session
+    for row, session in zip(filled, sessions, strict=True):
+        row[: session.shape[0], : session.shape[1]] = session
     return filled
 
 
@@ -111,11 +111,11 @@ def _robust(baseline: Floats, candidate: Floats, sign: float) -> tuple[list[Floa
     levels: list[Floats] = []
     lost: list[Floats] = []
     for r, centre in zip(relative, centres, strict=True):
-        step, outside, total, taken = _hampel(r, scale)
+        step, outside, total, removed = _hampel(r, scale)
         usable &= outside <= arm_seconds + MOST_BOUNDED * total
         with np.errstate(invalid="ignore", divide="ignore"):
             levels.append(np.log(centre[:, None] * np.maximum(1.0 + step, 1e-9)))
-        lost.append(sign * taken)
+        lost.append(sign * removed)
     usable &= ~_lopsided(lost[0], lost[1])
     return levels, usable
 
@@ -202,11 +202,11 @@ def session_levels(baseline: Floats, candidate: Floats, sign: float = 1.0) -> Se
     levels: list[Floats] = []
     lost: list[Floats] = []
     for r, centre in zip(relative, centres, strict=True):
-        step, outside, whole, taken = _hampel(r, scale)
+        step, outside, whole, removed = _hampel(r, scale)
         usable &= outside <= r.shape[3] + MOST_BOUNDED * whole
         with np.errstate(invalid="ignore", divide="ignore"):
             levels.append(np.log(centre * np.maximum(1.0 + step, 1e-9)))
-        lost.append(sign * taken.reshape(points, -1))
+        lost.append(sign * removed.reshape(points, -1))
     usable &= ~_lopsided(lost[0], lost[1])
     chosen = usable[:, None, None]
     used = (np.where(chosen, levels[0], plain[0]), np.where(chosen, levels[1], plain[1]))
@@ -227,7 +227,7 @@ class Odd:
     number: int
 
 
-def odd_pairs(ratios: Floats, known: Floats, known_df: Floats, floor: float) -> NDArray[np.intp]:
+def odd_pairs(ratios: Floats, prior_variance: Floats, prior_df: Floats, floor: float) -> NDArray[np.intp]:
     """The one odd pair of each point, -1 where there is none or more than one; `ratios` has axes (point, pair).
 
     `known` is the variance of a pair's log-ratio as history and other points know it, with its degrees of freedom.
@@ -235,30 +235,30 @@ def odd_pairs(ratios: Floats, known: Floats, known_df: Floats, floor: float) -> 
     points, count = ratios.shape
     if count < FEWEST_PAIRS:
         return np.full(points, -1)
-    place, odd = _farthest(ratios, known, known_df, floor)
+    farthest, odd = _farthest(ratios, prior_variance, prior_df, floor)
     for point in np.flatnonzero(odd).tolist():
-        rest = np.delete(ratios[point], place[point])[None]
-        odd[point] = not _farthest(rest, known[point : point + 1], known_df[point : point + 1], floor)[1][0]
-    return np.where(odd, place, -1)
+        rest = np.delete(ratios[point], farthest[point])[None]
+        odd[point] = not _farthest(rest, prior_variance[point : point + 1], prior_df[point : point + 1], floor)[1][0]
+    return np.where(odd, farthest, -1)
 
 
 def _farthest(
-    ratios: Floats, known: Floats, known_df: Floats, floor: float
+    ratios: Floats, prior_variance: Floats, prior_df: Floats, floor: float
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """The pair that is farthest from the others of its point, and whether their noise does not explain that."""
     count = ratios.shape[1]
-    others = (ratios.sum(axis=1, keepdims=True) - ratios) / (count - 1)
+    rest_mean = (ratios.sum(axis=1, keepdims=True) - ratios) / (count - 1)
     squares = ((ratios - ratios.mean(axis=1, keepdims=True)) ** 2).sum(axis=1, keepdims=True)
     # what a sum of squares is without one of its terms
-    left = np.maximum(squares - (ratios - others) ** 2 * (count - 1) / count, 0.0)
-    df = count - 2 + known_df[:, None]
-    variance = np.maximum((left + known_df[:, None] * known[:, None]) / df, floor)
-    t = np.abs(ratios - others) / np.sqrt(variance * count / (count - 1))
+    rest_squares = np.maximum(squares - (ratios - rest_mean) ** 2 * (count - 1) / count, 0.0)
+    df = count - 2 + prior_df[:, None]
+    variance = np.maximum((rest_squares + prior_df[:, None] * prior_variance[:, None]) / df, floor)
+    t = np.abs(ratios - rest_mean) / np.sqrt(variance * count / (count - 1))
     chance = 2.0 * count * special.stdtr(df[:, 0], -t.max(axis=1))
     return t.argmax(axis=1), chance < _LEVEL
 
 
-def odd_pair(before: Floats, after: Floats, place: int) -> Odd:
+def odd_pair(before: Floats, after: Floats, pair: int) -> Odd:
     """Which launch of the odd pair it was: the one farther from the middle of its arm (logarithms of levels)."""
-    far = [abs(float(arm[place] - np.median(np.delete(arm, place)))) for arm in (before, after)]
-    return Odd(far[1] >= far[0], place)
+    far = [abs(float(arm[pair] - np.median(np.delete(arm, pair)))) for arm in (before, after)]
+    return Odd(far[1] >= far[0], pair)

@@ -75,12 +75,12 @@ def pair_variance(
     """
     k, nv, low, high = _ratio_limits(pairs)
     terms = np.maximum(k, 1.0)
-    own = np.maximum(difference_ss / terms, floor)
+    of_ratios = np.maximum(difference_ss / terms, floor)
     common = np.maximum(common_ss / terms, floor)
-    ratio = own / common
+    ratio = of_ratios / common
     agree = (ratio >= low) & (ratio <= high)
-    both = (k * own + nv * common) / np.maximum(k + nv, 1.0)
-    return np.where(agree, both, own), np.where(agree, k + nv, k)
+    pooled = (k * of_ratios + nv * common) / np.maximum(k + nv, 1.0)
+    return np.where(agree, pooled, of_ratios), np.where(agree, k + nv, k)
 
 
 def with_prior(variance: Floats, df: Floats, prior: Prior | None) -> tuple[Floats, Floats]:
@@ -90,12 +90,12 @@ def with_prior(variance: Floats, df: Floats, prior: Prior | None) -> tuple[Float
     return with_priors(variance, df, np.asarray(prior.variance), np.asarray(prior.df))
 
 
-def with_priors(variance: Floats, df: Floats, known: Floats, known_df: Floats) -> tuple[Floats, Floats]:
+def with_priors(variance: Floats, df: Floats, prior_variance: Floats, prior_df: Floats) -> tuple[Floats, Floats]:
     """The same where each point has its own earlier knowledge; none where `known_df` is 0."""
-    weight = np.maximum(known_df, 1e-9)
+    weight = np.maximum(prior_df, 1e-9)
     limit = special.fdtri(np.maximum(df, 1.0), weight, 1 - _NOISIER)
-    alone = (known_df <= 0) | ((df >= 1) & (variance > limit * known))
-    added = (df * variance + weight * known) / (df + weight)
+    alone = (prior_df <= 0) | ((df >= 1) & (variance > limit * prior_variance))
+    added = (df * variance + weight * prior_variance) / (df + weight)
     return np.where(alone, variance, added), np.where(alone, df, df + weight)
 
 
@@ -115,19 +115,19 @@ def common_spread(variances: Floats, df: Floats | float, floor: float = LAUNCH_F
     left in, the spread seems wide enough for both (Phipson et al., Annals of Applied Statistics 10, 2016, on the same
     trouble). None for too few points. The weight is at most that of all points together.
     """
-    each = np.broadcast_to(np.asarray(df, dtype=np.float64), np.shape(variances))
-    some = each > 0
-    s2, each = np.maximum(np.asarray(variances, dtype=np.float64)[some], floor), each[some]
+    freedom = np.broadcast_to(np.asarray(df, dtype=np.float64), np.shape(variances))
+    some = freedom > 0
+    s2, freedom = np.maximum(np.asarray(variances, dtype=np.float64)[some], floor), freedom[some]
     if len(s2) < FEWEST_POINTS:
         return None
     order = np.argsort(s2, kind="stable")
-    s2, each = s2[order], each[order]
+    s2, freedom = s2[order], freedom[order]
     for outlying in range(min(int(_MOST_OUTLYING * len(s2)), len(s2) - FEWEST_POINTS), 0, -1):
-        rest = _fit(s2[:-outlying], each[:-outlying])
+        rest = _fit(s2[:-outlying], freedom[:-outlying])
         # of equal points, one set in a hundred has one by chance
-        if s2[-outlying] > special.fdtri(each[-outlying], rest.df, 1 - _OUTLYING / len(s2)) * rest.variance:
+        if s2[-outlying] > special.fdtri(freedom[-outlying], rest.df, 1 - _OUTLYING / len(s2)) * rest.variance:
             return rest
-    return _fit(s2, each)
+    return _fit(s2, freedom)
 
 
 def _fit(s2: Floats, df: Floats) -> Prior:
@@ -155,19 +155,19 @@ def session_mean_noise(baseline: Floats, candidate: Floats) -> list[Prior] | Non
     # what a boot does to all points: the median, because a stall of some points is not a boot's doing
     together = np.median(residuals, axis=0)
     shared = max(float((together**2).sum()) / df, 0.0)
-    own = ((residuals - together) ** 2).sum(axis=1) / (df * (1.0 - 1.0 / points))
-    common = common_spread(own, df)
+    variances = ((residuals - together) ** 2).sum(axis=1) / (df * (1.0 - 1.0 / points))
+    common = common_spread(variances, df)
     if common is None:
         return None
-    own = np.maximum(own, LAUNCH_FLOOR**2)
-    noisier = own > special.fdtri(df, common.df, 1 - _NOISIER) * common.variance
-    shrunk = np.where(noisier, own, (df * own + common.df * common.variance) / (df + common.df))
+    variances = np.maximum(variances, LAUNCH_FLOOR**2)
+    noisier = variances > special.fdtri(df, common.df, 1 - _NOISIER) * common.variance
+    shrunk = np.where(noisier, variances, (df * variances + common.df * common.variance) / (df + common.df))
     weight = np.where(noisier, df, df + common.df)
-    found = []
-    for variance, freedom in zip(shrunk.tolist(), weight.tolist(), strict=True):
-        total = variance + shared
-        found.append(Prior(total, total**2 / (variance**2 / freedom + shared**2 / df)))
-    return found
+    priors = []
+    for shrunk_variance, freedom in zip(shrunk.tolist(), weight.tolist(), strict=True):
+        total = shrunk_variance + shared
+        priors.append(Prior(total, total**2 / (shrunk_variance**2 / freedom + shared**2 / df)))
+    return priors
 
 
 def _trigamma_inverse(value: float) -> float:

@@ -95,29 +95,29 @@ def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Es
 
     An odd launch is left out with its partner.
     """
-    counts = np.concatenate([np.full(len(one.plain), one.before.shape[1]) for one in levels])
-    found = [_own(one.ratios, one.before + one.after) for one in levels]
-    shift, variance, df = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    counts = np.concatenate([np.full(len(group.plain), group.before.shape[1]) for group in levels])
+    parts_by_group = [_own(group.ratios, group.before + group.after) for group in levels]
+    shift, variance, df = (np.concatenate(parts) for parts in zip(*parts_by_group, strict=True))
     history = [prior or NOTHING_KNOWN for prior in priors]
-    before, before_df = (np.array([getattr(one, name) for one in history]) for name in ("variance", "df"))
-    plain, robust = (np.concatenate([getattr(one, name) for one in levels]) for name in ("plain", "robust"))
+    before, before_df = (np.array([getattr(prior, name) for prior in history]) for name in ("variance", "df"))
+    plain, robust = (np.concatenate([getattr(group, name) for group in levels]) for name in ("plain", "robust"))
     common = common_spread(*with_priors(variance, df, before, before_df), FLOOR) or NOTHING_KNOWN
     lent, lent_df = np.full(shift.shape, common.variance), np.full(shift.shape, common.df)
-    known_df = before_df + lent_df
-    known = (before_df * before + lent_df * lent) / np.maximum(known_df, 1e-9)
+    prior_df = before_df + lent_df
+    prior_variance = (before_df * before + lent_df * lent) / np.maximum(prior_df, 1e-9)
     pairs = counts.astype(np.float64)
     odd: list[Odd | None] = [None] * len(counts)
     start = 0
-    for one in levels:
-        part = slice(start, start + len(one.plain))
-        places = odd_pairs(one.ratios, known[part], known_df[part], FLOOR)
+    for group in levels:
+        part = slice(start, start + len(group.plain))
+        places = odd_pairs(group.ratios, prior_variance[part], prior_df[part], FLOOR)
         for index in np.flatnonzero(places >= 0).tolist():
-            place, where = int(places[index]), start + index
-            rest = [np.delete(arm[index], place)[None] for arm in (one.before, one.after)]
-            without = _own(one.sign * (rest[1] - rest[0]), rest[0] + rest[1])
+            pair, where = int(places[index]), start + index
+            rest = [np.delete(arm[index], pair)[None] for arm in (group.before, group.after)]
+            without = _own(group.sign * (rest[1] - rest[0]), rest[0] + rest[1])
             shift[where], variance[where], df[where] = (float(value[0]) for value in without)
             pairs[where] -= 1
-            odd[where] = odd_pair(one.before[index], one.after[index], place)
+            odd[where] = odd_pair(group.before[index], group.after[index], pair)
         start = part.stop
     variance, df = with_priors(variance, df, before, before_df)
     variance, df = with_priors(variance, df, lent, lent_df)
@@ -141,9 +141,9 @@ def analyse_pairs(
     looks: Looks = "every",
 ) -> list[ArmComparison]:
     """The last look at the points of one campaign and metric; `limits` and `priors` are of each point, in order."""
-    found = estimate(levels, priors or [None] * len(limits))
-    crossed = crossings(found, limits, looks)
-    return [_comparison(found, crossed, index, limit, looks) for index, limit in enumerate(limits)]
+    estimates = estimate(levels, priors or [None] * len(limits))
+    crossed = crossings(estimates, limits, looks)
+    return [_comparison(estimates, crossed, index, limit, looks) for index, limit in enumerate(limits)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,29 +157,31 @@ class Crossings:
     aside: Floats
 
 
-def crossings(found: Estimates, limits: Sequence[Limits], looks: Looks = "every") -> Crossings:
+def crossings(estimates: Estimates, limits: Sequence[Limits], looks: Looks = "every") -> Crossings:
     margin, indifference, alpha = (
         np.array([getattr(limit, name) for limit in limits]) for name in ("margin", "indifference", "alpha")
     )
     reach = np.empty((3, len(limits)))
     for level in np.unique(alpha):
         of = alpha == level
-        reach[:, of] = spend("pair", looks, float(level), found.pairs[of]).quantiles(found.df[of])
+        reach[:, of] = spend("pair", looks, float(level), estimates.pairs[of]).quantiles(estimates.df[of])
     # a single pair has a shift and no interval, whatever others say of noise: its launches may be both odd
-    reach[:, found.pairs < 2] = np.inf
-    to_pass, to_fail, aside = reach * found.error
+    reach[:, estimates.pairs < 2] = np.inf
+    to_pass, to_fail, aside = reach * estimates.error
     return Crossings(
-        passed=(found.shift - to_pass > margin) & (found.plain > margin),
-        failed=(found.shift + to_fail < indifference) & (found.plain < indifference),
+        passed=(estimates.shift - to_pass > margin) & (estimates.plain > margin),
+        failed=(estimates.shift + to_fail < indifference) & (estimates.plain < indifference),
         to_pass=to_pass,
         to_fail=to_fail,
         aside=aside,
     )
 
 
-def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> ArmComparison:
-    shift, sd, df, error = (float(one[index]) for one in (found.shift, found.sd, found.df, found.error))
-    units = int(found.pairs[index])
+def _comparison(estimates: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> ArmComparison:
+    shift, sd, df, error = (
+        float(values[index]) for values in (estimates.shift, estimates.sd, estimates.df, estimates.error)
+    )
+    units = int(estimates.pairs[index])
     if units < 2:
         return nothing("pair", "a single pair has no interval", limits.better, shift=shift, units=units)
     # the level at which this look would have failed
@@ -196,6 +198,6 @@ def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits
         units=units,
         growth=DF_PER_PAIR,
         loss_p=loss_probability("pair", looks, level, float(units)),
-        robust=bool(found.robust[index]),
-        odd=found.odd[index],
+        robust=bool(estimates.robust[index]),
+        odd=estimates.odd[index],
     )

@@ -71,33 +71,33 @@ def scaling(launches: Mapping[float, Sequence[float]], *, tolerance: float = LIN
     data = log_levels(launches)
     if len(data.at) < 2 or data.at[0] <= 0:
         raise ValueError("scaling needs two levels above zero")
-    levels = tuple(_level(data, place) for place in range(len(data.at)))
+    levels = tuple(_level(data, index) for index in range(len(data.at)))
     linear_to, broken_at = _linear_range(levels, 1 - tolerance - _SLACK)
     shape, knee, plateau = _shape(data, tolerance)
     return Scaling(levels, tolerance, linear_to, broken_at, shape, knee, plateau)
 
 
-def _level(data: LogLevels, place: int) -> ScalingLevel:
+def _level(data: LogLevels, index: int) -> ScalingLevel:
     noise = [1 / count for count in data.count]
-    value = data.estimate(data.mean[place], noise[place]).exp()
-    if place == 0:
+    value = data.estimate(data.mean[index], noise[index]).exp()
+    if index == 0:
         return ScalingLevel(data.at[0], value, Estimate(1.0, 1.0, 1.0), None)
-    share = data.mean[place] - data.mean[0] - math.log(data.at[place] / data.at[0])
-    efficiency = data.estimate(share, noise[place] + noise[0]).exp()
-    return ScalingLevel(data.at[place], value, efficiency, _added(data, place, noise))
+    share = data.mean[index] - data.mean[0] - math.log(data.at[index] / data.at[0])
+    efficiency = data.estimate(share, noise[index] + noise[0]).exp()
+    return ScalingLevel(data.at[index], value, efficiency, _added(data, index, noise))
 
 
-def _added(data: LogLevels, place: int, noise: Sequence[float]) -> Estimate:
+def _added(data: LogLevels, index: int, noise: Sequence[float]) -> Estimate:
     """Gain per unit from the level before, as a fraction of what one unit gives alone (first-order error)."""
-    one = math.exp(data.mean[0]) / data.at[0]
-    here, before = math.exp(data.mean[place]) / one, math.exp(data.mean[place - 1]) / one
-    step = data.at[place] - data.at[place - 1]
+    unit = math.exp(data.mean[0]) / data.at[0]
+    here, before = math.exp(data.mean[index]) / unit, math.exp(data.mean[index - 1]) / unit
+    step = data.at[index] - data.at[index - 1]
     gain = (here - before) / step
     if data.variance is None:
         return Estimate(gain, None, None)
-    weights = {place: here / step, place - 1: -before / step}
+    weights = {index: here / step, index - 1: -before / step}
     weights[0] = weights.get(0, 0.0) - gain
-    variance = data.variance * sum(weight**2 * noise[index] for index, weight in weights.items())
+    variance = data.variance * sum(weight**2 * noise[level] for level, weight in weights.items())
     half = data.quantile() * math.sqrt(variance)
     return Estimate(gain, gain - half, gain + half)
 
@@ -190,37 +190,39 @@ def _knee(data: LogLevels, fit: _Fit) -> tuple[Estimate, Estimate]:
     return knee, data.estimate(fit.top, of_top).exp()
 
 
-def scaling_sentences(found: Scaling, unit: str, measure: str = "") -> list[str]:
+def scaling_sentences(result: Scaling, unit: str, measure: str = "") -> list[str]:
     """What a reader may be told. `unit` is what is added (`ports`), `measure` the unit of the values (`MB/s`)."""
-    sentences = [_linear(found, unit)]
-    if found.broken_at is not None:
-        level = next(level for level in found.levels if level.at == found.broken_at)
+    sentences = [_linear(result, unit)]
+    if result.broken_at is not None:
+        level = next(level for level in result.levels if level.at == result.broken_at)
         sentences.append(
             f"At {level.at:g} {unit} there is {_percent(level.efficiency)} of linear{_added_in_words(level, unit)}."
         )
-    if found.knee is not None and found.plateau is not None:
-        word = "The knee is" if found.shape == "knee" else "There is no sharp knee; a line and a plateau meet best"
+    if result.knee is not None and result.plateau is not None:
+        word = "The knee is" if result.shape == "knee" else "There is no sharp knee; a line and a plateau meet best"
         tail = f" {measure}" if measure else ""
-        sentences.append(f"{word} at {_number(found.knee)} {unit}, with a plateau of {_number(found.plateau)}{tail}.")
-    elif found.shape == "flat":
+        sentences.append(
+            f"{word} at {_number(result.knee)} {unit}, with a plateau of {_number(result.plateau)}{tail}."
+        )
+    elif result.shape == "flat":
         sentences.append(f"More {unit} make no difference.")
     return sentences
 
 
-def _linear(found: Scaling, unit: str) -> str:
-    share = f"at least {format_percent(1 - found.tolerance)} of linear"
-    first, last = found.levels[0].at, found.levels[-1].at
-    if found.linear_to == last:
+def _linear(result: Scaling, unit: str) -> str:
+    share = f"at least {format_percent(1 - result.tolerance)} of linear"
+    first, last = result.levels[0].at, result.levels[-1].at
+    if result.linear_to == last:
         return f"Linear over the whole range, from {first:g} to {last:g} {unit} ({share} everywhere)."
     start = (
-        f"Linear up to {found.linear_to:g} {unit} ({share})."
-        if found.linear_to > first
+        f"Linear up to {result.linear_to:g} {unit} ({share})."
+        if result.linear_to > first
         else f"Not shown to be linear beyond {first:g} {unit[:-1] if first == 1 and unit.endswith('s') else unit}."
     )
     undecided = [
         level.at
-        for level in found.levels
-        if level.at > found.linear_to and (found.broken_at is None or level.at < found.broken_at)
+        for level in result.levels
+        if level.at > result.linear_to and (result.broken_at is None or level.at < result.broken_at)
     ]
     if undecided:
         start += f" These launches do not decide it at {', '.join(f'{at:g}' for at in undecided)}."

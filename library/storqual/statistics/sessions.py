@@ -70,7 +70,7 @@ class _Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Priors:
     """The direction of better, and variances known from elsewhere."""
 
     sign: float
@@ -84,12 +84,12 @@ def split_sessions(launches: Floats, ids: Sequence[object]) -> list[Session]:
         order.setdefault(name, []).append(index)
     groups = list(order.values())
     last = len(groups) - 1
-    found = []
+    sessions = []
     for number, indices in enumerate(groups):
         earlier = [len(group) for group in groups[:number]]
         usual = float(np.median(earlier)) if earlier else np.inf
-        found.append(Session(launches[indices], number == last and len(indices) < usual))
-    return found
+        sessions.append(Session(launches[indices], number == last and len(indices) < usual))
+    return sessions
 
 
 def analyse_sessions(
@@ -104,12 +104,12 @@ def analyse_sessions(
 
     `session_prior` is the variance of a session's level from earlier campaigns, `launch_prior` that of one launch.
     """
-    known = _Known(limits.sign, launch_prior, session_prior if session_prior and session_prior.df > 0 else None)
-    look = _last_look(baseline, candidate, known)
+    priors = _Priors(limits.sign, launch_prior, session_prior if session_prior and session_prior.df > 0 else None)
+    look = _last_look(baseline, candidate, priors)
     if look is None:
         return _undecidable(baseline, candidate, limits)
     # a session effect that is known lets the first session speak; its looks and those of sessions share the error
-    share = 0.5 if known.session else 1.0
+    share = 0.5 if priors.session else 1.0
     unit: Unit = "pair" if look.inside else "session"
     at = float(look.inside or look.units)
     level = special.stdtr(look.df, (look.shift - limits.indifference) / look.error) if look.df > 0 else 1.0
@@ -117,43 +117,43 @@ def analyse_sessions(
     return _comparison(look, spend(unit, "every", limits.alpha, np.array([at]), share), limits, loss_p)
 
 
-def _last_look(baseline: list[Session], candidate: list[Session], known: _Known) -> _Look | None:
+def _last_look(baseline: list[Session], candidate: list[Session], priors: _Priors) -> _Look | None:
     """The look that all launches so far allow: after the last complete session, else inside the first."""
     complete = min(sum(not s.open for s in arm) for arm in (baseline, candidate))
     if complete >= 2:
         arms = [_first(arm, complete) for arm in (baseline, candidate)]
-        return _look(arms[0], arms[1], known, 0)
+        return _look(arms[0], arms[1], priors, 0)
     inside = min(len(baseline[0].launches), len(candidate[0].launches))
-    if known.session is None or inside < 2:
+    if priors.session is None or inside < 2:
         return None
     first = [[arm[0].launches[:inside]] for arm in (baseline, candidate)]
-    return _look(first[0], first[1], known, inside)
+    return _look(first[0], first[1], priors, inside)
 
 
 def _first(arm: list[Session], count: int) -> list[Floats]:
     """The first sessions of an arm as they were when the look was made: the last one with its usual launches."""
-    taken = [session.launches for session in arm[:count]]
-    usual = int(np.ceil(np.median([len(launches) for launches in taken[:-1]])))
-    return [*taken[:-1], taken[-1][:usual]]
+    launches = [session.launches for session in arm[:count]]
+    usual = int(np.ceil(np.median([len(session) for session in launches[:-1]])))
+    return [*launches[:-1], launches[-1][:usual]]
 
 
-def _look(baseline: list[Floats], candidate: list[Floats], known: _Known, inside: int) -> _Look:
-    found = session_levels(stack_sessions(baseline)[None], stack_sessions(candidate)[None], known.sign)
-    used, plain = ([_sessions(arm[0]) for arm in both] for both in (found.used, found.plain))
+def _look(baseline: list[Floats], candidate: list[Floats], priors: _Priors, inside: int) -> _Look:
+    levels = session_levels(stack_sessions(baseline)[None], stack_sessions(candidate)[None], priors.sign)
+    used, plain = ([_sessions(arm[0]) for arm in both] for both in (levels.used, levels.plain))
     means = [np.array([values.mean() for values in arm]) for arm in used]
     raw = [float(np.mean([values.mean() for values in arm])) for arm in plain]
     df = np.array(float(sum(len(m) - 1 for m in means)))
     between = sum(float(((m - m.mean()) ** 2).sum()) for m in means)
     launches = [values for arm in used for values in arm]
-    within, within_df = _within(launches, known.launch)
+    within, within_df = _within(launches, priors.launch)
     # what launches alone contribute to the variance of a session mean
     alone = within * float(np.mean([1.0 / len(values) for values in launches]))
     variance = np.array(between / df if df > 0 else 0.0)
-    if known.session is not None:
+    if priors.session is not None:
         # Satterthwaite: how many degrees of freedom the sum of two estimated variances has
-        total = known.session.variance + alone
-        parts = known.session.variance**2 / known.session.df + alone**2 / max(within_df, 1.0)
-        prior = Prior(total, total**2 / parts if parts > 0 else known.session.df)
+        total = priors.session.variance + alone
+        parts = priors.session.variance**2 / priors.session.df + alone**2 / max(within_df, 1.0)
+        prior = Prior(total, total**2 / parts if parts > 0 else priors.session.df)
         variance, df = with_prior(variance, df, prior)
     # a session mean cannot be steadier than the launches it is made of
     lowest = max(alone if within_df >= FEWEST_WITHIN else 0.0, LAUNCH_FLOOR**2)
@@ -161,12 +161,12 @@ def _look(baseline: list[Floats], candidate: list[Floats], known: _Known, inside
     return _Look(
         units=min(len(baseline), len(candidate)),
         inside=inside,
-        shift=known.sign * float(means[1].mean() - means[0].mean()),
-        plain=known.sign * (raw[1] - raw[0]),
+        shift=priors.sign * float(means[1].mean() - means[0].mean()),
+        plain=priors.sign * (raw[1] - raw[0]),
         error=sd * float(np.sqrt(1.0 / len(means[0]) + 1.0 / len(means[1]))),
         sd=sd,
         df=float(df),
-        robust=bool(found.robust[0]),
+        robust=bool(levels.robust[0]),
     )
 
 
@@ -216,7 +216,7 @@ def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limi
     ]
     fewest = min(len(baseline), len(candidate))
     reason = ONE_SESSION if fewest < 2 else "the second session of an arm is not complete"
-    return nothing("session", reason, limits.better, limits.sign * (means[1] - means[0]), fewest, wanted=1)
+    return nothing("session", reason, limits.better, limits.sign * (means[1] - means[0]), fewest, further_units=1)
 
 
 def analyse_fixed_sessions(
@@ -232,7 +232,7 @@ def analyse_fixed_sessions(
     before, after = (np.nanmean(arm, axis=2) for arm in levels.used)
     if fewest < 2:
         shifts = sign * (after.mean(axis=1) - before.mean(axis=1))
-        return [nothing("session", ONE_SESSION, better, float(shift), fewest, wanted=1) for shift in shifts]
+        return [nothing("session", ONE_SESSION, better, float(shift), fewest, further_units=1) for shift in shifts]
     alone, alone_df = _alone(levels.used)
     variance, df = _noise(before, after)
     # a session mean cannot be steadier than the launches it is made of
@@ -276,7 +276,7 @@ def _decide(
     by_alpha = {level: spend("session", looks, level, at) for level in set(alpha.tolist())}
     spent = [by_alpha[level] for level in alpha.tolist()]
     to_pass, to_fail, aside = (
-        -special.stdtrit(df, np.array([getattr(one, name)[0] for one in spent]))
+        -special.stdtrit(df, np.array([getattr(levels_spent, name)[0] for levels_spent in spent]))
         for name in ("to_pass", "to_fail", "aside")
     )
     bound = shift - to_pass * error
@@ -306,7 +306,7 @@ def _noise(before: Floats, after: Floats) -> tuple[Floats, Floats]:
     """Variance of a session mean and its degrees of freedom, of each point."""
     shared = session_mean_noise(before, after)
     if shared is not None:
-        return np.array([one.variance for one in shared]), np.array([one.df for one in shared])
+        return np.array([prior.variance for prior in shared]), np.array([prior.df for prior in shared])
     freedom = before.shape[1] + after.shape[1] - 2
     ss = ((before - before.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     ss = ss + ((after - after.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)

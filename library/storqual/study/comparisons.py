@@ -146,13 +146,13 @@ def relation_of(log_shift: Estimate, margin: float) -> Relation:
 
 def leaders(comparisons: Sequence[SubjectComparison]) -> dict[float, str | None]:
     """At each level the adapter that is ahead of every other there; None where nobody is shown to be."""
-    names = list(dict.fromkeys(name for one in comparisons for name in (one.first, one.second)))
-    levels = sorted({level.at for one in comparisons for level in one.levels})
+    names = list(dict.fromkeys(name for pair in comparisons for name in (pair.first, pair.second)))
+    levels = sorted({level.at for pair in comparisons for level in pair.levels})
     beaten: dict[tuple[str, float], set[str]] = {}
-    for one in comparisons:
-        for level in one.levels:
+    for pair in comparisons:
+        for level in pair.levels:
             if level.relation in ("ahead", "behind"):
-                winner, loser = (one.first, one.second) if level.relation == "ahead" else (one.second, one.first)
+                winner, loser = (pair.first, pair.second) if level.relation == "ahead" else (pair.second, pair.first)
                 beaten.setdefault((winner, level.at), set()).add(loser)
     return {
         level: next((name for name in names if len(beaten.get((name, level), ())) == len(names) - 1), None)
@@ -171,27 +171,31 @@ def comparison_sentences(
 
     `measure` is what is compared (`IOPS`, `CPU per I/O`), `at` writes a level (a block size as `4k`).
     """
-    return [_sentence(comparison, one, measure, at) for one in comparison.ranges]
+    return [_sentence(comparison, part, measure, at) for part in comparison.ranges]
 
 
-def _sentence(comparison: SubjectComparison, one: Range, measure: str, at: Shown) -> str:
-    first, second, where = comparison.first, comparison.second, span(one.start, one.end, at)
-    if one.relation == "equal":
+def _sentence(comparison: SubjectComparison, part: Range, measure: str, at: Shown) -> str:
+    first, second, where = comparison.first, comparison.second, span(part.start, part.end, at)
+    if part.relation == "equal":
         return f"{first} and {second} are equal in {measure} within {format_percent(MARGIN)} {where}."
-    if one.least is None or one.most is None or (one.relation == "open" and reaches_tenfold(one.least, one.most)):
+    if (
+        part.least is None
+        or part.most is None
+        or (part.relation == "open" and reaches_tenfold(part.least, part.most))
+    ):
         lacking = "have too few launches, or launches that vary too much,"
         return f"{first} and {second} {lacking} {where}: nothing can be said about the difference in {measure}."
-    if one.relation == "open":
-        ends = f"{_signed(one.least)} to {_signed(one.most)}"
+    if part.relation == "open":
+        ends = f"{_signed(part.least)} to {_signed(part.most)}"
         return (
             f"No difference between {first} and {second} in {measure} is shown {where}: {first} may be {ends} better."
         )
-    shifts = [level.shift.value for level in one.shifts]
-    low, high = one.least, one.most
+    shifts = [level.shift.value for level in part.shifts]
+    low, high = part.least, part.most
     winner, loser = first, second
-    if one.relation == "behind":
+    if part.relation == "behind":
         winner, loser = second, first
-        shifts, low, high = [_turned(shift) for shift in shifts], _turned(one.most), _turned(one.least)
+        shifts, low, high = [_turned(shift) for shift in shifts], _turned(part.most), _turned(part.least)
     smallest, largest = (f"{100 * value:.1f}" for value in (min(shifts), max(shifts)))
     size = f"{smallest} %" if smallest == largest else f"{smallest} to {largest} %"
     sure = f"(interval {percent_range(low, high)})"
@@ -223,9 +227,9 @@ def leader_sentence(
     comparisons: Sequence[SubjectComparison], measure: str, *, at: Shown = lambda level: f"{level:g}"
 ) -> str:
     """Who leads where, such as "In IOPS sym leads from 512 to 2k; none is shown to lead from 4k to 64k."."""
-    found = leaders(comparisons)
+    leader_at = leaders(comparisons)
     parts = []
-    for name, group in itertools.groupby(found, key=lambda level: found[level]):
+    for name, group in itertools.groupby(leader_at, key=lambda level: leader_at[level]):
         levels = list(group)
         where = span(levels[0], levels[-1], at)
         parts.append(f"{name} leads {where}" if name else f"none is shown to lead {where}")
@@ -267,11 +271,12 @@ class EqualLoad:
 
 def contests(points: Sequence[StudyPoint]) -> list[Contest]:
     """Every metric of every workload in which at least two subjects have a level in common."""
-    found: list[Contest] = []
-    for title, along, lines in _rivals(points):
-        for metric in COMPARED:
-            found += _contest(title, along, lines, metric)
-    return found
+    return [
+        contest
+        for title, along, lines in _rivals(points)
+        for metric in COMPARED
+        for contest in _contest(title, along, lines, metric)
+    ]
 
 
 def single_contests(points: Sequence[StudyPoint]) -> list[Contest]:
@@ -292,9 +297,9 @@ def generator_contests(points: Sequence[StudyPoint]) -> list[Contest]:
             levels = {name: level for name, level in point.levels.items() if name != "engine"}
             adapters[point.subject].append(replace(point, subject=str(point.levels["engine"]), levels=levels))
     return [
-        replace(one, title=f"{adapter}, {one.title}")
-        for adapter, found in adapters.items()
-        for one in contests(found)
+        replace(contest, title=f"{adapter}, {contest.title}")
+        for adapter, subject_points in adapters.items()
+        for contest in contests(subject_points)
     ]
 
 
@@ -340,34 +345,35 @@ def _contest(title: str, along: str, lines: Sequence[PointLine], metric: str) ->
     if not common:
         return
     facts = METRICS[metric]
-    found = compare({name: {at: values[at] for at in common} for name, values in curves.items()}, better=facts.better)
+    shared = {name: {at: values[at] for at in common} for name, values in curves.items()}
+    pairs = compare(shared, better=facts.better)
 
     def at(level: float) -> str:
         return level_text(along, int(level) if level.is_integer() else level)
 
     # at one block size throughput says what IOPS say; CPU in percent is of different loads, CPU per I/O of equal ones
-    sentences = [] if metric in ("throughput_mb_s", "cpu_percent") else [leader_sentence(found, facts.label, at=at)]
-    if sentences and all(level.shift.low is None for one in found for level in one.levels):
+    sentences = [] if metric in ("throughput_mb_s", "cpu_percent") else [leader_sentence(pairs, facts.label, at=at)]
+    if sentences and all(level.shift.low is None for pair in pairs for level in pair.levels):
         # one sentence for all pairs and levels
         sentences = [f"In {facts.label} nothing can be compared: there are too few launches, or they vary too much."]
     else:
         sentences += [
-            sentence for one in found if sentences for sentence in comparison_sentences(one, facts.label, at=at)
+            sentence for pair in pairs if sentences for sentence in comparison_sentences(pair, facts.label, at=at)
         ]
     yield Contest(
         title=title,
         metric=metric,
         along=along,
         lines=tuple(lines),
-        comparisons=found,
-        leaders=leaders(found),
+        comparisons=pairs,
+        leaders=leaders(pairs),
         sentences=tuple(sentences),
     )
 
 
 def equal_loads(points: Sequence[StudyPoint]) -> list[EqualLoad]:
     """CPU at equal IOPS and IOPS at equal CPU, at the middle of the loads that both subjects reached."""
-    found: list[EqualLoad] = []
+    loads: list[EqualLoad] = []
     for along in _LOADED:
         groups: defaultdict[tuple[str, Levels], list[PointLine]] = defaultdict(list)
         for line in lines_of(points, along):
@@ -375,20 +381,20 @@ def equal_loads(points: Sequence[StudyPoint]) -> list[EqualLoad]:
         for (workload, rest), lines in groups.items():
             for first, second in combinations(lines, 2):
                 for load, response in (("iops", "cpu_percent"), ("cpu_percent", "iops")):
-                    found += _equal(together(workload, rest), first, second, load, response)
-    return found
+                    loads += _equal(together(workload, rest), first, second, load, response)
+    return loads
 
 
 def _equal(title: str, first: PointLine, second: PointLine, load: str, response: str) -> Iterator[EqualLoad]:
     data = [line.pairs(load, response) for line in (first, second)]
     if min(map(len, data)) < 2:
         return
-    one, other = (curve(pairs) for pairs in data)
-    shared = common_loads(one, other)
+    first_curve, second_curve = (curve(pairs) for pairs in data)
+    shared = common_loads(first_curve, second_curve)
     if shared is None:
         return
     middle = (shared[0] * shared[1]) ** 0.5
-    shift = shift_at_equal_load(one, other, middle)
+    shift = shift_at_equal_load(first_curve, second_curve, middle)
     names = METRICS[response].label, METRICS[load].label, METRICS[load].unit
     yield EqualLoad(
         title=title,
@@ -397,7 +403,7 @@ def _equal(title: str, first: PointLine, second: PointLine, load: str, response:
         of=response,
         at=load,
         load=middle,
-        response=response_at(one, middle),
+        response=response_at(first_curve, middle),
         shift=shift,
         sentence=_equal_words(first.subject, second.subject, names, middle, shift),
     )
@@ -432,8 +438,8 @@ class Comparisons:
         return {
             "schema": "storqual.compare/1",
             "subjects": list(self.subjects),
-            "contests": [_contest_json(one) for one in self.contests],
-            "equal_load": [_equal_json(one) for one in self.equal_loads],
+            "contests": [_contest_json(contest) for contest in self.contests],
+            "equal_load": [_equal_json(load) for load in self.equal_loads],
             "launches": {"suspect": self.suspect[0], "all": self.suspect[1]},
         }
 
@@ -443,20 +449,20 @@ def compare_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",))
     points = points_of_runs(paths, arms=arms)
     subjects = list(dict.fromkeys(point.subject for point in points))
     if len(subjects) < 2:
-        told = f"found {len(subjects)} measured adapter{'s' if len(subjects) != 1 else ''}"
+        count = f"found {len(subjects)} measured adapter{'s' if len(subjects) != 1 else ''}"
         read = ", ".join(str(path / SAMPLES) for path in paths)
-        raise BadInputError([f"{read}: {told}, expected at least two (or two arms, or two runs)"])
+        raise BadInputError([f"{read}: {count}, expected at least two (or two arms, or two runs)"])
     doubts = sum(point.suspect for point in points), sum(len(point.launches) for point in points)
-    found = *contests(points), *single_contests(points)
-    return Comparisons(tuple(subjects), found, tuple(equal_loads(points)), doubts)
+    all_contests = *contests(points), *single_contests(points)
+    return Comparisons(tuple(subjects), all_contests, tuple(equal_loads(points)), doubts)
 
 
-def _contest_json(one: Contest) -> dict[str, Any]:
+def _contest_json(contest: Contest) -> dict[str, Any]:
     return {
-        "title": one.title,
-        "metric": one.metric,
-        "along": one.along,
-        "leaders": [{"at": level, "leader": name} for level, name in one.leaders.items()],
+        "title": contest.title,
+        "metric": contest.metric,
+        "along": contest.along,
+        "leaders": [{"at": level, "leader": name} for level, name in contest.leaders.items()],
         "pairs": [
             {
                 "first": pair.first,
@@ -464,17 +470,17 @@ def _contest_json(one: Contest) -> dict[str, Any]:
                 "levels": [
                     {"at": level.at, "relation": level.relation, **_shift_json(level.shift)} for level in pair.levels
                 ],
-                "ranges": [{"from": one.start, "to": one.end, "relation": one.relation} for one in pair.ranges],
+                "ranges": [{"from": part.start, "to": part.end, "relation": part.relation} for part in pair.ranges],
             }
-            for pair in one.comparisons
+            for pair in contest.comparisons
         ],
-        "sentences": list(one.sentences),
+        "sentences": list(contest.sentences),
     }
 
 
-def _equal_json(one: EqualLoad) -> dict[str, Any]:
-    names = {"title": one.title, "first": one.first, "second": one.second, "metric": one.of, "at_equal": one.at}
-    return {**names, "load": one.load, **_shift_json(one.shift), "sentence": one.sentence}
+def _equal_json(load: EqualLoad) -> dict[str, Any]:
+    names = {"title": load.title, "first": load.first, "second": load.second, "metric": load.of, "at_equal": load.at}
+    return {**names, "load": load.load, **_shift_json(load.shift), "sentence": load.sentence}
 
 
 def _shift_json(shift: Estimate) -> dict[str, Any]:

@@ -25,12 +25,12 @@ NEAR = 0.95
 
 @dataclass(frozen=True, slots=True)
 class PathPart:
-    """One part of the path and what it carries at most. `rig` parts are not under test; `told` is the evidence."""
+    """One part of the path and what it carries at most. `rig` parts are not under test; `evidence`: who says so."""
 
     name: str
     limit: float
     rig: bool
-    told: str = ""
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ def ceiling(parts: Sequence[PathPart]) -> PathCeiling:
     return PathCeiling(tuple(parts))
 
 
-def slot_part(limit: float, told: str = "") -> PathPart:
+def slot_part(limit: float, evidence: str = "") -> PathPart:
     """The slot: one limit for all ports and both directions of a shared bus (PCI, PCI-X), or one way of PCIe."""
-    return PathPart("slot", limit, rig=True, told=told)
+    return PathPart("slot", limit, rig=True, evidence=evidence)
 
 
-def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "") -> PathPart:
+def link_part(port: float, ports: int, *, both_ways: bool = False, evidence: str = "") -> PathPart:
     """The links of `ports` ports. `both_ways` counts both directions of a full-duplex link (reads and writes mixed).
 
     Raises ValueError without a port. Source: HP A6826A paper, p. 2: 87.7 % of 2 x 200 MB/s, one port both ways.
@@ -84,14 +84,16 @@ def link_part(port: float, ports: int, *, both_ways: bool = False, told: str = "
         raise ValueError(f"{ports} ports, expected one or more")
     ways = 2 if both_ways else 1
     words = f"{ports} port{'s' if ports > 1 else ''}{', both ways' if both_ways else ''}"
-    return PathPart(f"link ({words})", port * ports * ways, rig=False, told=told)
+    return PathPart(f"link ({words})", port * ports * ways, rig=False, evidence=evidence)
 
 
-def drives_part(each: Mapping[str, float], told: str = "") -> PathPart:
+def drives_part(rates: Mapping[str, float], evidence: str = "") -> PathPart:
     """All drives together; `each` is what one drive gives by itself, in the unit of the result. Raises ValueError."""
-    if not each:
+    if not rates:
         raise ValueError("no drives")
-    return PathPart(f"{len(each)} drive{'s' if len(each) > 1 else ''}", sum(each.values()), rig=True, told=told)
+    return PathPart(
+        f"{len(rates)} drive{'s' if len(rates) > 1 else ''}", sum(rates.values()), rig=True, evidence=evidence
+    )
 
 
 def share_of(measured: Estimate, path: PathCeiling) -> Share:
@@ -141,16 +143,16 @@ class CeilingShare:
 
 
 def demands(points: Sequence[StudyPoint]) -> list[Demand]:
-    found = []
+    results = []
     for point in points:
         means = [point.mean(name) for name in ("throughput_mb_s", "cpu_percent", "cpu_us_per_kib", "cpu_us_per_io")]
-        known = [mean for mean in means if mean is not None]
-        if len(known) == len(means) and known[0] > 0:
-            thousandths = service_demand_percent_thousandths(known[1], known[0] * MB / MIB)
+        measured = [mean for mean in means if mean is not None]
+        if len(measured) == len(means) and measured[0] > 0:
+            thousandths = service_demand_percent_thousandths(measured[1], measured[0] * MB / MIB)
             # not of logarithms: CPU above the idle bench's may be next to nothing
             reach = mean_reach(point.values("cpu_percent"))
-            found.append(Demand(point, known[0], known[1], reach, known[2], known[3], thousandths))
-    return found
+            results.append(Demand(point, measured[0], measured[1], reach, measured[2], measured[3], thousandths))
+    return results
 
 
 def reached(points: Sequence[StudyPoint], ceilings: Ceilings) -> list[CeilingShare]:
@@ -163,35 +165,35 @@ def reached(points: Sequence[StudyPoint], ceilings: Ceilings) -> list[CeilingSha
         for point in points
         if len(point.drives) == 1
     }
-    found = []
+    shares = []
     for point in points:
         values = point.values("throughput_mb_s")
-        known = ceilings.get((point.bench, point.adapter)) or {}
-        parts = _parts(point, known)
-        each = {
+        limits = ceilings.get((point.bench, point.adapter)) or {}
+        parts = _parts(point, limits)
+        rates = {
             drive: alone.get((point.subject, point.workload, point.pattern.get("bs"), drive))
             for drive in point.drives
         }
-        first = next((value for value in each.values() if value), None)
+        first = next((value for value in rates.values() if value), None)
         if parts and first and len(point.drives) > 1:
-            told = "one drive alone, times their number"
-            parts.append(drives_part({drive: value or first for drive, value in each.items()}, told))
+            evidence = "one drive alone, times their number"
+            parts.append(drives_part({drive: value or first for drive, value in rates.items()}, evidence))
         if not parts or not values or min(values) <= 0:
             continue
         path = ceiling(parts)
         data = log_levels({1.0: values})
         measured: Estimate = data.estimate(data.mean[0], 1 / data.count[0]).exp()
-        found.append(CeilingShare(point, measured.value, path.limit, share_of(measured, path)))
-    return found
+        shares.append(CeilingShare(point, measured.value, path.limit, share_of(measured, path)))
+    return shares
 
 
-def _parts(point: StudyPoint, known: Mapping[str, Any]) -> list[PathPart]:
+def _parts(point: StudyPoint, limits: Mapping[str, Any]) -> list[PathPart]:
     both_ways = str(point.pattern.get("rw")) in ("rw", "randrw")
     parts = []
-    if known.get("slot"):
-        parts.append(slot_part(float(known["slot"]) / MB, "inventory"))
-    if known.get("link"):
-        parts.append(link_part(float(known["link"]) / MB, point.ports, both_ways=both_ways, told="inventory"))
+    if limits.get("slot"):
+        parts.append(slot_part(float(limits["slot"]) / MB, "inventory"))
+    if limits.get("link"):
+        parts.append(link_part(float(limits["link"]) / MB, point.ports, both_ways=both_ways, evidence="inventory"))
     return parts
 
 
@@ -204,50 +206,52 @@ class Growth:
 
     line: PointLine
     metric: str
-    found: Scaling
+    scaling: Scaling
     sentences: tuple[str, ...]
     enough: ScalingLevel | None
 
 
 def growths(points: Sequence[StudyPoint], metric: str = "throughput_mb_s") -> list[Growth]:
-    listed = []
+    curves = []
     for along in SCALED:
         for line in lines_of(points, along):
             values = line.values(metric)
             if len(values) < 2 or min(values) <= 0:
                 continue
-            found = scaling(values)
-            told = tuple(scaling_sentences(found, _unit(along), "MB/s"))
-            listed.append(Growth(line, metric, found, told, _enough(found)))
-    return listed
+            result = scaling(values)
+            sentences = tuple(scaling_sentences(result, _unit(along), "MB/s"))
+            curves.append(Growth(line, metric, result, sentences, _enough(result)))
+    return curves
 
 
 def _unit(along: str) -> str:
     return {"numjobs": "jobs", "iodepth": "commands in the queue"}.get(along, AXIS_NAMES[along])
 
 
-def _enough(found: Scaling) -> ScalingLevel | None:
+def _enough(result: Scaling) -> ScalingLevel | None:
     """The level from which on more gives nothing: said only where a level beyond it was measured and gave no more."""
-    if found.shape != "knee" or found.knee is None:
+    if result.shape != "knee" or result.knee is None:
         return None
     # the first level that is not shown to lie below the knee
-    start = found.knee.value if found.knee.low is None else found.knee.low
-    level = next((level for level in found.levels if level.at >= start), None)
-    return level if level is not None and level.at < found.levels[-1].at else None
+    start = result.knee.value if result.knee.low is None else result.knee.low
+    level = next((level for level in result.levels if level.at >= start), None)
+    return level if level is not None and level.at < result.levels[-1].at else None
 
 
-def saturation_advice(found: Sequence[Growth]) -> Iterator[str]:
+def saturation_advice(curves: Sequence[Growth]) -> Iterator[str]:
     """How much of what is enough: one sentence for all lines of a subject that one level saturates."""
     groups: defaultdict[tuple[str, str, float], list[Growth]] = defaultdict(list)
-    for one in found:
-        if one.enough is not None:
-            groups[(one.line.subject, one.line.along, one.enough.at)].append(one)
+    for growth in curves:
+        if growth.enough is not None:
+            groups[(growth.line.subject, growth.line.along, growth.enough.at)].append(growth)
     for (subject, along, at), members in groups.items():
         gains = [
-            100 * (one.enough.value.value / one.found.levels[0].value.value - 1) for one in members if one.enough
+            100 * (growth.enough.value.value / growth.scaling.levels[0].value.value - 1)
+            for growth in members
+            if growth.enough
         ]
         low, high = f"{min(gains):.0f}", f"{max(gains):.0f}"
-        first, last = (level_text(along, int(members[0].found.levels[end].at)) for end in (0, -1))
+        first, last = (level_text(along, int(members[0].scaling.levels[end].at)) for end in (0, -1))
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
         yield (
             f"{subject}: {level_text(along, int(at))} {'is' if at == 1 or along == 'iodepth' else 'are'} enough at "

@@ -50,39 +50,39 @@ class Overlay:
 
 def beside(points: Sequence[StudyPoint], reports: Sequence[str]) -> list[Beside]:
     """Every published figure with each subject's matching point. Raises BadInputError for an unknown report."""
-    found = []
+    figures = []
     for report in reports:
         for metric in STUDIED:
             for theirs in overlays(report, metric):
-                wanted = dict(_wanted(theirs))
-                if "rw" not in wanted or theirs.value <= 0:
+                factors = dict(_factors_of(theirs))
+                if "rw" not in factors or theirs.value <= 0:
                     continue
-                for point in _matching(points, wanted):
+                for point in _matching(points, factors):
                     ours = point.mean(metric)
                     if ours is not None:
-                        found.append(Beside(report, theirs, point, ours))
-    return found
+                        figures.append(Beside(report, theirs, point, ours))
+    return figures
 
 
-def overlays_of(points: Sequence[StudyPoint], found: Sequence[Beside]) -> list[Overlay]:
+def overlays_of(points: Sequence[StudyPoint], figures: Sequence[Beside]) -> list[Overlay]:
     """The curves on which published figures lie; a figure whose point stands alone, on no curve, is in none."""
     series: defaultdict[tuple[str, str, str], list[Beside]] = defaultdict(list)
-    for one in found:
-        if one.theirs.metric is not None:
-            series[one.theirs.metric, one.point.workload, one.theirs.source].append(one)
+    for figure in figures:
+        if figure.theirs.metric is not None:
+            series[figure.theirs.metric, figure.point.workload, figure.theirs.source].append(figure)
     curves: dict[tuple[str, str, str], tuple[list[PointLine], dict[str, dict[float, float]]]] = {}
     for (metric, workload, source), members in series.items():
         here = [point for point in points if point.workload == workload]
-        along = first_axis([one.point for one in members]) or first_axis(here)
+        along = first_axis([figure.point for figure in members]) or first_axis(here)
         groups: defaultdict[Levels, list[PointLine]] = defaultdict(list)
         for line in lines_of(here, along) if along is not None else ():
             groups[line.rest].append(line)
         for rest, lines in groups.items():
             on_it = {
-                _level(one.point, line.along): one.theirs.value
-                for one in members
+                _level(figure.point, line.along): figure.theirs.value
+                for figure in members
                 for line in lines
-                if one.point in line.points
+                if figure.point in line.points
             }
             if on_it:
                 _, theirs = curves.setdefault((together(workload, rest), metric, lines[0].along), (lines, {}))
@@ -97,7 +97,7 @@ def _level(point: StudyPoint, along: str) -> float:
     return float(point.levels[along])
 
 
-def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:
+def _factors_of(value: PublishedValue) -> Iterator[tuple[str, str]]:
     """Factors that the figure's own text gives, and those that its label says in words."""
     for name, text in value.point.items():
         if name == "operation":
@@ -111,12 +111,12 @@ def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:
             yield "bs", f"{word[:-2]}k"
 
 
-def _matching(points: Sequence[StudyPoint], wanted: Mapping[str, str]) -> Iterator[StudyPoint]:
+def _matching(points: Sequence[StudyPoint], factors: Mapping[str, str]) -> Iterator[StudyPoint]:
     """Per subject the first point with all that is wanted; what the figure does not say is free."""
-    seen: set[str] = set()
+    subjects: set[str] = set()
     for point in points:
-        if point.subject not in seen and all(_is(point, name, text) for name, text in wanted.items()):
-            seen.add(point.subject)
+        if point.subject not in subjects and all(_is(point, name, text) for name, text in factors.items()):
+            subjects.add(point.subject)
             yield point
 
 
@@ -151,31 +151,31 @@ def features(bench: Mapping[str, Any], adapters: Sequence[str]) -> list[Feature]
 def _of(bench: Mapping[str, Any], alias: str) -> Iterator[tuple[str, str]]:
     declared: Mapping[str, Any] = (bench.get("adapters") or {}).get(alias) or {}
     before = (bench.get("environment") or {}).get("before") or {}
-    found: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
-    module = found.get("module") or {}
-    link = found.get("link") or {}
-    drives: Mapping[str, Mapping[str, Any]] = found.get("drives") or {}
+    read: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
+    module = read.get("module") or {}
+    link = read.get("link") or {}
+    drives: Mapping[str, Mapping[str, Any]] = read.get("drives") or {}
     yield "Model", str(declared.get("model") or "")
-    yield "Board", str(found.get("board") or "")
-    yield "Subsystem", str(found.get("subsystem") or "").strip(":")
-    yield "Driver", " ".join(filter(None, [str(found.get("driver") or declared.get("driver") or ""), _text(module)]))
-    yield "Firmware", str(found.get("firmware") or "")
+    yield "Board", str(read.get("board") or "")
+    yield "Subsystem", str(read.get("subsystem") or "").strip(":")
+    yield "Driver", " ".join(filter(None, [str(read.get("driver") or declared.get("driver") or ""), _text(module)]))
+    yield "Firmware", str(read.get("firmware") or "")
     yield "PCI link", _link(link)
     yield "Ports with drives", str(len({drive.get("port") or 0 for drive in declared.get("drives") or ()}) or "")
     yield "Drives", str(len(declared.get("drives") or ()) or "")
     yield "Queue depth per drive", _several(drive.get("queue_depth") for drive in drives.values())
     yield "Requests per hardware queue", _several(drive.get("nr_requests") for drive in drives.values())
     yield "Drive write cache", _several(drive.get("write_cache") for drive in drives.values())
-    yield "Commands per adapter", _several(found.get("can_queue") or ())
+    yield "Commands per adapter", _several(read.get("can_queue") or ())
     yield "Configured by", str(declared.get("tool") or "")
-    yield from _boot(declared.get("boot") or {}, found)
+    yield from _boot(declared.get("boot") or {}, read)
 
 
-def _boot(declared: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _boot(declared: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Boot code (BIOS) and what it offers. A ROM says that there may be such code, not what it can do."""
-    rom = "" if found.get("rom") is None else "a ROM, its version not known" if found["rom"] else "no ROM on the card"
-    bios = str(found.get("boot_code") or "") or _declared(declared.get("bios"))
-    cdroms, cdrom = found.get("cdroms"), declared.get("cdrom")
+    rom = "" if read.get("rom") is None else "a ROM, its version not known" if read["rom"] else "no ROM on the card"
+    bios = str(read.get("boot_code") or "") or _declared(declared.get("bios"))
+    cdroms, cdrom = read.get("cdroms"), declared.get("cdrom")
     yield "BIOS", bios or rom
     yield "BIOS options", _declared(", ".join(declared.get("options") or ()))
     yield "Boot from CD-ROM", "" if cdrom is None else _declared("yes" if cdrom else "no")
@@ -206,7 +206,7 @@ _LANE = {2.5: 250e6, 5.0: 500e6, 8.0: 984.6e6, 16.0: 1969.2e6, 32.0: 3938.5e6, 6
 """Bytes per second of one PCIe lane and direction after its line code, by transfers per second (GT/s)."""
 
 
-def placement_advice(alias: str, declared: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def placement_advice(alias: str, declared: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[str]:
     """Sentences about one adapter: `declared` is its entry of the inventory, `found` what the bench read of it.
 
     A slot that carries less than its ports' links together is the limit however many drives are attached (HP A6826A
@@ -226,47 +226,47 @@ def placement_advice(alias: str, declared: Mapping[str, Any], found: Mapping[str
             yield (
                 f"{carries}: no port runs at full rate here; a faster slot may give {link / slot:.1f} times the rate."
             )
-    lane = found.get("link") or {}
+    lane = read.get("link") or {}
     for what, name in (("speed", "speed"), ("width", "width")):
         now, best = str(lane.get(name) or ""), str(lane.get(f"{name}_max") or "")
         if now and best and now != best:
             yield f"{alias}: its PCI link runs at {what} {now}, the card can {best}: another slot may give more."
 
 
-def shared_advice(bench: str, found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def shared_advice(bench: str, adapters: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Sentences about the tested cards of a bench together: `found` is what it read of each adapter, by alias.
 
     Behind each PCI root how many cards are, and for each bridge that several share whether it carries what they can
     (HP A6826A paper, p. 6 and 7: so many cards in each half of an I/O backplane). Functions of one card are one card.
     """
     cards: dict[str, list[str]] = {}
-    for alias, one in found.items():
-        if one.get("pci") and one.get("root"):
-            cards.setdefault(str(one["pci"]).rpartition(".")[0], []).append(alias)
-    first = {card: found[aliases[0]] for card, aliases in cards.items()}
+    for alias, adapter in adapters.items():
+        if adapter.get("pci") and adapter.get("root"):
+            cards.setdefault(str(adapter["pci"]).rpartition(".")[0], []).append(alias)
+    first = {card: adapters[aliases[0]] for card, aliases in cards.items()}
     names = {card: "/".join(aliases) for card, aliases in cards.items()}
-    if len(cards) < 2 or not any(_carries(one.get("link")) or one.get("bridges") for one in first.values()):
+    if len(cards) < 2 or not any(_carries(facts.get("link")) or facts.get("bridges") for facts in first.values()):
         return
     yield f"{bench}: of {len(cards)} tested cards {_by_root(first, names)}."
     shared: dict[str, list[str]] = {}
-    for card, one in first.items():
-        for bridge in one.get("bridges") or ():
+    for card, facts in first.items():
+        for bridge in facts.get("bridges") or ():
             shared.setdefault(bridge["pci"], []).append(card)
-    told: list[list[str]] = []
-    links = {bridge["pci"]: bridge for one in first.values() for bridge in one.get("bridges") or ()}
+    reported: list[list[str]] = []
+    links = {bridge["pci"]: bridge for facts in first.values() for bridge in facts.get("bridges") or ()}
     # the narrowest link that the same cards share is the one that limits them
     for pci in sorted(shared, key=lambda pci: _carries(links[pci]) or float("inf")):
         behind = shared[pci]
-        if len(behind) > 1 and behind not in told:
-            told.append(behind)
+        if len(behind) > 1 and behind not in reported:
+            reported.append(behind)
             yield _of_bridge(bench, links[pci], {names[card]: first[card].get("link") or {} for card in behind})
 
 
 def _by_root(first: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> str:
     roots: dict[str, list[str]] = {}
-    for card, one in first.items():
-        node = one.get("numa_node")
-        where = f"PCI root {one['root']}" + (f" of NUMA node {node}" if isinstance(node, int) and node >= 0 else "")
+    for card, facts in first.items():
+        node = facts.get("numa_node")
+        where = f"PCI root {facts['root']}" + (f" of NUMA node {node}" if isinstance(node, int) and node >= 0 else "")
         roots.setdefault(where, []).append(names[card])
     return ", ".join(
         f"{len(behind)} {'is' if len(behind) == 1 else 'are'} behind {where} ({', '.join(behind)})"
@@ -279,18 +279,18 @@ def _of_bridge(bench: str, bridge: Mapping[str, Any], links: Mapping[str, Mappin
     upstream = _carries(bridge)
     if upstream is None:
         return f"{start}the bus behind PCI bridge {bridge['pci']}: all that it carries is divided among them"
-    start += f"PCI bridge {bridge['pci']} ({_told(bridge)}, {upstream / _MB:.0f} MB/s)"
-    each = {name: _carries(link) for name, link in links.items()}
-    known = [rate for rate in each.values() if rate is not None]
-    if len(known) < len(each):
-        return f"{start}; the link of {', '.join(name for name, rate in each.items() if rate is None)} is not known."
-    cards = ", ".join(f"{name} {rate / _MB:.0f}" for name, rate in each.items() if rate is not None)
-    if sum(known) <= upstream:
+    start += f"PCI bridge {bridge['pci']} ({_link_text(bridge)}, {upstream / _MB:.0f} MB/s)"
+    rates = {name: _carries(link) for name, link in links.items()}
+    known_rates = [rate for rate in rates.values() if rate is not None]
+    if len(known_rates) < len(rates):
+        return f"{start}; the link of {', '.join(name for name, rate in rates.items() if rate is None)} is not known."
+    cards = ", ".join(f"{name} {rate / _MB:.0f}" for name, rate in rates.items() if rate is not None)
+    if sum(known_rates) <= upstream:
         return f"{start}, enough for what their own links carry ({cards} MB/s)."
     return f"{start}, less than their own links together ({cards} MB/s): put one behind another root port."
 
 
-def _told(link: Mapping[str, Any]) -> str:
+def _link_text(link: Mapping[str, Any]) -> str:
     return f"{str(link['speed']).replace(' PCIe', '')} x{link['width']}"
 
 
@@ -381,9 +381,9 @@ def _features(
             yield bench, adapters, tuple(features(entry, adapters))
 
 
-def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Advice]:
+def _from_settings(studies: Sequence[SettingStudy], margin: float) -> Iterator[Advice]:
     """What to set, with the gain; what to leave; neutral settings are named once per subject and workload."""
-    for study in found:
+    for study in studies:
         if study.metric != "iops":
             continue
         where = f"{study.subject}, {study.workload}"
@@ -412,23 +412,23 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
 
 def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
     """Settings whose every level is shown to make no difference, and levels of others that make none."""
-    for setting in dict.fromkeys(one.setting for one in study.effects):
-        effects = [one for one in study.effects if one.setting == setting]
-        alike = ["".join(one.levels(base=False)) for one in effects if one.influence == "neutral"]
+    for setting in dict.fromkeys(effect.setting for effect in study.effects):
+        effects = [effect for effect in study.effects if effect.setting == setting]
+        alike = ["".join(effect.levels(base=False)) for effect in effects if effect.influence == "neutral"]
         if len(alike) == len(effects):
-            with_it = " and ".join(dict.fromkeys(name for one in effects for name, _, _ in one.along))
+            with_it = " and ".join(dict.fromkeys(name for effect in effects for name, _, _ in effect.along))
             yield f"{setting}{f' with {with_it}' if with_it else ''} makes {none}; leave it"
         elif alike:
             yield f"{setting} {' and '.join([''.join(effects[0].levels(base=True)), *alike])} make {none}"
 
 
-def _from_ceiling(found: Sequence[CeilingShare]) -> Iterator[Advice]:
+def _from_ceiling(shares: Sequence[CeilingShare]) -> Iterator[Advice]:
     """Where the rig was the limit: more of the tested part would show nothing there."""
-    for name in dict.fromkeys(one.point.subject for one in found):
+    for name in dict.fromkeys(share.point.subject for share in shares):
         limits: dict[str, list[str]] = {}
-        for one in found:
-            if one.point.subject == name and one.share.limited_by is not None:
-                limits.setdefault(one.share.limited_by.name, []).append(one.point.point)
+        for share in shares:
+            if share.point.subject == name and share.share.limited_by is not None:
+                limits.setdefault(share.share.limited_by.name, []).append(share.point.point)
         for part, names in limits.items():
             many = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
             yield Advice(f"{name}: the limit at {many} is {part}, not the adapter.", "study-ceiling")
@@ -441,10 +441,10 @@ def _placement(points: Sequence[StudyPoint], benches: Mapping[str, Mapping[str, 
     for bench, aliases in tested.items():
         entry = benches.get(bench) or {}
         before = (entry.get("environment") or {}).get("before") or {}
-        found = {alias: (before.get("adapters") or {}).get(alias) or {} for alias in aliases}
+        adapters = {alias: (before.get("adapters") or {}).get(alias) or {} for alias in aliases}
         for alias in aliases:
             declared = (entry.get("adapters") or {}).get(alias) or {}
-            for text in placement_advice(alias, declared, found[alias]):
+            for text in placement_advice(alias, declared, adapters[alias]):
                 yield Advice(text, "study-ceiling")
-        for text in shared_advice(bench, found):
+        for text in shared_advice(bench, adapters):
             yield Advice(text, "study-ceiling")

@@ -85,12 +85,12 @@ class PointLine:
         return together(self.workload, self.rest)
 
     def values(self, metric: str) -> dict[float, tuple[float, ...]]:
-        found = {float(point.levels[self.along]): point.values(metric) for point in self.points}
-        return {level: values for level, values in found.items() if values and min(values) > 0}
+        by_level = {float(point.levels[self.along]): point.values(metric) for point in self.points}
+        return {level: values for level, values in by_level.items() if values and min(values) > 0}
 
     def pairs(self, first: str, second: str) -> dict[float, list[tuple[float, float]]]:
-        found = {float(point.levels[self.along]): point.pairs(first, second) for point in self.points}
-        return {level: pairs for level, pairs in found.items() if pairs and min(map(min, pairs)) > 0}
+        by_level = {float(point.levels[self.along]): point.pairs(first, second) for point in self.points}
+        return {level: pairs for level, pairs in by_level.items() if pairs and min(map(min, pairs)) > 0}
 
 
 def number(value: object) -> bool:
@@ -138,7 +138,7 @@ def points_of(
     runs: Sequence[tuple[Run, Mapping[PointKey, PointData]]], arms: Sequence[str] = ("candidate",)
 ) -> list[StudyPoint]:
     """The same from what was read of each run's samples, the metrics `STUDIED` among it."""
-    found: dict[_Name, list[StudyPoint]] = {}
+    by_subject: dict[_Name, list[StudyPoint]] = {}
     drops: dict[_Name, str] = {}
     for run, points in runs:
         patterns = {
@@ -157,9 +157,9 @@ def points_of(
                     drops[name] = run.arms[arm].drop if arm in run.arms else arm
                     point = _point(planned, pattern, max(1, len(wired - {None})), list(map(_values, good)))
                     doubtful = sum(bool(launch.suspect) for launch in good)
-                    found.setdefault(name, []).append(replace(point, suspect=doubtful))
+                    by_subject.setdefault(name, []).append(replace(point, suspect=doubtful))
     subjects = _subjects(drops)
-    return [replace(point, subject=subjects[name]) for name, points in found.items() for point in points]
+    return [replace(point, subject=subjects[name]) for name, points in by_subject.items() for point in points]
 
 
 def _values(launch: Launch) -> dict[str, float]:

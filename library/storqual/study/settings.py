@@ -64,8 +64,8 @@ class Effect:
 
     def levels(self, *, base: bool) -> tuple[str, str]:
         """One side of it without the setting's own name: `5`, and ` (raid.members 3)` for what comes along."""
-        own, *others = ((name, one if base else other) for name, one, other in self._changed)
-        return str(own[1]), f" ({', '.join(f'{name} {level}' for name, level in others)})" if others else ""
+        setting, *rest = ((name, level if base else other) for name, level, other in self._changed)
+        return str(setting[1]), f" ({', '.join(f'{name} {level}' for name, level in rest)})" if rest else ""
 
 
 def ranking(
@@ -87,8 +87,8 @@ def ranking(
     data = log_levels({float(number): launches[measured_at] for number, measured_at in enumerate(points)})
     at = {measured_at: number for number, measured_at in enumerate(points)}
     compared = list(_pairs(points))
-    found = [_effect(one, data, at, better, margin, len(compared) * rankings) for one in compared]
-    return tuple(sorted(found, key=lambda one: (_ORDER[one.influence], -abs(math.log1p(one.shift.value)))))
+    effects = [_effect(pair, data, at, better, margin, len(compared) * rankings) for pair in compared]
+    return tuple(sorted(effects, key=lambda effect: (_ORDER[effect.influence], -abs(math.log1p(effect.shift.value)))))
 
 
 _Measured = tuple[Hashable, Combination]
@@ -121,14 +121,18 @@ def _pairs(points: Sequence[_Measured]) -> Iterator[_Pair]:
             rest = tuple(item for item in combination if item[0] not in (name, *bound[name]))
             groups[name][(context, rest)][level] = (context, combination)
             levels[name][level] += 1
-    told: set[str] = set()
-    for name, listed in levels.items():
-        told.add(name)
-        if any(other in told and name in bound[other] for other in bound[name]):
+    earlier: set[str] = set()
+    for name, counts in levels.items():
+        earlier.add(name)
+        if any(other in earlier and name in bound[other] for other in bound[name]):
             continue
-        base = max(listed, key=listed.__getitem__)
-        for level in (level for level in listed if level != base):
-            matched = [(one[base], one[level]) for one in groups[name].values() if base in one and level in one]
+        base = max(counts, key=counts.__getitem__)
+        for level in (level for level in counts if level != base):
+            matched = [
+                (by_level[base], by_level[level])
+                for by_level in groups[name].values()
+                if base in by_level and level in by_level
+            ]
             if matched:
                 yield _Pair(name, base, level, matched)
 
@@ -138,19 +142,19 @@ def _bound(combinations: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[
 
     A suite may say how many members a RAID level has; then nothing tells the two apart.
     """
-    found: dict[str, frozenset[str]] = {}
+    decided: dict[str, frozenset[str]] = {}
     for name in dict.fromkeys(name for combination in combinations for name in combination):
         with_it: defaultdict[str, set[tuple[Any, Any]]] = defaultdict(set)
         for combination in combinations:
             for other, level in combination.items() if name in combination else ():
                 with_it[other].add((combination[name], level))
-        own = len(with_it[name])
-        found[name] = frozenset(
+        count = len(with_it[name])
+        decided[name] = frozenset(
             other
             for other, pairs in with_it.items()
-            if other != name and len(pairs) == own and len({level for _, level in pairs}) > 1
+            if other != name and len(pairs) == count and len({level for _, level in pairs}) > 1
         )
-    return found
+    return decided
 
 
 def _effect(
@@ -196,26 +200,28 @@ def setting_studies(points: Sequence[StudyPoint], *, margin: float = 0.03) -> li
             groups[(point.subject, point.workload)].append(point)
     measured = {(*key, metric): _launches(members, metric) for key, members in groups.items() for metric in RANKED}
     ranked = {key: launches for key, launches in measured.items() if len(launches) > 1}
-    found = []
+    studies = []
     for (subject, workload, metric), launches in ranked.items():
         effects = ranking(launches, better=METRICS[metric].better, margin=margin, rankings=len(ranked))
-        told = tuple(effect_sentence(one, subject, workload, METRICS[metric].label, margin) for one in effects)
-        found.append(SettingStudy(subject, workload, metric, effects, told))
-    return found
+        sentences = tuple(
+            effect_sentence(effect, subject, workload, METRICS[metric].label, margin) for effect in effects
+        )
+        studies.append(SettingStudy(subject, workload, metric, effects, sentences))
+    return studies
 
 
 def _launches(
     points: Sequence[StudyPoint], metric: str
 ) -> dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]]:
     """(factors, settings) -> values above zero."""
-    found: dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]] = {}
+    values_by_context: dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]] = {}
     for point in points:
         factors = tuple(sorted((name, level) for name, level in point.levels.items() if name not in point.varied))
         settings = tuple(sorted((name, point.levels[name]) for name in point.varied))
         values = point.values(metric)
         if values and min(values) > 0:
-            found[(factors, settings)] = values
-    return found
+            values_by_context[(factors, settings)] = values
+    return values_by_context
 
 
 def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, margin: float) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from storqual.bench.follow import Connection, ConnectionLostError, stream
 from storqual.kinds.kind import PlannedTurn
-from storqual.kinds.program import OUTPUT, Told, run_line
+from storqual.kinds.program import OUTPUT, ProgramStream, run_line
 from storqual.run.collect import keep_raw
 from storqual.run.layout import TURNS, now
 from storqual.run.turns import derive_record
@@ -164,7 +164,7 @@ class LiveProgram(LiveTurn):
     def __init__(
         self, run: Path, bench: BenchHere, batch: Mapping[str, Any], turn: Mapping[str, Any], *, boot: str
     ) -> None:
-        self._seen = Told()
+        self._seen = ProgramStream()
         super().__init__(run, bench, batch, turn, self._seen.take, boot=boot)
         self.was_reset = False
 

@@ -72,7 +72,7 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
         samples.setdefault(name, hashlib.sha256()).update(line + b"\n")
     name = str(read_run_json(run).get("run"))
     counted: Counter[str] = Counter()
-    found: dict[str, Milestone] = {}
+    milestones: dict[str, Milestone] = {}
     for event in iter_events(run):
         if event.kind in FINISHED:
             batch = event.text(FINISHED[event.kind])
@@ -87,8 +87,8 @@ def milestones_of(run: Path) -> dict[str, Milestone]:
             continue
         digest = sha256_of(" ".join(parts).encode())
         bench = str(event.bench or "")
-        found[batch] = Milestone(name, bench, batch, event.time, digest, word)
-    return found
+        milestones[batch] = Milestone(name, bench, batch, event.time, digest, word)
+    return milestones
 
 
 def _file_digest(run: Path, event: Event, name: str) -> str:
@@ -103,30 +103,32 @@ def notify_witness(run: Path, bench: str | None = None) -> list[str]:
     run each place is told once. What was told is an event, with the place's answer where it gives one. A witness that
     cannot be reached stops no campaign: the event says so, and it is told with what comes next.
     """
-    places = witness_places(read_run_json(run))
-    if not places or (bench is not None and bench not in places):
+    addresses = witness_addresses(read_run_json(run))
+    if not addresses or (bench is not None and bench not in addresses):
         return []
     first: dict[str, str] = {}
-    for name, place in places.items():
-        first.setdefault(place, name)
-    known = {(event.bench, event.text("block")) for event in iter_events(run) if event.kind == TOLD}
+    for name, address in addresses.items():
+        first.setdefault(address, name)
+    sent = {(event.bench, event.text("block")) for event in iter_events(run) if event.kind == TOLD}
     wrong = []
     for milestone in milestones_of(run).values():
         for where in [milestone.bench] if milestone.bench else first.values():
-            of_bench = where in places and (bench is None or places[bench] == places[where])
-            if not of_bench or (milestone.bench and bench not in (None, where)) or (where, milestone.name) in known:
+            of_bench = where in addresses and (bench is None or addresses[bench] == addresses[where])
+            if not of_bench or (where, milestone.name) in sent:
                 continue
-            problem = _tell(run, where, places[where], milestone)
+            if milestone.bench and bench not in (None, where):
+                continue
+            problem = _tell(run, where, addresses[where], milestone)
             if problem:
                 wrong.append(f"the digest of {milestone.label} did not reach the witness: {problem}")
     return wrong
 
 
-def _tell(run: Path, bench: str, place: str, milestone: Milestone) -> str:
+def _tell(run: Path, bench: str, address: str, milestone: Milestone) -> str:
     """Tell one place; why that failed, empty when it did not."""
-    fields = {"bench": bench, "block": milestone.name, "place": place, "sha256": milestone.sha256}
+    fields = {"bench": bench, "block": milestone.name, "place": address, "sha256": milestone.sha256}
     try:
-        answer = tell(place, milestone.line(), bytes.fromhex(milestone.sha256))
+        answer = tell(address, milestone.line(), bytes.fromhex(milestone.sha256))
     except StorqualError as problem:
         append_event(run, NOT_TOLD, {**fields, "reason": str(problem)})
         return str(problem)
@@ -134,7 +136,7 @@ def _tell(run: Path, bench: str, place: str, milestone: Milestone) -> str:
     return ""
 
 
-def witness_places(document: Mapping[str, Any]) -> dict[str, str]:
+def witness_addresses(document: Mapping[str, Any]) -> dict[str, str]:
     """The witness of each bench that has one, as run.json says it."""
     benches = document.get("benches")
     entries = benches.items() if isinstance(benches, Mapping) else ()
@@ -167,28 +169,28 @@ _MOST = 1 << 16
 """Bytes of an answer, with its certificates."""
 
 
-def tell(place: str, line: str, digest: bytes) -> bytes:
+def tell(address: str, line: str, digest: bytes) -> bytes:
     """Tell a place one line (syslog, a file) or one SHA-256 (a time authority); its answer, empty for none.
 
     Raises StorqualError when the place cannot be reached or refuses.
     """
-    problem = witness_problem(place)
+    problem = witness_problem(address)
     if problem:
-        raise StorqualError(f"{place}: {problem}")
-    parts = urlsplit(place)
+        raise StorqualError(f"{address}: {problem}")
+    parts = urlsplit(address)
     if parts.scheme == "syslog":
         return _syslog(parts, line)
     if parts.scheme == "ssh":
         return _append(parts, line)
-    return _timestamp(place.removeprefix("rfc3161+"), digest)
+    return _timestamp(address.removeprefix("rfc3161+"), digest)
 
 
-def read_back(place: str) -> str:
+def read_back(address: str) -> str:
     """The lines of a file on another machine. Raises StorqualError."""
-    parts = urlsplit(place)
+    parts = urlsplit(address)
     ended = run([*_ssh(parts), f"cat -- {shlex.quote(parts.path)}"], timeout=6 * _PATIENCE_S)
     if ended.rc != 0:
-        raise StorqualError(f"{place}: could not be read: {ended.stderr.strip() or ended.rc}")
+        raise StorqualError(f"{address}: could not be read: {ended.stderr.strip() or ended.rc}")
     return ended.stdout
 
 
@@ -233,9 +235,9 @@ def _timestamp(url: str, digest: bytes) -> bytes:
         )
     except ImportError:
         raise StorqualError("a time authority needs storqual with its extra: storqual[witness]") from None
-    asked = TimestampRequestBuilder().data(digest).hash_algorithm(HashAlgorithm.SHA256).build()
+    request = TimestampRequestBuilder().data(digest).hash_algorithm(HashAlgorithm.SHA256).build()
     try:
-        answer = _post(url, asked.as_bytes(), "application/timestamp-query")
+        answer = _post(url, request.as_bytes(), "application/timestamp-query")
         status = decode_timestamp_response(answer).status
     except ValueError as problem:
         raise StorqualError(f"{url}: no timestamp ({problem})") from None
@@ -259,8 +261,8 @@ def _post(url: str, data: bytes, content: str) -> bytes:
     request = urllib.request.Request(url, data=data, headers={"Content-Type": content})  # noqa: S310 - http or https by `witness_problem`
     answer, until = b"", time.monotonic() + 3 * _PATIENCE_S
     try:
-        with _OPENER.open(request, timeout=_PATIENCE_S) as said:
-            while chunk := said.read1(_MOST):
+        with _OPENER.open(request, timeout=_PATIENCE_S) as response:
+            while chunk := response.read1(_MOST):
                 answer += chunk
                 if len(answer) > _MOST or time.monotonic() > until:
                     raise ValueError(f"the answer is longer than {_MOST} bytes, or takes too long")
@@ -295,12 +297,12 @@ def check_witness(run: Path, witness: str) -> list[str]:
     that cannot be read is a sentence.
     """
     try:
-        places = witness_places(read_run_json(run))
+        addresses = witness_addresses(read_run_json(run))
         milestones = milestones_of(run)
         excuses = excuses_of(run)
     except (StorqualError, OSError) as problem:
         return [str(problem).removeprefix(f"{run}/")]
-    planned = sorted({witness_kind(place) for place in places.values()})
+    planned = sorted({witness_kind(address) for address in addresses.values()})
     kind, where = _kind_of(witness, planned)
     if planned and kind not in planned:
         return [f"{RUN_FILE}: the witness of this run is {' and '.join(planned)}, and not {kind} as {witness} says"]
@@ -320,8 +322,9 @@ def _kind_of(witness: str, planned: list[str]) -> tuple[str, str]:
     if colon and kind in _KINDS:
         return kind, where
     if len(planned) != 1:
-        said = f"this run has witnesses of several kinds ({', '.join(planned)})" if planned else "run.json names none"
-        raise BadInputError([f"--witness {witness}: {said}; say which kind this is: {_FORMS}"])
+        kinds = ", ".join(planned)
+        reason = f"this run has witnesses of several kinds ({kinds})" if planned else "run.json names none"
+        raise BadInputError([f"--witness {witness}: {reason}; say which kind this is: {_FORMS}"])
     return planned[0], witness
 
 
@@ -335,14 +338,14 @@ def _text(where: str) -> str:
     try:
         return read_regular(Path(where), _LARGEST_LOG, _FEWER).decode("utf-8", "replace")
     except BadInputError as problem:
-        raise BadInputError([f"{told}, expected {_FORMS}" for told in problem.problems]) from None
+        raise BadInputError([f"{text}, expected {_FORMS}" for text in problem.problems]) from None
 
 
 def _by_lines(
     milestones: Mapping[str, Milestone], excuses: Mapping[str, str], where: str, text: str
 ) -> Iterable[str]:
     name = next(iter(milestones.values())).run
-    kept: defaultdict[str, set[str]] = defaultdict(set)
+    recorded: defaultdict[str, set[str]] = defaultdict(set)
     for number, line in enumerate(text.split("\n"), start=1):
         if _PEM.search(line):
             raise BadInputError([f"{where}:{number}: found a certificate or a key, expected lines of a log only"])
@@ -353,21 +356,21 @@ def _by_lines(
         match = _LINE.fullmatch(line, line.index("storqual run="))
         if match is None:
             # of another run it is for those who verify that one; a line that was cut off may be of this one
-            if any(name.startswith(one) for one in runs):
+            if any(name.startswith(run_name) for run_name in runs):
                 yield f"{where}:{number}: is a line of storqual that cannot be read: {line[:200]!r}"
         elif match.group(1) == name:
-            kept[match.group(2)].add(match.group(3))
+            recorded[match.group(2)].add(match.group(3))
     for milestone in milestones.values():
-        known = kept.pop(milestone.name, set())
-        if not known:
+        digests = recorded.pop(milestone.name, set())
+        if not digests:
             yield f"{milestone.label}: the witness has no record of it{_excuse(excuses, milestone)}"
-        elif len(known) > 1:
-            yield f"{milestone.label}: the witness recorded {len(known)} digests, which contradict each other"
-        elif known != {milestone.sha256}:
+        elif len(digests) > 1:
+            yield f"{milestone.label}: the witness recorded {len(digests)} digests, which contradict each other"
+        elif digests != {milestone.sha256}:
             yield f"{milestone.label}: the witness recorded another digest, so the run was changed afterwards"
     word = next(iter(milestones.values())).word
-    for one in kept:
-        label = f"{word if '/' not in one else 'event'} {one}"
+    for name in recorded:
+        label = f"{word if '/' not in name else 'event'} {name}"
         yield f"{label}: the witness has a record of it, but the run does not have it"
 
 
@@ -383,8 +386,8 @@ def _certificates(where: str, text: str) -> bytes:
         if line == (_END if inside else _BEGIN):
             inside = not inside
         elif not (_BASE64.fullmatch(line) if inside else not line or line.startswith("#")) or _TAG.search(line):
-            found = f"found {line[:80]!r}, expected certificates (PEM) and nothing else"
-            raise BadInputError([f"{where}:{number}: {found}"])
+            reason = f"found {line[:80]!r}, expected certificates (PEM) and nothing else"
+            raise BadInputError([f"{where}:{number}: {reason}"])
     return text.encode()
 
 
@@ -425,16 +428,16 @@ def _by_answers(
         yield f"events.jsonl: an answer of the witness cannot be read ({problem})"
         return
     for milestone in milestones.values():
-        kept = [answer for answer in answers.pop(milestone.name, []) if answer]
-        if not kept:
+        received = [answer for answer in answers.pop(milestone.name, []) if answer]
+        if not received:
             excuse = _excuse(excuses, milestone)
             yield f"{milestone.label}: the run has no answer of the time authority about it{excuse}"
             continue
-        problems = [_answer_problem(milestone, answer, signed) for answer in kept]
+        problems = [_answer_problem(milestone, answer, signed) for answer in received]
         if all(problems):
             yield f"{milestone.label}: {problems[0]}"
-    for one in answers:
-        yield f"{one}: the run has an answer of the time authority about it, but does not have it"
+    for label in answers:
+        yield f"{label}: the run has an answer of the time authority about it, but does not have it"
 
 
 def _answer_problem(milestone: Milestone, answer: bytes, signed: Callable[[bytes, bytes], datetime]) -> str:

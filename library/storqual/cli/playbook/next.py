@@ -33,13 +33,13 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     answer = step.to_json()
     if isinstance(step, Provision):
         answer["declared"] = apply(step)
-        answer["told"] = TimeLeft(run, bench).told(
+        answer["told"] = TimeLeft(run, bench).line(
             f"session {step.session.id} is being prepared: packages, settings, boots"
         )
     elif isinstance(step, RunBatch):
         answer["disturb"] = _disturbance(run, bench, step.session)
     elif isinstance(step, Stop):
-        answer["told"] = TimeLeft(run, bench).told("nothing more to measure; the bench is being restored", over=True)
+        answer["told"] = TimeLeft(run, bench).line("nothing more to measure; the bench is being restored", over=True)
     if as_json:
         print_json(answer)
         return

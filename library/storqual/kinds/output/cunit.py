@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from storqual.kinds.output.reading import OneTest, Reading, one, told_count, with_own_names
+from storqual.kinds.output.reading import ProgramTest, Reading, count_problems, program_test, with_own_names
 
 _SUITE = re.compile(r"Suite: (.*)\Z")
 _TEST = re.compile(r"  Test: (.*?) ?\.\.\.(.*)\Z")
@@ -21,7 +21,7 @@ _SKIPPED = "[SKIPPED]"
 class _Reader:
     def __init__(self) -> None:
         self.suite = ""
-        self.tests: list[OneTest] = []
+        self.tests: list[ProgramTest] = []
         self.unread: list[str] = []
         self.problems: list[str] = []
         self.summary: tuple[int, ...] = ()
@@ -55,27 +55,27 @@ class _Reader:
         self._name, self._block = "", []
         if not name:
             return ""
-        found = _RESULT.search(text)
-        if found is None and at_end:
+        result = _RESULT.search(text)
+        if result is None and at_end:
             return name
-        if found is None:
+        if result is None:
             self.problems.append(f"{name} has no result")
-            self.tests.append(one(name, "missing", text))
-        elif found.group(1) == "FAILED":
-            self.tests.append(one(name, "failed", text))
+            self.tests.append(program_test(name, "missing", text))
+        elif result.group(1) == "FAILED":
+            self.tests.append(program_test(name, "failed", text))
         else:
-            told = text[: found.start()]
-            self.tests.append(one(name, "skipped" if _SKIPPED in told else "passed", told))
+            output = text[: result.start()]
+            self.tests.append(program_test(name, "skipped" if _SKIPPED in output else "passed", output))
         return ""
 
     def wrong_counts(self) -> Iterator[str]:
         """Contradictions between the summary and the tests; CUnit counts a skipped test as passed."""
         if self.summary:
             _, ran, passed, failed, _ = self.summary
-            found = Counter(test.outcome for test in self.tests)
-            yield from told_count("tests ran", ran, len(self.tests))
-            yield from told_count("tests passed", passed, found["passed"] + found["skipped"])
-            yield from told_count("tests failed", failed, found["failed"])
+            counts = Counter(test.outcome for test in self.tests)
+            yield from count_problems("tests ran", ran, len(self.tests))
+            yield from count_problems("tests passed", passed, counts["passed"] + counts["skipped"])
+            yield from count_problems("tests failed", failed, counts["failed"])
 
 
 def parse_cunit(text: str) -> Reading:

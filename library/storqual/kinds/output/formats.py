@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from storqual.kinds.output.cunit import parse_cunit
 from storqual.kinds.output.junit import parse_junit
-from storqual.kinds.output.reading import Reading, one, with_own_names
+from storqual.kinds.output.reading import Reading, program_test, with_own_names
 from storqual.kinds.output.tap import parse_blktests, parse_tap
 
 FORMATS: Mapping[str, Callable[[str], Reading]] = {
@@ -28,19 +28,20 @@ def read_output(form: str, text: str, *, status: int | None, hung: bool) -> Read
     """The tests of a program that ended with `status`, or was killed at its limit. Raises KeyError for no format."""
     if form == STATUS:
         last = "\n".join(text.splitlines()[-_MOST_LINES:])
-        outcome = one(PROGRAM, "hung" if hung else "passed" if status == 0 else "failed", last)
+        outcome = program_test(PROGRAM, "hung" if hung else "passed" if status == 0 else "failed", last)
         return Reading((outcome,))
-    found = FORMATS[form](text)
-    problems = list(found.problems)
-    tests = list(found.tests)
+    reading = FORMATS[form](text)
+    problems = list(reading.problems)
+    tests = list(reading.tests)
     if hung:
         # a text that was cut by the limit cannot agree with its counts
         problems = []
-        tests.append(one(found.current or PROGRAM, "hung", "it was under way when the limit came"))
-    elif found.current:
-        tests.append(one(found.current, "failed", f"the program ended in the middle of it, with status {status}"))
-    elif not found.complete:
+        tests.append(program_test(reading.current or PROGRAM, "hung", "it was under way when the limit came"))
+    elif reading.current:
+        ending = f"the program ended in the middle of it, with status {status}"
+        tests.append(program_test(reading.current, "failed", ending))
+    elif not reading.complete:
         problems.append(f"the text ends before its end; the program ended with status {status}")
     elif not tests:
         problems.append(f"no test was read; the program ended with status {status}")
-    return replace(found, tests=with_own_names(tests), problems=tuple(problems))
+    return replace(reading, tests=with_own_names(tests), problems=tuple(problems))

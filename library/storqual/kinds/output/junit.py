@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from storqual.kinds.output.reading import OneTest, Outcome, Reading, one, told_count, with_own_names
+from storqual.kinds.output.reading import Outcome, ProgramTest, Reading, count_problems, program_test, with_own_names
 
 _DEEPEST = 100
 
@@ -74,17 +74,17 @@ _BESIDE = ("properties", "property", "system-out", "system-err", "failure", "err
 _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def cases_of(root: Element) -> Iterator[OneTest]:
+def cases_of(root: Element) -> Iterator[ProgramTest]:
     for case in root.named("testcase"):
         outcome: Outcome = "passed"
-        told = []
+        texts = []
         for part in case.parts:
             if part.name in ("failure", "error", "skipped"):
                 # a case that failed stays failed, whatever else is told of it
                 outcome = "failed" if part.name != "skipped" or outcome == "failed" else "skipped"
-                told.append(" ".join(filter(None, (part.attributes.get("message", ""), part.text.strip()))))
+                texts.append(" ".join(filter(None, (part.attributes.get("message", ""), part.text.strip()))))
         names = (case.attributes.get("classname", ""), case.attributes.get("name", ""))
-        yield one(".".join(filter(None, names)), outcome, "\n".join(told))
+        yield program_test(".".join(filter(None, names)), outcome, "\n".join(texts))
 
 
 def suite_problems(root: Element) -> Iterator[str]:
@@ -94,18 +94,18 @@ def suite_problems(root: Element) -> Iterator[str]:
         kinds: Counter[str] = Counter(kind for case in cases for kind in {part.name for part in case.parts})
         kinds["testcase"] = len(cases)
         for name, kind in _COUNTED.items():
-            told = suite.attributes.get(name)
-            if told is None:
+            stated = suite.attributes.get(name)
+            if stated is None:
                 continue
             what = f"{name} of {suite.attributes.get('name') or suite.name}"
-            if not told.isascii() or not told.isdigit() or len(told) > 9:
-                yield f"{what}: {told[:40]!r} is no count"
+            if not stated.isascii() or not stated.isdigit() or len(stated) > 9:
+                yield f"{what}: {stated[:40]!r} is no count"
             else:
-                yield from told_count(what, int(told), kinds[kind])
+                yield from count_problems(what, int(stated), kinds[kind])
 
 
-def unknown_elements(root: Element, known: Iterable[str]) -> Iterator[str]:
-    names = set(known)
+def unknown_elements(root: Element, expected: Iterable[str]) -> Iterator[str]:
+    names = set(expected)
     for part in root.parts:
         if part.name not in names:
             yield f"<{part.name}>{part.text.strip()}"

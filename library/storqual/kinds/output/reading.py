@@ -14,7 +14,7 @@ _MOST_TEXT = 2000
 
 
 @dataclass(frozen=True)
-class OneTest:
+class ProgramTest:
     """One test of a foreign program; `text` is what the program said of it."""
 
     name: str
@@ -30,37 +30,37 @@ class Reading:
     format's own end was there, or that it has none. `problems` are contradictions between counts and tests.
     """
 
-    tests: tuple[OneTest, ...]
+    tests: tuple[ProgramTest, ...]
     unread: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     current: str = ""
     complete: bool = True
 
 
-def one(name: str, outcome: Outcome, text: str = "") -> OneTest:
+def program_test(name: str, outcome: Outcome, text: str = "") -> ProgramTest:
     """A test; a long text keeps its beginning, and its end where failures are told."""
     text = text.strip()
     if len(text) > _MOST_TEXT:
         text = f"{text[: _MOST_TEXT // 2]}\n…\n{text[-_MOST_TEXT // 2 :]}"
-    return OneTest(" ".join(name.split()) or "(no name)", outcome, text)
+    return ProgramTest(" ".join(name.split()) or "(no name)", outcome, text)
 
 
-def with_own_names(tests: Iterable[OneTest]) -> tuple[OneTest, ...]:
+def with_own_names(tests: Iterable[ProgramTest]) -> tuple[ProgramTest, ...]:
     """The same with a number behind a name that came before, so that each is a test of its own."""
     seen: Counter[str] = Counter()
-    taken: set[str] = set()
+    names: set[str] = set()
     named = []
     for test in tests:
         seen[test.name] += 1
         name, number = test.name, seen[test.name]
-        while name in taken:
+        while name in names:
             name, number = f"{test.name} ({max(2, number)})", max(2, number) + 1
-        taken.add(name)
-        named.append(OneTest(name, test.outcome, test.text))
+        names.add(name)
+        named.append(ProgramTest(name, test.outcome, test.text))
     return tuple(named)
 
 
-def told_count(what: str, told: int, read: int) -> Iterable[str]:
+def count_problems(what: str, stated: int, read: int) -> Iterable[str]:
     """A contradiction between a count in the text and what was read, if there is one."""
-    if told != read:
-        yield f"{what}: the text counts {told}, {read} were read"
+    if stated != read:
+        yield f"{what}: the text counts {stated}, {read} were read"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from storqual.kinds.output.reading import OneTest, Outcome, Reading, one, told_count, with_own_names
+from storqual.kinds.output.reading import Outcome, ProgramTest, Reading, count_problems, program_test, with_own_names
 
 _PLAN = re.compile(r"1\.\.([0-9]{1,9})(?:\s*#\s*(.*))?\Z")
 RESULT = re.compile(r"(not )?ok\b(?:\s+([0-9]{1,9})\b)?\s*(?:-\s*)?(.*)\Z")
@@ -26,7 +26,7 @@ def result_of(match: re.Match[str]) -> tuple[str, Outcome, str]:
 
 def parse_tap(text: str) -> Reading:
     """Read all of it; never raises."""
-    tests: list[OneTest] = []
+    tests: list[ProgramTest] = []
     unread: list[str] = []
     problems: list[str] = []
     plan: int | None = None
@@ -46,16 +46,16 @@ def parse_tap(text: str) -> Reading:
             number = int(result.group(2)) if result.group(2) else len(tests) + 1
             if number != len(tests) + 1:
                 problems.append(f"test {len(tests) + 1} has the number {number}")
-            tests.append(one(name or f"test {len(tests) + 1}", outcome, "\n".join([reason, *beside])))
+            tests.append(program_test(name or f"test {len(tests) + 1}", outcome, "\n".join([reason, *beside])))
             beside = []
         elif line.startswith("Bail out!"):
             problems.append(line.strip())
         elif not re.match(r"(TAP version [0-9]+|pragma [+-])", line):
             unread.append(line)
     if beside and tests:
-        tests[-1] = one(tests[-1].name, tests[-1].outcome, "\n".join([tests[-1].text, *beside]))
+        tests[-1] = program_test(tests[-1].name, tests[-1].outcome, "\n".join([tests[-1].text, *beside]))
     if plan is not None:
-        problems += told_count("1..N", plan, len(tests))
+        problems += count_problems("1..N", plan, len(tests))
     return Reading(with_own_names(tests), tuple(unread), tuple(problems), complete=plan is not None)
 
 
@@ -65,24 +65,24 @@ _OUTCOMES: dict[str, Outcome] = {"passed": "passed", "failed": "failed", "not ru
 
 def parse_blktests(text: str) -> Reading:
     """Read all of it; never raises. A device's name is text: it may be another one after the next boot."""
-    tests: list[OneTest] = []
+    tests: list[ProgramTest] = []
     unread: list[str] = []
     current = ""
     for line in text.splitlines():
         match = _LINE.match(line)
         if match is None:
             if line[:1] in " \t" and line.strip() and tests and not current:
-                tests[-1] = one(tests[-1].name, tests[-1].outcome, f"{tests[-1].text}\n{line.strip()}")
+                tests[-1] = program_test(tests[-1].name, tests[-1].outcome, f"{tests[-1].text}\n{line.strip()}")
             elif line.strip() and not (line[:1] in " \t" and current):
                 unread.append(line)
             continue
         name, device, _, result = match.groups()
         if current and current != name:
-            tests.append(one(current, "missing", "another test began before it had a result"))
+            tests.append(program_test(current, "missing", "another test began before it had a result"))
         if result is None:
             current = name
         else:
             current = ""
-            tests.append(one(name, _OUTCOMES[result], f"on {device}" if device else ""))
+            tests.append(program_test(name, _OUTCOMES[result], f"on {device}" if device else ""))
     problems = tuple(f"{test.name} has no result" for test in tests if test.outcome == "missing")
     return Reading(with_own_names(tests), tuple(unread), problems, current)

@@ -72,24 +72,24 @@ class ShownSettings:
     shown: ShownNumber
     declared: ShownNumber
     share: ShownNumber
-    others: tuple[tuple[str, ShownNumber, str], ...]
+    not_shown: tuple[tuple[str, ShownNumber, str], ...]
 
 
 def shown_settings_of(material: Material) -> ShownSettings | None:
     """What the verdict says of settings; None where none was declared."""
-    told = material.verdict.get("settings") or {}
-    if not told.get("declared"):
+    settings = material.verdict.get("settings") or {}
+    if not settings.get("declared"):
         return None
-    shown, declared = int(told["shown"]), int(told["declared"])
-    others = tuple(
-        (str(one["name"]), count(one["count"], f"verdict:/settings/others/{at}/count"), str(one["said"]))
-        for at, one in enumerate(told.get("others") or ())
+    shown, declared = int(settings["shown"]), int(settings["declared"])
+    not_shown = tuple(
+        (str(entry["name"]), count(entry["count"], f"verdict:/settings/others/{at}/count"), str(entry["said"]))
+        for at, entry in enumerate(settings.get("others") or ())
     )
     return ShownSettings(
         count(shown, "verdict:/settings/shown"),
         count(declared, "verdict:/settings/declared"),
         count(100 * shown // declared, "count:settings-shown-percent"),
-        others,
+        not_shown,
     )
 
 
@@ -98,16 +98,16 @@ _NOTHING = (DASH, DASH, DASH, DASH)
 
 def settings_of(material: Material) -> tuple[SettingRow, ...]:
     """One row per setting; targets that agree in everything share it. What differs between the arms stands first."""
-    found: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
+    by_setting: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for arm, entry in material.provisioned():
         for setting in entry.get("settings") or ():
             target = str(setting.get("drive") or setting.get("adapter") or setting.get("target") or "bench")
-            arms = found.setdefault((str(setting.get("name")), target), {})
+            arms = by_setting.setdefault((str(setting.get("name")), target), {})
             arms.setdefault(arm, []).append(setting)
     # an arm that never got so far differs in nothing: the first screen says that it was not provisioned
     both = len({arm for arm, _ in material.provisioned()}) > 1
     groups: dict[tuple[str, tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
-    for (name, target), arms in found.items():
+    for (name, target), arms in by_setting.items():
         shown = [_shown(arms.get(arm, ())) for arm in ARMS]
         wrong = any(_wrong(setting) for settings in arms.values() for setting in settings)
         groups.setdefault((name, shown[0], shown[1], wrong), []).append(target)
@@ -129,9 +129,9 @@ def settings_of(material: Material) -> tuple[SettingRow, ...]:
 
 def _proofs(baseline: str, candidate: str) -> tuple[str, ...]:
     """One sentence where both arms were proven alike, or one of them not at all; else one for each."""
-    told = [text for text in (baseline, candidate) if text != DASH]
-    if len(set(told)) <= 1:
-        return tuple(told[:1])
+    proofs = [text for text in (baseline, candidate) if text != DASH]
+    if len(set(proofs)) <= 1:
+        return tuple(proofs[:1])
     return f"baseline {baseline}", f"candidate {candidate}"
 
 
@@ -142,11 +142,11 @@ def _differs(baseline: tuple[str, ...], candidate: tuple[str, ...]) -> bool:
 
 def _shown(settings: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Declared, before, read back, proven over all sessions of an arm; values that changed are all shown."""
-    listed = list(settings)
-    if not listed:
+    readings = list(settings)
+    if not readings:
         return _NOTHING
-    columns = [_several(setting.get(name) for setting in listed) for name in ("declared", "before", "read_back")]
-    return (*columns, _several(_proof(setting) for setting in listed))
+    columns = [_several(setting.get(name) for setting in readings) for name in ("declared", "before", "read_back")]
+    return (*columns, _several(_proof(setting) for setting in readings))
 
 
 def _several(values: Iterable[Any]) -> str:
@@ -177,7 +177,7 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return ", ".join(_text(one) for one in value) or DASH
+        return ", ".join(_text(item) for item in value) or DASH
     return str(value) or DASH
 
 
@@ -185,26 +185,26 @@ def flatten(value: object, prefix: str = "") -> dict[str, str]:
     """Nested mappings as dotted names with texts; several mappings of a list are numbered, values are one text."""
     if isinstance(value, dict):
         items: list[tuple[object, object]] = list(value.items())
-    elif isinstance(value, (list, tuple)) and any(isinstance(one, (dict, list)) for one in value):
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, (dict, list)) for item in value):
         # a drop's section is a list of one nearly always: a number then tells nothing
         items = list(enumerate(value)) if len(value) > 1 else [("", value[0])]
     else:
         return {prefix: _text(value)} if prefix else {}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, inner in items:
-        found.update(flatten(inner, ".".join(filter(None, (prefix, str(key))))))
-    return found
+        texts.update(flatten(inner, ".".join(filter(None, (prefix, str(key))))))
+    return texts
 
 
 def _compare(columns: Iterable[Mapping[str, str]]) -> tuple[KeyValue, ...]:
     """Names with a value per column, those that differ first; with an empty column there is nothing to compare."""
-    listed = list(columns)
-    comparable = all(listed)
-    names = dict.fromkeys(name for column in listed for name in column)
+    filled = list(columns)
+    comparable = all(filled)
+    names = dict.fromkeys(name for column in filled for name in column)
     rows = [
         KeyValue(name, values, comparable and len(set(values)) > 1)
         for name in names
-        for values in [tuple(c.get(name, DASH) for c in listed)]
+        for values in [tuple(c.get(name, DASH) for c in filled)]
     ]
     return tuple(sorted(rows, key=lambda row: not row.differs))
 
@@ -215,8 +215,8 @@ def environment_of(material: Material) -> Environment:
     several = len(material.run.benches) > 1
     for arm, entry in material.provisioned():
         prefix = f"{entry.get('bench')}: " if several else ""
-        told = {name: value for name, value in entry.items() if name not in _PROVISIONING}
-        for name, text in flatten(told).items():
+        facts = {name: value for name, value in entry.items() if name not in _PROVISIONING}
+        for name, text in flatten(facts).items():
             before = seen.setdefault(arm, {}).get(prefix + name)
             seen[arm][prefix + name] = text if before in (None, text) else f"{before} then {text}"
     benches = [_drift(name, bench.get("environment") or {}) for name, bench in material.run.benches.items()]
@@ -245,7 +245,7 @@ _PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "conf
 def identities(material: Material) -> tuple[TestedAdapter, ...]:
     """Each adapter under test with its driver in both arms, as it was read back from the bench."""
     seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
-    found: list[TestedAdapter] = []
+    adapters: list[TestedAdapter] = []
     tested = material.tested
     for bench_name, bench in material.run.benches.items():
         for alias, adapter in (bench.get("adapters") or {}).items():
@@ -253,7 +253,7 @@ def identities(material: Material) -> tuple[TestedAdapter, ...]:
                 continue
             driver = str(adapter.get("driver") or DASH)
             builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
-            found.append(
+            adapters.append(
                 TestedAdapter(
                     name=adapter_name(list(material.run.benches), bench_name, alias),
                     alias=alias,
@@ -267,7 +267,7 @@ def identities(material: Material) -> tuple[TestedAdapter, ...]:
                     same=builds[0][1] is not None and builds[0][1] == builds[1][1],
                 )
             )
-    return tuple(found)
+    return tuple(adapters)
 
 
 def _firmware(bench: Mapping[str, Any], alias: str) -> str:

@@ -58,12 +58,12 @@ _JUDGED = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE")
 
 def compared_of(rows: Sequence[JudgedCriterion]) -> list[JudgedCriterion]:
     """Criteria against the baseline that have a shift and were judged, the worst first."""
-    found = [
+    compared = [
         row
         for row in rows
         if row.against == "baseline" and row.outcome in _JUDGED and row.number("shift_percent") is not None
     ]
-    return sorted(found, key=_shift)
+    return sorted(compared, key=_shift)
 
 
 def _shift(row: JudgedCriterion) -> float:
@@ -80,11 +80,11 @@ def change_of(row: JudgedCriterion, benches: Sequence[str], links: PageLinks) ->
 
 def changes_of(rows: Sequence[JudgedCriterion], benches: Sequence[str], links: PageLinks) -> Changes:
     """All measurements against the baseline, each once, parted by whether their interval excludes no change."""
-    found = once_each(compared_of(rows))
-    shown = sorted((row for row in found if is_shown(row)), key=_shift)
+    compared = once_each(compared_of(rows))
+    shown = sorted((row for row in compared if is_shown(row)), key=_shift)
     worse = [row for row in shown if _shift(row) < 0]
     better = [row for row in reversed(shown) if _shift(row) > 0]
-    bounded = [row for row in found if row.interval()[0] is not None]
+    bounded = [row for row in compared if row.interval()[0] is not None]
     rest = len(worse) - _MOST, len(better) - _MOST
     return Changes(
         worse=tuple(change_of(row, benches, links) for row in worse[:_MOST]),
@@ -92,7 +92,7 @@ def changes_of(rows: Sequence[JudgedCriterion], benches: Sequence[str], links: P
         more_worse=count(rest[0], "count:changes:more-worse") if rest[0] > 0 else None,
         more_better=count(rest[1], "count:changes:more-better") if rest[1] > 0 else None,
         unchanged=count(len(bounded) - len(shown), "count:changes:unchanged"),
-        unknown=count(len(found) - len(bounded), "count:changes:unknown"),
+        unknown=count(len(compared) - len(bounded), "count:changes:unknown"),
     )
 
 
@@ -103,13 +103,13 @@ def shown_beside(rows: Sequence[JudgedCriterion], benches: Sequence[str]) -> tup
         if not row.required:
             groups.setdefault(row.text("metric"), []).append(row)
     lines: list[Phrase] = []
-    for metric, listed in groups.items():
-        changed = [row for row in listed if is_shown(row)]
+    for metric, members in groups.items():
+        changed = [row for row in members if is_shown(row)]
         if not changed:
             continue
         first = max(changed, key=lambda row: (_shift(row) < 0, abs(_shift(row))))
         adapter = adapter_name(benches, first.text("bench"), first.text("adapter"))
-        of = (count(len(changed), f"count:shown:{metric}"), " of ", count(len(listed), f"count:shown-of:{metric}"))
+        of = (count(len(changed), f"count:shown:{metric}"), " of ", count(len(members), f"count:shown-of:{metric}"))
         lines.append(
             (
                 f"{measure(metric).label} does not affect the outcome, but at ",
@@ -129,8 +129,8 @@ def odd_launches(rows: Sequence[JudgedCriterion], benches: Sequence[str]) -> tup
         odd = row.fields.get("odd_launch")
         if isinstance(odd, dict):
             adapter = adapter_name(benches, row.text("bench"), row.text("adapter"))
-            told = f"{adapter} {row.text('point')} ({row.outcome}): one launch left out, {odd.get('text')}"
-            lines.setdefault((*row.key, odd.get("sample")), (told,))
+            sentence = f"{adapter} {row.text('point')} ({row.outcome}): one launch left out, {odd.get('text')}"
+            lines.setdefault((*row.key, odd.get("sample")), (sentence,))
     return tuple(list(lines.values())[:_MOST_LINES])
 
 
@@ -285,8 +285,8 @@ def _merged(groups: Sequence[Sequence[JudgedCriterion]]) -> list[list[Sequence[J
     for number, group in enumerate(groups):
         first = group[0]
         alike = first.outcome == "ERROR" and first.against != "check"
-        told = frozenset((row.key, row.text("reason")) for row in group) if alike else number
-        merged.setdefault((first.waived, first.outcome, told), []).append(group)
+        reasons = frozenset((row.key, row.text("reason")) for row in group) if alike else number
+        merged.setdefault((first.waived, first.outcome, reasons), []).append(group)
     return list(merged.values())
 
 
@@ -305,7 +305,7 @@ def _weight(group: Sequence[JudgedCriterion]) -> tuple[bool, int, float, int]:
     return first.waived, _BAD.index(first.outcome), worst, first.index
 
 
-def _metric_told(row: JudgedCriterion) -> str:
+def _metric_label(row: JudgedCriterion) -> str:
     """`IOPS`, and `IOPS (floor)` of a criterion with an id of its own."""
     return measure(row.text("metric")).label + (f" ({row.own_id})" if row.own_id else "")
 
@@ -319,13 +319,13 @@ def _problem(
     common = reasons.pop() if len(reasons) == 1 else ""
     # the shift says what the reason would say again, and an ERROR's shift says nothing
     judged = first.outcome != "ERROR"
-    told = common or (judged and len(group) > _FEW)
+    shared = common or (judged and len(group) > _FEW)
     points = tuple(
         ProblemPoint(
             name=row.name,
             href=links.criterion(row),
             shift=row.change if judged else NONE,
-            reason="" if told else row.text("reason"),
+            reason="" if shared else row.text("reason"),
         )
         for row in by_shift[:_MOST_POINTS]
     )
@@ -337,7 +337,7 @@ def _problem(
         where=first.check_name(benches, alone=False).replace("::", ": ")
         if check
         else adapter_name(benches, first.text("bench"), first.text("adapter")),
-        metric="" if check else " and ".join(map(_metric_told, (one[0] for one in same))),
+        metric="" if check else " and ".join(map(_metric_label, (members[0] for members in same))),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
         worst=by_shift[0].change if judged else NONE,

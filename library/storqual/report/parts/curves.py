@@ -63,9 +63,9 @@ def launch_strip(point: PointData, rows: Sequence[JudgedCriterion], ident: str) 
     mean = fmean(values["baseline"]) if values["baseline"] else 0.0
     if mean <= 0 or not values["candidate"]:
         return None
-    ratios = [StripRow(arm, tuple(value / mean for value in found)) for arm, found in values.items()]
+    ratios = [StripRow(arm, tuple(value / mean for value in numbers)) for arm, numbers in values.items()]
     limits = _limits(row)
-    inside = [1.0, *(ratio for one in ratios for ratio in one.ratios), *(limit.ratio for limit in limits)]
+    inside = [1.0, *(ratio for strip_row in ratios for ratio in strip_row.ratios), *(limit.ratio for limit in limits)]
     low, high = min(inside), max(inside)
     room = max(high - low, 0.01) * 0.06
     ticks = nice_ticks(low - room, high + room, _MOST_TICKS)
@@ -78,12 +78,12 @@ def launch_strip(point: PointData, rows: Sequence[JudgedCriterion], ident: str) 
 
 def _limits(row: JudgedCriterion) -> list[LimitLine]:
     """Where the limits of a loss lie as ratios: below one where more is better, above it where less is."""
-    found: list[LimitLine] = []
+    lines: list[LimitLine] = []
     for field, name, hard in (("margin", "unacceptable", True), ("indifference", "acceptable", False)):
         size = row.number(f"{field}_percent")
         if size is not None and 0 < size < 100:
-            found.append(LimitLine(1 + (1 if row.text("better") == "lower" else -1) * size / 100, name, hard))
-    return found
+            lines.append(LimitLine(1 + (1 if row.text("better") == "lower" else -1) * size / 100, name, hard))
+    return lines
 
 
 def overview(material: Material, rows: Sequence[JudgedCriterion], ident: str) -> DrawnChart | None:
@@ -93,19 +93,19 @@ def overview(material: Material, rows: Sequence[JudgedCriterion], ident: str) ->
     for row in rows:
         if row.text("metric") == name and row.against == "baseline":
             outcomes[row.key] = row.outcome
-    found: dict[str, list[tuple[tuple[str, str, str], float, float]]] = {}
+    by_outcome: dict[str, list[tuple[tuple[str, str, str], float, float]]] = {}
     for key, point in material.points.items():
         means = [_mean(point, arm, name) for arm in ARMS]
         if None not in means and min(means[0] or 0.0, means[1] or 0.0) > 0:
-            found.setdefault(outcomes.get(key, ""), []).append((key, means[0] or 0.0, means[1] or 0.0))
-    every = [value for listed in found.values() for _, *pair in listed for value in pair]
+            by_outcome.setdefault(outcomes.get(key, ""), []).append((key, means[0] or 0.0, means[1] or 0.0))
+    every = [value for pairs in by_outcome.values() for _, *pair in pairs for value in pair]
     if len(every) < 2 * _FEWEST:
         return None
     low, high = min(every) / 1.2, max(every) * 1.2
     ticks = tuple((tick, short(tick)) for tick in decade_ticks(low, high, 6))
     groups = [
-        (_TONES.get(outcome, "skipped"), [(one, other) for _, one, other in listed])
-        for outcome, listed in found.items()
+        (_TONES.get(outcome, "skipped"), [(before, after) for _, before, after in pairs])
+        for outcome, pairs in by_outcome.items()
     ]
     title = f"{measure(name).label} of every point, candidate against baseline"
     picture = scatter(
@@ -113,28 +113,28 @@ def overview(material: Material, rows: Sequence[JudgedCriterion], ident: str) ->
         groups, Axis("baseline", low, high, ticks, logarithmic=True),
         Axis("candidate", low, high, ticks, logarithmic=True),
     )  # fmt: skip
-    return DrawnChart(title, picture, _table(material, found))
+    return DrawnChart(title, picture, _table(material, by_outcome))
 
 
 _MOST_ROWS = 200
 
 
-def _table(material: Material, found: dict[str, list[tuple[tuple[str, str, str], float, float]]]) -> Table:
+def _table(material: Material, by_outcome: dict[str, list[tuple[tuple[str, str, str], float, float]]]) -> Table:
     """The points that lie farthest from the line: of a large matrix no more than are read."""
     benches = list(material.run.benches)
-    listed = sorted((one for group in found.values() for one in group), key=lambda one: one[2] / one[1])
+    ordered = sorted((mark for group in by_outcome.values() for mark in group), key=lambda mark: mark[2] / mark[1])
     half = _MOST_ROWS // 2
-    shown = listed if len(listed) <= _MOST_ROWS else [*listed[:half], *listed[-half:]]
+    shown = ordered if len(ordered) <= _MOST_ROWS else [*ordered[:half], *ordered[-half:]]
     scale = scale_for("IOPS", [])
     rows: list[tuple[ShownNumber | str, ...]] = [
         (
             f"{adapter_name(benches, *key[:2])} {key[2]}",
-            scale.figure(one, f"samples:mean:iops:{'/'.join(key)}:baseline"),
-            scale.figure(other, f"samples:mean:iops:{'/'.join(key)}:candidate"),
+            scale.figure(before, f"samples:mean:iops:{'/'.join(key)}:baseline"),
+            scale.figure(after, f"samples:mean:iops:{'/'.join(key)}:candidate"),
         )
-        for key, one, other in shown
+        for key, before, after in shown
     ]
-    more = "" if len(shown) == len(listed) else ", those that changed most"
+    more = "" if len(shown) == len(ordered) else ", those that changed most"
     return Table(f"Estimate IOPS of points{more}", ("Point", "Baseline", "Candidate"), tuple(rows))
 
 
@@ -185,11 +185,11 @@ def curve_groups(adapter: str, points: Sequence[PointData], ident: str) -> tuple
         if thin:
             charts.append(_rows(f"{ident}-{number}", adapter, measured, x, metric, means, scale))
         else:
-            found = [
+            panels = [
                 _panel(f"{ident}-{number}-{at}", adapter, title, panel, x, metric, means, scale)
                 for at, (title, panel) in enumerate(_panels(lines))
             ]
-            shown = tuple(chart for chart in found if chart is not None)
+            shown = tuple(chart for chart in panels if chart is not None)
             groups.append(CurveGroup(f"{ident}-{number}", adapter, metric.label, shown))
     if charts:
         groups.append(CurveGroup(ident, adapter, f"by {AXIS_NAMES.get(x, x)}", tuple(charts)))
@@ -197,14 +197,14 @@ def curve_groups(adapter: str, points: Sequence[PointData], ident: str) -> tuple
 
 
 def _means(points: Sequence[PointData], metric: Measure) -> _Means:
-    found: _Means = {}
+    means: _Means = {}
     for arm in ARMS:
         spread: Spread = spread_of(points, arm, metric.name)
         for point in points:
             mean = mean_of(point.good(arm), metric.name, spread)
             if mean is not None:
-                found[point.planned.key, arm] = mean
-    return found
+                means[point.planned.key, arm] = mean
+    return means
 
 
 def _lines(points: Sequence[PointData], x: str) -> list[_Line]:
@@ -214,9 +214,9 @@ def _lines(points: Sequence[PointData], x: str) -> list[_Line]:
         workloads[point.planned.workload].append(point)
     lines: list[_Line] = []
     for workload, members in workloads.items():
-        others = [name for name in levels(members[0].planned) if name != x]
-        varying = [n for n in others if len({levels(point.planned).get(n) for point in members}) > 1]
-        fixed = [level_text(n, v) for n, v in combination(members[0].planned, others) if n not in varying]
+        factors = [name for name in levels(members[0].planned) if name != x]
+        varying = [n for n in factors if len({levels(point.planned).get(n) for point in members}) > 1]
+        fixed = [level_text(n, v) for n, v in combination(members[0].planned, factors) if n not in varying]
         combos: defaultdict[tuple[Any, ...], list[PointData]] = defaultdict(list)
         for point in members:
             combos[combination(point.planned, varying)].append(point)
@@ -287,14 +287,14 @@ def _rows(
     rows: list[DotRow] = []
     last: Any = None
     for point in ordered:
-        own = levels(point.planned)
-        others = combination(point.planned, [name for name in own if name != x])
-        label = " ".join([point.planned.workload, *(_tight(name, value) for name, value in others)])
+        factors = levels(point.planned)
+        rest = combination(point.planned, [name for name in factors if name != x])
+        label = " ".join([point.planned.workload, *(_tight(name, value) for name, value in rest)])
         marks = {
             arm: _mark(0.0, means[point.planned.key, arm], scale) for arm in ARMS if (point.planned.key, arm) in means
         }
-        rows.append(DotRow(level_text(x, own[x]) if own[x] != last else "", label, marks))
-        last = own[x]
+        rows.append(DotRow(level_text(x, factors[x]) if factors[x] != last else "", label, marks))
+        last = factors[x]
     over = AXIS_NAMES.get(x, x)
     described = f"{adapter}: {metric.label} of every point by {over}{_whose(means)}; numbers in the table below."
     axis = value_axis(scale.unit, _highest(list(means.values()), scale))
@@ -355,34 +355,34 @@ def _cells(mean: Estimate | None, scale: Scale, where: str) -> tuple[ShownNumber
     return value, ShownNumber(f"{low} to {high}", None, f"samples:interval:{where}")
 
 
-def overlay_chart(one: Overlay, ident: str) -> DrawnChart:
+def overlay_chart(overlay: Overlay, ident: str) -> DrawnChart:
     """Lines of ours and the published ones in one picture; the table has the ratio of each pair."""
-    metric = METRICS[one.metric]
-    ours = {line.subject: _level_means(line.values(one.metric)) for line in one.lines}
-    values = [value for levels in (*ours.values(), *one.theirs.values()) for value in levels.values()]
+    metric = METRICS[overlay.metric]
+    ours = {line.subject: _level_means(line.values(overlay.metric)) for line in overlay.lines}
+    values = [value for levels in (*ours.values(), *overlay.theirs.values()) for value in levels.values()]
     scale = scale_for(metric.unit, values)
     curves = [
         PlottedCurve("published", "published" if number == 0 else "", _level_marks(levels, scale))
-        for number, levels in enumerate(one.theirs.values())
+        for number, levels in enumerate(overlay.theirs.values())
     ]
     rows: list[tuple[str | ShownNumber, ...]] = []
     for at, (subject, means) in enumerate(ours.items()):
         curves.append(PlottedCurve(f"subject{at % SUBJECTS}", subject, _level_marks(means, scale)))
         for level, value in means.items():
-            where = f"study:overlay:{one.title}:{one.metric}:{subject}:{level:g}"
-            found = [(source, theirs[level]) for source, theirs in one.theirs.items() if level in theirs]
-            shown = level_text(one.along, int(level) if level.is_integer() else level)
-            for source, published in found:
+            where = f"study:overlay:{overlay.title}:{overlay.metric}:{subject}:{level:g}"
+            matches = [(source, theirs[level]) for source, theirs in overlay.theirs.items() if level in theirs]
+            shown = level_text(overlay.along, int(level) if level.is_integer() else level)
+            for source, published in matches:
                 ratio = Scale("").figure(value / published, f"{where}:{source}:ratio")
                 rows.append(
                     (shown, subject, scale.figure(value, where), scale.figure(published, where), ratio, source)
                 )
-            if not found:
+            if not matches:
                 rows.append((shown, subject, scale.figure(value, where), DASH, DASH, DASH))
-    over = AXIS_NAMES.get(one.along, one.along)
-    title = f"{metric.label}, {one.title}"
+    over = AXIS_NAMES.get(overlay.along, overlay.along)
+    title = f"{metric.label}, {overlay.title}"
     marks = [mark for curve in curves for mark in curve.marks]
-    across = size_axis(over, [mark.x for mark in marks], sizes=one.along == "bs")
+    across = size_axis(over, [mark.x for mark in marks], sizes=overlay.along == "bs")
     described = f"{title} over {over}: published, and {', '.join(ours)}; numbers in the table below."
     picture = curve_panel(ident, title, described, curves, across, rate_axis(scale.unit, [mark.y for mark in marks]))
     heads = (

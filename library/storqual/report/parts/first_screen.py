@@ -12,7 +12,7 @@ from typing import Any
 
 from storqual.base.figures import DASH, NONE, ShownNumber, count, level_text, minute, percent, seconds
 from storqual.base.text import plural
-from storqual.judge.outcome import listed, required_roles, used_waivers
+from storqual.judge.outcome import required_roles, used_waivers, waiver_list
 from storqual.metrics import METRICS
 from storqual.plan.points import points_of
 from storqual.report.criterion import JudgedCriterion, OutcomeBadge, adapter_name, in_sentence, once_each, outcome
@@ -47,9 +47,9 @@ def sentence_for(verdict: Mapping[str, Any], rows: Sequence[JudgedCriterion], dr
         return (shown, " sectors were written to disks that no claim covers; nothing measured here may be used.")
     if reason and reason in (verdict.get("warnings") or ()):
         return (f"The run is not valid; {reason.rstrip('.')}.",)
-    told = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
-    if told:
-        return told
+    sentence = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
+    if sentence:
+        return sentence
     return (
         f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else "There was no required criterion to judge.",
     )
@@ -81,8 +81,8 @@ def _disturbed(undecided: Sequence[JudgedCriterion]) -> str:
     """Why no launch of an arm counts at any of these points; empty where some do, or none was disturbed."""
     counts = [(row.fields.get("samples") or {}, row.fields.get("suspect") or {}) for row in undecided]
     empty = [arm for arm in _ARMS if all(samples.get(arm) == 0 for samples, _ in counts)]
-    suspect = [arm for arm in _ARMS if all(found.get(arm) for _, found in counts)]
-    without = [arm for arm in empty if arm in suspect]
+    disturbed = [arm for arm in _ARMS if all(suspects.get(arm) for _, suspects in counts)]
+    without = [arm for arm in empty if arm in disturbed]
     if not without:
         return ""
     whose = f" of the {without[0]}" if len(without) == 1 and len(empty) == 1 else ""
@@ -101,14 +101,14 @@ def _passed(required: Sequence[JudgedCriterion]) -> Phrase:
     alone = len(required) == 1
     waived = sum(row.waived for row in required)
     if waived:
-        held = count(len(required) - waived, "count:criteria:held")
+        passes = count(len(required) - waived, "count:criteria:held")
         accepted = count(waived, "count:criteria:WAIVED")
         used = used_waivers(row.fields for row in required)
         number = count(len(used), "count:waivers")
         noun = "waiver" if len(used) == 1 else "waivers"
-        told: Phrase = ("Passes with ", number, f" {noun}: {listed(used)}. ", held, " of ", total)
+        start: Phrase = ("Passes with ", number, f" {noun}: {waiver_list(used)}. ", passes, " of ", total)
         ending = f" failed and {'is' if waived == 1 else 'are'} waived."
-        return (*told, " required measurements pass; ", accepted, ending)
+        return (*start, " required measurements pass; ", accepted, ending)
     narrow = sum(row.outcome == "MARGINAL" for row in required)
     if narrow:
         close = count(narrow, "count:criteria:MARGINAL")
@@ -127,14 +127,14 @@ def _passed(required: Sequence[JudgedCriterion]) -> Phrase:
     limit: Phrase = ("the unacceptable loss",)
     if len(margins) == 1 and None not in margins:
         limit = (compared[0].percent("margin", signed=False),)
-    told = ("The candidate is shown to lose less than ", *limit, f" at {every} ", shown, f" required {noun}")
+    start = ("The candidate is shown to lose less than ", *limit, f" at {every} ", shown, f" required {noun}")
     rest = [row for row in required if row.against != "baseline"]
     if not rest:
-        return (*told, ".")
+        return (*start, ".")
     checks = all(row.against == "check" for row in rest)
-    one, several = ("check", "checks") if checks else ("other criterion", "other criteria")
+    single, several = ("check", "checks") if checks else ("other criterion", "other criteria")
     number = count(len(rest), "count:criteria:others")
-    return (*told, "; ", number, f" {one} passed." if len(rest) == 1 else f" {several} passed.")
+    return (*start, "; ", number, f" {single} passed." if len(rest) == 1 else f" {several} passed.")
 
 
 def _holes(verdict: Mapping[str, Any]) -> Phrase:
@@ -153,20 +153,20 @@ _TAIL = ("_p99", "_max_")
 
 def untested(material: Material, required: Sequence[JudgedCriterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
     """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
-    told = [KeyValue("Adapters", tuple(_adapters(material, benches)))]
+    parts = [KeyValue("Adapters", tuple(_adapters(material, benches)))]
     if material.points:
-        told = [
+        parts = [
             KeyValue("Points of the suite", _points(material)),
             KeyValue("Levels", tuple(_levels(material))),
-            *told,
+            *parts,
             KeyValue("Tail latency", tuple(_tail(required))),
             KeyValue("Cost per I/O", _apart(_cost(material, required, benches))),
             KeyValue("Steady state", _apart(_steady(material))),
             KeyValue("Endurance", tuple(_endurance(material))),
             KeyValue("Data", _apart(_data(material))),
         ]
-    told += [KeyValue(name, (sentence,)) for name, sentence in turns_of(material.run).absent()]
-    return tuple(one for one in told if one.values)
+    parts += [KeyValue(name, (sentence,)) for name, sentence in turns_of(material.run).absent()]
+    return tuple(part for part in parts if part.values)
 
 
 def suite_points(material: Material) -> int | None:
@@ -205,13 +205,13 @@ def _levels(material: Material) -> Iterator[str]:
     for name, workload in material.suite.workloads.items():
         levels = [
             level_text(factor, level)
-            for factor, listed in workload.factors.items()
-            for level in listed
+            for factor, planned in workload.factors.items()
+            for level in planned
             if name in seen and level not in seen[name].get(factor, ())
         ]
         lacking += [f"{name} with {' or '.join(levels)}"] if levels else []
     if lacking:
-        yield _listed(lacking)
+        yield _first_names(lacking)
 
 
 def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
@@ -223,7 +223,7 @@ def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
         if (bench, alias) not in tested
     ]
     if left:
-        yield _listed(left)
+        yield _first_names(left)
 
 
 def _apart(sentences: Iterator[str]) -> Phrase:
@@ -236,7 +236,7 @@ def _described(adapter: Mapping[str, Any]) -> str:
     return str(adapter.get("model") or adapter.get("driver") or "not described")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     rest = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (" and others" if rest > 0 else "")
 
@@ -260,16 +260,16 @@ def _cost(material: Material, required: Sequence[JudgedCriterion], benches: Sequ
 
 def _data(material: Material) -> Iterator[str]:
     """Launches after which nothing was read back, by the reasons; and how much was after the others."""
-    looked = [one for arms in material.data.values() for one in arms.values()]
+    looked = [look for arms in material.data.values() for look in arms.values()]
     reasons: dict[str, int] = {}
-    for one in looked:
-        for reason, number in one.reasons.items():
+    for look in looked:
+        for reason, number in look.reasons.items():
             reasons[reason] = reasons.get(reason, 0) + number
     if not reasons:
         return
-    sectors, launches = sum(one.sectors for one in looked), sum(one.launches for one in looked)
+    sectors, launches = sum(look.sectors for look in looked), sum(look.launches for look in looked)
     yield f"{sectors} sectors were read back after {plural(launches, 'launch')}"
-    for reason, number in sorted(reasons.items(), key=lambda each: -each[1]):
+    for reason, number in sorted(reasons.items(), key=lambda item: -item[1]):
         yield f"nothing after {plural(number, 'launch')}: {reason}"
 
 
@@ -324,7 +324,7 @@ class FirstScreen:
     incidents: tuple[TimelineEvent, ...]
     problems: tuple[Problem, ...]
     more_problems: ShownNumber | None
-    told: tuple[Phrase, ...]
+    remarks: tuple[Phrase, ...]
     limits: tuple[LossLimits, ...]
     sure: tuple[Phrase, ...]
     untested: tuple[KeyValue, ...]
@@ -356,8 +356,8 @@ def subject(material: Material) -> Iterable[str]:
     for arm, entry in material.provisioned():
         if entry.get("kernel"):
             kernels.setdefault(arm, []).append(str(entry["kernel"]))
-    told = {arm: " and ".join(dict.fromkeys(names)) for arm, names in kernels.items()}
-    first, second = told.get("baseline"), told.get("candidate")
+    kernel_of = {arm: " and ".join(dict.fromkeys(names)) for arm, names in kernels.items()}
+    first, second = kernel_of.get("baseline"), kernel_of.get("candidate")
     if "baseline" not in material.arms and second:
         yield f"Kernel {second}"
     elif first and second:
@@ -410,7 +410,7 @@ def first_screen(
         incidents=tuple(incidents),
         problems=problems,
         more_problems=count(more, f"count:more:{more}") if more else None,
-        told=(*shown_beside(rows, benches), *odd_launches(rows, benches), *_informative(rows)),
+        remarks=(*shown_beside(rows, benches), *odd_launches(rows, benches), *_informative(rows)),
         limits=limits_of(compared),
         sure=tuple(how_sure(material, compared)),
         untested=untested(material, required, benches),
@@ -471,11 +471,11 @@ def _notices(material: Material) -> Iterable[str]:
                 "what this run says of it, it says of the kernel."
             )
     identified = identities(material)
-    same = [one for one in identified if one.same]
+    same = [adapter for adapter in identified if adapter.same]
     if same and len(same) == len(identified) and not material.run.is_identical:
         yield "Both arms are the same build: every driver under test has the same srcversion in both."
     elif same and not material.run.is_identical:
-        yield f"The driver of {', '.join(one.name for one in same)} is the same build in both arms."
+        yield f"The driver of {', '.join(adapter.name for adapter in same)} is the same build in both arms."
 
 
 def _flat_text(value: object) -> str:
@@ -488,7 +488,7 @@ def _flat_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return ", ".join(_flat_text(one) for one in value)
+        return ", ".join(_flat_text(item) for item in value)
     return str(value)
 
 
@@ -520,16 +520,20 @@ def _informative(rows: Sequence[JudgedCriterion]) -> tuple[Phrase, ...]:
     metrics = dict.fromkeys(measure(row.text("metric")).label for row in bad if row.against != "check")
     named = f" ({', '.join(metrics)})" if metrics else ""
     words = Counter(row.outcome for row in bad)
-    told = (part for word, number in words.items() for part in (", ", count(number, f"count:bad:{word}"), f" {word}"))
-    return (("Of ", total, f" informative criteria, which do not affect the outcome{named}: ", *list(told)[1:], "."),)
+    cells = (
+        cell for word, number in words.items() for cell in (", ", count(number, f"count:bad:{word}"), f" {word}")
+    )
+    return (
+        ("Of ", total, f" informative criteria, which do not affect the outcome{named}: ", *list(cells)[1:], "."),
+    )
 
 
 def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
     """The verdict's warnings, without those that the sentence or the incidents above them say word by word."""
-    told = [event.headline for event in incidents if " " in event.headline]
+    headlines = [event.headline for event in incidents if " " in event.headline]
     reason = str(verdict.get("reason") or "")
-    listed = (str(text) for text in verdict.get("warnings") or ())
-    return tuple(text for text in listed if text != reason and not any(headline in text for headline in told))
+    warnings = (str(text) for text in verdict.get("warnings") or ())
+    return tuple(text for text in warnings if text != reason and not any(headline in text for headline in headlines))
 
 
 def _sectors(material: Material) -> ShownNumber:
@@ -571,7 +575,7 @@ def signers_for(material: Material, rows: Sequence[JudgedCriterion]) -> tuple[tu
 def _why_not_judged(material: Material) -> str:
     """Why a run without a decision has none, and what can be done about it."""
     covered = material.verdict.get("coverage") or {}
-    left = any(not one.get("reason") for one in covered.get("skipped") or ())
+    left = any(not entry.get("reason") for entry in covered.get("skipped") or ())
     if left or not material.run.periods or material.run.periods[-1].closed is None:
         return f"the run is not complete. To measure what is missing: storqual qualify --resume {material.run.name}"
     if material.verdict.get("outcome") == "INCONCLUSIVE":

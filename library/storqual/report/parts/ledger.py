@@ -66,7 +66,7 @@ def coverage_of(material: Material) -> CoverageLedger:
         numbers = (group[state] for state in ("planned", "measured", "skipped", "hole", "launches"))
         rows.append((f"{adapter} {workload}", *(count(number, f"{where}:{at}") for at, number in enumerate(numbers))))
     heads = ("Adapter and workload", "Planned", "Measured", "Skipped", "Unexplained", "Launches")
-    listed = tuple(
+    skipped = tuple(
         SkippedRow(
             f"{adapter_name(benches, key[0], key[1])} {key[2]}".strip(),
             reason or "no reason was recorded",
@@ -75,7 +75,7 @@ def coverage_of(material: Material) -> CoverageLedger:
         for key, reason in missing.items()
     )
     return CoverageLedger(
-        Table("Coverage ledger", heads, tuple(rows)), tuple(sorted(listed, key=lambda row: not row.hole))
+        Table("Coverage ledger", heads, tuple(rows)), tuple(sorted(skipped, key=lambda row: not row.hole))
     )
 
 
@@ -102,15 +102,15 @@ def guard_of(material: Material) -> Guard:
 
 
 def waivers_of(rows: Sequence[JudgedCriterion]) -> Table:
-    found = []
+    lines = []
     for row in rows:
         waiver = row.fields.get("waiver")
         if isinstance(waiver, dict):
             texts = [str(waiver.get(name) or DASH) for name in ("owner", "reason", "reference", "expiry")]
             name = " ".join(filter(None, (row.text(part) for part in ("id", "adapter", "point"))))
-            found.append((LinkedCell(name, f"#{row.ident}"), *texts))
-    heads = ("JudgedCriterion", "Owner", "Reason", "Reference", "Expires")
-    return Table("Accepted failures (waivers)", heads, tuple(found))
+            lines.append((LinkedCell(name, f"#{row.ident}"), *texts))
+    heads = ("Criterion", "Owner", "Reason", "Reference", "Expires")
+    return Table("Accepted failures (waivers)", heads, tuple(lines))
 
 
 _HEADS = ("Stage", "Result", "Rounds", "Drift", "from", "to", "SNIA range", "SNIA excursion")
@@ -199,9 +199,9 @@ def error_counters_of(material: Material) -> ErrorCounters:
             bench,
             role,
             ERROR_WORDS.get(counter, counter),
-            *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
+            *(count(sums_by_arm[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
         )
-        for (bench, name, role, counter), found in sums.items()
+        for (bench, name, role, counter), sums_by_arm in sums.items()
     ]
     heads = ("Drive", "Bench", "Role", "Counted", *(_heading(arm) for arm in columns))
     return ErrorCounters(
@@ -239,7 +239,7 @@ def unclassified_of(material: Material) -> Table:
                 lines.setdefault(same, line)
                 arm = measured.get(launch, sessions.get(session, _BOTH))
                 sums.setdefault(same, Counter())[arm] += int(finding.get("count") or 1)
-    columns = [arm for arm in (*ARMS, _BOTH) if arm in ARMS or any(found[arm] for found in sums.values())]
+    columns = [arm for arm in (*ARMS, _BOTH) if arm in ARMS or any(by_arm[arm] for by_arm in sums.values())]
     rows = tuple(
         (line, *(count(sums[same][arm], f"count:log:{number}:{arm}") for arm in columns))
         for number, (same, line) in enumerate(lines.items())
@@ -291,7 +291,7 @@ _ARMS = {_BOTH: "Both arms in turn", _ALL: "The whole campaign"}
 
 def _of_batches(material: Material, arms: Mapping[tuple[str, str], str]) -> Counted:
     """What the kernel counted of claimed drives and their links while batches ran."""
-    found: Counted = {}
+    counted: Counted = {}
     for event in material.events:
         if event.kind != "block_finished":
             continue
@@ -300,9 +300,9 @@ def _of_batches(material: Material, arms: Mapping[tuple[str, str], str]) -> Coun
         for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
             name = str(disk.get("id") or disk.get("wwn") or node)
             for counter, grown in (disk.get("errors") or {}).items() if disk.get("claimed") else ():
-                before, drives = found.get((counter, arm), (0, set()))
-                found[counter, arm] = (before + int(grown), drives | {(bench, name)})
-    return found
+                before, drives = counted.get((counter, arm), (0, set()))
+                counted[counter, arm] = (before + int(grown), drives | {(bench, name)})
+    return counted
 
 
 def _of_logs(material: Material) -> Counted:
@@ -312,41 +312,41 @@ def _of_logs(material: Material) -> Counted:
         if event.kind == "environment":
             for drive, log in (event.fields.get("logs") or {}).items():
                 looks[str(event.bench or ""), drive].append(log.get("counters") or {})
-    found: Counted = {}
+    counted: Counted = {}
     for drive, seen in looks.items():
         first, last = seen[0], seen[-1]
         for counter in first if len(seen) > 1 else ():
             if any(word in counter for word in _LOGGED) and last.get(counter, -1) >= first[counter]:
-                before, drives = found.get((counter, _ALL), (0, set()))
-                found[counter, _ALL] = (before + last[counter] - first[counter], drives | {drive})
-    return found
+                before, drives = counted.get((counter, _ALL), (0, set()))
+                counted[counter, _ALL] = (before + last[counter] - first[counter], drives | {drive})
+    return counted
 
 
 def _bytes_moved(material: Material, arms: Mapping[tuple[str, str], str]) -> dict[tuple[str, str, str], float]:
     """Bytes that launches moved, by bench, drive and arm; a launch's are spread evenly over its drives."""
-    found: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    moved: defaultdict[tuple[str, str, str], float] = defaultdict(float)
     for data in material.points.values():
         for launch in data.every():
             rate = launch.number(_MOVED)
             arm = arms.get((launch.bench, planned_session(launch.session)), _BOTH)
             for drive in data.planned.drives if rate else ():
                 share = (rate or 0.0) * 1e6 * launch.runtime_s / len(data.planned.drives)
-                found[launch.bench, drive, arm] += share
-    return dict(found)
+                moved[launch.bench, drive, arm] += share
+    return dict(moved)
 
 
 def _silent(material: Material) -> Iterator[KeyValue]:
     """What drives did not answer about themselves, and tools that a bench does not have: one line each."""
-    told: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    drives_by_sentence: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for event in material.events:
         for drive, log in (event.fields.get("logs") or {}).items() if event.kind == "environment" else ():
             for tool in log.get("missing") or ():
-                told[f"{tool} is not installed on {event.bench}"].setdefault(drive)
+                drives_by_sentence[f"{tool} is not installed on {event.bench}"].setdefault(drive)
             for sentence in log.get("unread") or ():
-                told[_without_node(sentence)].setdefault(drive)
+                drives_by_sentence[_without_node(sentence)].setdefault(drive)
             if not any(log.get(name) for name in ("counters", "unread", "missing")):
-                told["responds, but reports no counter"].setdefault(drive)
-    yield from (KeyValue(sentence, tuple(drives)) for sentence, drives in told.items())
+                drives_by_sentence["responds, but reports no counter"].setdefault(drive)
+    yield from (KeyValue(sentence, tuple(drives)) for sentence, drives in drives_by_sentence.items())
 
 
 def _without_node(sentence: str) -> str:

@@ -162,10 +162,10 @@ def _estimate(bins: Mapping[int, int], at: float) -> Estimate | None:
     if at == 1.0:
         return Estimate(max(bins), None, None)
     try:
-        found = quantile(bins, at)
+        estimate = quantile(bins, at)
     except UnavailableError:
         return None
-    return Estimate(found.value, found.low, found.high)
+    return Estimate(estimate.value, estimate.low, estimate.high)
 
 
 def _tail(ident: str, side: str, arms: Mapping[str, Mapping[int, int]]) -> DrawnChart | None:
@@ -200,12 +200,12 @@ def _slower(bins: Mapping[int, int]) -> list[tuple[float, float]]:
             marks.append((float(max(value, 1)), left / total))
     if len(marks) <= _MOST_STEPS:
         return marks
-    wanted = [math.log(marks[-1][1]) * step / _MOST_STEPS for step in range(_MOST_STEPS + 1)]
-    kept: list[tuple[float, float]] = []
+    levels = [math.log(marks[-1][1]) * step / _MOST_STEPS for step in range(_MOST_STEPS + 1)]
+    thinned: list[tuple[float, float]] = []
     for mark in marks:
-        if len(kept) < len(wanted) and math.log(mark[1]) <= wanted[len(kept)]:
-            kept.append(mark)
-    return [*kept, marks[-1]] if kept[-1] != marks[-1] else kept
+        if len(thinned) < len(levels) and math.log(mark[1]) <= levels[len(thinned)]:
+            thinned.append(mark)
+    return [*thinned, marks[-1]] if thinned[-1] != marks[-1] else thinned
 
 
 def _table(
@@ -217,13 +217,13 @@ def _table(
 ) -> Table:
     rows: list[tuple[ShownNumber | str, ...]] = []
     for number, (low, high) in enumerate(_pairs(edges)):
-        found = [shares[arm][number] if arm in shares else None for arm in ARMS]
-        if any(found):
+        values = [shares[arm][number] if arm in shares else None for arm in ARMS]
+        if any(values):
             label = f"{latency_text(low)} to {latency_text(high)}"
             rows.append(
                 (
                     ShownNumber(label, None, "samples:edges"),
-                    *(_share(point, side, arm, value) for arm, value in zip(ARMS, found, strict=True)),
+                    *(_share(point, side, arm, value) for arm, value in zip(ARMS, values, strict=True)),
                 )
             )
     return Table(title, ("Latency", "Baseline", "Candidate"), tuple(rows))
@@ -232,9 +232,9 @@ def _table(
 def _quantile(
     point: PointData, side: str, arm: str, bins: Mapping[int, int] | None, name: str, at: float
 ) -> ShownNumber:
-    found = _estimate(bins, at) if bins else None
+    estimate = _estimate(bins, at) if bins else None
     where = f"{name}:{side}:{'/'.join(point.planned.key)}:{arm}"
-    return NONE if found is None else quantity(found.value, "ns", f"samples:quantile:{where}")
+    return NONE if estimate is None else quantity(estimate.value, "ns", f"samples:quantile:{where}")
 
 
 def _share(point: PointData, side: str, arm: str, value: float | None) -> ShownNumber:
@@ -257,11 +257,11 @@ class PointLimit:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the path: its name, the share of it that was used, and how that is told."""
+    """A part of the path: its name, the share of it that was used, and how that is said."""
 
     name: str
     share: float
-    told: Phrase
+    phrase: Phrase
     from_share: float = NEAR
 
     @property
@@ -294,13 +294,13 @@ def limits_of_points(material: Material) -> Mapping[PointKey, PointLimit]:
         for key, data in material.points.items()
         if len(data.planned.drives) == 1 and (single := _means(data)).iops
     }
-    found = {}
+    limits = {}
     for key, data in material.points.items():
         planned = data.planned
         pattern = {**patterns.get((planned.workload, frozenset(planned.factors.items())), {}), **planned.factors}
-        each = [alone.get((key[:2], _line(data), drive)) for drive in planned.drives]
-        found[key] = _limit(material, data, pattern, paces.get(key[0], {}), each)
-    return found
+        single_rates = [alone.get((key[:2], _line(data), drive)) for drive in planned.drives]
+        limits[key] = _limit(material, data, pattern, paces.get(key[0], {}), single_rates)
+    return limits
 
 
 def _line(data: PointData) -> tuple[str, tuple[tuple[str, object], ...]]:
@@ -332,32 +332,32 @@ def _limit(
     parts = list(_parts(material, data, means, pattern, paces))
     reached = next((part for part in parts if part.reached), None)
     if reached is not None:
-        return PointLimit(reached.name, reached.told)
+        return PointLimit(reached.name, reached.phrase)
     outstanding = int(pattern.get("iodepth") or 0) * int(pattern.get("numjobs") or 1)
     if outstanding == 1:
         time: Phrase = ()
         if means.latency_us is not None:
             time = (" of ", quantity(means.latency_us, "us", f"samples:limit:{data.planned.point}"))
-        told: Phrase = (
+        start: Phrase = (
             "one I/O is outstanding per drive: its mean time",
             *time,
             " sets the rate; where that time is spent ",
         )
-        return PointLimit("latency", (*told, "is not known"))
-    known = [one for one in alone if one]
-    if len(alone) > 1 and known:
-        most = fmean(known) * len(alone)
+        return PointLimit("latency", (*start, "is not known"))
+    rates = [rate for rate in alone if rate]
+    if len(alone) > 1 and rates:
+        most = fmean(rates) * len(alone)
         if means.iops >= NEAR * most:
             times = count(len(alone), "count:drives")
             share = _percent(means.iops / most, data)
             return PointLimit("drives", (share, " of ", times, " times what one drive gives alone"))
     kind = material.run.benches[data.planned.bench].get("kind")
-    listed: list[Cell] = [cell for part in parts for cell in ("; ", *part.told)][1:]
-    if not listed:
-        listed = ["nothing about drives, link or processors was recorded"]
+    cells: list[Cell] = [cell for part in parts for cell in ("; ", *part.phrase)][1:]
+    if not cells:
+        cells = ["nothing about drives, link or processors was recorded"]
     if kind == "virtual":
-        listed.append("; otherwise an emulated bench is limited by the emulator")
-    return PointLimit("not known", tuple(listed))
+        cells.append("; otherwise an emulated bench is limited by the emulator")
+    return PointLimit("not known", tuple(cells))
 
 
 def _parts(
@@ -372,16 +372,16 @@ def _parts(
     bench = material.run.benches[planned.bench]
     drives = planned.drives
     if pattern.get("rate_iops") and means.iops:
-        asked = float(pattern["rate_iops"]) * len(drives)
-        share = means.iops / asked
+        requested = float(pattern["rate_iops"]) * len(drives)
+        share = means.iops / requested
         yield _Part("load", share, (_percent(share, data), " of the fixed rate that was asked for"), _KEPT)
     emulated = "emulated drives" if bench.get("kind") == "virtual" else "pace of files"
     for name, unit, used in (("iops", "IOPS", means.iops), ("bandwidth", "bandwidth", _bytes(means.mb_s))):
         granted = [float(paces.get(drive, {}).get(name) or 0) for drive in drives]
         if used and granted and all(granted):
             share = used / sum(granted)
-            told = f" of the {unit} that the {emulated} {'are' if emulated.endswith('drives') else 'is'} granted"
-            yield _Part(emulated, share, (_percent(share, data), told))
+            of_grant = f" of the {unit} that the {emulated} {'are' if emulated.endswith('drives') else 'is'} granted"
+            yield _Part(emulated, share, (_percent(share, data), of_grant))
     adapter = (bench.get("adapters") or {}).get(planned.adapter) or {}
     ceiling = adapter.get("ceiling") or {}
     ports = {drive.get("port") for drive in adapter.get("drives") or () if drive.get("id") in drives}
@@ -412,10 +412,10 @@ def _paces(material: Material) -> dict[str, dict[str, Mapping[str, Any]]]:
         inventory = read_object(material.run.path, f"{INPUTS}/{material.run.input_file('inventory').name}")
     except (BadInputError, OSError, ValueError):
         return {}
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    paces: dict[str, dict[str, Mapping[str, Any]]] = {}
     for name in material.run.benches:
         adapters = (inventory.get(name) or {}).get("adapters") or {}
-        listed = {
+        granted_by_drive = {
             str(drive.get("file") or drive.get("wwn") or drive.get("serial")): drive.get("virtual")
             or drive.get("paced")
             for adapter in adapters.values()
@@ -423,12 +423,12 @@ def _paces(material: Material) -> dict[str, dict[str, Mapping[str, Any]]]:
         }
         spec = ((material.document.get("provision") or {}).get(name) or {}).get("candidate") or {}
         changed = (spec.get("virtual") or {}).get("iops_limit") or {}
-        found[name] = {
+        paces[name] = {
             drive: {**granted, **({"iops": changed[drive]} if drive in changed else {})}
-            for drive, granted in listed.items()
+            for drive, granted in granted_by_drive.items()
             if granted
         }
-    return found
+    return paces
 
 
 _MEASURING = {"output-format", "eta", "disk_util", "group_reporting", "lat_percentiles", "clat_percentiles"}
@@ -532,7 +532,7 @@ def point_evidence(
     """
     ident = links.point(point.planned.key).partition("#")[2]
     adapter = adapter_name(benches, point.planned.bench, point.planned.adapter)
-    launches = sorted(point.every(), key=lambda one: one.began)
+    launches = sorted(point.every(), key=lambda launch: launch.began)
     metrics = [metric.name for metric in CURVES]
     metrics += [name for name in dict.fromkeys(row.text("metric") for row in rows) if name and name not in metrics]
     metrics = [name for name in metrics if any(launch.number(name) is not None for launch in launches)]
@@ -639,7 +639,7 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[TimelineEv
     title = "IOPS over time"
     described = "Launches second by second in the order they ran, candidate tinted; numbers in the table of launches."
     picture = time_chart(
-        ident, title, described, [Trace(arm, tuple(found)) for arm, found in steps.items() if found], across,
+        ident, title, described, [Trace(arm, tuple(trace)) for arm, trace in steps.items() if trace], across,
         value_axis("", top), spans=spans, events=events, size=(960, 170),
     )  # fmt: skip
     return DrawnChart(title, picture, None, wide=True)
@@ -666,14 +666,14 @@ def load_charts(point: PointData, ident: str) -> tuple[DrawnChart, ...]:
     rate = _panel(
         f"{ident}-r",
         "IOPS against load",
-        {arm: [(load, iops) for load, (iops, _) in found.items()] for arm, found in means.items()},
+        {arm: [(load, iops) for load, (iops, _) in by_load.items()] for arm, by_load in means.items()},
         lambda loads: size_axis("outstanding per drive", loads, sizes=False),
         "IOPS",
     )
     response = _panel(
         f"{ident}-t",
         "Response time against IOPS",
-        {arm: [(iops, ns / scale.divisor) for iops, ns in found.values()] for arm, found in means.items()},
+        {arm: [(iops, ns / scale.divisor) for iops, ns in by_load.values()] for arm, by_load in means.items()},
         lambda rates: value_axis("IOPS", max(rates)),
         scale.unit,
     )
@@ -712,11 +712,12 @@ def _load_table(means: Mapping[str, _LoadMeans], scale: Scale, point: PointData)
     for arm in means:
         heads += [f"IOPS, {arm}", f"Response time, {arm}, {scale.unit}"]
     rows: list[tuple[ShownNumber | str, ...]] = []
-    for load in sorted({load for found in means.values() for load in found}):
+    for load in sorted({load for by_load in means.values() for load in by_load}):
         row: list[ShownNumber | str] = [ShownNumber(str(load), load, f"samples:load:{point.planned.point}:{load}")]
-        for arm, found in means.items():
-            rate, response = found.get(load, (None, None))
+        for arm, by_load in means.items():
+            rate, response = by_load.get(load, (None, None))
             source = f"samples:load:{point.planned.point}:{load}:{arm}"
-            row += [Scale("").figure(rate, source), scale.figure(response, source)] if load in found else [NONE, NONE]
+            measured = load in by_load
+            row += [Scale("").figure(rate, source), scale.figure(response, source)] if measured else [NONE, NONE]
         rows.append(tuple(row))
     return Table("Load curve", tuple(heads), tuple(rows))

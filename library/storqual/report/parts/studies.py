@@ -46,7 +46,7 @@ def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, 
     both = "arms" in suite.studies and len(material.arms) > 1
     points = points_of([(material.run, material.points)], material.arms if both else material.arms[-1:])
     profile = suite.profiles.get(material.run.suite.profile)
-    found = findings(
+    results = findings(
         points,
         suite.studies,
         benches=material.run.benches,
@@ -55,15 +55,16 @@ def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, 
     )
     sections = [
         *_method(suite, material),
-        *_compared(found),
-        *_generators(found),
-        *_scaling(found),
-        *_demand(found),
-        *_ceiling(found),
+        *_compared(results),
+        *_generators(results),
+        *_scaling(results),
+        *_demand(results),
+        *_ceiling(results),
     ]
-    sections += [*_settings(found, material), *_published(found), *_features(found)]
+    sections += [*_settings(results, material), *_published(results), *_features(results)]
     planned = material.document["plan"].get("advice") or ()
-    advice = [(str(text), "#coverage") for text in planned] + [(one.text, f"#{one.evidence}") for one in found.advice]
+    advice = [(str(text), "#coverage") for text in planned]
+    advice += [(line.text, f"#{line.evidence}") for line in results.advice]
     return tuple(sections), tuple(advice)
 
 
@@ -94,17 +95,17 @@ def _method(suite: Suite, material: Material) -> Iterator[Study]:
         yield _section("study-method", "Method", note, tables=(Table("Workloads and sources", heads, tuple(rows)),))
 
 
-def _compared(found: Findings) -> Iterator[Study]:
-    if not found.contests:
+def _compared(results: Findings) -> Iterator[Study]:
+    if not results.contests:
         return
     charts = []
-    for number, contest in enumerate(found.contests):
+    for number, contest in enumerate(results.contests):
         charts.append(contest_chart(contest, f"sa-{number}"))
         against = iops_against_cpu(contest, f"sc-{number}") if contest.metric == "iops" else None
         if against is not None:
             charts.append(against)
-    sentences = [f"{one.title}: {told}" for one in found.contests for told in one.sentences]
-    sentences += [f"{one.title}: {one.sentence}" for one in found.equal_loads]
+    sentences = [f"{contest.title}: {text}" for contest in results.contests for text in contest.sentences]
+    sentences += [f"{load.title}: {load.sentence}" for load in results.equal_loads]
     note = (
         "Intervals are simultaneous for all pairs and levels of a picture. Equality within 3 % is "
         "shown, never assumed."
@@ -112,10 +113,10 @@ def _compared(found: Findings) -> Iterator[Study]:
     yield _section("study-adapters", "Comparison", note, sentences=tuple(sentences), charts=tuple(charts))
 
 
-def _generators(found: Findings) -> Iterator[Study]:
-    if found.generators:
-        charts = tuple(contest_chart(contest, f"sl-{number}") for number, contest in enumerate(found.generators))
-        sentences = tuple(f"{one.title}: {told}" for one in found.generators for told in one.sentences)
+def _generators(results: Findings) -> Iterator[Study]:
+    if results.generators:
+        charts = tuple(contest_chart(contest, f"sl-{number}") for number, contest in enumerate(results.generators))
+        sentences = tuple(f"{contest.title}: {text}" for contest in results.generators for text in contest.sentences)
         note = (
             "The same points by each way of fio to a drive: libaio asynchronous, psync by system calls, "
             "sg by SCSI commands past the block layer. Where they are equal, the program does not decide the figure."
@@ -123,13 +124,13 @@ def _generators(found: Findings) -> Iterator[Study]:
         yield _section("study-generators", "Load generators", note, sentences=sentences, charts=charts)
 
 
-def _scaling(found: Findings) -> Iterator[Study]:
-    if not found.growths:
+def _scaling(results: Findings) -> Iterator[Study]:
+    if not results.growths:
         return
     rows = []
-    for growth in found.growths:
+    for growth in results.growths:
         line = f"{growth.line.subject}, {growth.line.title}"
-        for level in growth.found.levels:
+        for level in growth.scaling.levels:
             where = f"study:scaling:{line}:{level.at:g}"
             added = NONE if level.added is None else percent(100 * level.added.value, where, signed=False)
             rows.append(
@@ -142,9 +143,11 @@ def _scaling(found: Findings) -> Iterator[Study]:
                     added,
                 )
             )
-    heads = ("PointLine", "At", "Throughput, MB/s", "Of linear", "95 % interval", "Each added, of one alone")
+    heads = ("Line", "At", "Throughput, MB/s", "Of linear", "95 % interval", "Each added, of one alone")
     sentences = tuple(
-        f"{one.line.subject}, {one.line.title}: {told}" for one in found.growths for told in one.sentences
+        f"{growth.line.subject}, {growth.line.title}: {sentence}"
+        for growth in results.growths
+        for sentence in growth.sentences
     )
     note = (
         "Linear is at least 95 % of what the first level gives, times the level; "
@@ -161,54 +164,55 @@ def _share_ends(estimate: Estimate, where: str) -> ShownNumber | str:
     return ShownNumber(f"{low} to {high}", None, f"{where}:interval")
 
 
-def _demand(found: Findings) -> Iterator[Study]:
-    if not found.demands:
+def _demand(results: Findings) -> Iterator[Study]:
+    if not results.demands:
         return
     rows: list[tuple[ShownNumber | str, ...]] = []
-    for one in found.demands:
-        where = f"study:demand:{one.point.subject}/{one.point.point}"
+    for demand in results.demands:
+        where = f"study:demand:{demand.point.subject}/{demand.point.point}"
         reach: ShownNumber | str = (
-            DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
+            DASH if demand.cpu_reach is None else Scale("").figure(demand.cpu_reach, f"{where}:interval")
         )
-        values = (one.throughput_mb_s, one.cpu_percent, one.us_per_kib, one.us_per_io, one.percent_thousandths)
-        rate, busy, *costs = (Scale("").figure(value, where) for value in values)
-        rows.append((f"{one.point.subject} {one.point.point}", rate, busy, reach, *costs))
+        values = (demand.throughput_mb_s, demand.cpu_percent)
+        costs = (demand.us_per_kib, demand.us_per_io, demand.percent_thousandths)
+        rate, busy, *costs_shown = (Scale("").figure(value, where) for value in (*values, *costs))
+        rows.append((f"{demand.point.subject} {demand.point.point}", rate, busy, reach, *costs_shown))
     heads = ("Point", "MB/s", "CPU, %", "± (95 %)", "µs/KiB", "µs/IO", "% per 1,000 KiB/s")
     note = (
         "MB are 10\u2076 bytes; CPU is of all processors together, above what the idle bench uses. "
         "µs/KiB counts the time of all processors; the last column is the unit of HP's A7173A paper."
     )
     table = Table("Service demand: what the I/O costs the host; lower is better", heads, tuple(rows))
-    yield _section("study-demand", "Service demand", note, tables=(table, *_member_ios(found)))
+    yield _section("study-demand", "Service demand", note, tables=(table, *_member_ios(results)))
 
 
-def _member_ios(found: Findings) -> Iterator[Table]:
+def _member_ios(results: Findings) -> Iterator[Table]:
     """What an I/O of a volume costs its drives, where volumes were measured."""
     rows: list[tuple[ShownNumber | str, ...]] = []
-    for one in found.demands:
-        value = one.point.mean("member_ios_per_io")
+    for demand in results.demands:
+        value = demand.point.mean("member_ios_per_io")
         if value is not None:
-            where = f"study:members:{one.point.subject}/{one.point.point}"
-            rows.append((f"{one.point.subject} {one.point.point}", Scale("").figure(value, where)))
+            where = f"study:members:{demand.point.subject}/{demand.point.point}"
+            rows.append((f"{demand.point.subject} {demand.point.point}", Scale("").figure(value, where)))
     if rows:
         title = "I/Os of the members for each of the volume: a small write costs 4 on RAID 5, 2 on RAID 10"
         yield Table(title, ("Point", "Member I/Os per I/O"), tuple(rows))
 
 
-def _ceiling(found: Findings) -> Iterator[Study]:
-    if not found.reached:
+def _ceiling(results: Findings) -> Iterator[Study]:
+    if not results.reached:
         return
     rows = []
-    for one in found.reached:
-        where = f"study:ceiling:{one.point.subject}/{one.point.point}"
-        limit = one.share.limited_by
+    for share in results.reached:
+        where = f"study:ceiling:{share.point.subject}/{share.point.point}"
+        limit = share.share.limited_by
         rows.append(
             (
-                f"{one.point.subject} {one.point.point}",
-                Scale("").figure(one.throughput_mb_s, where),
-                Scale("").figure(one.ceiling_mb_s, where),
-                percent(one.share.percent.value, where, signed=False),
-                one.share.lowest.name,
+                f"{share.point.subject} {share.point.point}",
+                Scale("").figure(share.throughput_mb_s, where),
+                Scale("").figure(share.ceiling_mb_s, where),
+                percent(share.share.percent.value, where, signed=False),
+                share.share.lowest.name,
                 limit.name if limit is not None else "",
             )
         )
@@ -224,12 +228,12 @@ def _ceiling(found: Findings) -> Iterator[Study]:
     )
 
 
-def _settings(found: Findings, material: Material) -> Iterator[Study]:
+def _settings(results: Findings, material: Material) -> Iterator[Study]:
     not_varied = material.document["plan"].get("not_varied") or {}
-    if not found.settings and not not_varied:
+    if not results.settings and not not_varied:
         return
     rows = []
-    for study in found.settings:
+    for study in results.settings:
         for rank, effect in enumerate(study.effects, start=1):
             where = f"study:settings:{study.subject}:{study.workload}:{study.metric}:{effect.setting}:{effect.level}"
             shift = effect.shift
@@ -248,7 +252,7 @@ def _settings(found: Findings, material: Material) -> Iterator[Study]:
                 )
             )
     heads = ("Where", "Rank", "Setting", "Effect", "95 % interval", "Shown to be")
-    sentences = tuple(told for study in found.settings for told in study.sentences)
+    sentences = tuple(sentence for study in results.settings for sentence in study.sentences)
     note = (
         "Effects are averages over everything else that was varied; positive is better. "
         "Neutral is shown, never assumed."
@@ -256,27 +260,27 @@ def _settings(found: Findings, material: Material) -> Iterator[Study]:
     if not rows:
         note = "Nothing was varied whose effect could be ranked."
     tables = [Table("Settings by effect", heads, tuple(rows))] if rows else []
-    fixed = tuple((bench, name, why) for bench, told in not_varied.items() for name, why in told.items())
+    fixed = tuple((bench, name, why) for bench, reasons in not_varied.items() for name, why in reasons.items())
     if fixed:
         tables.append(Table("Settings that were not varied", ("Bench", "Setting", "Why"), fixed))
     yield _section("study-settings", "Settings ranked by effect", note, sentences=sentences, tables=tuple(tables))
 
 
-def _published(found: Findings) -> Iterator[Study]:
-    if not found.published:
+def _published(results: Findings) -> Iterator[Study]:
+    if not results.published:
         return
     rows = []
-    for one in found.published:
-        where = f"study:published:{one.report}:{one.theirs.source}"
-        name = METRICS[one.theirs.metric].label if one.theirs.metric else ""
+    for figure in results.published:
+        where = f"study:published:{figure.report}:{figure.theirs.source}"
+        name = METRICS[figure.theirs.metric].label if figure.theirs.metric else ""
         rows.append(
             (
-                f"{one.theirs.source}" + (f" ({one.theirs.label})" if one.theirs.label else ""),
-                ", ".join(dict.fromkeys(filter(None, (name, one.theirs.unit)))),
-                Scale("").figure(one.theirs.value, where),
-                f"{one.point.subject} {one.point.point}",
-                Scale("").figure(one.ours, where),
-                Scale("").figure(one.ratio, where),
+                f"{figure.theirs.source}" + (f" ({figure.theirs.label})" if figure.theirs.label else ""),
+                ", ".join(dict.fromkeys(filter(None, (name, figure.theirs.unit)))),
+                Scale("").figure(figure.theirs.value, where),
+                f"{figure.point.subject} {figure.point.point}",
+                Scale("").figure(figure.ours, where),
+                Scale("").figure(figure.ratio, where),
             )
         )
     heads = ("Published", "What", "Theirs", "Our point", "Ours", "Measured of published")
@@ -285,21 +289,21 @@ def _published(found: Findings) -> Iterator[Study]:
         "that lie on them, on a "
         "logarithmic scale where the two are far apart."
     )
-    charts = tuple(overlay_chart(one, f"sp-{number}") for number, one in enumerate(found.overlays))
+    charts = tuple(overlay_chart(overlay, f"sp-{number}") for number, overlay in enumerate(results.overlays))
     table = Table("Published figures beside the measured ones", heads, tuple(rows))
     yield _section("study-published", "Published figures", note, tables=(table,), charts=charts)
 
 
-def _features(found: Findings) -> Iterator[Study]:
+def _features(results: Findings) -> Iterator[Study]:
     tables: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     heads: dict[str, tuple[str, ...]] = {}
-    for bench, adapters, rows in found.features:
+    for bench, adapters, rows in results.features:
         heads[bench] = ("Feature", *adapters)
         tables[bench] += [(row.name, *row.values) for row in rows]
     if tables:
-        listed = tuple(Table(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
+        by_bench = tuple(Table(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
         note = "As the bench reads them, else as the inventory declares them, else not known."
-        yield _section("study-features", "Features of the adapters", note, tables=listed)
+        yield _section("study-features", "Features of the adapters", note, tables=by_bench)
 
 
 def contest_chart(contest: Contest, ident: str) -> DrawnChart:

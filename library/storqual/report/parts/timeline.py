@@ -79,8 +79,8 @@ def _spans(launches: Iterable[Launch]) -> tuple[Span, ...]:
     for name, members in sessions.items():
         arms = {launch.arm for launch in members}
         arm = arms.pop() if len(arms) == 1 else ""
-        begin = min(one.began for one in members)
-        end = max(one.began + max(one.runtime_s, 1.0) for one in members)
+        begin = min(launch.began for launch in members)
+        end = max(launch.began + max(launch.runtime_s, 1.0) for launch in members)
         spans.append(Span(begin, end, f"{name} {arm}".strip(), arm, name))
     return tuple(sorted(spans, key=lambda span: span.start))
 
@@ -92,19 +92,19 @@ def _deviations(
 
     The reference is the baseline, of a run with one arm its own mean.
     """
-    found: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in arms}
+    deviations: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in arms}
     for data in points:
-        reference = [value for one in data.good(arms[0]) if (value := one.number(_METRIC)) is not None]
+        reference = [value for launch in data.good(arms[0]) if (value := launch.number(_METRIC)) is not None]
         mean = sum(reference) / len(reference) if reference else 0.0
         if mean <= 0:
             continue
         for arm in arms:
-            found[arm] += [
-                (one.began, one.began + one.runtime_s, 100 * (value / mean - 1), one)
-                for one in data.good(arm)
-                if (value := one.number(_METRIC)) is not None
+            deviations[arm] += [
+                (launch.began, launch.began + launch.runtime_s, 100 * (value / mean - 1), launch)
+                for launch in data.good(arm)
+                if (value := launch.number(_METRIC)) is not None
             ]
-    return found
+    return deviations
 
 
 def _thinned(marks: Sequence[tuple[float, float, float, Launch]]) -> tuple[tuple[float, float, float], ...]:
@@ -113,13 +113,13 @@ def _thinned(marks: Sequence[tuple[float, float, float, Launch]]) -> tuple[tuple
     size = math.ceil(len(ordered) / _MOST_MARKS)
     if size <= 1:
         return tuple((start, end, value) for start, end, value, _ in ordered)
-    found: list[tuple[float, float, float]] = []
+    thinned: list[tuple[float, float, float]] = []
     for _, members in groupby(ordered, key=lambda mark: mark[3].session):
-        listed = list(members)
-        for at in range(0, len(listed), size):
-            part = listed[at : at + size]
-            found.append((part[0][0], part[-1][1], sum(value for *_, value, _ in part) / len(part)))
-    return tuple(found)
+        neighbours = list(members)
+        for at in range(0, len(neighbours), size):
+            part = neighbours[at : at + size]
+            thinned.append((part[0][0], part[-1][1], sum(value for *_, value, _ in part) / len(part)))
+    return tuple(thinned)
 
 
 def _chart(
@@ -221,11 +221,11 @@ class TimelineEvent:
 
 def moments_of(material: Material) -> tuple[TimelineEvent, ...]:
     """Events that are not routine, and findings of the kernel log, in the order of time; badges E1.. and K1.. ."""
-    found = [moment for event in material.events for moment in _moments(material.run, event)]
-    found.sort(key=lambda one: one.at)
+    unnumbered = [moment for event in material.events for moment in _moments(material.run, event)]
+    unnumbered.sort(key=lambda moment: moment.at)
     numbers: Counter[str] = Counter()
     moments = []
-    for moment in found:
+    for moment in unnumbered:
         letter = "K" if moment.finding else "E"
         numbers[letter] += 1
         moments.append(replace(moment, badge=f"{letter}{numbers[letter]}"))
@@ -276,20 +276,20 @@ def _finding(finding: object, event: store.Event, ended: float) -> TimelineEvent
             ended, bench, "kernel log", second(event.time), session, str(finding), serious=True, finding=True
         )
     lines = finding.get("lines") or [finding.get("line") or finding.get("text") or ""]
-    told = [str(line) for line in lines]
+    shown = [str(line) for line in lines]
     number = finding.get("count")
-    if isinstance(number, int) and number > len(told):
-        told.append(f"… {number} lines in all")
+    if isinstance(number, int) and number > len(shown):
+        shown.append(f"… {number} lines in all")
     word = str(finding.get("kind") or "kernel log")
-    known = KINDS.get(word)
+    title = KINDS.get(word)
     where = " ".join(str(finding[name]) for name in ("adapter", "point") if finding.get(name))
     return TimelineEvent(
         _finding_at(finding.get("time"), ended),
         bench,
-        known or word,
+        title or word,
         second(finding.get("time") or event.time),
         ", ".join(filter(None, [session, where])),
-        "\n".join(told),
+        "\n".join(shown),
         serious=finding.get("severity") != "warning",
         finding=True,
     )

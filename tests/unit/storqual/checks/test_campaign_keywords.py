@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from storqual.checks.campaign_keywords import Percent, builds_told
+from storqual.checks.campaign_keywords import Percent, builds_phrase
 from storqual.checks.seen import NotJudgedError, UndecidedError
 from storqual.robot_library import StorqualLibrary
 from storqual.run import Event
@@ -192,10 +192,10 @@ def test_a_driver_without_a_version_is_said_to_be_compared_by_its_kernel_alone()
     built_in = {"srcversion": "", "version": ""}
     builds = {"sym53c8xx": {"srcversion": "A1", "version": ""}, "virtio_scsi": built_in}
     started = [Event("", "session_started", "b", {"provisioned": {"drivers": builds}})]
-    told = builds_told(started, ["sym53c8xx", "virtio_scsi"])
+    told = builds_phrase(started, ["sym53c8xx", "virtio_scsi"])
     assert told == " and builds of sym53c8xx (virtio_scsi: no version is shown, only the kernel was compared)"
-    assert builds_told(started, ["sym53c8xx"]) == " and builds of sym53c8xx"
-    assert builds_told(started, []) == ""
+    assert builds_phrase(started, ["sym53c8xx"]) == " and builds of sym53c8xx"
+    assert builds_phrase(started, []) == ""
 
 
 def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:

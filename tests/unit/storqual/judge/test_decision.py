@@ -27,14 +27,14 @@ def test_an_unchanged_candidate_passes() -> None:
     assert found.outcome == "pass"
     assert found.ci95[0] < found.shift < found.ci95[1]
     assert found.detectable > 0.01
-    assert found.wanted == 0
+    assert found.further_units == 0
 
 
 def test_a_slower_candidate_fails() -> None:
     found = decide(quiet(12), quiet(12, level=930.0, seed=2))
     assert found.outcome == "fail"
     assert found.shift == pytest.approx(-0.07, abs=0.015)
-    assert found.wanted == 0
+    assert found.further_units == 0
 
 
 def test_a_slower_latency_is_negative_too() -> None:
@@ -58,13 +58,13 @@ def test_a_faster_candidate_passes_with_a_positive_shift() -> None:
 def test_few_pairs_of_a_noisy_bench_say_how_many_are_wanted() -> None:
     found = decide(quiet(6, spread=0.1), quiet(6, spread=0.1, seed=2))
     assert found.outcome == "inconclusive"
-    assert 3 <= found.wanted < 500
+    assert 3 <= found.further_units < 500
     assert found.detectable > 0.05
 
 
 def test_a_margin_that_the_data_cannot_reach_wants_more_than_one_that_they_can() -> None:
     arms = quiet(10, spread=0.08), quiet(10, spread=0.08, seed=3)
-    wide, narrow = (decide(*arms, margin=margin, indifference=0.002).wanted for margin in (0.03, 0.01))
+    wide, narrow = (decide(*arms, margin=margin, indifference=0.002).further_units for margin in (0.03, 0.01))
     assert narrow > wide
 
 
@@ -73,7 +73,7 @@ def test_no_pair_or_one_says_nothing(count: int) -> None:
     found = decide(quiet(count), quiet(count, seed=2))
     assert found.outcome == "inconclusive"
     assert found.ci95 == (-1.0, math.inf)
-    assert found.wanted >= 2
+    assert found.further_units >= 2
 
 
 def test_an_odd_launch_is_ignored() -> None:
@@ -183,7 +183,7 @@ def test_the_unit_does_not_matter(baseline: list[list[float]], candidate: list[l
 def test_every_answer_is_sound(baseline: list[list[float]], candidate: list[list[float]], better: str) -> None:
     found: ArmComparison = decide(baseline, candidate, better=better)  # type: ignore[arg-type]
     assert found.outcome in ("pass", "fail", "inconclusive")
-    assert (found.wanted == 0) == (found.outcome != "inconclusive")
+    assert (found.further_units == 0) == (found.outcome != "inconclusive")
     assert found.detectable > 0
     if min(len(baseline), len(candidate)):
         assert found.ci95[0] <= found.shift <= found.ci95[1]

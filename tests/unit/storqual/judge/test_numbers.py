@@ -84,6 +84,6 @@ def test_a_rate_is_told_as_one(value: float, metric: str, shown: str) -> None:
 )
 def test_what_an_undecided_point_could_not_detect_is_a_loss_that_can_be(detectable: float, sentence: str) -> None:
     comparison: Any = SimpleNamespace(
-        unit="session", units=2, wanted=3, missing="", shift=-0.01, detectable=detectable
+        unit="session", units=2, further_units=3, missing="", shift=-0.01, detectable=detectable
     )
     assert f"; {sentence}; about 3 more sessions" in against_baseline._undecided(comparison)

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.cli import storqual
-from storqual.judge.rejudge import Rules, rejudge, runs_below
+from storqual.judge.rejudge import Rules, rejudge
 from storqual.judge.verdict import judge_run
+from storqual.run.layout import runs_below
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import SUITE

@@ -111,7 +111,7 @@ def test_a_flush_that_is_acknowledged_and_never_sent_is_found(tmp_path: Path) ->
 
 def test_a_flushed_write_that_never_reached_the_drive_is_missing_even_when_nothing_is_lost(tmp_path: Path) -> None:
     missing = trial(tmp_path, STEPS, dropped=(2,)).missing
-    assert {(one.sector, one.expected, one.found) for one in missing} == {(2, 2, 0)}
+    assert {(one.sector, one.expected, one.present) for one in missing} == {(2, 2, 0)}
     assert "none" in {one.lost for one in missing}
 
 

@@ -109,7 +109,7 @@ def test_a_hang_in_both_arms_is_a_criterion_and_what_comes_after_it_is_told() ->
     assert "2 hung" in whole["reason"]
     assert "at t: its reset button was pressed; what comes after it was not tried" in whole["reason"]
     assert (test["id"], test["outcome"], test["adapter"]) == ("external.scsi/t", "PASS", "fusion")
-    assert show_programs(planned, records, {}).listed == {test["id"]}
+    assert show_programs(planned, records, {}).criterion_ids == {test["id"]}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from storqual.kinds.images import CheckedImages, Missing
 from storqual.kinds.record import Observed, Verdict, judge, values_of
-from storqual.kinds.trial_checks import compare, lower_bound, more_often, told, upper_bound
+from storqual.kinds.trial_checks import ALPHA, compare, failures_sentence
+from storqual.statistics.counts import least_share, more_often, most_share
 from storqual_core.data import read_table
 from storqual_core.data.faults import FAULTS, WAYS, Fault, Way
 from storqual_core.turns.integrity_load import OTHER_DATA
@@ -277,7 +278,7 @@ def test_data_that_was_read_stale_fails_a_trial() -> None:
 
 
 def cut(points: int, missing: int) -> CheckedImages:
-    one = Missing(cut=7, lost="all", sector=10, expected=2, found=1)
+    one = Missing(cut=7, lost="all", sector=10, expected=2, present=1)
     return CheckedImages(points, 10 * points, (one,) * missing)
 
 
@@ -447,31 +448,31 @@ def at_most(failures: int, trials: int, rate: float) -> float:
 
 
 def test_no_failure_in_sixty_trials_shows_less_than_five_percent() -> None:
-    assert told(0, 60) == "0 of 60 failed: less than 4.9 % at 95 %"
-    assert upper_bound(0, 59) < 0.05 < upper_bound(0, 58)
+    assert failures_sentence(0, 60) == "0 of 60 failed: less than 4.9 % at 95 %"
+    assert most_share(0, 59, ALPHA) < 0.05 < most_share(0, 58, ALPHA)
 
 
 @given(st.integers(1, 80), st.data())
 def test_the_bound_is_where_the_binomial_law_leaves_five_percent(trials: int, data: st.DataObject) -> None:
     failures = data.draw(st.integers(0, trials - 1))
-    assert at_most(failures, trials, upper_bound(failures, trials)) == pytest.approx(0.05, abs=1e-9)
+    assert at_most(failures, trials, most_share(failures, trials, ALPHA)) == pytest.approx(0.05, abs=1e-9)
     if failures:
-        below = 1 - at_most(failures - 1, trials, lower_bound(failures, trials))
+        below = 1 - at_most(failures - 1, trials, least_share(failures, trials, ALPHA))
         assert below == pytest.approx(0.05, abs=1e-9)
 
 
 def test_bounds_at_the_ends() -> None:
-    assert (upper_bound(0, 0), upper_bound(3, 3), lower_bound(0, 9)) == (1.0, 1.0, 0.0)
+    assert (most_share(0, 0, ALPHA), most_share(3, 3, ALPHA), least_share(0, 9, ALPHA)) == (1.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="cannot be"):
-        upper_bound(4, 3)
+        most_share(4, 3, ALPHA)
 
 
 def test_a_printed_bound_is_never_below_the_true_one() -> None:
     for trials in range(1, 200):
         for failures in (0, 1, trials // 2):
             if failures <= trials:
-                percent = float(told(failures, trials).split("less than ")[1].split(" %")[0])
-                assert percent >= 100 * upper_bound(failures, trials) - 1e-9
+                percent = float(failures_sentence(failures, trials).split("less than ")[1].split(" %")[0])
+                assert percent >= 100 * most_share(failures, trials, ALPHA) - 1e-9
 
 
 def test_the_comparison_is_fishers() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
-from storqual.judge.question import asked_of
+from storqual.judge.question import planned_criteria
 from storqual.plan.make import PlanRequest, plan_run
 from storqual.run import coverage, read_batch, read_run
 from storqual_core.kit.errors import BadInputError
@@ -53,8 +53,8 @@ def test_the_spec_sheets_of_a_suite_are_copied_into_the_run(tmp_path: Path) -> N
     assert planned.path is not None
     run = read_run(planned.path)
     assert run.input_file("product:files").read_bytes() == sheet.read_bytes()
-    first = asked_of(run, load_suite(run.input_file("suite")), Gate())[0]
-    assert first.criteria[0].id == "stated"
+    _, criterion = planned_criteria(run, load_suite(run.input_file("suite")), Gate())[0]
+    assert criterion.id == "stated"
 
 
 def test_the_example_lab_is_a_good_example(tmp_path: Path) -> None:

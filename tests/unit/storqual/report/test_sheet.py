@@ -33,8 +33,8 @@ def test_only_what_is_claimed_may_be_destroyed() -> None:
     sheet = make_sheet(bench_of(), FACTS, made=MADE)
     (card,) = sheet.adapters
     assert ["DESTROY" in text for text in column(card.drives, "tests may")] == [True, False, True]
-    assert column(sheet.others, "WWN") == ["0x5000c50000000004"]
-    assert column(sheet.others, "tests may") == ["not write"]
+    assert column(sheet.undeclared, "WWN") == ["0x5000c50000000004"]
+    assert column(sheet.undeclared, "tests may") == ["not write"]
     assert sheet.claimed == 2
 
 

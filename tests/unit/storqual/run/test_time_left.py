@@ -155,5 +155,5 @@ def test_a_session_that_is_prepared_tells_the_time_with_packages_boots_and_resto
     sessions = sum(session["bench"] == "b1" for session in expected["sessions"])
     assert int(minutes) * 60 >= sessions * effort["session_s"] + effort["restore_s"] - 30
     assert effort["restore_s"] > 0
-    over = TimeLeft(run, "b1").told("the bench is restored", over=True)
+    over = TimeLeft(run, "b1").line("the bench is restored", over=True)
     assert over == f"b1 | the bench is restored | {Left(effort['restore_s'] + _END_S, effort['restore_s'] + _END_S)}"

@@ -14,7 +14,7 @@ from storqual.report.render import with_signatures
 from storqual.run import read_run
 from storqual.run.evidence import record_published, run_findings
 from storqual.signoff.findings import export_findings
-from storqual.signoff.signature import signatures_told
+from storqual.signoff.signature import signature_lines
 from storqual_core.kit.errors import BadInputError
 from tests.attacks.finished_run import copy_of, finished_run, put
 from tests.support.signing import Person, sign
@@ -103,11 +103,11 @@ def test_a_report_of_an_unsigned_run_does_not_say_that_it_is_signed(run: Path) -
     assert "Signed off" not in page
     assert "Not signed. For signatures on paper" in page
     assert "only the run itself vouches for" in page
-    assert with_signatures(page, signatures_told(run)) == page
+    assert with_signatures(page, signature_lines(run)) == page
 
 
 def test_a_report_of_a_signed_run_carries_its_signatures(signed: Path, run: Path) -> None:
-    lines = signatures_told(signed)
+    lines = signature_lines(signed)
     assert [line.partition(",")[0] for line in lines] == ["Rene as release-manager", "Pat as technician"]
     page = with_signatures(build_report(run).read_text(encoding="utf-8"), lines)
     assert "Not signed" not in page
@@ -123,4 +123,4 @@ def test_a_page_without_a_place_for_signatures_carries_them_at_its_end() -> None
 @pytest.mark.parametrize("text", ["", "{}", "\x00", "[" * 9999])
 def test_a_signature_that_cannot_be_read_is_named(text: str, signed: Path) -> None:
     (signed / "signoff.release-manager.json").write_text(text)
-    assert signatures_told(signed)[0] == "signoff.release-manager.json cannot be read"
+    assert signature_lines(signed)[0] == "signoff.release-manager.json cannot be read"

@@ -194,8 +194,8 @@ def test_counts_are_compared_as_shares_of_launches(baseline: int, candidate: int
 def test_one_launch_among_few_decides_nothing_and_says_how_many_would() -> None:
     found = compare_counts((0, 1), (6, 6), margin=0.2, pass_level=0.05, fail_level=0.05)
     assert found.outcome == "inconclusive"
-    assert compare(0, 1, (6 + found.wanted - 1, 6 + found.wanted - 1)) == "inconclusive"
-    assert compare(0, 1, (6 + found.wanted, 6 + found.wanted)) == "pass"
+    assert compare(0, 1, (6 + found.further_launches - 1, 6 + found.further_launches - 1)) == "inconclusive"
+    assert compare(0, 1, (6 + found.further_launches, 6 + found.further_launches)) == "pass"
 
 
 def test_more_launches_of_one_arm_are_no_finding() -> None:

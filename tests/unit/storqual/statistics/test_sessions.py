@@ -69,7 +69,7 @@ def test_one_session_per_arm_is_never_decided() -> None:
     found = judged(1, 1, 1000, effect=-0.2)
     assert found.outcome == "inconclusive"
     assert found.ci95 == (-1.0, np.inf)
-    assert found.wanted >= 1
+    assert found.further_units >= 1
 
 
 def test_history_that_bounds_the_session_effect_decides_one_session() -> None:

@@ -246,7 +246,7 @@ def test_equal_adapters_show_nothing_at_equal_load() -> None:
 def test_scaling_names_the_level_that_is_enough() -> None:
     """The knee at a depth of 4 is found with the gain over a depth of 1."""
     found = growths([one for one in swept() if one.subject == "qla"], "iops")
-    assert [one.found.shape for one in found] == ["knee"]
+    assert [one.scaling.shape for one in found] == ["knee"]
     (told,) = saturation_advice(found)
     assert re.fullmatch(r"qla: QD 4 is enough at depth: 30\d % over QD 1, and no more with up to QD 16\.", told)
 
@@ -270,7 +270,7 @@ def test_linear_growth_gives_no_advice() -> None:
     """Nothing is saturated, so nothing is enough."""
     points = [point("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
     points = [StudyPoint(**{**vars(one), "levels": {"ports": one.ports}}) for one in points]
-    assert [(one.found.shape, one.enough) for one in growths(points, "iops")] == [("straight", None)]
+    assert [(one.scaling.shape, one.enough) for one in growths(points, "iops")] == [("straight", None)]
 
 
 def test_processor_time_next_to_nothing_shows_how_far_it_reaches() -> None:
@@ -408,7 +408,7 @@ def test_throughput_over_the_members_of_a_volume_has_a_shape() -> None:
     """Each member adds its share, as long as there is no other limit."""
     points = [point("sym", "dbms", 100.0 * count, varied={"raid.members": count}, noise=0.001) for count in (2, 3, 4)]
     (growth,) = findings(points, ["scaling"], benches={}).growths
-    assert (growth.line.along, growth.found.linear_to) == ("raid.members", 4)
+    assert (growth.line.along, growth.scaling.linear_to) == ("raid.members", 4)
 
 
 SLOT = slot_part(528e6, "66 MHz, 64 bit")

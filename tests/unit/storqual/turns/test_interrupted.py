@@ -90,7 +90,7 @@ def held(run: Path) -> list[dict[str, Any]]:
             seen.take(json.loads(line))
         assert sorted(seen.oracle.writes) == list(range(1, WRITES + 1))
         assert (seen.untold, record["writes"]) == (0, WRITES)
-        assert not seen.oracle.judge(seen.found[1], "acknowledged", seen.found[2])
+        assert not seen.oracle.judge(seen.readings[1], "acknowledged", seen.readings[2])
     return list(files.records)
 
 

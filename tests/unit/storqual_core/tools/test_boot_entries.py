@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import bls, bootctl, grub, grubby
+from tests.support.mangle import lost_lines, noisy
 from tests.support.tool_fixtures import fixture_text, fixture_texts
 
 ENTRY = fixture_text("bls", "written_out.conf")
@@ -137,34 +138,8 @@ def test_a_list_of_bootctl_in_either_form() -> None:
     assert len(bootctl.parse_list(fixture_text("bootctl", "array.txt"))) == 1
 
 
-def mutated(text: str, chance: random.Random) -> str:
-    """Lines lost, doubled, swapped or cut, characters changed, other line ends."""
-    lines = text.splitlines(keepends=True)
-    for _ in range(chance.randint(1, 4)):
-        if not lines:
-            break
-        at = chance.randrange(len(lines))
-        how = chance.randrange(6)
-        if how == 0:
-            del lines[at]
-        elif how == 1:
-            lines.insert(at, chance.choice([lines[at], "\n", "\r\n", "# x\n", "$x\n", "linux\n", "\x1b[31m\n"]))
-        elif how == 2:
-            other = chance.randrange(len(lines))
-            lines[at], lines[other] = lines[other], lines[at]
-        elif how == 3:
-            lines[at] = lines[at][: chance.randrange(len(lines[at]) + 1)]
-        elif how == 4:
-            line = lines[at]
-            place = chance.randrange(len(line) + 1)
-            lines[at] = (
-                line[:place]
-                + chance.choice(["\t", " ", "\0", "$", "\\", "=", "#", "\ufffd", "é", "+3"])
-                + line[place:]
-            )
-        else:
-            lines = ["".join(lines).replace("\n", "\r\n")]
-    return "".join(lines)
+ODD_LINES = ("\n", "\r\n", "# x\n", "$x\n", "linux\n", "\x1b[31m\n")
+ODD_CHARACTERS = ("\t", " ", "\0", "$", "\\", "=", "#", "\ufffd", "é", "+3")
 
 
 def test_ten_thousand_changed_entries_are_read_as_they_stand_or_refused() -> None:
@@ -172,7 +147,9 @@ def test_ten_thousand_changed_entries_are_read_as_they_stand_or_refused() -> Non
     texts = [ENTRY, *fixture_texts("bls")]
     read = refused = 0
     for number in range(10_000):
-        text = mutated(chance.choice(texts), chance)
+        text = lost_lines(chance.choice(texts), chance)
+        if number % 3:
+            text = noisy(text, chance, ODD_LINES, ODD_CHARACTERS)
         try:
             entry = bls.parse_entry(text, "/e/x.conf")
         except ToolError as problem:

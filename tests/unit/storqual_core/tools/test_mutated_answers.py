@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import TOOLS
+from tests.support.mangle import lost_lines, noisy
 from tests.support.tool_fixtures import fixture_texts
 from tests.unit.storqual_core.tools.test_conformance import parsers
 
@@ -55,39 +56,6 @@ def leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def lost_lines(text: str, chance: random.Random) -> str:
-    """Lines deleted, doubled, or cut off at the end."""
-    lines = text.splitlines(keepends=True)
-    for _ in range(chance.randint(1, 3)):
-        if not lines:
-            break
-        place = chance.randrange(len(lines))
-        how = chance.randrange(3)
-        if how == 0:
-            del lines[place]
-        elif how == 1:
-            lines.insert(place, lines[place])
-        else:
-            del lines[place:]
-    return "".join(lines)
-
-
-def noisy(text: str, chance: random.Random) -> str:
-    """Characters changed, and lines of another tool in between."""
-    for _ in range(chance.randint(1, 4)):
-        place = chance.randrange(len(text) + 1)
-        how = chance.randrange(4)
-        if how == 0:
-            text = text[:place] + chance.choice("\x00\t\r 0aZ:-[]()=*\ufffd\u0663\u2028") + text[place + 1 :]
-        elif how == 1:
-            text = text[:place] + text[place + chance.randint(1, 40) :]
-        elif how == 2:
-            text = text[:place] + chance.choice(STRANGE) + text[place:]
-        else:
-            text = text.replace("\n", "\r\n")
-    return text
-
-
 STRANGE = [line for name in NAMES for text in fixture_texts(name) for line in text.splitlines(keepends=True)]
 
 
@@ -113,7 +81,7 @@ def test_a_changed_answer_is_refused_or_tells_nothing_that_is_not_in_it(name: st
             parse, text, right = chance.choice(own)
             found = answer(parse, lost_lines(text, chance))
             assert found is None or right is None or joined(found) <= joined(right) | OWN
-            changed = noisy(text, chance)
+            changed = noisy(text, chance, STRANGE)
             plain = changed.replace(":", "").replace(".x86_64", "").replace(".noarch", "").lower()
             assert [each for each in joined(answer(parse, changed) or set()) - OWN if each.lower() not in plain] == []
 

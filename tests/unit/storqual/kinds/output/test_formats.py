@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual.kinds.output.formats import FORMATS, PROGRAM, read_output
-from storqual.kinds.output.reading import OneTest, with_own_names
+from storqual.kinds.output.reading import ProgramTest, with_own_names
 from tests.support.mangle import ODD_NUMBERS, with_odd_number
 
 pytestmark = pytest.mark.slow
@@ -269,6 +269,6 @@ def written(form: str, outcomes: list[str], leave_out: int | None) -> str:
 
 @given(st.lists(st.sampled_from(["a", "a (2)", "a (3)", "b"]), max_size=12))
 def test_names_that_come_twice_get_numbers(names: list[str]) -> None:
-    found = [one.name for one in with_own_names(OneTest(name, "passed") for name in names)]
+    found = [one.name for one in with_own_names(ProgramTest(name, "passed") for name in names)]
     assert len(set(found)) == len(names)
     assert [name.partition(" ")[0] for name in found] == [name.partition(" ")[0] for name in names]

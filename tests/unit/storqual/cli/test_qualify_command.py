@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How `qualify` ends: a verdict is shown only with its report; a resumed run keeps its plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.cli import main
+from storqual.judge.verdict import judge_run
+from tests.support.judged_run import QUIET
+from tests.support.make_run import make_run
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(("reported", "status"), [(True, 0), (False, 2), (True, 2)])
+def test_a_verdict_that_was_not_published_is_not_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    reported: bool,
+    status: int,
+    as_json: bool,
+) -> None:
+    """The report was refused, or the job failed after it was written: no PASS is printed above an exit code of 2."""
+    run = make_run(tmp_path, **QUIET)
+    (run / "verdict.json").write_text(json.dumps(judge_run(run)), encoding="utf-8")
+    if reported:
+        (run / "report.html").write_text("<html>", encoding="utf-8")
+
+    def play(_: str, *, environment: dict[str, str], **more: Any) -> int:
+        assert more["variables"]
+        (tmp_path / environment["STORQUAL_LAST_RUN"]).write_text(f"{run}\n", encoding="utf-8")
+        return status
+
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", play)
+    words = ["qualify", "-i", "bench,", "--candidate", "x", "--suite", "y", "--runs", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--json"] if as_json else words)
+    said = capsys.readouterr()
+    published = reported and status == 0
+    assert ended.value.code == status
+    assert ("PASS" in said.out) is published
+    assert (f"storqual qualify --resume {run}" in said.err) is not published
+    if as_json:
+        answer = json.loads(said.out)
+        assert (answer["exit_code"], answer["report"]) == (status, str(run / "report.html") if published else None)
+
+
+@pytest.mark.parametrize("command", ["plan", "qualify"])
+def test_a_run_that_is_resumed_takes_no_options_of_a_new_campaign(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    run = make_run(tmp_path, finished=False)
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--resume", str(run), "--adapters", "sym", "--seed", "0", "--point", "reads"])
+    assert ended.value.code == 3
+    told = "cannot be used with --resume, because the run has its plan already; leave it out"
+    assert capsys.readouterr().err.splitlines() == [
+        f"storqual: {name} {told}" for name in ("--adapters", "--seed", "--point")
+    ]
