@@ -538,13 +538,13 @@ def _plausible(variant: str, text: str) -> bool:
 
 
 def _one_edit(text: str) -> Iterator[str]:
-    places = [index for index, character in enumerate(text) if character.isdigit()]
-    for index in places:
+    digits = [index for index, character in enumerate(text) if character.isdigit()]
+    for index in digits:
         for digit in "0123456789":
             yield text[:index] + digit + text[index + 1 :]
             yield text[:index] + digit + text[index:]
         yield text[:index] + text[index + 1 :]
-        if index + 1 in places:
+        if index + 1 in digits:
             yield text[:index] + text[index + 1] + text[index] + text[index + 2 :]
     for digit in "0123456789":
         yield text + digit

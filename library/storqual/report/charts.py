@@ -116,10 +116,10 @@ def share_axis(highest: float) -> Axis:
     return Axis("of I/O", 0.0, top, tuple((tick / 100, f"{tick:g} %") for tick in ticks))
 
 
-def percent_axis(name: str, reach: float) -> Axis:
+def percent_axis(reach: float) -> Axis:
     top = nice_ceiling(reach * 1.05, 2)
     ticks = nice_ticks(-top, top, 4)
-    return Axis(name, -top, top, tuple((tick, f"{'+' if tick > 0 else ''}{short(tick)} %") for tick in ticks))
+    return Axis("", -top, top, tuple((tick, f"{'+' if tick > 0 else ''}{short(tick)} %") for tick in ticks))
 
 
 def clock_axis(start: float, end: float) -> Axis:
@@ -304,6 +304,8 @@ class PlottedCurve:
     marks: tuple[Mark, ...]
 
 
+_WIDE = 340.0
+_PANEL = (_WIDE, 216.0)
 _INSET = (12.0, 8.0)
 """Units by which marks at the ends of an axis keep clear of the frame, left and right."""
 
@@ -324,18 +326,11 @@ def _canvas(
 
 
 def curve_panel(
-    ident: str,
-    title: str,
-    description: str,
-    curves: Sequence[PlottedCurve],
-    across: Axis,
-    up: Axis,
-    *,
-    size: tuple[float, float] = (340, 216),
+    ident: str, title: str, description: str, curves: Sequence[PlottedCurve], across: Axis, up: Axis
 ) -> Markup:
     """One small multiple. Fewer than three marks have whiskers and no line: two values are no curve."""
     longest = max((len(curve.label) for curve in curves), default=0)
-    box, x, y = _canvas(size, across, up, right=14 + longest * CHARACTER if longest else 12, inset=_INSET)
+    box, x, y = _canvas(_PANEL, across, up, right=14 + longest * CHARACTER if longest else 12, inset=_INSET)
     bands: list[str] = []
     lines: list[str] = []
     marks: list[str] = []
@@ -346,17 +341,16 @@ def curve_panel(
         lines.append(stroke(curve.arm, pixels if len(pixels) >= FEWEST_OF_A_LINE else []))
         marks.append(dots(curve.arm, pixels))
     axes = frame(box, _inset(across, box), up)
-    return drawing(ident, size, title, description, [axes, *bands, *lines, *marks, _ends(curves, box, x, y)])
+    return drawing(ident, _PANEL, title, description, [axes, *bands, *lines, *marks, _ends(curves, box, x, y)])
 
 
 def tail_panel(
-    ident: str, title: str, description: str, curves: Sequence[PlottedCurve], across: Axis, up: Axis,
-    *, size: tuple[float, float] = (340, 216),
-) -> Markup:  # fmt: skip
+    ident: str, title: str, description: str, curves: Sequence[PlottedCurve], across: Axis, up: Axis
+) -> Markup:
     """Lines alone, one for each arm, on the axes as they are: for curves of many marks."""
-    box, x, y = _canvas(size, across, up, right=12)
+    box, x, y = _canvas(_PANEL, across, up, right=12)
     lines = [stroke(curve.arm, [(x(mark.x), y(mark.y)) for mark in curve.marks]) for curve in curves]
-    return drawing(ident, size, title, description, [frame(box, across, up), *lines])
+    return drawing(ident, _PANEL, title, description, [frame(box, across, up), *lines])
 
 
 def _inset(across: Axis, box: Box) -> Axis:
@@ -418,14 +412,12 @@ class DotRow:
     marks: Mapping[str, Mark]
 
 
-def dot_chart(
-    ident: str, title: str, description: str, rows: Sequence[DotRow], along: Axis, *, width: float = 340
-) -> Markup:
+def dot_chart(ident: str, title: str, description: str, rows: Sequence[DotRow], along: Axis) -> Markup:
     """Rows from top to bottom; the baseline's ring is drawn first, so that a dot inside it means no change."""
     longest = max((len(row.label) for row in rows), default=0)
-    left = min(18 + longest * _LABELS, width * 0.55)
+    left = min(18 + longest * _LABELS, _WIDE * 0.55)
     height = _TOP + _ROW * (len(rows) + sum(bool(row.heading) for row in rows)) + 40
-    box = Box(left, _TOP, width - 14, height - 36)
+    box = Box(left, _TOP, _WIDE - 14, height - 36)
     x = along.scale(box.left, box.right)
     grid = [[(x(value), box.top - 4), (x(value), box.bottom)] for value, _ in along.ticks]
     labels: list[str] = [text(x(value), box.bottom + 14, label, anchor="middle") for value, label in along.ticks]
@@ -451,7 +443,7 @@ def dot_chart(
             marks.append(dots(arm, [(pixel, y)]))
     return drawing(
         ident,
-        (width, height),
+        (_WIDE, height),
         title,
         description,
         [
@@ -481,9 +473,9 @@ def control_chart(
     *,
     centre: float | None,
     limits: tuple[float, float] | None,
-    size: tuple[float, float] = (960, 200),
 ) -> Markup:
     """Marks at 0, 1, 2, … of the horizontal axis; signals carry their letter, so that colour is not needed."""
+    size = (960.0, 200.0)
     box, x, y = _canvas(size, across, up, right=60, inset=_INSET)
     parts: list[Markup] = [frame(box, across, up)]
     names: list[str] = []
@@ -655,16 +647,10 @@ class Distribution:
 
 
 def histogram(
-    ident: str,
-    title: str,
-    description: str,
-    distributions: Sequence[Distribution],
-    across: Axis,
-    up: Axis,
-    *,
-    size: tuple[float, float] = (340, 190),
+    ident: str, title: str, description: str, distributions: Sequence[Distribution], across: Axis, up: Axis
 ) -> Markup:
     """Step outlines over one axis; the baseline's is filled, the candidate's a line, so both are seen."""
+    size = (_WIDE, 190.0)
     box, x, y = _canvas(size, across, up, right=12)
     shapes = [_outline(distribution, x, y, box.bottom) for distribution in distributions]
     return drawing(ident, size, title, description, [frame(box, across, up), *shapes])
@@ -711,13 +697,12 @@ class LimitLine:
 
 
 def strip(
-    ident: str, title: str, description: str, rows: Sequence[StripRow], limits: Sequence[LimitLine], along: Axis,
-    *, width: float = 340,
-) -> Markup:  # fmt: skip
+    ident: str, title: str, description: str, rows: Sequence[StripRow], limits: Sequence[LimitLine], along: Axis
+) -> Markup:
     """One row of marks for each arm; marks of one row stand a little apart, so that equal launches are all seen."""
     left = 14 + max((len(row.arm) for row in rows), default=0) * CHARACTER
     names = 14.0 * len(limits)
-    box = Box(left, 8 + names, width - 14, 8 + names + _STRIP_ROW * len(rows))
+    box = Box(left, 8 + names, _WIDE - 14, 8 + names + _STRIP_ROW * len(rows))
     x = along.scale(box.left, box.right)
     grid = [[(x(value), box.top), (x(value), box.bottom)] for value, _ in along.ticks]
     labels = [text(x(value), box.bottom + 16, label, anchor="middle") for value, label in along.ticks]
@@ -740,14 +725,15 @@ def strip(
         pixels = [(x(ratio), middle + _JITTER * (at % _STEPS - 1)) for at, ratio in enumerate(row.ratios)]
         parts.append(dots(row.arm, pixels, radius=2.6))
     parts.append(group("lb", {"fill": "#555"}, labels))
-    return drawing(ident, (width, box.bottom + 38), title, description, parts)
+    return drawing(ident, (_WIDE, box.bottom + 38), title, description, parts)
 
 
 def scatter(
     ident: str, title: str, description: str, groups: Sequence[tuple[str, Sequence[tuple[float, float]]]],
-    across: Axis, up: Axis, *, size: tuple[float, float] = (560, 420),
+    across: Axis, up: Axis,
 ) -> Markup:  # fmt: skip
     """Marks of (baseline, candidate) and the line on which both are the same; a group is a class of marks."""
+    size = (560.0, 420.0)
     box, x, y = _canvas(size, across, up, right=14)
     low, high = max(across.low, up.low), min(across.high, up.high)
     same = element(

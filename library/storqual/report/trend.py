@@ -336,7 +336,7 @@ def _bench(series: Series, ident: str) -> BenchChart:
         f"{title}: deviation of its IOPS from their usual level in each campaign; numbers in the table below.",
         marks,
         across,
-        percent_axis("", max(abs(end) for end in ends) or 1.0),
+        percent_axis(max(abs(end) for end in ends) or 1.0),
         centre=control.centre,
         limits=control.limits,
     )

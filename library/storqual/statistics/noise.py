@@ -30,6 +30,7 @@ LAUNCH_FLOOR = 0.0005
 A throttled or emulated drive gives equal figures to the last digit, and a variance of nothing would make every
 difference significant. But a launch starts and ends between two I/Os, and fio's seconds are a millisecond wide, so
 that two launches of a few seconds that agree better than this agree by rounding."""
+PAIR_FLOOR = 2 * LAUNCH_FLOOR**2
 
 TELLS_NOTHING = math.log(100.0)
 """The interval of a logarithm that reaches a hundredfold to either side is none: few launches and much noise."""
@@ -62,9 +63,7 @@ def _ratio_limits(pairs: tuple[int, ...]) -> tuple[Floats, Floats, Floats, Float
     return k, nv, special.fdtri(*some, _DISAGREE), special.fdtri(*some, 1 - _DISAGREE)
 
 
-def pair_variance(
-    difference_ss: Floats, common_ss: Floats, pairs: tuple[int, ...], floor: float = 2 * LAUNCH_FLOOR**2
-) -> tuple[Floats, Floats]:
+def pair_variance(difference_ss: Floats, common_ss: Floats, pairs: tuple[int, ...]) -> tuple[Floats, Floats]:
     """The variance of one pair's log-ratio after so many `pairs`, and its degrees of freedom (last axis: looks).
 
     `difference_ss` is the sum of squares of the log-ratios about their mean. `common_ss` is the sum of squared
@@ -75,8 +74,8 @@ def pair_variance(
     """
     k, nv, low, high = _ratio_limits(pairs)
     terms = np.maximum(k, 1.0)
-    of_ratios = np.maximum(difference_ss / terms, floor)
-    common = np.maximum(common_ss / terms, floor)
+    of_ratios = np.maximum(difference_ss / terms, PAIR_FLOOR)
+    common = np.maximum(common_ss / terms, PAIR_FLOOR)
     ratio = of_ratios / common
     agree = (ratio >= low) & (ratio <= high)
     pooled = (k * of_ratios + nv * common) / np.maximum(k + nv, 1.0)

@@ -30,14 +30,13 @@ from storqual.statistics.comparison import (
     spend,
 )
 from storqual.statistics.launches import Odd, launch_levels, odd_pair, odd_pairs
-from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, common_spread, pair_variance, with_priors
+from storqual.statistics.noise import NOTHING_KNOWN, PAIR_FLOOR, Prior, common_spread, pair_variance, with_priors
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 LARGEST_BLOCK = 4_000_000
 DF_PER_PAIR = 5 / 3
-FLOOR = 2 * LAUNCH_FLOOR**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Es
     history = [prior or NOTHING_KNOWN for prior in priors]
     before, before_df = (np.array([getattr(prior, name) for prior in history]) for name in ("variance", "df"))
     plain, robust = (np.concatenate([getattr(group, name) for group in levels]) for name in ("plain", "robust"))
-    common = common_spread(*with_priors(variance, df, before, before_df), FLOOR) or NOTHING_KNOWN
+    common = common_spread(*with_priors(variance, df, before, before_df), PAIR_FLOOR) or NOTHING_KNOWN
     lent, lent_df = np.full(shift.shape, common.variance), np.full(shift.shape, common.df)
     prior_df = before_df + lent_df
     prior_variance = (before_df * before + lent_df * lent) / np.maximum(prior_df, 1e-9)
@@ -110,9 +109,9 @@ def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Es
     start = 0
     for group in levels:
         part = slice(start, start + len(group.plain))
-        places = odd_pairs(group.ratios, prior_variance[part], prior_df[part], FLOOR)
-        for index in np.flatnonzero(places >= 0).tolist():
-            pair, where = int(places[index]), start + index
+        odd_indices = odd_pairs(group.ratios, prior_variance[part], prior_df[part], PAIR_FLOOR)
+        for index in np.flatnonzero(odd_indices >= 0).tolist():
+            pair, where = int(odd_indices[index]), start + index
             rest = [np.delete(arm[index], pair)[None] for arm in (group.before, group.after)]
             without = _own(group.sign * (rest[1] - rest[0]), rest[0] + rest[1])
             shift[where], variance[where], df[where] = (float(value[0]) for value in without)
@@ -121,7 +120,7 @@ def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Es
         start = part.stop
     variance, df = with_priors(variance, df, before, before_df)
     variance, df = with_priors(variance, df, lent, lent_df)
-    return Estimates(pairs, shift, plain, np.sqrt(np.maximum(variance, FLOOR)), df, robust, tuple(odd))
+    return Estimates(pairs, shift, plain, np.sqrt(np.maximum(variance, PAIR_FLOOR)), df, robust, tuple(odd))
 
 
 def _own(ratios: Floats, sums: Floats) -> tuple[Floats, Floats, Floats]:

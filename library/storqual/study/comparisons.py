@@ -269,21 +269,14 @@ class EqualLoad:
     sentence: str
 
 
-def contests(points: Sequence[StudyPoint]) -> list[Contest]:
-    """Every metric of every workload in which at least two subjects have a level in common."""
+def contests(points: Sequence[StudyPoint], *, single: bool = False) -> list[Contest]:
+    """Every metric of every workload in which at least two subjects have a level in common.
+
+    `single`: of workloads with one level: nothing that a figure could show, and all that a small suite has.
+    """
     return [
         contest
-        for title, along, lines in _rivals(points)
-        for metric in COMPARED
-        for contest in _contest(title, along, lines, metric)
-    ]
-
-
-def single_contests(points: Sequence[StudyPoint]) -> list[Contest]:
-    """The same of workloads with one level: nothing that a figure could show, and all that a small suite has."""
-    return [
-        contest
-        for title, along, lines in _alone(points)
+        for title, along, lines in (_alone if single else _rivals)(points)
         for metric in COMPARED
         for contest in _contest(title, along, lines, metric)
     ]
@@ -453,7 +446,7 @@ def compare_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",))
         read = ", ".join(str(path / SAMPLES) for path in paths)
         raise BadInputError([f"{read}: {count}, expected at least two (or two arms, or two runs)"])
     doubts = sum(point.suspect for point in points), sum(len(point.launches) for point in points)
-    all_contests = *contests(points), *single_contests(points)
+    all_contests = *contests(points), *contests(points, single=True)
     return Comparisons(tuple(subjects), all_contests, tuple(equal_loads(points)), doubts)
 
 

@@ -33,7 +33,7 @@ _ORDER: Mapping[Influence, int] = {"better": 0, "worse": 0, "open": 1, "neutral"
 class Effect:
     """What changing `setting` from `base` to `level` does: `shift` is the fraction by which it is better.
 
-    `places` is at how many combinations of everything else both were measured; `least` and `most` are the smallest
+    `points` is at how many combinations of everything else both were measured; `least` and `most` are the smallest
     and the largest shift among them. `along`: settings whose level changes with this one wherever it does (setting,
     base, level), so that the shift is that of both.
     """
@@ -96,7 +96,7 @@ _Measured = tuple[Hashable, Combination]
 
 @dataclass(frozen=True)
 class _Pair:
-    """A level beside its setting's first one, and the places at which both were measured."""
+    """A level beside its setting's first one, and the points at which both were measured."""
 
     setting: str
     base: Any
@@ -112,7 +112,7 @@ class _Pair:
 
 
 def _pairs(points: Sequence[_Measured]) -> Iterator[_Pair]:
-    """Each other level beside a setting's base: the first one, of those that were measured at most places."""
+    """Each other level beside a setting's base: the first one, of those that were measured at most points."""
     groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Measured]]] = defaultdict(lambda: defaultdict(dict))
     levels: defaultdict[str, Counter[Any]] = defaultdict(Counter)
     bound = _bound([dict(combination) for _, combination in points])

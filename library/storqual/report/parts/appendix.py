@@ -60,19 +60,19 @@ def appendix_of(material: Material) -> Appendix:
 
 def _witness(material: Material) -> str:
     """Whether anybody but the run itself can say that these are the files that were collected."""
-    places = {event.text("block"): event.text("place") for event in material.events if event.kind == "witnessed"}
-    if not places:
+    addresses = {event.text("block"): event.text("place") for event in material.events if event.kind == "witnessed"}
+    if not addresses:
         return (
             "No witness recorded the digests of this run: only the run itself vouches for when its data "
             "was collected."
         )
     what = "batches and turns" if any(event.kind == "turn_finished" for event in material.events) else "batches"
     ended = {event.text(FINISHED[event.kind]) for event in material.events if event.kind in FINISHED}
-    witnesses = ", ".join(sorted(set(places.values())))
+    witnesses = ", ".join(sorted(set(addresses.values())))
     closings = sum(event.kind == "closed" for event in material.events)
-    end = "the end of the run too" if f"events/closed-{closings}" in places else "the end of the run not"
+    end = "the end of the run too" if f"events/closed-{closings}" in addresses else "the end of the run not"
     return (
-        f"{len(ended & set(places))} of {len(ended)} {what} had their digest recorded by {witnesses} as they were "
+        f"{len(ended & set(addresses))} of {len(ended)} {what} had their digest recorded by {witnesses} as they were "
         f"collected, {end}."
     )
 

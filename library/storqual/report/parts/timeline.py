@@ -146,7 +146,7 @@ def _chart(
         "session means in the table below."
     )
     traces = [Trace(arm, _thinned(marks), joined=False) for arm, marks in deviations.items()]
-    up = percent_axis("", max(_REACH, *every))
+    up = percent_axis(max(_REACH, *every))
     picture = time_chart(ident, title, described, traces, across, up, spans=spans, events=events, zero=0.0)
     sessions: dict[tuple[str, str], list[float]] = {}
     for arm, marks in deviations.items():

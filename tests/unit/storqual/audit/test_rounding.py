@@ -181,9 +181,9 @@ def number(text: str) -> Printed:
 def test_one_wrong_digit_of_the_result_is_found() -> None:
     """59.7 where the figures give 59.8."""
     wrong = comparison_of(number("51.1"), "percent_of(a, 800)", {"a": number("412")})
-    found = most_likely_misprint(wrong, [wrong])
-    assert found is not None
-    assert (found.reference, found.intended.text) == (None, "51.5")
+    misprint = most_likely_misprint(wrong, [wrong])
+    assert misprint is not None
+    assert (misprint.reference, misprint.intended.text) == (None, "51.5")
 
 
 def test_a_wrong_input_is_found_where_the_result_is_far_off() -> None:

@@ -53,7 +53,7 @@ def test_a_bench_as_it_should_be_passes(keyword: Callable[[StorqualLibrary], Non
 
 
 @pytest.mark.parametrize(
-    ("keyword", "environment", "told"),
+    ("keyword", "environment", "message"),
     [
         ("drivers", odd("mpt", driver="mpt3sas", module={"name": "mpt3sas"}), "adapter mpt runs mpt3sas"),
         ("driver", odd("mpt", module={"name": "mptsas", "version": "3.04.19"}), "version of mptsas is 3.04.19"),
@@ -79,11 +79,11 @@ def test_a_bench_as_it_should_be_passes(keyword: Callable[[StorqualLibrary], Non
     ],
 )
 def test_one_thing_out_of_place_fails_and_is_named(
-    keyword: str, environment: dict[str, Any], told: str, tmp_path: Path
+    keyword: str, environment: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(AssertionError) as failed:
         ACCEPTANCE[keyword](about(environment, tmp_path))
-    assert told in str(failed.value)
+    assert message in str(failed.value)
 
 
 def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
@@ -113,10 +113,10 @@ def test_a_run_that_was_killed_before_the_first_look_is_judged_by_the_last(tmp_p
 def test_adapters_whose_link_is_not_shown_are_named_by_the_check_of_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr("storqual.checks.bench_keywords.looked_at", told.append)
+    messages: list[str] = []
+    monkeypatch.setattr("storqual.checks.bench_keywords.looked_at", messages.append)
     ACCEPTANCE["links"](about(odd("mpt", link={}), tmp_path))
-    (text,) = told
+    (text,) = messages
     assert text.startswith("sym at ")
     assert text.endswith("; no link is shown by mpt")
 

@@ -111,7 +111,7 @@ WRONG = {"name": "drive.WCE", "drive": "0x1", "declared": 0, "before": 1, "read_
 
 
 @pytest.mark.parametrize(
-    ("keyword", "options", "error", "told"),
+    ("keyword", "options", "error", "message"),
     [
         (
             "provisioned",
@@ -131,11 +131,11 @@ WRONG = {"name": "drive.WCE", "drive": "0x1", "declared": 0, "before": 1, "read_
     ],
 )
 def test_one_thing_wrong_is_told(
-    keyword: str, options: dict[str, Any], error: type[Exception], told: str, tmp_path: Path
+    keyword: str, options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error) as failed:
         SIGN_OFF[keyword](about(tmp_path, sessions=4, **options))
-    assert told in str(failed.value)
+    assert message in str(failed.value)
 
 
 def test_changed_files_are_told(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_changed_files_are_told(tmp_path: Path) -> None:
 def changed(library: StorqualLibrary, change: Callable[[Event], Event | None]) -> StorqualLibrary:
     """The library with other events in its run; None leaves one out."""
     run = library.subject.run  # type: ignore[union-attr]
-    run.__dict__["events"] = tuple(event for one in run.events if (event := change(one)) is not None)
+    run.__dict__["events"] = tuple(event for former in run.events if (event := change(former)) is not None)
     return library
 
 
@@ -192,8 +192,8 @@ def test_a_driver_without_a_version_is_said_to_be_compared_by_its_kernel_alone()
     built_in = {"srcversion": "", "version": ""}
     builds = {"sym53c8xx": {"srcversion": "A1", "version": ""}, "virtio_scsi": built_in}
     started = [Event("", "session_started", "b", {"provisioned": {"drivers": builds}})]
-    told = builds_phrase(started, ["sym53c8xx", "virtio_scsi"])
-    assert told == " and builds of sym53c8xx (virtio_scsi: no version is shown, only the kernel was compared)"
+    message = builds_phrase(started, ["sym53c8xx", "virtio_scsi"])
+    assert message == " and builds of sym53c8xx (virtio_scsi: no version is shown, only the kernel was compared)"
     assert builds_phrase(started, ["sym53c8xx"]) == " and builds of sym53c8xx"
     assert builds_phrase(started, []) == ""
 
@@ -221,14 +221,14 @@ def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
 def test_how_many_values_were_put_back_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[dict[str, str]] | None, words: str
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr("storqual.checks.campaign_keywords.looked_at", told.append)
-    given = {} if settings is None else {"settings": settings}
+    messages: list[str] = []
+    monkeypatch.setattr("storqual.checks.campaign_keywords.looked_at", messages.append)
+    fields = {} if settings is None else {"settings": settings}
     changed(
         about(tmp_path, sessions=4),
-        lambda event: replace(event, fields={**event.fields, **given}) if event.kind == "restored" else event,
+        lambda event: replace(event, fields={**event.fields, **fields}) if event.kind == "restored" else event,
     ).what_was_provisioned_should_be_put_back()
-    (text,) = told
+    (text,) = messages
     assert text.startswith("the last restore succeeded (")
     assert text.endswith(f"){words}")
 
@@ -238,7 +238,7 @@ def test_only_a_pass_without_holes_may_be_signed(tmp_path: Path) -> None:
     library = StorqualLibrary(run=str(run))
     with pytest.raises(NotJudgedError, match="not judged yet"):
         library.verdict_should_permit_signing()
-    for verdict, told in (
+    for verdict, message in (
         ({"exit_code": 1, "outcome": "FAIL", "reason": "slower"}, "the outcome is FAIL: slower"),
         (
             {"exit_code": 0, "coverage": {"skipped": [{"adapter": "sym", "point": "p", "reason": ""}]}},
@@ -246,7 +246,7 @@ def test_only_a_pass_without_holes_may_be_signed(tmp_path: Path) -> None:
         ),
     ):
         (run / "verdict.json").write_text(json.dumps(verdict))
-        with pytest.raises(AssertionError, match=told):
+        with pytest.raises(AssertionError, match=message):
             library.verdict_should_permit_signing()
     (run / "verdict.json").write_text(json.dumps({"exit_code": 0, "outcome": "PASS", "coverage": {"skipped": []}}))
     library.verdict_should_permit_signing()

@@ -79,15 +79,15 @@ def test_each_way_to_end_has_its_outcome(tmp_path: Path) -> None:
     suite = tmp_path / "test_ends.py"
     suite.write_text(ENDS)
     run_checks(run, [suite])
-    found = {check.id.partition("::")[2]: (check.outcome, check.reason) for check in read_run(run).checks}
-    assert found["test_passes"] == (
+    outcomes = {check.id.partition("::")[2]: (check.outcome, check.reason) for check in read_run(run).checks}
+    assert outcomes["test_passes"] == (
         "PASS",
         'it holds; it records no details (a test can: record_property("looked_at", ...))',
     )
-    assert found["test_fails"] == ("FAIL", "another run")
-    assert found["test_breaks"] == ("ERROR", "KeyError: 'nothing'")
-    assert found["test_cannot_start"] == ("ERROR", "OSError: the archive is not mounted")
-    assert found["test_is_skipped"] == ("SKIPPED", "Skipped: no drive of that kind".removeprefix("Skipped: "))
+    assert outcomes["test_fails"] == ("FAIL", "another run")
+    assert outcomes["test_breaks"] == ("ERROR", "KeyError: 'nothing'")
+    assert outcomes["test_cannot_start"] == ("ERROR", "OSError: the archive is not mounted")
+    assert outcomes["test_is_skipped"] == ("SKIPPED", "Skipped: no drive of that kind".removeprefix("Skipped: "))
 
 
 NOTHING = {"samples": 0, "sha256": "0" * 64}
@@ -151,10 +151,10 @@ def test_the_same_bench_again(bench):
 def test_benches_of_an_inventory_are_handed_to_tests_without_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str | None] = []
+    limits: list[str | None] = []
 
     def answer(playbook: str, _: object, *, limit: str | None = None) -> dict[str, Any]:
-        asked.append(limit)
+        limits.append(limit)
         assert playbook == "look.yml"
         return {str(limit): {"facts": {"kernel": {"release": "6.1.0-47-amd64"}}, "kernel_log": ["quiet"]}}
 
@@ -165,4 +165,4 @@ def test_benches_of_an_inventory_are_handed_to_tests_without_a_run(
     words = ["-p", "storqual.pytest_plugin", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={tmp_path}"]
     inventory = str(README.parents[1] / "inventories" / "local")
     assert pytest.main([str(suite), "-q", *words, "--storqual-inventory", inventory]) == pytest.ExitCode.OK
-    assert asked == ["this_machine"]
+    assert limits == ["this_machine"]

@@ -36,9 +36,9 @@ class Bench:
         depths = variables["look_depths"]
         self.asked.append(depths)
         settings = [
-            {"name": "drive.queue_depth", "drive": name, "declared": one["queue_depth"], "read_back": 16}
+            {"name": "drive.queue_depth", "drive": name, "declared": depth["queue_depth"], "read_back": 16}
             | {"proven": self.proven, "proof": "16 in flight at most"}
-            for name, one in depths.items()
+            for name, depth in depths.items()
         ]
         facts = read_facts(self.tree.machine, state_dir=STATE)
         return {"b1": {"facts": facts, "kernel_log": self.kernel_log, "settings": settings}}
@@ -56,8 +56,8 @@ def library(tmp_path: Path) -> StorqualLibrary:
     drive = {"wwn": KNOWN, "serial": "SER1", "model": "ST336607LW", "size": SIZE, "revision": "0007", "claim": True}
     adapter = {"model": "Symbios", "driver": "sym53c8xx", "pci": "0000:00:05.0", "drives": [drive]}
     variables = {"storqual_kind": "hardware", "storqual_adapters": {"sym": adapter}}
-    listed = {"benches": {"hosts": ["b1"]}, "_meta": {"hostvars": {"b1": variables}}}
-    (tmp_path / "lab.json").write_text(json.dumps(listed))
+    inventory = {"benches": {"hosts": ["b1"]}, "_meta": {"hostvars": {"b1": variables}}}
+    (tmp_path / "lab.json").write_text(json.dumps(inventory))
     return StorqualLibrary(inventory=str(tmp_path / "lab.json"), bench="b1")
 
 

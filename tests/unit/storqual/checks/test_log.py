@@ -40,7 +40,7 @@ def test_each_outcome_is_shown_as_the_design_says(log: Path) -> None:
     cases = ElementTree.parse(log / "junit.xml").getroot().findall(".//testcase")  # noqa: S314 - ours
     shown = [next((child.tag for child in case if child.tag != "properties"), "pass") for case in cases]
     assert shown == ["pass", "pass", "failure", "error", "error", "skipped", "skipped"]
-    marginal = {one.attrib["name"]: one.attrib["value"] for one in cases[1].iter("property")}
+    marginal = {item.attrib["name"]: item.attrib["value"] for item in cases[1].iter("property")}
     assert marginal["outcome"] == "MARGINAL"
     assert marginal["metric"] == "iops"
 
@@ -115,7 +115,7 @@ def test_junit_is_valid_xml_and_tells_the_outcomes(hostile_log: Path) -> None:
 
 def test_the_rows_of_the_log_hold_no_element_of_a_device(hostile_log: Path) -> None:
     source = (hostile_log / "pytest.html").read_text(encoding="utf-8")
-    blob = next(own["data-jsonblob"] for tag, own in Elements(source).found if "data-jsonblob" in own)
+    blob = next(fields["data-jsonblob"] for tag, fields in Elements(source).found if "data-jsonblob" in fields)
     rows = [text for text in texts(json.loads(blob)) if "<" in text]
     assert rows
     for row in rows:
@@ -127,11 +127,13 @@ def test_the_rows_of_the_log_hold_no_element_of_a_device(hostile_log: Path) -> N
 
 def test_the_page_around_them_holds_only_its_own(hostile_log: Path) -> None:
     """One script and one style sheet, both pytest-html's; nothing else is active."""
-    found = Elements((hostile_log / "pytest.html").read_text(encoding="utf-8")).found
-    names = [tag for tag, _ in found]
+    elements = Elements((hostile_log / "pytest.html").read_text(encoding="utf-8")).found
+    names = [tag for tag, _ in elements]
     assert names.count("script") == 1
     assert names.count("style") == 1
     assert not {"iframe", "object", "embed", "svg", "math", "base", "form"} & set(names)
     assert not [
-        own for _, own in found if any(name in own for name in ("onerror", "onload", "onmouseover", "onfocus"))
+        attributes
+        for _, attributes in elements
+        if any(name in attributes for name in ("onerror", "onload", "onmouseover", "onfocus"))
     ]

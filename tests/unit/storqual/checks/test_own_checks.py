@@ -153,8 +153,14 @@ def test_planned_robot_checks_without_an_outcome_are_an_error(own: Path, tmp_pat
         chained(run / "events.jsonl", [event for event in events if event["kind"] != "checks_planned"])
     opened = read_run(run)
     missing = [check.id for check in missing_checks(opened)]
-    told = [one for one in evidence_findings(opened) if one.startswith("checks.jsonl: has no outcome of mine.robot")]
-    assert (missing, len(told)) == ((["mine.robot::Nothing Is Untested"], 0) if kept == "all but one" else ([], 1))
+    sentences = [
+        sentence
+        for sentence in evidence_findings(opened)
+        if sentence.startswith("checks.jsonl: has no outcome of mine.robot")
+    ]
+    assert (missing, len(sentences)) == (
+        (["mine.robot::Nothing Is Untested"], 0) if kept == "all but one" else ([], 1)
+    )
 
 
 def test_a_check_that_was_changed_or_is_gone_is_an_error_and_a_copy_in_the_run_never_runs(
@@ -166,11 +172,11 @@ def test_a_check_that_was_changed_or_is_gone_is_an_error_and_a_copy_in_the_run_n
     files[1].unlink()
     run_checks(run)
     publish_suites(run)
-    found = {check.id: check for check in read_run(run).checks if "mine." in check.id}
-    assert set(found) == {"test_mine.py", "mine.robot"}
-    assert {check.outcome for check in found.values()} == {"ERROR"}
-    assert "was changed after the plan" in found["test_mine.py"].reason
-    assert "cannot be read" in found["mine.robot"].reason
+    checks = {check.id: check for check in read_run(run).checks if "mine." in check.id}
+    assert set(checks) == {"test_mine.py", "mine.robot"}
+    assert {check.outcome for check in checks.values()} == {"ERROR"}
+    assert "was changed after the plan" in checks["test_mine.py"].reason
+    assert "cannot be read" in checks["mine.robot"].reason
 
 
 BROKEN = {
@@ -199,10 +205,12 @@ def written(folder: Path, files: dict[str, str]) -> list[Path]:
 
 def test_every_mistake_of_every_check_is_told_at_once_with_file_and_line(tmp_path: Path, own: Path) -> None:
     files = written(tmp_path / "broken", {name: text for name, (text, _, _) in BROKEN.items()})
-    told = broken_checks([*files, *find_checks(folder=own)])
+    sentences = broken_checks([*files, *find_checks(folder=own)])
     for name, (_, line, why) in BROKEN.items():
-        assert any(one.startswith(f"{tmp_path}/broken/{name}:{line}: ") and why in one for one in told), (name, told)
-    assert not [one for one in told if "mine." in one], "what is right is not told"
+        assert any(
+            sentence.startswith(f"{tmp_path}/broken/{name}:{line}: ") and why in sentence for sentence in sentences
+        ), (name, sentences)
+    assert not [sentence for sentence in sentences if "mine." in sentence], "what is right is not told"
 
 
 def test_a_check_that_does_not_end_or_ends_its_reader_is_named_and_hides_no_other(tmp_path: Path) -> None:
@@ -212,9 +220,13 @@ def test_a_check_that_does_not_end_or_ends_its_reader_is_named_and_hides_no_othe
         "test_syntax.py": BROKEN["test_syntax.py"][0],
         "test_good.py": "def test_it(run):\n    assert run\n",
     }
-    told = broken_checks(written(tmp_path, texts), limit_s=20.0)
-    assert [Path(one.partition(":")[0]).name for one in told] == ["test_loop.py", "test_exit.py", "test_syntax.py"]
-    assert all("loops, waits, or ends the program" in one for one in told[:2])
+    sentences = broken_checks(written(tmp_path, texts), limit_s=20.0)
+    assert [Path(sentence.partition(":")[0]).name for sentence in sentences] == [
+        "test_loop.py",
+        "test_exit.py",
+        "test_syntax.py",
+    ]
+    assert all("loops, waits, or ends the program" in sentence for sentence in sentences[:2])
 
 
 def test_a_plan_is_refused_with_the_mistakes_of_checks_and_of_other_files_together(
@@ -227,10 +239,10 @@ def test_a_plan_is_refused_with_the_mistakes_of_checks_and_of_other_files_togeth
     for command in (["plan", "--dry-run"], ["qualify"]):
         ended = CliRunner().invoke(storqual, [*command, *words, "--checks", "checks"], standalone_mode=False)
         assert isinstance(ended.exception, BadInputError)
-        told = "\n".join(ended.exception.problems)
-        assert "checks/test_syntax.py:4: SyntaxError" in told
-        assert "checks/test_none.py:1: has no test" in told
-        assert "nosuch" in told
+        sentences = "\n".join(ended.exception.problems)
+        assert "checks/test_syntax.py:4: SyntaxError" in sentences
+        assert "checks/test_none.py:1: has no test" in sentences
+        assert "nosuch" in sentences
     assert not (tmp_path / "runs").exists()
 
 
@@ -251,8 +263,8 @@ def test_a_broken_file_takes_no_other_check_with_it(tmp_path: Path) -> None:
     }
     run = with_checks(make_run(tmp_path, finished=False), tuple(written(tmp_path / "own", texts)))
     run_checks(run)
-    found = {check.id: check for check in read_run(run).checks}
-    assert {name: one.outcome for name, one in found.items()} == {
+    checks = {check.id: check for check in read_run(run).checks}
+    assert {name: check.outcome for name, check in checks.items()} == {
         "test_kernel_log.py::test_the_kernel_log_is_clean": "PASS",
         "test_bad.py": "ERROR",
         "test_exit.py": "ERROR",
@@ -260,8 +272,8 @@ def test_a_broken_file_takes_no_other_check_with_it(tmp_path: Path) -> None:
         "test_whole.py": "SKIPPED",
         "test_good.py::test_it": "PASS",
     }
-    assert found["test_bad.py"].fields["reason"].startswith("test_bad.py:4: SyntaxError")
-    assert "storqual publish RUN --checks FILE" in found["test_bad.py"].fields["reason"]
+    assert checks["test_bad.py"].fields["reason"].startswith("test_bad.py:4: SyntaxError")
+    assert "storqual publish RUN --checks FILE" in checks["test_bad.py"].fields["reason"]
 
 
 POINTS = "def test_it(candidates):\n    assert candidates\n"
@@ -298,10 +310,10 @@ def test_a_corrected_check_runs_over_the_same_measurements_and_the_verdict_says_
     kept = run / event.fields["checks"]["test_mine.py"]["file"]
     assert kept.read_text(encoding="utf-8") == RIGHT
     assert opened.input_file("check:test_mine.py").read_text(encoding="utf-8") == text
-    assert [one for one in warnings if "test_mine.py was corrected" in one and kept.name in one]
+    assert [sentence for sentence in warnings if "test_mine.py was corrected" in sentence and kept.name in sentence]
     assert evidence_findings(opened) == []
     kept.write_text("def test_it():\n    pass\n", encoding="utf-8")
-    assert any("is not the corrected check that was run" in one for one in evidence_findings(read_run(run)))
+    assert any("is not the corrected check that was run" in sentence for sentence in evidence_findings(read_run(run)))
 
 
 def test_what_has_decided_was_not_planned_or_is_broken_again_is_no_correction(tmp_path: Path) -> None:

@@ -88,21 +88,21 @@ def test_a_target_is_asked_only_what_it_can_answer(tmp_path: Path) -> None:
 
 def test_the_command_tells_each_check_and_its_exit_code(tmp_path: Path) -> None:
     run = make_run(tmp_path, finished=False, environment=fingerprint(), effect=-0.3, noise=0.002, sessions=8)
-    asked = ["robot", "driver_drop", "sign_off", "--run", str(run), "--json"]
-    answer = CliRunner().invoke(storqual, asked, standalone_mode=False)
-    found = {line["id"]: line for line in json.loads(answer.stdout)["checks"]["vbench"]}
-    slower = found["driver_drop.robot::No Workload Is Slower"]
+    argv = ["robot", "driver_drop", "sign_off", "--run", str(run), "--json"]
+    answer = CliRunner().invoke(storqual, argv, standalone_mode=False)
+    lines = {line["id"]: line for line in json.loads(answer.stdout)["checks"]["vbench"]}
+    slower = lines["driver_drop.robot::No Workload Is Slower"]
     assert (answer.return_value, slower["outcome"]) == (1, "FAIL")
-    assert "sign_off.robot::The Verdict Permits Signing" not in found
-    assert len(read_run(run).checks) == len(found)
+    assert "sign_off.robot::The Verdict Permits Signing" not in lines
+    assert len(read_run(run).checks) == len(lines)
     judge_run(run)
-    refused = CliRunner().invoke(storqual, asked, standalone_mode=False)
+    refused = CliRunner().invoke(storqual, argv, standalone_mode=False)
     assert isinstance(refused.exception, BadInputError)
     assert "--output" in str(refused.exception)
-    again = CliRunner().invoke(storqual, [*asked, "--output", str(tmp_path / "logs")], standalone_mode=False)
+    again = CliRunner().invoke(storqual, [*argv, "--output", str(tmp_path / "logs")], standalone_mode=False)
     ids = [line["id"] for line in json.loads(again.stdout)["checks"]["vbench"]]
     assert "sign_off.robot::The Verdict Permits Signing" in ids
-    assert len(read_run(run).checks) == len(found), "a judged run is closed"
+    assert len(read_run(run).checks) == len(lines), "a judged run is closed"
 
 
 def test_a_suite_that_is_none_is_named_with_those_that_are() -> None:
@@ -204,11 +204,11 @@ def bmc() -> Iterator[tuple[str, list[str]]]:
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             sent.append(str(self.headers.get("Authorization")))
-            found = REDFISH.get(self.path)
-            self.send_response(200 if found else 302)
+            answer = REDFISH.get(self.path)
+            self.send_response(200 if answer else 302)
             self.send_header("Location", "http://127.0.0.1:1/")
             self.end_headers()
-            self.wfile.write(json.dumps(found or {}).encode())
+            self.wfile.write(json.dumps(answer or {}).encode())
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -234,9 +234,9 @@ def test_a_password_reaches_the_controller_and_nothing_else(
     assert "has no 'RAID.1', only BMC" in checks[0].reason
     assert "302" in checks[1].reason
     assert "over https only" in checks[2].reason
-    assert all(one.startswith("Basic ") for one in sent)
+    assert all(header.startswith("Basic ") for header in sent)
     for file in (tmp_path / "logs").iterdir():
         text = file.read_bytes()
         assert CANARY.encode() not in text, file
-        assert all(one.removeprefix("Basic ").encode() not in text for one in sent), file
+        assert all(header.removeprefix("Basic ").encode() not in text for header in sent), file
     assert os.environ["STORQUAL_BMC_PASSWORD"] == CANARY

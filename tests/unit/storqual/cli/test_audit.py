@@ -42,9 +42,9 @@ def test_the_json_has_exactly_the_keys_that_scripts_rely_on() -> None:
 
 
 def test_all_published_reports_are_audited_together() -> None:
-    found = audit_files(sorted((suites_folder() / "published").glob("*.yml")))
-    assert len({one.id for one in found}) == len(found) > 200
-    assert {one.status for one in found} == set(Status)
+    claims = audit_files(sorted((suites_folder() / "published").glob("*.yml")))
+    assert len({claim.id for claim in claims}) == len(claims) > 200
+    assert {claim.status for claim in claims} == set(Status)
 
 
 def test_a_pipe_gets_a_line_for_each_wrong_assertion_and_the_count(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,18 +52,18 @@ def test_a_pipe_gets_a_line_for_each_wrong_assertion_and_the_count(capsys: pytes
     with pytest.raises(SystemExit) as ended:
         main(["audit", str(report)])
     assert ended.value.code == 1
-    wrong = [one for one in audit_files([report]) if one.status is Status.INCONSISTENT]
+    wrong = [claim for claim in audit_files([report]) if claim.status is Status.INCONSISTENT]
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines[:-1]] == [["inconsistent", one.id] for one in wrong]
+    assert [line.split()[:2] for line in lines[:-1]] == [["inconsistent", claim.id] for claim in wrong]
     assert re.fullmatch(r"25 assertions: .* 2 inconsistent, 9 not checkable", lines[-1])
 
 
 @pytest.mark.slow
 def test_a_run_that_was_published_agrees_with_its_files(published: Path) -> None:
-    found = {one.id: one for one in audit_files([published])}
-    assert {one.status for one in found.values()} == {Status.CONSISTENT}
-    assert {"run.evidence.0", "run.verdict.0", "run.exports.0", "run.criterion_0"} <= set(found)
-    assert found["run.criterion_0"].stated == found["run.criterion_0"].computed is not None
+    by_id = {claim.id: claim for claim in audit_files([published])}
+    assert {claim.status for claim in by_id.values()} == {Status.CONSISTENT}
+    assert {"run.evidence.0", "run.verdict.0", "run.exports.0", "run.criterion_0"} <= set(by_id)
+    assert by_id["run.criterion_0"].stated == by_id["run.criterion_0"].computed is not None
 
 
 CHANGES = {
@@ -83,8 +83,8 @@ def test_what_was_changed_afterwards_is_found(published: Path, tmp_path: Path, w
     changed = re.sub(old, new, text, count=1)
     assert changed != text
     (run / name).write_text(changed, encoding="utf-8")
-    found = {one.id for one in audit_files([run]) if one.status is Status.INCONSISTENT}
-    assert wrong in found
+    inconsistent = {claim.id for claim in audit_files([run]) if claim.status is Status.INCONSISTENT}
+    assert wrong in inconsistent
 
 
 def test_a_directory_without_a_verdict_is_bad_input(tmp_path: Path) -> None:

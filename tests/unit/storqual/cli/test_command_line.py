@@ -39,26 +39,26 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(name: str) -> click.Command:
     """The command called `name`."""
-    found = storqual.get_command(click.Context(storqual), name)
-    assert found is not None
-    return found
+    callback = storqual.get_command(click.Context(storqual), name)
+    assert callback is not None
+    return callback
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name: str) -> None:
     """A first sentence, an example, and `--json`."""
-    found = command(name)
-    text = found.help or ""
+    help_of = command(name)
+    text = help_of.help or ""
     assert re.match(r"[A-Z][^\n]*[.:]", text), name
     assert re.search(r"Examples?:\n\s+(ssh|storqual) ", text), name
-    assert "--json" in {word for option in found.params for word in option.opts}, name
+    assert "--json" in {word for option in help_of.params for word in option.opts}, name
 
 
 def test_every_command_has_a_file_of_its_name() -> None:
     """Three files hold a pair: suites and keywords, both ends of a signature, a verdict and its waivers."""
     pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge", "note": "signoff"}
-    found = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
-    assert found == {name: pairs.get(name, name) for name in COMMANDS}
+    modules = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
+    assert modules == {name: pairs.get(name, name) for name in COMMANDS}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -96,7 +96,7 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (3, "")
     assert err.startswith(line)
-    assert all(one.startswith("storqual") for one in err.splitlines())
+    assert all(message.startswith("storqual") for message in err.splitlines())
     assert "\x1b" not in err
 
 
@@ -126,9 +126,9 @@ def test_the_list_of_commands_cuts_no_sentence(
     with pytest.raises(SystemExit):
         main(["--help"])
     out = capsys.readouterr().out
-    listed = " ".join(out.partition("The way of a qualification:")[2].split())
-    assert "..." not in listed
-    assert "Draft a waiver file for the required failures of a" in listed
+    help_text = " ".join(out.partition("The way of a qualification:")[2].split())
+    assert "..." not in help_text
+    assert "Draft a waiver file for the required failures of a" in help_text
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -207,8 +207,8 @@ def test_hostile_texts_of_a_run_reach_a_terminal_as_text(
     with pytest.raises(SystemExit):
         main([arguments[0], str(where), *arguments[1:], *more])
     out, err = capsys.readouterr()
-    said = re.sub("\x1b\\[[0-9;]*m", "", out) if terminal else out
-    assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", said + err)
+    text = re.sub("\x1b\\[[0-9;]*m", "", out) if terminal else out
+    assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", text + err)
     assert "\x1b[31m" not in out
 
 
@@ -223,18 +223,18 @@ def test_on_a_terminal_tables_have_heads_and_in_a_pipe_there_are_none(
     facts = json.loads(json.dumps(read_facts(tree.machine, state_dir=STATE)))
     monkeypatch.setattr("storqual.cli.facts._read", lambda *_, **__: Answers({"b1": facts}, {}))
     heads = {"history": "Outcome", "compare": "Leads", "facts": "Driver"}
-    said = {}
+    texts = {}
     monkeypatch.setenv("COLUMNS", "200")
     for terminal in (False, True):
         monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal)
         with pytest.raises(SystemExit) as ended:
             main([name, *arguments[name]])
         assert ended.value.code == 0
-        said[terminal] = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
-    assert heads[name] in said[True]
-    assert heads[name] not in said[False]
+        texts[terminal] = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+    assert heads[name] in texts[True]
+    assert heads[name] not in texts[False]
     shared = {"history": run.name, "compare": "compared: ", "facts": facts["adapters"][0]["pci"]}[name]
-    assert all(shared in text for text in said.values())
+    assert all(shared in text for text in texts.values())
 
 
 def test_a_passphrase_is_not_asked_for_where_nobody_can_answer(
@@ -254,8 +254,8 @@ def completions(line: str, folder: Path) -> list[str]:
     environment = {**os.environ, "_STORQUAL_COMPLETE": "bash_complete", "COMP_WORDS": line}
     environment["COMP_CWORD"] = str(len(words) - 1)
     argv = [sys.executable, "-m", "storqual"]
-    said = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, check=True).stdout
-    return [one.partition(",")[2] for one in said.splitlines()]
+    printed = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return [answer.partition(",")[2] for answer in printed.splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -292,14 +292,14 @@ def readme_lines() -> Iterator[str]:
 @pytest.mark.parametrize("line", list(readme_lines()))
 def test_the_readme_names_options_that_there_are(line: str) -> None:
     words = line.split()
-    found = command(words[1])
-    known = {word for option in found.params for word in option.opts}
-    assert {word for word in words if word.startswith("-")} <= known, line
+    parsed = command(words[1])
+    options = {word for option in parsed.params for word in option.opts}
+    assert {word for word in words if word.startswith("-")} <= options, line
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_has_an_option_that_trusts_samples(name: str) -> None:
-    options = {option for one in command(name).params for option in one.opts}
+    options = {option for parameter in command(name).params for option in parameter.opts}
     assert not {option for option in options if "trust" in option or "evidence" in option}
 
 

@@ -55,10 +55,10 @@ def ended(arguments: Sequence[str]) -> int:
 def sample_with(run: Path, change: Callable[[dict[str, object]], object]) -> None:
     """Change the first sample of a run."""
     path = run / "samples.jsonl"
-    first, *others = path.read_text().splitlines()
+    first, *rest = path.read_text().splitlines()
     line = json.loads(first)
     change(line)
-    path.write_text("\n".join([json.dumps(line), *others]) + "\n")
+    path.write_text("\n".join([json.dumps(line), *rest]) + "\n")
 
 
 BROKEN: dict[str, Callable[[Path], object]] = {
@@ -113,13 +113,13 @@ def test_a_damaged_run_is_told_in_a_sentence_and_never_ends_with_1(
     for name, words in COMMANDS.items():
         arguments = [word.replace("RUNS", str(run.parent)).replace("RUN", str(run)) for word in words]
         code = ended(arguments)
-        said = capsys.readouterr()
+        printed = capsys.readouterr()
         # the audit's 1 says that what a run claims is contradicted by its files, here in a sentence
-        contradicted = name == "audit" and code == 1 and "samples.jsonl" in said.out
-        assert code in (0, 2, 3) or contradicted, (name, code, said.err)
-        assert "Traceback" not in said.err + said.out, name
-        assert code == 0 or (said.err + said.out).strip(), name
-        assert all(line.startswith("storqual") for line in said.err.splitlines()[-1:]), (name, said.err)
+        contradicted = name == "audit" and code == 1 and "samples.jsonl" in printed.out
+        assert code in (0, 2, 3) or contradicted, (name, code, printed.err)
+        assert "Traceback" not in printed.err + printed.out, name
+        assert code == 0 or (printed.err + printed.out).strip(), name
+        assert all(line.startswith("storqual") for line in printed.err.splitlines()[-1:]), (name, printed.err)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_what_nobody_foresaw_has_a_code_of_its_own_and_names_the_command(
 
     monkeypatch.setattr(storqual, "main", fails)
     assert ended(words) == 70
-    said = capsys.readouterr().err
+    printed = capsys.readouterr().err
     command = "storqual" if words[0].startswith("-") else f"storqual {words[0]}"
-    assert said.startswith(f"{command} stopped by an unexpected error: ")
-    assert "\x1b" not in said
-    assert said.count("\n") == 1
+    assert printed.startswith(f"{command} stopped by an unexpected error: ")
+    assert "\x1b" not in printed
+    assert printed.count("\n") == 1
     (report,) = run.parent.glob("storqual-error-*.txt")
     text = report.read_text()
     assert f"command: {command}\n" in text
@@ -196,15 +196,15 @@ def test_what_the_machine_refuses_is_not_blamed_on_the_program(
 
     monkeypatch.setattr(storqual, "main", refused)
     assert ended(["judge", "runs/x"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("storqual: runs/x/verdict.json: ")
-    assert said.count("\n") == 1
-    assert "; " in said.partition("verdict.json: ")[2]
+    printed = capsys.readouterr().err
+    assert printed.startswith("storqual: runs/x/verdict.json: ")
+    assert printed.count("\n") == 1
+    assert "; " in printed.partition("verdict.json: ")[2]
     assert not list(run.parent.glob("storqual-error-*.txt"))
     monkeypatch.setattr("tempfile.mkstemp", refused)
-    with pytest.raises(MachineError, match=r"verdict\.json: ") as told:
+    with pytest.raises(MachineError, match=r"verdict\.json: ") as raised:
         write_json(run / "verdict.json", {})
-    assert told.value.exit_code == 2
+    assert raised.value.exit_code == 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("unshare") is None, reason="needs a file system of its own")
@@ -237,12 +237,12 @@ def test_a_folder_of_runs_that_cannot_be_written_to_is_said(
 def test_a_reader_that_goes_away_never_makes_a_verdict(run: Path, reader: str) -> None:
     """Standard output, and standard error with it, into a pipe that is closed at once: the verdict's code, or 2."""
     expected = subprocess.run([PROGRAM, "judge", str(run)], capture_output=True, check=False).returncode
-    told = subprocess.run(
+    ended = subprocess.run(
         ["bash", "-c", f"exec 3>{run}.code; {{ {PROGRAM} judge {run} --json 2>&1; echo $? >&3; }} | {reader}"],
         capture_output=True,
         check=False,
     )
-    assert told.returncode == 0, told
+    assert ended.returncode == 0, ended
     assert int(Path(f"{run}.code").read_text()) in (expected, 2)
     assert expected != 1
 
@@ -290,15 +290,15 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("given", INPUTS)
+@pytest.mark.parametrize("content", INPUTS)
 def test_any_file_in_the_place_of_an_input_is_told_in_a_sentence(
-    run: Path, given: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Path, content: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "given.json"
-    file.write_bytes(INPUTS[given])
+    file.write_bytes(INPUTS[content])
     drop, suite = tmp_path / "given.yml", tmp_path / "given.suite.yml"
     for other in (drop, suite):
-        other.write_bytes(INPUTS[given])
+        other.write_bytes(INPUTS[content])
     lab = tmp_path / "lab.json"
     lab.write_text(json.dumps({"_meta": {"hostvars": {"b": {}}}, "benches": {"hosts": ["b"]}}))
     monkeypatch.chdir(tmp_path)
@@ -315,12 +315,12 @@ def test_any_file_in_the_place_of_an_input_is_told_in_a_sentence(
         ["signoff", str(run), "--key", str(file), "--keys", str(drop)],
     ):
         code = ended(words)
-        said = capsys.readouterr()
+        printed = capsys.readouterr()
         # an empty file of waivers accepts nothing, which is no mistake
-        allowed = (0, 2, 3) if given == "empty" and "--waivers" in words else (2, 3)
-        assert code in allowed, (words, code, said.out[-200:], said.err)
-        assert "Traceback" not in said.err + said.out, words
-        assert "unexpected error" not in said.err, (words, said.err)
+        allowed = (0, 2, 3) if content == "empty" and "--waivers" in words else (2, 3)
+        assert code in allowed, (words, code, printed.out[-200:], printed.err)
+        assert "Traceback" not in printed.err + printed.out, words
+        assert "unexpected error" not in printed.err, (words, printed.err)
 
 
 def test_a_run_whose_bench_has_a_name_that_leads_elsewhere_writes_nothing_there(
@@ -356,9 +356,9 @@ def test_all_problems_are_told_at_once_with_exit_code_3(
     """Inventory, both drops, suite and gate; the expected lines stand in `expected.txt`."""
     monkeypatch.chdir(GOLDEN)
     arguments = ["plan", "-i", "lab", "--baseline", "field", "--candidate", "new", "--suite", "./wrong.suite.yml"]
-    code, said = refused([*arguments, "--gate", "gate.yml", "--runs", str(tmp_path / "runs")], capsys)
+    code, message = refused([*arguments, "--gate", "gate.yml", "--runs", str(tmp_path / "runs")], capsys)
     # which metrics there are is not what this test is about
-    got = re.sub(r"(unknown metric 'iosp'.*?; expected one of).*", r"\1 ...", said)
+    got = re.sub(r"(unknown metric 'iosp'.*?; expected one of).*", r"\1 ...", message)
     expected = GOLDEN / "expected.txt"
     if got != expected.read_text(encoding="utf-8"):
         (GOLDEN / "expected.txt.got").write_text(got, encoding="utf-8")
@@ -368,7 +368,7 @@ def test_all_problems_are_told_at_once_with_exit_code_3(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["-i", "nowhere"], "nowhere: no such inventory; expected a folder or a file"),
         (
@@ -387,7 +387,7 @@ def test_all_problems_are_told_at_once_with_exit_code_3(
 )
 def test_a_wrong_name_is_told_with_what_there_is(
     arguments: list[str],
-    said: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -397,7 +397,7 @@ def test_a_wrong_name_is_told_with_what_there_is(
     if arguments[0] == "-i":
         good = good[2:]
     code, err = refused(["plan", *good, *arguments, "--runs", str(tmp_path / "runs")], capsys)
-    assert said in err
+    assert message in err
     assert code == 3
     assert not (tmp_path / "runs").exists()
 

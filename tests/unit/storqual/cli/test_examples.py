@@ -39,14 +39,14 @@ NEEDS_A_BENCH = ("facts", "packages", "playbook", "qualify", "robot", "sheet")
 
 def examples() -> list[tuple[str, str]]:
     """(command, line) of every help; a line that goes on after a backslash is one."""
-    found = []
+    lines_found = []
     context = click.Context(storqual)
     for name in storqual.list_commands(context):
         command = storqual.get_command(context, name)
         assert command is not None
         _, _, text = (command.help or "").partition("Example")
-        found += [(name, line.strip()) for line in text.splitlines() if "storqual " in line]
-    return found
+        lines_found += [(name, line.strip()) for line in text.splitlines() if "storqual " in line]
+    return lines_found
 
 
 EXAMPLES = examples()
@@ -64,14 +64,14 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def _each_inventory_is_asked_once() -> Iterator[None]:
     """Ansible takes a second to list one, and those of the project stay as they are."""
-    listed: dict[tuple[tuple[Path, ...], str | None], str] = {}
+    lists: dict[tuple[tuple[Path, ...], str | None], str] = {}
     ask = lab._ask_ansible
 
     def once(sources: Sequence[Path], limit: str | None) -> str:
         key = (tuple(source.resolve() for source in sources), limit)
-        if key not in listed:
-            listed[key] = ask(sources, limit)
-        return listed[key]
+        if key not in lists:
+            lists[key] = ask(sources, limit)
+        return lists[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lab, "_ask_ansible", once)
@@ -139,9 +139,9 @@ def test_the_main_job_is_given_every_choice_by_its_full_path(work: Path, asked: 
     with pytest.raises(SystemExit):
         main(words)
     (call,) = asked
-    told = {name: call["variables"][name] for name in ("gate", "waivers", "history")}
-    assert told == {
-        name: str(work / file) for name, file in zip(told, ("gate.yml", "waivers.yml", "runs"), strict=True)
+    paths = {name: call["variables"][name] for name in ("gate", "waivers", "history")}
+    assert paths == {
+        name: str(work / file) for name, file in zip(paths, ("gate.yml", "waivers.yml", "runs"), strict=True)
     }
     assert call["quiet"]
     (work / "waivers.yml").write_text("- {owner: Pat}\n", encoding="utf-8")

@@ -19,16 +19,16 @@ FOUND = {"b1": {"drives": []}}
 def ended(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as left:
         main(["facts", "--host", "b1", *options])
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert isinstance(left.value.code, int)
-    return left.value.code, said.out, said.err
+    return left.value.code, printed.out, printed.err
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, found: dict[str, Any], silent: dict[str, str]) -> None:
+def answer(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], silent: dict[str, str]) -> None:
     def ask(*_: Any, **__: Any) -> Answers:
-        if not found:
+        if not answers:
             raise StorqualError("no bench answered")
-        return Answers(found, silent)
+        return Answers(answers, silent)
 
     monkeypatch.setattr("storqual.bench.ansible_run.ask_every_bench", ask)
 
@@ -43,9 +43,9 @@ def test_the_answer_is_in_the_file_when_all_have_answered(
     assert [file.name for file in tmp_path.iterdir()] == ["facts.json"]
 
 
-@pytest.mark.parametrize(("found", "silent"), [({}, {"b1": "no route"}), (FOUND, {"b2": "no route"})])
+@pytest.mark.parametrize(("answers", "silent"), [({}, {"b1": "no route"}), (FOUND, {"b2": "no route"})])
 def test_a_file_stays_as_it_is_when_a_bench_does_not_answer(
-    found: dict[str, Any],
+    answers: dict[str, Any],
     silent: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -53,7 +53,7 @@ def test_a_file_stays_as_it_is_when_a_bench_does_not_answer(
 ) -> None:
     hosts = tmp_path / "hosts.yml"
     hosts.write_text("what was there\n", encoding="utf-8")
-    answer(monkeypatch, found, silent)
+    answer(monkeypatch, answers, silent)
     code, _, err = ended(capsys, "--json", "--output", str(hosts))
     assert (code, "answer" in err) == (2, True)
     assert hosts.read_text(encoding="utf-8") == "what was there\n"

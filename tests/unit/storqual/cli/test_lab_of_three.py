@@ -120,10 +120,10 @@ def call(lab: Path, capsys: pytest.CaptureFixture[str]) -> Call:
         words = [word for word in arguments if word is not None]
         with pytest.raises(SystemExit) as left:
             main([*command.split(), "-i", str(lab), *words])
-        said = capsys.readouterr()
-        assert "claim: true" not in said.out + said.err, "every drive of this lab is claimed"
+        printed = capsys.readouterr()
+        assert "claim: true" not in printed.out + printed.err, "every drive of this lab is claimed"
         assert isinstance(left.value.code, int)
-        return left.value.code, said.out, said.err
+        return left.value.code, printed.out, printed.err
 
     return run
 
@@ -136,28 +136,28 @@ def options(limit: str | None, adapters: str | None = None) -> list[str]:
 
 
 def busy(limit: str | None, adapters: str | None) -> dict[str, list[str]]:
-    asked = ADAPTERS[adapters]
+    adapters_named = ADAPTERS[adapters]
     return {
-        bench: [alias for alias in HOME[bench] if asked is None or alias in asked]
+        bench: [alias for alias in HOME[bench] if adapters_named is None or alias in adapters_named]
         for bench in LIMITS[limit]
-        if asked is None or set(asked) & set(HOME[bench])
+        if adapters_named is None or set(adapters_named) & set(HOME[bench])
     }
 
 
-def refused_by(limit: str | None, adapters: str | None, told: str) -> None:
+def refused_by(limit: str | None, adapters: str | None, sentence: str) -> None:
     """What is asked is wrong: the message names what there is, in the whole lab."""
     if not LIMITS[limit]:
-        assert "--limit: unknown bench" in told
-        assert all(bench in told for bench in HOME)
+        assert "--limit: unknown bench" in sentence
+        assert all(bench in sentence for bench in HOME)
     elif adapters == "nosuch":
-        assert "--adapters: unknown adapter 'nosuch'" in told
-        assert all(alias in told for aliases in HOME.values() for alias in aliases)
+        assert "--adapters: unknown adapter 'nosuch'" in sentence
+        assert all(alias in sentence for aliases in HOME.values() for alias in aliases)
     elif adapters == "":
-        assert "--adapters names no adapter" in told
+        assert "--adapters names no adapter" in sentence
     else:
-        assert f"which --limit {limit} leaves out" in told
+        assert f"which --limit {limit} leaves out" in sentence
         homes = [bench for bench, aliases in HOME.items() if set(ADAPTERS[adapters] or ()) & set(aliases)]
-        assert all(bench in told for bench in homes)
+        assert all(bench in sentence for bench in homes)
 
 
 PLAN = ["--baseline", "old", "--candidate", "new", "--suite", "small.suite.yml"]
@@ -166,8 +166,8 @@ PLAN = ["--baseline", "old", "--candidate", "new", "--suite", "small.suite.yml"]
 @pytest.mark.parametrize("limit", LIMITS)
 def test_plan_uses_what_is_named_and_says_what_it_leaves_out(limit: str | None, call: Call) -> None:
     for adapters in ADAPTERS:
-        given = [*PLAN, "--dry-run", *options(limit, adapters)]
-        code, out, err = call("plan", *given, "--json")
+        words = [*PLAN, "--dry-run", *options(limit, adapters)]
+        code, out, err = call("plan", *words, "--json")
         expected = busy(limit, adapters)
         if not expected:
             assert code == 3, (limit, adapters)
@@ -175,16 +175,16 @@ def test_plan_uses_what_is_named_and_says_what_it_leaves_out(limit: str | None, 
             continue
         assert code == 0, err
         answer = json.loads(out)
-        assert {name: one["adapters"] for name, one in answer["benches"].items()} == expected
+        assert {name: planned["adapters"] for name, planned in answer["benches"].items()} == expected
         absent = {f"bench {bench}" for bench in HOME.keys() - expected.keys()}
         absent |= {
             f"adapter {alias} of {bench}"
             for bench, mine in expected.items()
             for alias in set(HOME[bench]) - set(mine)
         }
-        assert {told.partition(":")[0] for told in answer["left_out"]} == absent
-        shown = call("plan", *given)[1]
-        assert all(told in shown for told in answer["left_out"])
+        assert {sentence.partition(":")[0] for sentence in answer["left_out"]} == absent
+        shown = call("plan", *words)[1]
+        assert all(sentence in shown for sentence in answer["left_out"])
 
 
 @pytest.mark.parametrize("limit", LIMITS)
@@ -192,7 +192,7 @@ def test_qualify_starts_with_what_is_right_and_with_nothing_else(
     limit: str | None, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[dict[str, Any]] = []
-    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **given: started.append(given) or 2)
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **arguments: started.append(arguments) or 2)
     for adapters in ADAPTERS:
         started.clear()
         code, _, err = call("qualify", *PLAN, *options(limit, adapters))
@@ -201,9 +201,9 @@ def test_qualify_starts_with_what_is_right_and_with_nothing_else(
             refused_by(limit, adapters, err)
             continue
         assert code == 2
-        (given,) = started
-        assert given["options"] == (["--limit", limit] if limit else [])
-        assert given["variables"].get("adapters") == adapters
+        (arguments,) = started
+        assert arguments["options"] == (["--limit", limit] if limit else [])
+        assert arguments["variables"].get("adapters") == adapters
         for bench in HOME.keys() - busy(limit, adapters).keys():
             assert f"left out: bench {bench}:" in err
 
@@ -239,8 +239,8 @@ def test_a_bench_without_a_point_is_refused_or_left_out_where_benches_are_named(
         return
     answer = json.loads(out)
     assert list(answer["benches"]) == benches
-    (told,) = (one for one in answer["left_out"] if one.startswith("bench raidbox:"))
-    assert why in told or "--limit" in told
+    (left_out,) = (sentence for sentence in answer["left_out"] if sentence.startswith("bench raidbox:"))
+    assert why in left_out or "--limit" in left_out
 
 
 def test_why_points_are_skipped_is_told_as_text_and_as_json(call: Call) -> None:
@@ -255,13 +255,13 @@ def test_why_points_are_skipped_is_told_as_text_and_as_json(call: Call) -> None:
     answer = json.loads(out)
     skipped = answer["skipped_points"]
     assert len(skipped) == answer["skipped"]
-    assert {one["bench"] for one in skipped} == set(HOME)
-    assert all(one["adapter"] in HOME[one["bench"]] and one["point"] and one["reason"] for one in skipped)
+    assert {point["bench"] for point in skipped} == set(HOME)
+    assert all(point["adapter"] in HOME[point["bench"]] and point["point"] and point["reason"] for point in skipped)
     shown = call("plan", *VOLUMES)[1]
-    for one in skipped:
-        line = next(line for line in shown.splitlines() if f"{one['adapter']} of {one['bench']}" in line)
+    for point in skipped:
+        line = next(line for line in shown.splitlines() if f"{point['adapter']} of {point['bench']}" in line)
         assert line.startswith("skipped")
-        assert one["reason"] in shown
+        assert point["reason"] in shown
 
 
 def test_a_suite_s_level_that_only_another_bench_can_serve_is_no_mistake(lab: Path, call: Call) -> None:
@@ -270,17 +270,17 @@ def test_a_suite_s_level_that_only_another_bench_can_serve_is_no_mistake(lab: Pa
     lab.write_text(json.dumps(described), encoding="utf-8")
     code, out, err = call("plan", *PLAN, "--dry-run", "--limit", "desk", "--json")
     assert code == 0, err
-    assert [one["reason"] for one in json.loads(out)["skipped_points"]] == ["needs 2 drives, 1 is claimed"]
+    assert [point["reason"] for point in json.loads(out)["skipped_points"]] == ["needs 2 drives, 1 is claimed"]
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_inventory_facts_sheets_and_robot_take_a_limit(
     limit: str | None, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str | None] = []
+    limits: list[str | None] = []
 
     def every(*_: Any, limit: str | None, **__: Any) -> Answers:
-        asked.append(limit)
+        limits.append(limit)
         return Answers({name: {"drives": []} for name in LIMITS[limit]}, {})
 
     ran: list[str] = []
@@ -298,13 +298,13 @@ def test_inventory_facts_sheets_and_robot_take_a_limit(
         answer = json.loads(out)
         answer = answer.get("sheets", answer.get("checks", answer))
         assert list(answer) == meant, command
-    assert asked == ([limit] if meant else [])
+    assert limits == ([limit] if meant else [])
     assert ran == meant
 
 
 @pytest.mark.parametrize("bench", HOME)
 def test_resolve_gives_a_bench_its_own_adapters(bench: str, call: Call) -> None:
-    for adapters, asked in ADAPTERS.items():
+    for adapters, names in ADAPTERS.items():
         code, out, err = call("resolve", "--bench", bench, "--drop", "new", *options(None, adapters), "--json")
         if adapters == "nosuch":
             assert code == 3
@@ -312,10 +312,10 @@ def test_resolve_gives_a_bench_its_own_adapters(bench: str, call: Call) -> None:
             continue
         assert code == 0, err
         answer = json.loads(out)
-        own = [alias for alias in HOME[bench] if not asked or alias in asked]
-        assert ("left_out" in answer) == (not own)
+        expected = [alias for alias in HOME[bench] if not names or alias in names]
+        assert ("left_out" in answer) == (not expected)
         there = answer["bench"]["adapters"]
-        claimed = {drive["wwn"] for alias in own for drive in there[alias]["drives"] if "wwn" in drive}
+        claimed = {drive["wwn"] for alias in expected for drive in there[alias]["drives"] if "wwn" in drive}
         assert set(answer["declared"]["drive"]["settings"]) == claimed
 
 
@@ -328,14 +328,14 @@ def test_playbooks_take_a_limit_that_means_a_bench_and_what_they_need(
     for name in playbook_names():
         if name == "publish":
             continue
-        given = ["-e", needed[name]] if name in needed else []
+        words = ["-e", needed[name]] if name in needed else []
         for limit, meant in LIMITS.items():
             started.clear()
-            code, _, err = call(f"playbook {name}", *given, *options(limit))
+            code, _, err = call(f"playbook {name}", *words, *options(limit))
             assert (code, started) == ((0, [f"{name}.yml"]) if meant else (3, [])), err
             if not meant:
                 refused_by(limit, None, err)
-        if given:
+        if words:
             code, _, err = call(f"playbook {name}")
             assert code == 3
-            assert f"add -e {given[1].partition('=')[0]}=" in err
+            assert f"add -e {words[1].partition('=')[0]}=" in err

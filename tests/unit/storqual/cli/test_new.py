@@ -205,7 +205,7 @@ def test_a_name_outside_of_the_alphabet_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["drop", "x"], "-i/--inventory is needed for a drop"),
         (["lab", "x", "-i", "y"], "-i/--inventory is for a drop only, not for a lab"),
@@ -215,11 +215,11 @@ def test_a_name_outside_of_the_alphabet_is_refused_in_one_line(
     ],
 )
 def test_what_cannot_be_made_is_told_in_one_line(
-    words: list[str], said: str, storqual: Storqual, tmp_path: Path
+    words: list[str], message: str, storqual: Storqual, tmp_path: Path
 ) -> None:
     code, out, err = storqual("new", *words)
     assert (code, out, err.count("\n")) == (3, "", 1)
-    assert said in err
+    assert message in err
     assert not list(tmp_path.iterdir())
 
 

@@ -90,10 +90,10 @@ def test_what_is_written_passes_the_tests_that_it_names(
     kind: str, checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = made(capsys, kind)
-    own = next(path for path in answer["files"] if Path(path).name == f"test_{NAME}.py")
+    test_file = next(path for path in answer["files"] if Path(path).name == f"test_{NAME}.py")
     assert (
-        f"{len(Path(own).read_text(encoding='utf-8').split('def test_')) - 1} passed"
-        in pytest_of(checkout, own).stdout
+        f"{len(Path(test_file).read_text(encoding='utf-8').split('def test_')) - 1} passed"
+        in pytest_of(checkout, test_file).stdout
     )
     section = answer["next"][1].removeprefix("read CONTRIBUTING.md, ")
     assert f"\n## {section}\n" in (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")

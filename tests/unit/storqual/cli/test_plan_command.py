@@ -37,17 +37,17 @@ def test_the_plan_tells_that_nobody_could_sign_the_run(tmp_path: Path, capsys: p
 def test_the_main_job_tells_it_before_a_playbook_is_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     def play(*_: Any, **__: Any) -> int:
-        told.append(capsys.readouterr().err)
+        messages.append(capsys.readouterr().err)
         return 2
 
     monkeypatch.setattr("storqual.cli.qualify.run_playbook", play)
     with pytest.raises(SystemExit):
         main(["qualify", *words(tmp_path)])
-    assert told[0].startswith("storqual: warning: nobody could sign this run: ")
-    assert told[0].count("\n") == 1
+    assert messages[0].startswith("storqual: warning: nobody could sign this run: ")
+    assert messages[0].count("\n") == 1
 
 
 LAB = project_root() / "inventories" / "virtual"
@@ -62,8 +62,8 @@ def plan(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, st
     def run(*words: str, of: tuple[str, ...] = WORDS) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
             main([*of, *words])
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
 
     return run
 
@@ -73,12 +73,12 @@ def test_the_shipped_quick_profile_has_the_faults_adapters_and_minutes_that_it_p
 ) -> None:
     code, out, _ = plan(*THREE, "--dry-run", "--json")
     assert code == 0
-    told = json.loads(out)
-    assert len({trial["fault"] for trial in told["trials"]}) >= 12
-    assert {trial["adapter"] for trial in told["trials"]} == {"fusion", "mraid", "vscsi"}
-    assert told["expected_seconds"] < 15 * 60
-    of_loads = sum(trial["load_s"] + trial["away_s"] for trial in told["trials"])
-    assert told["expected_seconds"] > of_loads + 5 * len(told["trials"])
+    answer = json.loads(out)
+    assert len({trial["fault"] for trial in answer["trials"]}) >= 12
+    assert {trial["adapter"] for trial in answer["trials"]} == {"fusion", "mraid", "vscsi"}
+    assert answer["expected_seconds"] < 15 * 60
+    of_loads = sum(trial["load_s"] + trial["away_s"] for trial in answer["trials"])
+    assert answer["expected_seconds"] > of_loads + 5 * len(answer["trials"])
 
 
 def test_a_person_sees_trials_bench_time_and_what_is_left_out_with_its_reason(

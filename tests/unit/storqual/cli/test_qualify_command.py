@@ -40,13 +40,13 @@ def test_a_verdict_that_was_not_published_is_not_told(
     words = ["qualify", "-i", "bench,", "--candidate", "x", "--suite", "y", "--runs", str(tmp_path)]
     with pytest.raises(SystemExit) as ended:
         main([*words, "--json"] if as_json else words)
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     published = reported and status == 0
     assert ended.value.code == status
-    assert ("PASS" in said.out) is published
-    assert (f"storqual qualify --resume {run}" in said.err) is not published
+    assert ("PASS" in printed.out) is published
+    assert (f"storqual qualify --resume {run}" in printed.err) is not published
     if as_json:
-        answer = json.loads(said.out)
+        answer = json.loads(printed.out)
         assert (answer["exit_code"], answer["report"]) == (status, str(run / "report.html") if published else None)
 
 
@@ -58,7 +58,7 @@ def test_a_run_that_is_resumed_takes_no_options_of_a_new_campaign(
     with pytest.raises(SystemExit) as ended:
         main([command, "--resume", str(run), "--adapters", "sym", "--seed", "0", "--point", "reads"])
     assert ended.value.code == 3
-    told = "cannot be used with --resume, because the run has its plan already; leave it out"
+    sentence = "cannot be used with --resume, because the run has its plan already; leave it out"
     assert capsys.readouterr().err.splitlines() == [
-        f"storqual: {name} {told}" for name in ("--adapters", "--seed", "--point")
+        f"storqual: {name} {sentence}" for name in ("--adapters", "--seed", "--point")
     ]

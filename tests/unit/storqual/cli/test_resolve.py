@@ -24,9 +24,9 @@ EVERYTHING = {
 def told(capsys: pytest.CaptureFixture[str], lab: Path, drop: str) -> str:
     with pytest.raises(SystemExit) as ended:
         main(["resolve", "-i", str(lab / "hosts.json"), "--bench", "b1", "--drop", drop])
-    said = capsys.readouterr()
-    assert ended.value.code == 0, said.err
-    return said.out
+    printed = capsys.readouterr()
+    assert ended.value.code == 0, printed.err
+    return printed.out
 
 
 def test_nothing_that_a_drop_declares_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,10 +22,10 @@ def told(make: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]) -> s
     """What `plan` says of a mistake."""
     with pytest.raises(SystemExit) as left:
         main(["plan", *make(), "--runs", "runs"])
-    said = capsys.readouterr()
-    assert left.value.code == 3, said
+    printed = capsys.readouterr()
+    assert left.value.code == 3, printed
     assert not Path("runs").exists()
-    return said.err.replace(str(Path.cwd()), "LAB")
+    return printed.err.replace(str(Path.cwd()), "LAB")
 
 
 def golden() -> dict[str, str]:
@@ -33,13 +33,13 @@ def golden() -> dict[str, str]:
     return {name: message.rstrip("\n") + "\n" for name, _, message in (part.partition("\n") for part in parts)}
 
 
-def accept(name: str, said: str) -> None:
+def accept(name: str, message: str) -> None:
     """Compare a message with the accepted one; with STORQUAL_ACCEPT_MISTAKES it becomes the accepted one."""
     if os.environ.get("STORQUAL_ACCEPT_MISTAKES"):
-        accepted = golden() | {name: said}
+        accepted = golden() | {name: message}
         every = [*MISTAKES, *OTHERS]
         GOLDEN.write_text("".join(f"## {n}\n{accepted[n]}\n" for n in every if n in accepted), encoding="utf-8")
-    assert said == golden()[name]
+    assert message == golden()[name]
 
 
 @pytest.fixture
@@ -98,8 +98,8 @@ def test_the_main_job_tells_it_in_the_same_words_before_anything_is_started(
         main(["qualify", *arguments])
     out, err = capsys.readouterr()
     assert (left.value.code, out) == (3, "")
-    said = err.replace(str(Path.cwd()), "LAB")
-    assert said.replace("storqual qualify", "storqual plan") == golden()[name]
+    message = err.replace(str(Path.cwd()), "LAB")
+    assert message.replace("storqual qualify", "storqual plan") == golden()[name]
     assert not Path("runs").exists()
 
 
@@ -119,6 +119,6 @@ def test_there_are_at_least_25_mistakes_and_each_accepted_message_belongs_to_one
 def test_commands_that_only_playbooks_call_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
-    assert not listed & {"next", "collect", "record"}
-    assert {"plan", "qualify"} <= listed
+    commands = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
+    assert not commands & {"next", "collect", "record"}
+    assert {"plan", "qualify"} <= commands

@@ -47,9 +47,9 @@ def test_the_summary_of_a_run_has_criterion_ids_and_no_wide_row(name: str) -> No
     verdict["warnings"] = []
     out = Terminal()
     print_summary(verdict, json.loads((run / "run.json").read_text(encoding="utf-8")), file=out)
-    told = _STYLE.sub("", out.getvalue())
+    text = _STYLE.sub("", out.getvalue())
     # the sentences below the table are broken by the terminal
-    table, outcome, _ = told.partition(f"\n{verdict['outcome']}: ")
+    table, outcome, _ = text.partition(f"\n{verdict['outcome']}: ")
     assert outcome
     assert not wide(table.partition("not listed")[0])
 
@@ -73,6 +73,6 @@ def test_the_tables_of_a_command_have_no_wide_row(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     with pytest.raises(SystemExit):
         main(words)
-    said = capsys.readouterr()
-    assert "─" in said.out, said
-    assert not wide(said.out)
+    printed = capsys.readouterr()
+    assert "─" in printed.out, printed
+    assert not wide(printed.out)

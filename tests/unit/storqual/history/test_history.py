@@ -75,20 +75,20 @@ def test_the_noise_of_a_point_is_what_was_planted(tmp_path: Path, design: str) -
     entries = [entry for entry in noise_of(read_run(path)) if entry.metric == "iops"]
     assert entries
     if design == "interleaved":
-        found = [entry.sd_pair / math.sqrt(2) for entry in entries if entry.sd_pair]
+        deviations = [entry.sd_pair / math.sqrt(2) for entry in entries if entry.sd_pair]
         # the log-ratios of 12 pairs, and two thirds as much from what their launches have in common
         assert {entry.df_pair for entry in entries} <= {11.0, 11.0 + 121 / 16}
     else:
-        found = [entry.sd_session for entry in entries if entry.sd_session]
+        deviations = [entry.sd_session for entry in entries if entry.sd_session]
         assert {entry.df_session for entry in entries} == {10.0}
-    assert 0.012 < sum(found) / len(found) < 0.028
+    assert 0.012 < sum(deviations) / len(deviations) < 0.028
 
 
 def test_noise_of_several_runs_is_pooled_by_degrees_of_freedom() -> None:
-    place = ("b", "a", "p", "iops")
-    (found,) = pooled([Noise(*place, 0.01, 9.0, None, 0.0), Noise(*place, 0.03, 1.0, 0.02, 2.0)])
-    assert found.sd_pair == pytest.approx(math.sqrt((9 * 1e-4 + 9e-4) / 10))
-    assert (found.df_pair, found.sd_session, found.df_session) == (10.0, 0.02, 2.0)
+    point = ("b", "a", "p", "iops")
+    (entry,) = pooled([Noise(*point, 0.01, 9.0, None, 0.0), Noise(*point, 0.03, 1.0, 0.02, 2.0)])
+    assert entry.sd_pair == pytest.approx(math.sqrt((9 * 1e-4 + 9e-4) / 10))
+    assert (entry.df_pair, entry.sd_session, entry.df_session) == (10.0, 0.02, 2.0)
 
 
 def test_the_extract_is_what_the_judge_reads(tmp_path: Path) -> None:
@@ -151,8 +151,12 @@ def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(tmp_path: P
         limits = {"bench": "vbench", "drive": "0x5", "low": 0.95 * share * iops, "high": 1.05 * share * iops}
         file.write_text(json.dumps({"schema": "storqual.history/1", "noise": [], "reference": [limits]}))
         warnings = judge_run(path)["warnings"]
-        told = [one for one in warnings if "out of its control limits, so this campaign is suspect" in one]
-        assert [one.partition(" gave ")[0] for one in told] == ["vbench: its golden reference 0x5"] * suspect
+        sentences = [
+            sentence for sentence in warnings if "out of its control limits, so this campaign is suspect" in sentence
+        ]
+        assert [sentence.partition(" gave ")[0] for sentence in sentences] == [
+            "vbench: its golden reference 0x5"
+        ] * suspect
 
 
 def test_there_are_no_limits_before_there_are_enough_campaigns() -> None:

@@ -18,10 +18,10 @@ from tests.support.make_run import make_run
 
 
 def _limited(tmp_path: Path, limit: float, noise: float) -> list[dict[str, Any]]:
-    found = judged(tmp_path / "free", design="interleaved", launches=4, noise=noise)["criteria"]
-    means = [entry["candidate"] for entry in found if entry["metric"] == "iops"]
-    asked = f"{{id: floor, metric: iops, against: absolute, min: {limit * min(means):.3f}}}"
-    entries = judged(tmp_path, design="interleaved", launches=4, noise=noise, suite=suite_with(asked))["criteria"]
+    unlimited = judged(tmp_path / "free", design="interleaved", launches=4, noise=noise)["criteria"]
+    means = [entry["candidate"] for entry in unlimited if entry["metric"] == "iops"]
+    criterion = f"{{id: floor, metric: iops, against: absolute, min: {limit * min(means):.3f}}}"
+    entries = judged(tmp_path, design="interleaved", launches=4, noise=noise, suite=suite_with(criterion))["criteria"]
     return [entry for entry in entries if entry["id"] == "floor"]
 
 
@@ -94,8 +94,8 @@ def test_a_launch_beyond_a_limit_of_a_count_is_held_to_max_loss(tmp_path: Path) 
 
 
 def test_the_document_that_states_a_limit_is_in_the_verdict(tmp_path: Path) -> None:
-    asked = "{id: floor, metric: iops, against: absolute, min: 1, source: 'contract 7, section <3>'}"
-    verdict = judged(tmp_path, design="interleaved", launches=4, suite=suite_with("{metric: iops}", asked))
+    criterion = "{id: floor, metric: iops, against: absolute, min: 1, source: 'contract 7, section <3>'}"
+    verdict = judged(tmp_path, design="interleaved", launches=4, suite=suite_with("{metric: iops}", criterion))
     entries = verdict["criteria"]
     assert {entry["reference_source"] for entry in entries if entry["id"] == "floor"} == {"contract 7, section <3>"}
     assert {entry["reference_source"] for entry in entries if entry["id"] == "iops"} == {""}
@@ -118,9 +118,9 @@ def test_an_adapter_is_compared_with_its_peers(tmp_path: Path) -> None:
             if "write_ios" in line["primitives"]:
                 line["primitives"]["write_ios"] = int(0.8 * line["primitives"]["write_ios"])
     (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
-    assert {entry["outcome"] for entry in found if entry["adapter"] == "sym"} == {"FAIL"}
-    assert {entry["outcome"] for entry in found if entry["adapter"] != "sym"} == {"PASS"}
+    entries = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
+    assert {entry["outcome"] for entry in entries if entry["adapter"] == "sym"} == {"FAIL"}
+    assert {entry["outcome"] for entry in entries if entry["adapter"] != "sym"} == {"PASS"}
 
 
 def test_peers_of_wild_launches_have_no_interval(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_peers_of_wild_launches_have_no_interval(tmp_path: Path) -> None:
             if line["adapter"] == "sym" and line["session"] == first and name in line["primitives"]:
                 line["primitives"][name] *= 1000
     (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
-    wild = [entry for entry in found if "too much" in entry["reason"]]
+    entries = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
+    wild = [entry for entry in entries if "too much" in entry["reason"]]
     assert wild
     assert {(entry["outcome"], entry["ci95_percent"]) for entry in wild} == {("INCONCLUSIVE", None)}
     assert wild[0]["reason"].startswith("2 sessions of ")
@@ -147,14 +147,14 @@ def peer_entries(run: Path) -> list[dict[str, Any]]:
 def test_what_a_boot_does_to_all_of_them_is_no_difference(tmp_path: Path) -> None:
     """Boots that move every adapter by 10 % are taken out: adapters are compared boot by boot."""
     run = make_run(tmp_path, suite=PEERS, sessions=8, session_effect=0.1, **QUIET)
-    found = peer_entries(run)
-    assert {(entry["outcome"], entry["unit_of_inference"]) for entry in found} == {("PASS", "session")}
-    assert all(entry["ci95_percent"][1] - entry["ci95_percent"][0] < 3 for entry in found)
+    entries = peer_entries(run)
+    assert {(entry["outcome"], entry["unit_of_inference"]) for entry in entries} == {("PASS", "session")}
+    assert all(entry["ci95_percent"][1] - entry["ci95_percent"][0] < 3 for entry in entries)
 
 
 def test_in_one_session_they_are_compared_launch_by_launch(tmp_path: Path) -> None:
-    found = peer_entries(make_run(tmp_path, suite=PEERS, design="interleaved", launches=4, **QUIET))
-    assert {(entry["outcome"], entry["unit_of_inference"]) for entry in found} == {("PASS", "launch")}
+    entries = peer_entries(make_run(tmp_path, suite=PEERS, design="interleaved", launches=4, **QUIET))
+    assert {(entry["outcome"], entry["unit_of_inference"]) for entry in entries} == {("PASS", "launch")}
 
 
 @pytest.mark.parametrize("reads", [None, 0], ids=["not counted", "none"])
@@ -166,9 +166,9 @@ def test_a_peer_without_a_value_is_left_out(tmp_path: Path, reads: int | None) -
             if line["adapter"] == "mega" and line["primitives"].pop(name, None) is not None and reads is not None:
                 line["primitives"][name] = reads
     (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = [entry for entry in peer_entries(run) if entry["adapter"] != "mega"]
-    assert {entry["outcome"] for entry in found} == {"PASS"}
-    assert not any("mega" in entry["reason"] for entry in found)
+    entries = [entry for entry in peer_entries(run) if entry["adapter"] != "mega"]
+    assert {entry["outcome"] for entry in entries} == {"PASS"}
+    assert not any("mega" in entry["reason"] for entry in entries)
 
 
 def test_an_adapter_with_a_launch_that_did_not_run_as_asked_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +185,11 @@ def test_an_adapter_with_a_launch_that_did_not_run_as_asked_is_no_peer(monkeypat
 def test_an_adapter_passes_by_the_end_of_its_interval_and_not_by_its_estimate(tmp_path: Path) -> None:
     """6 % behind, with boots that differ by several percent: above the margin of 8 % is not shown."""
     noisy = {**QUIET, "noise": 0.05}
-    found = []
+    entries = []
     for seed in range(3):
         run = make_run(tmp_path / str(seed), suite=PEERS, adapters=("sym", "mpt"), sessions=4, **noisy)
-        found += peer_entries(run)
-    assert any(entry["outcome"] == "INCONCLUSIVE" and entry["shift_percent"] > -8 for entry in found)
+        entries += peer_entries(run)
+    assert any(entry["outcome"] == "INCONCLUSIVE" and entry["shift_percent"] > -8 for entry in entries)
 
 
 LEVELS = (1, 2, 4, 8)
@@ -224,21 +224,21 @@ def verdict(folder: Path, limit: int, knee: float, *, noise: float = 0.004) -> d
     return judge_run(path)
 
 
-def scales(found: dict[str, Any]) -> dict[str, Any]:
+def scales(document: dict[str, Any]) -> dict[str, Any]:
     """The only scaling criterion."""
-    (one,) = (entry for entry in found["criteria"] if entry["id"] == "scales")
-    return dict(one)
+    (scaling_entry,) = (entry for entry in document["criteria"] if entry["id"] == "scales")
+    return dict(scaling_entry)
 
 
 @pytest.mark.parametrize(
     ("limit", "knee", "outcome"), [(4, 8.0, "PASS"), (4, 4.0, "PASS"), (8, 4.0, "FAIL"), (8, 6.0, "FAIL")]
 )
 def test_linear_as_far_as_asked_passes_and_no_farther(tmp_path: Path, limit: int, knee: float, outcome: str) -> None:
-    one = scales(verdict(tmp_path, limit, knee))
-    assert (one["outcome"], one["point"]) == (outcome, f"rand_read[drives={limit}]")
-    assert one["against"] == "scaling"
+    entry = scales(verdict(tmp_path, limit, knee))
+    assert (entry["outcome"], entry["point"]) == (outcome, f"rand_read[drives={limit}]")
+    assert entry["against"] == "scaling"
     if outcome == "FAIL":
-        assert one["ci95_percent"][1] < -5
+        assert entry["ci95_percent"][1] < -5
 
 
 def test_what_noise_hides_is_not_decided(tmp_path: Path) -> None:

@@ -47,19 +47,19 @@ def arms(*values: float, sources: tuple[str, str] = ("fio", "fio")) -> Any:
 
 @pytest.fixture(autouse=True)
 def values_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(against_baseline, "units_of", lambda found, _metric: found)
+    monkeypatch.setattr(against_baseline, "units_of", lambda units, _metric: units)
     monkeypatch.setattr(against_baseline, "missing", lambda _question, reason: reason)
 
 
 @pytest.mark.parametrize("smallest", [0.0, -1.0])
 def test_a_launch_without_work_has_no_ratio(smallest: float) -> None:
-    told = against_baseline._arms(arms(100.0, smallest))
-    assert told == f"IOPS is {smallest:g} in at least one launch, so no ratio to it can be computed"
+    answer = against_baseline._arms(arms(100.0, smallest))
+    assert answer == f"IOPS is {smallest:g} in at least one launch, so no ratio to it can be computed"
 
 
 def test_figures_of_two_sources_are_not_compared() -> None:
-    told = against_baseline._arms(arms(100.0, 101.0, sources=("fio", "the drive's counters")))
-    assert told == "IOPS was read from different sources, which cannot be compared: fio, the drive's counters"
+    answer = against_baseline._arms(arms(100.0, 101.0, sources=("fio", "the drive's counters")))
+    assert answer == "IOPS was read from different sources, which cannot be compared: fio, the drive's counters"
     assert isinstance(against_baseline._arms(arms(100.0, 101.0)), tuple)
 
 
@@ -68,8 +68,8 @@ def test_pairs_are_counted_by_the_arm_that_has_fewer_launches() -> None:
     launch: Any = SimpleNamespace(session="s01")
     assert interim._units(question, {"baseline": [launch] * 5, "candidate": [launch] * 3}) == 3
     by_session: Any = SimpleNamespace(by_session=True)
-    others: Any = [SimpleNamespace(session=f"s0{number}") for number in (1, 1, 3)]
-    assert interim._units(by_session, {"baseline": [launch] * 5, "candidate": others}) == 1
+    other_arm: Any = [SimpleNamespace(session=f"s0{number}") for number in (1, 1, 3)]
+    assert interim._units(by_session, {"baseline": [launch] * 5, "candidate": other_arm}) == 1
 
 
 def test_noise_of_earlier_campaigns_counts_half() -> None:

@@ -47,8 +47,8 @@ def entry_at(path: Path, adapter: str) -> dict[str, Any]:
 
 
 def outcome_at(path: Path, adapter: str) -> tuple[str, str]:
-    found = entry_at(path, adapter)
-    return found["outcome"], found["reason"]
+    entry = entry_at(path, adapter)
+    return entry["outcome"], entry["reason"]
 
 
 LATE = {f"s{number:02d}" for number in range(7, 13)}
@@ -68,15 +68,17 @@ def test_fresh_launches_have_a_shift_and_an_interval_of_their_own(tmp_path: Path
     path = sequential(tmp_path, fresh=6)
     change(path, 0.8, EARLY)
     change(path, 0.9, LATE)
-    found = entry_at(path, "sym")
-    fresh = found["confirmation"]
-    assert (found["outcome"], fresh["outcome"]) == ("FAIL", "FAIL")
-    assert (round(found["shift_percent"]), round(fresh["shift_percent"])) == (-20, -10)
-    assert found["ci95_percent"][0] < -20 < found["ci95_percent"][1] < -15
+    first = entry_at(path, "sym")
+    fresh = first["confirmation"]
+    assert (first["outcome"], fresh["outcome"]) == ("FAIL", "FAIL")
+    assert (round(first["shift_percent"]), round(fresh["shift_percent"])) == (-20, -10)
+    assert first["ci95_percent"][0] < -20 < first["ci95_percent"][1] < -15
     assert -15 < fresh["ci95_percent"][0] < -10 < fresh["ci95_percent"][1]
     assert fresh["samples"] == {"candidate": 3, "baseline": 3}
-    others = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "iops" and entry["point"] != POINT]
-    assert {str(entry["confirmation"]) for entry in others} == {"None"}
+    other_entries = [
+        entry for entry in judge_run(path)["criteria"] if entry["id"] == "iops" and entry["point"] != POINT
+    ]
+    assert {str(entry["confirmation"]) for entry in other_entries} == {"None"}
 
 
 def test_a_fail_and_a_pass_decide_nothing(tmp_path: Path) -> None:
@@ -125,10 +127,10 @@ def test_a_marginal_pass_is_worth_what_is_left_of_a_budget(tmp_path: Path) -> No
     path = sequential(tmp_path, noise=0.02, effect=-0.018)
     required = [entry for entry in judge_run(path)["criteria"] if entry["required"]]
     marginal = {(entry["adapter"], entry["point"]) for entry in required if entry["outcome"] == "MARGINAL"}
-    wanted = [need for need in needs(read_run(path)) if need.what == "marginal"]
+    marginal_needs = [need for need in needs(read_run(path)) if need.what == "marginal"]
     assert 0 < len(marginal) < len(required)
-    assert {(need.point.adapter, need.point.point) for need in wanted} == marginal
-    assert {need.units for need in wanted} == {6}
+    assert {(need.point.adapter, need.point.point) for need in marginal_needs} == marginal
+    assert {need.units for need in marginal_needs} == {6}
 
 
 def test_a_loss_that_is_shown_to_lie_between_the_limits_is_settled(tmp_path: Path) -> None:

@@ -51,24 +51,24 @@ def run_with(folder: Path, *damaged: str) -> Path:
 
 
 def of_data(verdict: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {one["point"]: one for one in verdict["criteria"] if one["id"] == "data"}
+    return {entry["point"]: entry for entry in verdict["criteria"] if entry["id"] == "data"}
 
 
 def test_a_wrong_sector_fails_its_point_and_the_run(tmp_path: Path) -> None:
     path = run_with(tmp_path, "candidate")
     verdict = verdict_of(path)
-    found = of_data(verdict)
-    assert {point: one["outcome"] for point, one in found.items()} == {
+    checks = of_data(verdict)
+    assert {point: entry["outcome"] for point, entry in checks.items()} == {
         BAD: "FAIL",
         "seq_write[bs=4k]": "PASS",
         "rand_read[bs=4k]": "PASS",
     }
     assert verdict["outcome"] == "FAIL"
-    reason = found[BAD]["reason"]
+    reason = checks[BAD]["reason"]
     for part in ("byte 1310208", "sector 2559", "expected a5a5", "found 0000", "in 4 of 4 launches"):
         assert part in reason
     # the figures are judged as ever
-    assert {one["outcome"] for one in verdict["criteria"] if one["metric"] == "iops"} == {"PASS"}
+    assert {entry["outcome"] for entry in verdict["criteria"] if entry["metric"] == "iops"} == {"PASS"}
     publish(path)
     page = (path / "report.html").read_text(encoding="utf-8")
     assert "byte 1310208" in page
@@ -77,13 +77,13 @@ def test_a_wrong_sector_fails_its_point_and_the_run(tmp_path: Path) -> None:
 
 def test_data_that_was_right_is_a_pass_of_its_own(tmp_path: Path) -> None:
     verdict = verdict_of(run_with(tmp_path))
-    assert {one["outcome"] for one in of_data(verdict).values()} == {"PASS"}
+    assert {entry["outcome"] for entry in of_data(verdict).values()} == {"PASS"}
     assert "2,048 sectors were read back after 4 launches, none was wrong" in of_data(verdict)[BAD]["reason"]
 
 
 def test_wrong_data_of_the_baseline_is_told_and_is_no_fail_of_the_candidate(tmp_path: Path) -> None:
     verdict = verdict_of(run_with(tmp_path, "baseline"))
-    assert {one["outcome"] for one in of_data(verdict).values()} == {"PASS"}
+    assert {entry["outcome"] for entry in of_data(verdict).values()} == {"PASS"}
     assert "of the baseline: 4 of 2,048 sectors read back are wrong" in of_data(verdict)[BAD]["reason"]
     assert any("the baseline's data is wrong" in warning for warning in verdict["warnings"])
 

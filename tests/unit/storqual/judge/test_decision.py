@@ -23,25 +23,25 @@ def quiet(count: int, level: float = 1000.0, spread: float = 0.01, seed: int = 1
 
 
 def test_an_unchanged_candidate_passes() -> None:
-    found = decide(quiet(12), quiet(12, seed=2))
-    assert found.outcome == "pass"
-    assert found.ci95[0] < found.shift < found.ci95[1]
-    assert found.detectable > 0.01
-    assert found.further_units == 0
+    decision = decide(quiet(12), quiet(12, seed=2))
+    assert decision.outcome == "pass"
+    assert decision.ci95[0] < decision.shift < decision.ci95[1]
+    assert decision.detectable > 0.01
+    assert decision.further_units == 0
 
 
 def test_a_slower_candidate_fails() -> None:
-    found = decide(quiet(12), quiet(12, level=930.0, seed=2))
-    assert found.outcome == "fail"
-    assert found.shift == pytest.approx(-0.07, abs=0.015)
-    assert found.further_units == 0
+    decision = decide(quiet(12), quiet(12, level=930.0, seed=2))
+    assert decision.outcome == "fail"
+    assert decision.shift == pytest.approx(-0.07, abs=0.015)
+    assert decision.further_units == 0
 
 
 def test_a_slower_latency_is_negative_too() -> None:
     """Negative is worse whatever is better: 7 % more microseconds are -0.07."""
-    found = decide(quiet(12), quiet(12, level=1070.0, seed=2), better="lower")
-    assert found.outcome == "fail"
-    assert found.shift == pytest.approx(-0.07, abs=0.015)
+    decision = decide(quiet(12), quiet(12, level=1070.0, seed=2), better="lower")
+    assert decision.outcome == "fail"
+    assert decision.shift == pytest.approx(-0.07, abs=0.015)
     assert decide(quiet(12), quiet(12, level=930.0, seed=2), better="lower").outcome == "pass"
 
 
@@ -50,16 +50,16 @@ def test_an_unchanged_latency_passes() -> None:
 
 
 def test_a_faster_candidate_passes_with_a_positive_shift() -> None:
-    found = decide(quiet(12), quiet(12, level=1200.0, seed=2))
-    assert found.outcome == "pass"
-    assert found.shift > 0.15
+    decision = decide(quiet(12), quiet(12, level=1200.0, seed=2))
+    assert decision.outcome == "pass"
+    assert decision.shift > 0.15
 
 
 def test_few_pairs_of_a_noisy_bench_say_how_many_are_wanted() -> None:
-    found = decide(quiet(6, spread=0.1), quiet(6, spread=0.1, seed=2))
-    assert found.outcome == "inconclusive"
-    assert 3 <= found.further_units < 500
-    assert found.detectable > 0.05
+    decision = decide(quiet(6, spread=0.1), quiet(6, spread=0.1, seed=2))
+    assert decision.outcome == "inconclusive"
+    assert 3 <= decision.further_units < 500
+    assert decision.detectable > 0.05
 
 
 def test_a_margin_that_the_data_cannot_reach_wants_more_than_one_that_they_can() -> None:
@@ -70,10 +70,10 @@ def test_a_margin_that_the_data_cannot_reach_wants_more_than_one_that_they_can()
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_pair_or_one_says_nothing(count: int) -> None:
-    found = decide(quiet(count), quiet(count, seed=2))
-    assert found.outcome == "inconclusive"
-    assert found.ci95 == (-1.0, math.inf)
-    assert found.further_units >= 2
+    decision = decide(quiet(count), quiet(count, seed=2))
+    assert decision.outcome == "inconclusive"
+    assert decision.ci95 == (-1.0, math.inf)
+    assert decision.further_units >= 2
 
 
 def test_an_odd_launch_is_ignored() -> None:
@@ -129,15 +129,15 @@ def test_a_history_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> No
 @pytest.mark.parametrize("count", [2, 3, 10])
 def test_equal_figures_pass_and_a_tenth_less_fails(count: int) -> None:
     same, less = [[500.0] * 5] * count, [[450.0] * 5] * count
-    found = decide(same, same)
-    assert found.outcome == "pass"
-    assert found.ci95[0] < 0 < found.ci95[1]
+    decision = decide(same, same)
+    assert decision.outcome == "pass"
+    assert decision.ci95[0] < 0 < decision.ci95[1]
     assert decide(same, less).outcome == "fail"
 
 
 def test_a_difference_within_rounding_is_not_shown_by_equal_figures() -> None:
-    found = decide([1000.0] * 10, [999.9] * 10, margin=0.0015, indifference=0.0)
-    assert found.outcome != "fail"
+    decision = decide([1000.0] * 10, [999.9] * 10, margin=0.0015, indifference=0.0)
+    assert decision.outcome != "fail"
 
 
 @settings(max_examples=60, deadline=None)
@@ -161,9 +161,9 @@ def test_the_last_look_has_all_launches() -> None:
     """Two quiet pairs pass; what comes after them moves the shift, the interval and, if it must, the outcome."""
     baseline, candidate = [[1000.0], [1001.0]] * 6, [[1000.0], [1001.0]] + [[950.0], [951.0]] * 5
     assert decide(baseline[:2], candidate[:2]).outcome == "pass"
-    found = decide(baseline, candidate)
-    assert found.outcome == "fail"
-    assert found.shift == pytest.approx(-0.042, abs=0.003)
+    decision = decide(baseline, candidate)
+    assert decision.outcome == "fail"
+    assert decision.shift == pytest.approx(-0.042, abs=0.003)
 
 
 @settings(max_examples=40, deadline=None)
@@ -181,12 +181,12 @@ def test_the_unit_does_not_matter(baseline: list[list[float]], candidate: list[l
 @settings(max_examples=40, deadline=None)
 @given(LAUNCHES, LAUNCHES, st.sampled_from(["higher", "lower"]))
 def test_every_answer_is_sound(baseline: list[list[float]], candidate: list[list[float]], better: str) -> None:
-    found: ArmComparison = decide(baseline, candidate, better=better)  # type: ignore[arg-type]
-    assert found.outcome in ("pass", "fail", "inconclusive")
-    assert (found.further_units == 0) == (found.outcome != "inconclusive")
-    assert found.detectable > 0
+    decision: ArmComparison = decide(baseline, candidate, better=better)  # type: ignore[arg-type]
+    assert decision.outcome in ("pass", "fail", "inconclusive")
+    assert (decision.further_units == 0) == (decision.outcome != "inconclusive")
+    assert decision.detectable > 0
     if min(len(baseline), len(candidate)):
-        assert found.ci95[0] <= found.shift <= found.ci95[1]
+        assert decision.ci95[0] <= decision.shift <= decision.ci95[1]
 
 
 def test_a_smaller_alpha_asks_for_more() -> None:
@@ -199,9 +199,9 @@ def test_a_smaller_alpha_asks_for_more() -> None:
 def test_what_is_not_given_is_what_the_contract_says() -> None:
     """Margin 3 %, indifference 1 %, alpha 5 %, more is better."""
     arms = quiet(9, spread=0.03), quiet(9, level=985.0, spread=0.03, seed=2)
-    given = decide(*arms, margin=0.03, indifference=0.01, alpha=0.05, better="higher")
-    assert decide(*arms) == given
-    assert decide(*arms, alpha=0.1) != given
+    explicit = decide(*arms, margin=0.03, indifference=0.01, alpha=0.05, better="higher")
+    assert decide(*arms) == explicit
+    assert decide(*arms, alpha=0.1) != explicit
 
 
 def test_arms_of_unequal_length_need_session_ids_of_their_own_length_only() -> None:
@@ -210,7 +210,7 @@ def test_arms_of_unequal_length_need_session_ids_of_their_own_length_only() -> N
         [f"{arm}{number // 2}" for number in range(len(launches))]
         for arm, launches in enumerate((baseline, candidate))
     ]
-    found = decide(baseline, candidate, baseline_sessions=sessions[0], candidate_sessions=sessions[1])
-    assert found.outcome == "pass"
+    decision = decide(baseline, candidate, baseline_sessions=sessions[0], candidate_sessions=sessions[1])
+    assert decision.outcome == "pass"
     with pytest.raises(ValueError, match="baseline_sessions: found 10, expected a session id for each of 8 launches"):
         decide(baseline, candidate, baseline_sessions=sessions[1], candidate_sessions=sessions[1])

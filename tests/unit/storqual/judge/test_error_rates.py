@@ -70,5 +70,5 @@ def test_the_simulator_has_the_noise_that_it_says() -> None:
     baseline, candidate = simulate(Bench(NOISES["calm"], pairs=40), 50, np.random.default_rng(1))
     ratios = candidate.mean(axis=2) / baseline.mean(axis=2)
     assert 0.025 < ratios.std() < 0.045
-    found = decide(baseline[0].tolist(), candidate[0].tolist())
-    assert found.outcome == "pass"
+    decision = decide(baseline[0].tolist(), candidate[0].tolist())
+    assert decision.outcome == "pass"

@@ -37,8 +37,8 @@ def run_with(*boots: tuple[str, str], change: str = "reboot") -> Any:
 
 
 def test_two_sessions_on_one_boot_are_told_where_a_drop_costs_one() -> None:
-    told = evidence._shared_boots(run_with(("s01", "x"), ("s02", "x"), ("s03", "y")))
-    assert told == ["b1: sessions s01, s02 ran in one boot, so they are one session"]
+    sentences = evidence._shared_boots(run_with(("s01", "x"), ("s02", "x"), ("s03", "y")))
+    assert sentences == ["b1: sessions s01, s02 ran in one boot, so they are one session"]
     assert evidence._shared_boots(run_with(("s01", "x"), ("s02", "y"))) == []
     assert evidence._shared_boots(run_with(("s01", "x"), ("s02", "x"), change="none")) == []
 
@@ -48,8 +48,8 @@ def test_a_pass_on_drives_that_still_changed_decides_nothing(outcome: str) -> No
     question: Any = SimpleNamespace(
         point=SimpleNamespace(bench="b1"), criterion=SimpleNamespace(against="absolute"), by_session=False
     )
-    found = evidence.with_steadiness(question, Judged(outcome, "as asked"), {"b1": "the drives still changed"})
-    assert (found.outcome, found.reason) == ("INCONCLUSIVE", "the drives still changed; as asked")
+    judged = evidence.with_steadiness(question, Judged(outcome, "as asked"), {"b1": "the drives still changed"})
+    assert (judged.outcome, judged.reason) == ("INCONCLUSIVE", "the drives still changed; as asked")
     alternated: Any = SimpleNamespace(
         point=question.point, criterion=SimpleNamespace(against="baseline"), by_session=False
     )
@@ -60,8 +60,8 @@ def test_a_pass_on_drives_that_still_changed_decides_nothing(outcome: str) -> No
 def test_a_baseline_is_as_old_as_its_oldest_launch() -> None:
     launches = cast("Any", [SimpleNamespace(start=f"2026-10-{day:02}T10:00:00+00:00") for day in (20, 1, 25)])
     moment = datetime(2026, 10, 26, 10, tzinfo=UTC)
-    told = stale_baseline(launches, moment, 20)
-    assert told == "the baseline was measured on 2026-10-01; the gate accepts a baseline of at most 20 days"
+    sentence = stale_baseline(launches, moment, 20)
+    assert sentence == "the baseline was measured on 2026-10-01; the gate accepts a baseline of at most 20 days"
     assert stale_baseline(launches, moment, 25) == ""
     assert stale_baseline(launches, moment, None) == ""
 
@@ -74,7 +74,7 @@ def run_with_suspects(
     folder: Path, chosen: Change, *, factor: float = 1.0, doubts: str = "suspect", **shape: Any
 ) -> Path:
     """A run in which the chosen launches are suspect and gave `factor` of their I/Os; `doubts` is what says so."""
-    asked = {
+    shape = {
         "noise": 0.003,
         "points": POINTS[:1],
         "adapters": ("sym",),
@@ -82,7 +82,7 @@ def run_with_suspects(
         "launches": 8,
         **shape,
     }
-    run = make_run(folder, **asked)
+    run = make_run(folder, **shape)
     lines = []
     for text in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines():
         sample = json.loads(text)
@@ -98,77 +98,77 @@ def run_with_suspects(
 
 
 def criterion(verdict: dict[str, Any]) -> dict[str, Any]:
-    (found,) = [one for one in verdict["criteria"] if one["id"] == "iops"]
-    return found
+    (entry,) = [candidate for candidate in verdict["criteria"] if candidate["id"] == "iops"]
+    return entry
 
 
 def test_a_run_of_suspect_launches_alone_is_no_pass(tmp_path: Path) -> None:
-    verdict = judge_run(run_with_suspects(tmp_path, lambda one: one["n"] > 0))
-    found = criterion(verdict)
-    assert (found["outcome"], verdict["exit_code"]) == ("INCONCLUSIVE", 2)
-    assert "no launch of the candidate is left as evidence" in found["reason"]
-    assert f"16 of 16 launches are suspect and do not count as evidence ({LOAD})" in found["reason"]
-    assert found["suspect"] == {"candidate": 8, "baseline": 8}
+    verdict = judge_run(run_with_suspects(tmp_path, lambda line: line["n"] > 0))
+    entry = criterion(verdict)
+    assert (entry["outcome"], verdict["exit_code"]) == ("INCONCLUSIVE", 2)
+    assert "no launch of the candidate is left as evidence" in entry["reason"]
+    assert f"16 of 16 launches are suspect and do not count as evidence ({LOAD})" in entry["reason"]
+    assert entry["suspect"] == {"candidate": 8, "baseline": 8}
 
 
 def test_the_partner_of_a_suspect_launch_is_left_out_with_it(tmp_path: Path) -> None:
-    found = criterion(
-        judge_run(run_with_suspects(tmp_path, lambda one: one["arm"] == "candidate" and one["n"] in {1, 5}))
+    entry = criterion(
+        judge_run(run_with_suspects(tmp_path, lambda line: line["arm"] == "candidate" and line["n"] in {1, 5}))
     )
-    assert found["outcome"] == "PASS"
-    assert found["samples"] == {"candidate": 6, "baseline": 6}
-    assert found["suspect"] == {"candidate": 2, "baseline": 0}
-    assert LOAD in found["evidence"]
+    assert entry["outcome"] == "PASS"
+    assert entry["samples"] == {"candidate": 6, "baseline": 6}
+    assert entry["suspect"] == {"candidate": 2, "baseline": 0}
+    assert LOAD in entry["evidence"]
 
 
 def test_suspect_launches_do_not_make_a_fail(tmp_path: Path) -> None:
     """Another load took a fifth of half of the candidate's launches: what is left is a pass that nobody believes."""
     slow = run_with_suspects(
-        tmp_path, lambda one: one["arm"] == "candidate" and one["n"] % 2 == 0, factor=0.5, launches=12
+        tmp_path, lambda line: line["arm"] == "candidate" and line["n"] % 2 == 0, factor=0.5, launches=12
     )
-    found = criterion(judge_run(slow))
-    assert found["outcome"] in ("PASS", "INCONCLUSIVE")
-    assert found["shift_percent"] > -3
+    entry = criterion(judge_run(slow))
+    assert entry["outcome"] in ("PASS", "INCONCLUSIVE")
+    assert entry["shift_percent"] > -3
 
 
 def test_a_pass_of_clean_launches_that_suspect_ones_would_make_a_fail_decides_nothing(tmp_path: Path) -> None:
     """Whatever made them suspect may be the candidate's doing."""
     slow = run_with_suspects(
-        tmp_path, lambda one: one["arm"] == "candidate" and one["n"] > 4, factor=0.8, launches=24
+        tmp_path, lambda line: line["arm"] == "candidate" and line["n"] > 4, factor=0.8, launches=24
     )
-    found = criterion(judge_run(slow))
-    assert found["outcome"] == "INCONCLUSIVE"
-    assert "with the suspect launches included it fails" in found["reason"]
+    entry = criterion(judge_run(slow))
+    assert entry["outcome"] == "INCONCLUSIVE"
+    assert "with the suspect launches included it fails" in entry["reason"]
 
 
 def test_a_fail_of_clean_launches_stays_one(tmp_path: Path) -> None:
-    run = run_with_suspects(tmp_path, lambda one: one["n"] == 2, factor=2.0, effect={"sym": -0.2})
+    run = run_with_suspects(tmp_path, lambda line: line["n"] == 2, factor=2.0, effect={"sym": -0.2})
     assert criterion(judge_run(run))["outcome"] == "FAIL"
 
 
 def test_a_launch_that_did_not_run_spoils_its_point_though_its_partner_is_suspect(tmp_path: Path) -> None:
-    run = run_with_suspects(tmp_path, lambda one: one["n"] == 3)
+    run = run_with_suspects(tmp_path, lambda sample: sample["n"] == 3)
     text = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     lines = [json.loads(line) for line in text]
-    (killed,) = [one for one in lines if one["n"] == 3 and one["arm"] == "candidate"]
+    (killed,) = [sample for sample in lines if sample["n"] == 3 and sample["arm"] == "candidate"]
     killed["status"] = "killed"
     (run / "samples.jsonl").write_bytes(b"".join(map(dump_line, lines)))
-    found = criterion(judge_run(run))
-    assert (found["outcome"], "was killed" in found["reason"]) == ("ERROR", True)
+    entry = criterion(judge_run(run))
+    assert (entry["outcome"], "was killed" in entry["reason"]) == ("ERROR", True)
 
 
 def test_too_few_clean_launches_are_told_with_the_reason(tmp_path: Path) -> None:
-    found = criterion(judge_run(run_with_suspects(tmp_path, lambda one: one["n"] > 1)))
-    assert found["outcome"] == "INCONCLUSIVE"
-    assert f"14 of 16 launches are suspect and do not count as evidence ({LOAD})" in found["reason"]
+    entry = criterion(judge_run(run_with_suspects(tmp_path, lambda line: line["n"] > 1)))
+    assert entry["outcome"] == "INCONCLUSIVE"
+    assert f"14 of 16 launches are suspect and do not count as evidence ({LOAD})" in entry["reason"]
 
 
 def test_a_limit_is_judged_by_every_clean_launch_whatever_its_partner_is(tmp_path: Path) -> None:
     suite = SUITE.replace("criteria:\n", "criteria:\n  - {metric: iops, id: floor, against: absolute, min: 1}\n", 1)
-    run = run_with_suspects(tmp_path, lambda one: one["arm"] == "baseline", suite=suite)
-    found = {one["id"]: one for one in judge_run(run)["criteria"]}
-    assert (found["floor"]["outcome"], found["floor"]["samples"]["candidate"]) == ("PASS", 8)
-    assert found["iops"]["outcome"] == "INCONCLUSIVE"
+    run = run_with_suspects(tmp_path, lambda line: line["arm"] == "baseline", suite=suite)
+    by_id = {line["id"]: line for line in judge_run(run)["criteria"]}
+    assert (by_id["floor"]["outcome"], by_id["floor"]["samples"]["candidate"]) == ("PASS", 8)
+    assert by_id["iops"]["outcome"] == "INCONCLUSIVE"
 
 
 ALL_BUT_RATES = """\
@@ -182,21 +182,24 @@ ALL_BUT_RATES = """\
 def test_a_pace_that_was_kept_beside_another_load_is_evidence_for_rates_alone(tmp_path: Path) -> None:
     """Latencies and processor time of the same launches may well be those of the other load."""
     suite = SUITE.replace("criteria:\n", f"criteria:\n{ALL_BUT_RATES}", 1)
-    run = run_with_suspects(tmp_path, lambda one: one["n"] % 2 == 0, doubts="suspect_but_rates", suite=suite)
-    found = {one["id"]: one for one in judge_run(run)["criteria"]}
+    run = run_with_suspects(tmp_path, lambda line: line["n"] % 2 == 0, doubts="suspect_but_rates", suite=suite)
+    by_id = {line["id"]: line for line in judge_run(run)["criteria"]}
     for name in ("iops", "dips"):
-        assert (found[name]["outcome"], found[name]["suspect"]["candidate"]) == ("PASS", 0), found[name]["reason"]
-        assert found[name]["samples"]["candidate"] == 8
+        assert (by_id[name]["outcome"], by_id[name]["suspect"]["candidate"]) == ("PASS", 0), by_id[name]["reason"]
+        assert by_id[name]["samples"]["candidate"] == 8
     for name in ("latency", "mean", "processor"):
-        assert (found[name]["suspect"]["candidate"], found[name]["samples"]["candidate"]) == (4, 4)
-        assert LOAD in found[name]["evidence"]
+        assert (by_id[name]["suspect"]["candidate"], by_id[name]["samples"]["candidate"]) == (4, 4)
+        assert LOAD in by_id[name]["evidence"]
 
 
 def test_a_run_that_was_disturbed_throughout_passes_no_latency_because_it_kept_its_pace(tmp_path: Path) -> None:
     suite = SUITE.replace("criteria:\n", f"criteria:\n{ALL_BUT_RATES}", 1)
-    run = run_with_suspects(tmp_path, lambda one: one["n"] > 0, doubts="suspect_but_rates", suite=suite)
+    run = run_with_suspects(tmp_path, lambda line: line["n"] > 0, doubts="suspect_but_rates", suite=suite)
     verdict = judge_run(run)
-    found = {one["id"]: one["outcome"] for one in verdict["criteria"]}
-    assert (found["iops"], found["latency"], found["mean"], found["processor"]) == ("PASS", *["INCONCLUSIVE"] * 3)
+    outcomes = {line["id"]: line["outcome"] for line in verdict["criteria"]}
+    assert (outcomes["iops"], outcomes["latency"], outcomes["mean"], outcomes["processor"]) == (
+        "PASS",
+        *["INCONCLUSIVE"] * 3,
+    )
     assert verdict["exit_code"] == 2
-    assert all(one.suspect_but_rates == (LOAD,) and not one.suspect for one in read_launches(run))
+    assert all(line.suspect_but_rates == (LOAD,) and not line.suspect for line in read_launches(run))

@@ -40,7 +40,7 @@ def test_a_percentage_has_the_digits_that_a_reader_needs(fraction: float, signed
 
 
 @pytest.mark.parametrize(
-    ("ends", "told"),
+    ("ends", "sentence"),
     [
         ((-0.772,), "77.2 % worse"),
         ((0.04,), "4 % better"),
@@ -51,9 +51,9 @@ def test_a_percentage_has_the_digits_that_a_reader_needs(fraction: float, signed
         ((-0.02, 0.0), "2 % worse to no change"),
     ],
 )
-def test_a_change_is_told_as_worse_or_better_and_never_by_a_sign(ends: tuple[float, ...], told: str) -> None:
+def test_a_change_is_told_as_worse_or_better_and_never_by_a_sign(ends: tuple[float, ...], sentence: str) -> None:
     """A latency that is 77.2 % more stands beside it in the table."""
-    assert as_change(*ends) == told
+    assert as_change(*ends) == sentence
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def test_a_waiver_counts_through_its_last_day(day: int, counts: bool) -> None:
 
 def accepts(max_loss: float | None, **fields: Any) -> bool:
     """Whether a waiver with `max_loss` accepts this failure; what it does not accept, it must say."""
-    told: dict[str, Any] = {"against": "absolute", "source": "", "reason": "", **fields}
-    failed = VerdictEntry(id="x", bench="b", adapter="a", point="p", required=True, outcome="FAIL", **told)
+    entry_fields: dict[str, Any] = {"against": "absolute", "source": "", "reason": "", **fields}
+    failed = VerdictEntry(id="x", bench="b", adapter="a", point="p", required=True, outcome="FAIL", **entry_fields)
     most = None if max_loss is None else f"{100 * max_loss:.6f}%"
     waiver = Waiver(
         criterion="x", owner="qa", reason="known", reference="HBA-1", expiry=date(2026, 12, 30), max_loss=most

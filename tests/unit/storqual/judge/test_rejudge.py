@@ -41,7 +41,7 @@ def stricter(tmp_path: Path) -> Path:
 def test_it_is_told_which_drops_of_the_past_would_now_fail(runs: Path, stricter: Path) -> None:
     """Beside what they were; the first verdicts stay, the new ones go to `judgements/`."""
     first = (runs / SLOWER / "verdict.json").read_bytes()
-    done = {one.run: one for one in rejudge(runs_below([runs]), Rules(suite=stricter))}
+    done = {rejudged.run: rejudged for rejudged in rejudge(runs_below([runs]), Rules(suite=stricter))}
     assert (done[SAME].before, done[SAME].now) == ("PASS", "PASS")
     assert (done[SLOWER].before, done[SLOWER].now) == ("MARGINAL", "FAIL")
     assert not done[SAME].fails
@@ -56,7 +56,7 @@ def test_a_run_that_cannot_be_judged_stops_no_other(runs: Path, stricter: Path) 
     result = CliRunner().invoke(
         storqual, ["judge", str(runs), "--suite", str(stricter), "--json"], standalone_mode=False
     )
-    done = {one["run"]: one for one in json.loads(result.stdout)}
+    done = {rejudged["run"]: rejudged for rejudged in json.loads(result.stdout)}
     assert "damaged" in done[SAME]["problem"]
     assert done[SLOWER]["now"] == "FAIL"
     assert result.return_value == 1
@@ -75,8 +75,8 @@ def test_the_exit_code_is_about_what_changed(runs: Path, stricter: Path) -> None
     assert (fails.before, fails.now, fails.exit_code) == ("MARGINAL", "FAIL", 1)
     verdict = judge_run(runs / SLOWER, suite=stricter)
     (runs / SLOWER / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
-    (known,) = rejudge([runs / SLOWER], Rules(suite=stricter, as_of=datetime(2026, 3, 1, tzinfo=UTC)))
-    assert (known.before, known.now, known.exit_code, known.fails) == ("FAIL", "FAIL", 0, ())
+    (changed,) = rejudge([runs / SLOWER], Rules(suite=stricter, as_of=datetime(2026, 3, 1, tzinfo=UTC)))
+    assert (changed.before, changed.now, changed.exit_code, changed.fails) == ("FAIL", "FAIL", 0, ())
     lenient = stricter.with_name("lenient.suite.yml")
     lenient.write_text(SUITE.replace("margin: 8%", "margin: 9%"), encoding="utf-8")
     (passes,) = rejudge([runs / SLOWER], Rules(suite=lenient))

@@ -64,15 +64,17 @@ def test_an_odd_launch_is_left_out_and_named_with_its_longest_io(tmp_path: Path)
     """One launch of four stalled for 209 ms and lost 7 %: the pass stands, and says what it does not rest on."""
     path = make_run(tmp_path, design="interleaved", launches=4, noise=0.002)
     lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
-    place = (lines[0]["adapter"], lines[0]["point"])
-    odd = [one for one in lines if (one["adapter"], one["point"]) == place and one["arm"] == "candidate"][2]
+    point = (lines[0]["adapter"], lines[0]["point"])
+    odd = [
+        sample for sample in lines if (sample["adapter"], sample["point"]) == point and sample["arm"] == "candidate"
+    ][2]
     odd["primitives"].update(read_ios=int(0.93 * odd["primitives"]["read_ios"]), read_lat_max_ns=209_000_000)
     odd["series"]["iops"] = [0.93 * value for value in odd["series"]["iops"]]
     (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     entries = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "iops"]
-    found = next(entry for entry in entries if (entry["adapter"], entry["point"]) == place)
-    assert (found["outcome"], found["samples"]["candidate"]) == ("PASS", 4)
-    named = found["odd_launch"]
+    odd_entry = next(entry for entry in entries if (entry["adapter"], entry["point"]) == point)
+    assert (odd_entry["outcome"], odd_entry["samples"]["candidate"]) == ("PASS", 4)
+    named = odd_entry["odd_launch"]
     assert (named["arm"], named["number"], named["sample"], named["longest_io_ms"]) == (
         "candidate",
         3,
@@ -81,8 +83,8 @@ def test_an_odd_launch_is_left_out_and_named_with_its_longest_io(tmp_path: Path)
     )
     assert 92 < named["of_others_percent"] < 94
     assert re.fullmatch(r"launch 3 of the candidate: 9[23]\.\d % of the others, longest I/O 209 ms", named["text"])
-    assert named["text"] in found["reason"]
-    assert all(entry["odd_launch"] is None for entry in entries if entry is not found)
+    assert named["text"] in odd_entry["reason"]
+    assert all(entry["odd_launch"] is None for entry in entries if entry is not odd_entry)
 
 
 def test_a_pass_says_what_it_excludes_on_its_own_side(tmp_path: Path) -> None:
@@ -309,9 +311,11 @@ def test_limits_are_held_or_broken_by_the_interval(tmp_path: Path) -> None:
         at = "workloads: [rand_read], at: {bs: [4k], drives: [1], iodepth: [1]}"
         suite = suite_with("{metric: iops}", f"{{id: limit, metric: iops, against: absolute, {limit}, {at}}}")
         folder = tmp_path / str(abs(hash((limit, str(shape)))))
-        found = [entry for entry in judged(folder, suite=suite, **shape)["criteria"] if entry["id"] == "limit"]
-        assert found[0]["reference"] is not None
-        return str(found[0]["outcome"])
+        entries_of_limit = [
+            entry for entry in judged(folder, suite=suite, **shape)["criteria"] if entry["id"] == "limit"
+        ]
+        assert entries_of_limit[0]["reference"] is not None
+        return str(entries_of_limit[0]["outcome"])
 
     assert outcome(f"min: {0.9 * level:.0f} IOPS") == "PASS"
     assert outcome(f"max: {0.9 * level:.0f} IOPS") == "FAIL"
@@ -324,8 +328,8 @@ def test_counts_have_their_own_rule(tmp_path: Path) -> None:
     verdict = judged(tmp_path, suite=suite)
     entries = [entry for entry in verdict["criteria"] if entry["metric"] == "io_errors_per_tb"]
     assert {entry["outcome"] for entry in entries} == {"PASS"}
-    told = "none was seen in 2 launches of the candidate (in less than 77.6 % of launches at 95 %), in 0 of 2"
-    assert told in entries[0]["reason"]
+    sentence = "none was seen in 2 launches of the candidate (in less than 77.6 % of launches at 95 %), in 0 of 2"
+    assert sentence in entries[0]["reason"]
 
 
 def test_a_candidate_that_stalls_fails_and_says_in_how_many_launches(tmp_path: Path) -> None:
@@ -337,18 +341,18 @@ def test_a_candidate_that_stalls_fails_and_says_in_how_many_launches(tmp_path: P
         if line["arm"] == "candidate" and line["point"] == POINTS[0]:
             line["series"]["iops"][2] = 0.0
     (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = {entry["point"]: entry for entry in judge_run(run)["criteria"] if entry["metric"] == "longest_stall_s"}
-    assert {point: entry["outcome"] for point, entry in found.items()} == {POINTS[0]: "FAIL", POINTS[1]: "PASS"}
+    by_point = {entry["point"]: entry for entry in judge_run(run)["criteria"] if entry["metric"] == "longest_stall_s"}
+    assert {point: entry["outcome"] for point, entry in by_point.items()} == {POINTS[0]: "FAIL", POINTS[1]: "PASS"}
     seen = "seen in 9 of 9 launches of the candidate and 0 of 9 of the baseline, 1.000 s against 0 s"
-    assert seen in found[POINTS[0]]["reason"]
+    assert seen in by_point[POINTS[0]]["reason"]
 
 
 def test_a_loss_everywhere_is_a_finding_beside_the_verdicts(tmp_path: Path) -> None:
     verdict = judged(tmp_path, effect=-0.02)
     assert verdict["exit_code"] == 0
-    shifts = [one for one in verdict["overall"] if one["metric"] == "iops"]
-    assert {one["adapter"] for one in shifts} == {"sym", "mpt"}
-    assert all(one["ci95_percent"][1] < 0 for one in shifts)
+    shifts = [finding for finding in verdict["overall"] if finding["metric"] == "iops"]
+    assert {finding["adapter"] for finding in shifts} == {"sym", "mpt"}
+    assert all(finding["ci95_percent"][1] < 0 for finding in shifts)
 
 
 @pytest.mark.parametrize("points", [60])
@@ -414,7 +418,7 @@ def test_that_both_drops_declare_the_same_is_in_the_verdict(tmp_path: Path) -> N
         document = json.loads((run / "run.json").read_text(encoding="utf-8"))
         document["plan"]["designs"] = {bench: {"identical": identical} for bench in document["benches"]}
         (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
-        told = "both drops declare the same: this run compares the bench with itself"
-        return any(told in warning for warning in judge_run(run)["warnings"])
+        sentence = "both drops declare the same: this run compares the bench with itself"
+        return any(sentence in warning for warning in judge_run(run)["warnings"])
 
     assert [warned(identical=True), warned(identical=False)] == [True, False]

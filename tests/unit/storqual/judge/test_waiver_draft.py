@@ -44,9 +44,9 @@ def filled_in(text: str) -> str:
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as ended:
         main(words)
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert isinstance(ended.value.code, int)
-    return ended.value.code, said.out, said.err
+    return ended.value.code, printed.out, printed.err
 
 
 def test_a_draft_is_refused_until_a_person_has_filled_it_in(failed: Path, tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_a_draft_that_is_filled_in_covers_what_failed_and_no_more(failed: Path, 
     file = tmp_path / "waivers.yml"
     file.write_text(filled_in(draft.text), encoding="utf-8")
     verdict = judge_run(failed, waivers=file)
-    failures = [one for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"]]
+    failures = [entry for entry in verdict["criteria"] if entry["outcome"] == "FAIL" and entry["required"]]
     assert len(load_waivers(file)) == draft.failures == len(failures) > 0
-    assert all(one["waiver"] for one in failures)
+    assert all(entry["waiver"] for entry in failures)
     assert verdict["outcome"] in ("PASS", "MARGINAL")
     assert not [text for text in verdict["warnings"] if text.startswith("waiver ")]
 
@@ -75,7 +75,9 @@ def test_a_loss_is_accepted_up_to_what_was_measured(failed: Path, tmp_path: Path
     file.write_text(filled_in(draft_waivers(failed).text), encoding="utf-8")
     verdict = json.loads((failed / "verdict.json").read_text(encoding="utf-8"))
     losses = [
-        -one["shift_percent"] for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["shift_percent"] < 0
+        -entry["shift_percent"]
+        for entry in verdict["criteria"]
+        if entry["outcome"] == "FAIL" and entry["shift_percent"] < 0
     ]
     accepted = [100 * waiver.max_loss for waiver in load_waivers(file) if waiver.max_loss is not None]
     assert len(accepted) == len(losses) > 0

@@ -25,9 +25,9 @@ def log_file(
 ) -> Path:
     """A log as the kernel's documentation describes it: `(sector, flags, data)` of each entry."""
     parts = [struct.pack("<QQQI", MAGIC, 1, len(entries) if count is None else count, sector).ljust(sector, b"\0")]
-    for place, flags, data in entries:
+    for first_sector, flags, data in entries:
         sectors = 0 if flags & MARK else max(1, len(data) // sector) if flags & DISCARD else len(data) // sector
-        head = struct.pack("<QQQQ", place, sectors, flags, len(data) if flags & MARK else 0)
+        head = struct.pack("<QQQQ", first_sector, sectors, flags, len(data) if flags & MARK else 0)
         parts.append(head.ljust(sector, b"\0"))
         if not flags & DISCARD:
             parts.append(data.ljust(-(-len(data) // sector) * sector, b"\0"))
@@ -36,21 +36,22 @@ def log_file(
 
 
 def test_entries_flags_and_data_of_a_log_are_read(tmp_path: Path) -> None:
-    one, two = make_sectors(TAG, 8, 1, 2), make_sectors(TAG, 9, 2, 1)
+    first, second = make_sectors(TAG, 8, 1, 2), make_sectors(TAG, 9, 2, 1)
     log = read_log(
         log_file(
-            tmp_path / "log", [(8, 0, one), (0, FLUSH, b""), (0, MARK, b"here"), (3, DISCARD, b""), (9, FUA, two)]
+            tmp_path / "log",
+            [(8, 0, first), (0, FLUSH, b""), (0, MARK, b"here"), (3, DISCARD, b""), (9, FUA, second)],
         )
     )
-    assert [(one.sector, one.sectors, one.flags) for one in log.entries] == [
+    assert [(entry.sector, entry.sectors, entry.flags) for entry in log.entries] == [
         *((8, 2, 0), (0, 0, FLUSH), (0, 0, MARK), (3, 1, DISCARD), (9, 1, FUA)),
     ]
-    assert log.data(log.entries[0]) == one
-    assert log.data(log.entries[4]) == two
+    assert log.data(log.entries[0]) == first
+    assert log.data(log.entries[4]) == second
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda data: data[:10], "no log of writes"),
         (lambda data: b"x" + data[1:], "no log of writes"),
@@ -62,10 +63,10 @@ def test_entries_flags_and_data_of_a_log_are_read(tmp_path: Path) -> None:
     ],
     ids=["short", "magic", "version", "sector", "data", "entry", "flags"],
 )
-def test_what_is_no_whole_log_is_refused(tmp_path: Path, change: object, told: str) -> None:
+def test_what_is_no_whole_log_is_refused(tmp_path: Path, change: object, message: str) -> None:
     path = log_file(tmp_path / "log", [(8, 0, make_sectors(TAG, 8, 1, 2))])
     path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
-    with pytest.raises(ToolError, match=told):
+    with pytest.raises(ToolError, match=message):
         read_log(path)
 
 
@@ -95,29 +96,29 @@ STEPS: list[Step] = [
 
 
 def test_a_stack_that_sends_what_it_acknowledges_is_never_accused(tmp_path: Path) -> None:
-    found = trial(tmp_path, STEPS)
-    assert found.missing == ()
-    assert found.points == 4
+    images = trial(tmp_path, STEPS)
+    assert images.missing == ()
+    assert images.points == 4
     # none, all, each of three and four drawn; the same of two beside one written through; none, all, each of one
-    assert found.images == (2 + 3 + 4) + (2 + 2 + 4) + (2 + 1) + 1
+    assert images.images == (2 + 3 + 4) + (2 + 2 + 4) + (2 + 1) + 1
 
 
 def test_a_flush_that_is_acknowledged_and_never_sent_is_found(tmp_path: Path) -> None:
     missing = trial(tmp_path, STEPS, swallow_flushes=True).missing
-    assert {(one.sector, one.expected) for one in missing} == {(1, 5), (2, 2), (3, 3), (5, 7)}
-    assert "all" in {one.lost for one in missing}
-    assert "none" not in {one.lost for one in missing}
+    assert {(loss.sector, loss.expected) for loss in missing} == {(1, 5), (2, 2), (3, 3), (5, 7)}
+    assert "all" in {loss.lost for loss in missing}
+    assert "none" not in {loss.lost for loss in missing}
 
 
 def test_a_flushed_write_that_never_reached_the_drive_is_missing_even_when_nothing_is_lost(tmp_path: Path) -> None:
     missing = trial(tmp_path, STEPS, dropped=(2,)).missing
-    assert {(one.sector, one.expected, one.present) for one in missing} == {(2, 2, 0)}
-    assert "none" in {one.lost for one in missing}
+    assert {(loss.sector, loss.expected, loss.present) for loss in missing} == {(2, 2, 0)}
+    assert "none" in {loss.lost for loss in missing}
 
 
 def test_a_write_through_that_never_reached_the_drive_is_missing(tmp_path: Path) -> None:
     missing = trial(tmp_path, STEPS, dropped=(6,)).missing
-    assert {(one.sector, one.expected) for one in missing} == {(4, 6)}
+    assert {(loss.sector, loss.expected) for loss in missing} == {(4, 6)}
 
 
 def test_a_write_through_is_never_lost_with_the_cache(tmp_path: Path) -> None:
@@ -134,10 +135,10 @@ def test_what_was_written_before_the_log_began_has_lasted(tmp_path: Path) -> Non
     log = read_log(log_file(tmp_path / "log", [(1, 0, make_sectors(TAG, 1, 2, 1))]))
     assert check_power_cuts(logged_writes(log, TAG), oracle, seed=1, since=5).missing == ()
     # without the log's begin, and with a log that began before, the first write never reached the drive
-    found = check_power_cuts(logged_writes(log, TAG), oracle, seed=1).missing
-    assert {(one.sector, one.expected) for one in found} == {(1, 1), (2, 1)}
+    missing = check_power_cuts(logged_writes(log, TAG), oracle, seed=1).missing
+    assert {(loss.sector, loss.expected) for loss in missing} == {(1, 1), (2, 1)}
     assert "write 1 was told to be flushed and is missing at sector 2, nothing of this trial is there" in " ".join(
-        one.sentence for one in found
+        loss.sentence for loss in missing
     )
 
 
@@ -146,22 +147,22 @@ def large(tmp_path: Path, *, late: bool) -> object:
     oracle = Oracle()
     for at, (kind, number, sector) in enumerate((("w", 1, 0), ("f", 0, 0), ("w", 2, 100), ("f", 0, 0))):
         oracle.take([[kind, number, sector, 64 if number else 0, 2 * at, 2 * at + 1, 0]])
-    one, two = (bytes(make_sectors(TAG, sector, number, 64)) for number, sector in ((1, 0), (2, 100)))
+    one, second = (bytes(make_sectors(TAG, sector, number, 64)) for number, sector in ((1, 0), (2, 100)))
     head, tail, flush = (0, 0, one[: 32 * 512]), (32, 0, one[32 * 512 :]), (0, FLUSH, b"")
     first = [head, flush, tail] if late else [head, tail, flush]
-    entries = [*first, (100, 0, two), flush]
+    entries = [*first, (100, 0, second), flush]
     return check_power_cuts(logged_writes(read_log(log_file(tmp_path / "log", entries)), TAG), oracle, seed=1)
 
 
 def test_the_half_of_a_large_write_that_goes_out_after_its_flush_is_missing(tmp_path: Path) -> None:
-    found = large(tmp_path, late=True)
-    assert {one.sector for one in found.missing} == set(range(32, 64))
-    assert {one.expected for one in found.missing} == {1}
+    images = large(tmp_path, late=True)
+    assert {loss.sector for loss in images.missing} == set(range(32, 64))
+    assert {loss.expected for loss in images.missing} == {1}
 
 
 def test_a_transfer_that_is_torn_where_nothing_was_promised_is_no_failure(tmp_path: Path) -> None:
     """Its head or its tail alone is on the drive: of each sector what was there before, or what was written."""
-    found = large(tmp_path, late=False)
-    assert found.missing == ()
+    images = large(tmp_path, late=False)
+    assert images.missing == ()
     # none, all, each, torn twice: of two writes, with four drawn, and of one; and the end
-    assert found.images == (2 + 2 + 2 + 4) + (2 + 1 + 2) + 1
+    assert images.images == (2 + 2 + 2 + 4) + (2 + 1 + 2) + 1

@@ -34,8 +34,8 @@ def oracle(*ios: list[object]) -> Oracle:
     return made
 
 
-def kinds(found: list[Violation]) -> list[tuple[str, int, int, int]]:
-    return [(one.kind, one.sector, one.sectors, one.sequence) for one in found]
+def kinds(violations: list[Violation]) -> list[tuple[str, int, int, int]]:
+    return [(violation.kind, violation.sector, violation.sectors, violation.sequence) for violation in violations]
 
 
 OLD_NEW = (write(1, 10, 2, 0, 5), write(2, 10, 2, 6, 9))
@@ -46,14 +46,14 @@ def test_the_last_acknowledged_write_is_what_must_be_there() -> None:
 
 
 def test_an_older_write_where_a_newer_was_acknowledged_is_lost() -> None:
-    found = oracle(*OLD_NEW).judge([(10, 2, "good", 1)], "acknowledged")
-    assert kinds(found) == [("lost", 10, 2, 2)]
-    assert (found[0].found, found[0].acknowledged, found[0].flush) == (1, 9, None)
+    violations = oracle(*OLD_NEW).judge([(10, 2, "good", 1)], "acknowledged")
+    assert kinds(violations) == [("lost", 10, 2, 2)]
+    assert (violations[0].found, violations[0].acknowledged, violations[0].flush) == (1, 9, None)
 
 
 def test_a_loss_of_part_of_a_write_is_told_with_its_sectors() -> None:
-    found = oracle(*OLD_NEW).judge([(10, 1, "good", 2), (11, 1, "good", 1)], "acknowledged")
-    assert kinds(found) == [("lost", 11, 1, 2)]
+    violations = oracle(*OLD_NEW).judge([(10, 1, "good", 2), (11, 1, "good", 1)], "acknowledged")
+    assert kinds(violations) == [("lost", 11, 1, 2)]
 
 
 def test_what_was_there_before_the_trial_is_a_loss_too() -> None:
@@ -110,9 +110,9 @@ class TestLostCache:
 
     def test_a_flushed_write_may_not(self) -> None:
         made = oracle(*OLD_NEW, flush(10, 12))
-        found = made.judge([(10, 2, "good", 1)], "flushed")
-        assert kinds(found) == [("lost", 10, 2, 2)]
-        assert found[0].flush == 12
+        violations = made.judge([(10, 2, "good", 1)], "flushed")
+        assert kinds(violations) == [("lost", 10, 2, 2)]
+        assert violations[0].flush == 12
 
     def test_a_flush_that_began_before_the_acknowledgement_covers_nothing(self) -> None:
         assert oracle(write(1, 10, 1, 0, 5), flush(4, 12)).judge([(10, 1, "zero", 0)], "flushed") == []
@@ -139,8 +139,8 @@ class TestLostCache:
 
 def test_what_is_right_when_read_again_was_read_stale() -> None:
     made = oracle(*OLD_NEW)
-    found = made.judge([(10, 2, "good", 1)], "acknowledged", [(10, 2, "good", 2)])
-    assert kinds(found) == [("stale", 10, 2, 2)]
+    violations = made.judge([(10, 2, "good", 1)], "acknowledged", [(10, 2, "good", 2)])
+    assert kinds(violations) == [("stale", 10, 2, 2)]
     assert kinds(made.judge([(10, 2, "good", 1)], "acknowledged", [(10, 2, "good", 1)])) == [("lost", 10, 2, 2)]
 
 
@@ -151,8 +151,8 @@ def test_one_right_reading_of_many_tells_a_stale_read() -> None:
 
 
 def test_a_sector_that_could_not_be_read_once_is_not_called_stale() -> None:
-    found = oracle(*OLD_NEW).judge([(10, 2, "unreadable", 0)], "acknowledged", [(10, 2, "good", 2)])
-    assert kinds(found) == [("unreadable", 10, 2, 2)]
+    violations = oracle(*OLD_NEW).judge([(10, 2, "unreadable", 0)], "acknowledged", [(10, 2, "good", 2)])
+    assert kinds(violations) == [("unreadable", 10, 2, 2)]
 
 
 def test_a_read_during_the_load_that_gave_other_data_is_kept() -> None:
@@ -194,11 +194,11 @@ ROWS = [
 COMMANDS = [["2^0", "start", "unmap"]]
 
 
-def coverage(*told: list[object], problem: int = 0) -> dict[str, object]:
+def coverage(*rows: list[object], problem: int = 0) -> dict[str, object]:
     oracle = Oracle()
     oracle.take([["w", 1, 10, 1, 0, 1, 0], ["w", 2, 20, 2, 2, 3, problem], ["w", 3, 10, 1, 4, 5, 0]])
     lacks = [{"kind": "lacks", "what": "read sg10", "why": "this is no SCSI drive"}]
-    return coverage_of({"rows": ROWS, "commands": COMMANDS}, told, lacks, oracle)
+    return coverage_of({"rows": ROWS, "commands": COMMANDS}, rows, lacks, oracle)
 
 
 def test_a_level_counts_where_its_write_was_acknowledged_and_its_reads_were_right() -> None:
@@ -237,9 +237,9 @@ def samples(step: int, *, noise: int = 0, once: int = 0, kind: int = 1, seed: in
 
 @pytest.mark.parametrize(("kind", "step"), [(1, 3 << 10), (1, 100 << 10), (2, 25 << 10)])
 def test_memory_that_grows_with_every_part_of_the_commands_is_a_leak(kind: int, step: int) -> None:
-    told = grown_memory(samples(step, kind=kind, noise=512))
-    assert f"{15 * step >> 10}"[:-1] in told
-    assert "ordinary commands" in told
+    sentence = grown_memory(samples(step, kind=kind, noise=512))
+    assert f"{15 * step >> 10}"[:-1] in sentence
+    assert "ordinary commands" in sentence
 
 
 def test_a_leak_of_whole_slabs_is_seen_though_most_batches_show_none() -> None:
@@ -274,7 +274,7 @@ def test_the_report_shows_the_candidate_by_adapter_and_what_was_not_reached() ->
     assert "one: 15 of 32 pairs" in part.sentences[0]
     assert any("burst 9 of 8" in sentence for sentence in part.sentences)
     assert part.folded[0].table.rows[0] == ("Size", "2^0", "1 / 1", "0 / 0")
-    told = dict(not_reached(records))
-    assert "read sg10" in told["Data on one"]
-    assert "size 2^0" in told["Data on two"]
+    sentences = dict(not_reached(records))
+    assert "read sg10" in sentences["Data on one"]
+    assert "size 2^0" in sentences["Data on two"]
     assert list(show_coverage([{"bench": "b", "adapter": "one", "arm": "candidate"}])) == []

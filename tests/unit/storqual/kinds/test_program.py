@@ -18,9 +18,9 @@ def campaign(**runs: list[str]) -> tuple[list[PlannedTurn], list[dict[str, Any]]
     planned, records = [], []
     for arm, outcomes in runs.items():
         for number, outcome in enumerate(outcomes, start=1):
-            one = turn_of(arm, number)
-            planned.append(one)
-            records.append(record(one, [] if outcome == "none" else [["t", outcome, ""]]))
+            turn = turn_of(arm, number)
+            planned.append(turn)
+            records.append(record(turn, [] if outcome == "none" else [["t", outcome, ""]]))
     return planned, records
 
 
@@ -63,8 +63,8 @@ BOTH = [
 
 @pytest.mark.parametrize(("baseline", "candidate", "kind", "outcome"), BOTH)
 def test_both_arms(baseline: list[str], candidate: list[str], kind: str, outcome: str) -> None:
-    (found,) = compare_tests(*campaign(baseline=baseline, candidate=candidate))
-    assert (found.kind, found.outcome) == (kind, outcome)
+    (test,) = compare_tests(*campaign(baseline=baseline, candidate=candidate))
+    assert (test.kind, test.outcome) == (kind, outcome)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_both_arms(baseline: list[str], candidate: list[str], kind: str, outcome
     ],
 )
 def test_one_arm_alone(runs: list[str], kind: str, outcome: str) -> None:
-    (found,) = compare_tests(*campaign(candidate=runs))
-    assert (found.kind, found.outcome) == (kind, outcome)
+    (test,) = compare_tests(*campaign(candidate=runs))
+    assert (test.kind, test.outcome) == (kind, outcome)
 
 
 RUNS = st.lists(st.sampled_from(["passed", "failed", "hung", "skipped", "missing", "none"]), min_size=1, max_size=6)
@@ -90,20 +90,20 @@ RUNS = st.lists(st.sampled_from(["passed", "failed", "hung", "skipped", "missing
 def test_no_pass_without_a_result_of_every_repeat_and_no_regression_of_what_passed(
     baseline: list[str], candidate: list[str]
 ) -> None:
-    for found in compare_tests(*campaign(baseline=baseline, candidate=candidate)):
-        assert found.kind in DIFFERENCES
+    for test in compare_tests(*campaign(baseline=baseline, candidate=candidate)):
+        assert test.kind in DIFFERENCES
         incomplete = {"missing", "none"} & {*baseline, *candidate}
-        assert not (found.outcome == "PASS" and incomplete)
-        if found.outcome == "FAIL":
+        assert not (test.outcome == "PASS" and incomplete)
+        if test.outcome == "FAIL":
             assert set(candidate) & {"failed", "hung"}
         if set(baseline) == {"passed"} and set(candidate) <= {"failed", "hung"} and len(set(candidate)) == 1:
-            assert found.kind == "regression"
+            assert test.kind == "regression"
 
 
 def test_a_hang_in_both_arms_is_a_criterion_and_what_comes_after_it_is_told() -> None:
     planned, records = campaign(baseline=["hung"], candidate=["hung"])
-    for one in records:
-        one["recovered"] = "its reset button was pressed"
+    for record in records:
+        record["recovered"] = "its reset button was pressed"
     whole, test = program_checks(planned, records, {})
     assert (whole["id"], whole["outcome"]) == ("external.scsi", "PASS")
     assert "2 hung" in whole["reason"]
@@ -113,7 +113,7 @@ def test_a_hang_in_both_arms_is_a_criterion_and_what_comes_after_it_is_told() ->
 
 
 @pytest.mark.parametrize(
-    ("change", "outcome", "told"),
+    ("change", "outcome", "reason"),
     [
         ({"problems": ["1..N: the text counts 3, 2 were read"]}, "ERROR", "contradicts itself: 1..N"),
         (
@@ -124,12 +124,12 @@ def test_a_hang_in_both_arms_is_a_criterion_and_what_comes_after_it_is_told() ->
         ({"unread_lines": 3}, "PASS", "3 lines of output were not understood and are kept"),
     ],
 )
-def test_a_program_that_cannot_be_believed_is_an_error(change: dict[str, Any], outcome: str, told: str) -> None:
+def test_a_program_that_cannot_be_believed_is_an_error(change: dict[str, Any], outcome: str, reason: str) -> None:
     planned, records = campaign(baseline=["passed"], candidate=["passed"])
     records[1] |= change
     whole, *_ = program_checks(planned, records, {})
     assert whole["outcome"] == outcome
-    assert told in whole["reason"]
+    assert reason in whole["reason"]
 
 
 def test_a_run_that_was_planned_and_not_made_is_undecided() -> None:

@@ -90,12 +90,17 @@ def test_a_load_without_a_fault_that_hangs_has_failed() -> None:
 def test_an_error_that_the_drive_gave_and_no_io_ended_with_was_hidden(fault: str, driver: str, failed: bool) -> None:
     proofs = [{"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in FAULTS[fault].ways[0].seen]
     state = {**STATE, "driver": driver}
-    listed = [{**line, "state": state} if line["kind"] == "state" else line for line in [*without("seen"), *proofs]]
-    assert verdict(listed, fault).outcome == ("failed" if failed else "passed")
-    told = [["r", 0, 10, 2, 4 * S, 4 * S + 5, 121]]
+    stream_lines = [
+        {**line, "state": state} if line["kind"] == "state" else line for line in [*without("seen"), *proofs]
+    ]
+    assert verdict(stream_lines, fault).outcome == ("failed" if failed else "passed")
+    ios = [["r", 0, 10, 2, 4 * S, 4 * S + 5, 121]]
     ended = {"kind": "end", "at": 9 * S, "outcome": "done", "message": "", "ios": 4}
-    listed = [line for line in listed if line["kind"] != "end"] + [{"kind": "io", "at": 5 * S, "ios": told}, ended]
-    assert verdict(listed, fault).outcome == "passed"
+    stream_lines = [line for line in stream_lines if line["kind"] != "end"] + [
+        {"kind": "io", "at": 5 * S, "ios": ios},
+        ended,
+    ]
+    assert verdict(stream_lines, fault).outcome == "passed"
 
 
 @pytest.mark.parametrize(("fault", "kind"), [("write_error", "w"), ("read_error", "r"), ("flush_error", "f")])
@@ -128,20 +133,23 @@ def test_an_io_that_was_answered_as_good_while_the_drive_failed_all_of_its_kind_
 
 
 def test_a_bench_that_goes_down_has_failed_whatever_is_proven() -> None:
-    listed = [*lines()[:5], {"kind": "down", "at": 4 * S, "text": "panic: Kernel panic - not syncing: no abort"}]
-    assert verdict(listed).outcome == "failed"
-    assert verdict(listed).reasons[0].startswith("panic: ")
+    stream_lines = [
+        *lines()[:5],
+        {"kind": "down", "at": 4 * S, "text": "panic: Kernel panic - not syncing: no abort"},
+    ]
+    assert verdict(stream_lines).outcome == "failed"
+    assert verdict(stream_lines).reasons[0].startswith("panic: ")
 
 
-def seen(listed: list[dict[str, Any]]) -> Observed:
+def seen(stream_lines: list[dict[str, Any]]) -> Observed:
     observed = Observed()
-    for line in listed:
+    for line in stream_lines:
         observed.take(line)
     return observed
 
 
-def verdict(listed: list[dict[str, Any]], fault: str = "device_reset", **expect: Any) -> Verdict:
-    return judge(seen(listed), FAULTS[fault], FAULTS[fault].ways[0], {**EXPECT, **expect})
+def verdict(stream_lines: list[dict[str, Any]], fault: str = "device_reset", **expect: Any) -> Verdict:
+    return judge(seen(stream_lines), FAULTS[fault], FAULTS[fault].ways[0], {**EXPECT, **expect})
 
 
 def without(kind: str, **match: Any) -> list[dict[str, Any]]:
@@ -172,7 +180,7 @@ def test_a_trial_with_its_fault_proven_and_nothing_against_it_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("listed", "reason"),
+    ("stream_lines", "reason"),
     [
         (without("kernel"), "not proven: no a kernel line"),
         (without("seen"), "not proven: no command"),
@@ -185,24 +193,24 @@ def test_a_trial_with_its_fault_proven_and_nothing_against_it_passes() -> None:
         ([*lines()[:2], {"kind": "cannot", "at": 3, "reason": "no such file"}], "no such file"),
     ],
 )
-def test_a_fault_that_is_not_proven_makes_the_trial_void(listed: list[dict[str, Any]], reason: str) -> None:
-    found = verdict(listed)
-    assert found.outcome == "void"
-    assert reason in found.reasons[0]
+def test_a_fault_that_is_not_proven_makes_the_trial_void(stream_lines: list[dict[str, Any]], reason: str) -> None:
+    shown = verdict(stream_lines)
+    assert shown.outcome == "void"
+    assert reason in shown.reasons[0]
 
 
 def test_a_setting_that_did_not_take_is_void_with_the_value_that_was_found() -> None:
-    listed = [
+    stream_lines = [
         {"kind": "seen", "at": 3 * S + 1, "seen": "other_value", "text": "device/queue_depth was 64, 2 is found"},
         {"kind": "seen", "at": 3 * S + 2, "seen": "put_back", "text": "device/queue_depth is 64 again"},
     ]
-    found = verdict([*without("seen"), *listed], "depth_change")
-    assert found.outcome == "void"
-    assert found.reasons == ("the fault is not proven: no read_back (device/queue_depth was 64, 2 is found)",)
+    shown = verdict([*without("seen"), *stream_lines], "depth_change")
+    assert shown.outcome == "void"
+    assert shown.reasons == ("the fault is not proven: no read_back (device/queue_depth was 64, 2 is found)",)
 
 
 @pytest.mark.parametrize(
-    ("listed", "reason"),
+    ("stream_lines", "reason"),
     [
         ([*lines(), {"kind": "hung", "at": 9 * S, "text": "an I/O did not end"}], "hung: an I/O"),
         ([*lines(), {"kind": "lost", "at": 9 * S, "text": "not usable"}], "not recovered: not usable"),
@@ -226,29 +234,31 @@ def test_a_setting_that_did_not_take_is_void_with_the_value_that_was_found() -> 
         ([*lines(), {"kind": "fault", "at": 9 * S, "phase": "failed", "text": "no"}], "did not end well: no"),
     ],
 )
-def test_each_of_these_alone_fails_a_trial_whose_fault_is_proven(listed: list[dict[str, Any]], reason: str) -> None:
-    found = verdict(listed)
-    assert found.outcome == "failed"
-    assert reason in " ".join(found.reasons)
+def test_each_of_these_alone_fails_a_trial_whose_fault_is_proven(
+    stream_lines: list[dict[str, Any]], reason: str
+) -> None:
+    shown = verdict(stream_lines)
+    assert shown.outcome == "failed"
+    assert reason in " ".join(shown.reasons)
 
 
 def test_a_drive_of_which_some_sectors_cannot_be_read_has_lost_data() -> None:
-    found = verdict(changed("found", {"runs": [[10, 1, "unreadable", 0], [11, 1, "good", 2]]}))
-    assert found.outcome == "failed"
-    assert found.reasons[0].startswith("unreadable: 1 sectors at 10 of write 2")
+    shown = verdict(changed("found", {"runs": [[10, 1, "unreadable", 0], [11, 1, "good", 2]]}))
+    assert shown.outcome == "failed"
+    assert shown.reasons[0].startswith("unreadable: 1 sectors at 10 of write 2")
 
 
 def test_a_bench_that_went_down_fails_a_trial_whose_fault_could_not_be_proven_any_more() -> None:
-    found = verdict([*without("kernel"), {"kind": "down", "at": 9 * S, "text": "panic: x"}])
-    assert (found.outcome, found.reasons[0]) == ("failed", "panic: x")
+    shown = verdict([*without("kernel"), {"kind": "down", "at": 9 * S, "text": "panic: x"}])
+    assert (shown.outcome, shown.reasons[0]) == ("failed", "panic: x")
 
 
 def test_a_drive_that_was_taken_away_and_does_not_come_back_is_missing() -> None:
     gone = {"kind": "seen", "at": 4 * S, "seen": "drive_gone", "text": ""}
-    told = {"kind": "fault", "at": 5 * S, "phase": "failed", "text": "drive 0x5 did not come back after a scan"}
-    found = verdict([*lines(), gone, told], "drive_removal")
-    assert (found.outcome, found.reasons[0]) == ("failed", f"drive missing: {told['text']}")
-    assert verdict([*lines(), told], "drive_removal").outcome == "void"
+    failure = {"kind": "fault", "at": 5 * S, "phase": "failed", "text": "drive 0x5 did not come back after a scan"}
+    shown = verdict([*lines(), gone, failure], "drive_removal")
+    assert (shown.outcome, shown.reasons[0]) == ("failed", f"drive missing: {failure['text']}")
+    assert verdict([*lines(), failure], "drive_removal").outcome == "void"
 
 
 def test_limits_of_stall_and_recovery_are_kept() -> None:
@@ -257,29 +267,29 @@ def test_limits_of_stall_and_recovery_are_kept() -> None:
 
 
 def test_lost_data_fails_a_trial_even_when_its_fault_is_not_proven() -> None:
-    listed = [
+    stream_lines = [
         {**line, "runs": [[10, 2, "good", 1]]} if line["kind"] == "found" else line for line in without("kernel")
     ]
-    found = verdict(listed)
-    assert found.outcome == "failed"
-    assert found.reasons[0].startswith("lost: 2 sectors at 10 of write 2, acknowledged at 5.000 s")
+    shown = verdict(stream_lines)
+    assert shown.outcome == "failed"
+    assert shown.reasons[0].startswith("lost: 2 sectors at 10 of write 2, acknowledged at 5.000 s")
 
 
 def test_data_that_was_read_stale_fails_a_trial() -> None:
-    found = verdict(changed("found", {"runs": [[10, 2, "good", 1]]}, turn=1))
-    assert found.reasons[0].startswith("stale: ")
+    shown = verdict(changed("found", {"runs": [[10, 2, "good", 1]]}, turn=1))
+    assert shown.reasons[0].startswith("stale: ")
     for code, kind in (("good", "stale"), ("corrupted", "corrupted"), ("torn", "torn")):
         io = ["r", 0, 10, 2, 4 * S, 4 * S, OTHER_DATA[code]]
-        listed = [*lines(), {"kind": "io", "at": 9 * S, "ios": [io]}]
-        found = verdict(listed)
-        assert found.reasons[0].startswith(f"{kind}: a read")
+        stream_lines = [*lines(), {"kind": "io", "at": 9 * S, "ios": [io]}]
+        shown = verdict(stream_lines)
+        assert shown.reasons[0].startswith(f"{kind}: a read")
         # it did not fail: it is told once, and not as an error too
-        assert seen(listed).errors == []
+        assert seen(stream_lines).errors == []
 
 
 def cut(points: int, missing: int) -> CheckedImages:
-    one = Missing(cut=7, lost="all", sector=10, expected=2, present=1)
-    return CheckedImages(points, 10 * points, (one,) * missing)
+    loss = Missing(cut=7, lost="all", sector=10, expected=2, present=1)
+    return CheckedImages(points, 10 * points, (loss,) * missing)
 
 
 @pytest.mark.parametrize(
@@ -293,23 +303,23 @@ def cut(points: int, missing: int) -> CheckedImages:
     ],
 )
 def test_a_power_cut_is_judged_by_its_images(cuts: CheckedImages | None, outcome: str, reason: str) -> None:
-    listed = [*lines(), *({"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in LOGGED)]
+    stream_lines = [*lines(), *({"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in LOGGED)]
     fault = FAULTS["power_cut"]
-    found = judge(seen(listed), fault, fault.ways[0], EXPECT, cuts)
-    assert found.outcome == outcome
-    assert reason in " ".join(found.reasons)
-    record = values_of(seen(listed), found, fault.ways[0], cuts)
+    shown = judge(seen(stream_lines), fault, fault.ways[0], EXPECT, cuts)
+    assert shown.outcome == outcome
+    assert reason in " ".join(shown.reasons)
+    record = values_of(seen(stream_lines), shown, fault.ways[0], cuts)
     assert record["power_cuts"] == (
         cuts and {"points": cuts.points, "images": 10 * cuts.points, "missing": len(cuts.missing)}
     )
 
 
 def test_a_fault_that_takes_the_drive_away_may_cost_errors_and_settings() -> None:
-    listed = [*after(settings={"queue_depth": "1"})]
-    listed += [{"kind": "io", "at": 9 * S, "ios": [["w", 3, 10, 1, 4 * S, 5 * S, 5]]}]
-    listed += [{"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in ("drive_gone", "drive_back")]
-    assert verdict(listed, "drive_removal").outcome == "passed"
-    assert verdict(listed, "drive_removal", errors="none").outcome == "failed"
+    stream_lines = [*after(settings={"queue_depth": "1"})]
+    stream_lines += [{"kind": "io", "at": 9 * S, "ios": [["w", 3, 10, 1, 4 * S, 5 * S, 5]]}]
+    stream_lines += [{"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in ("drive_gone", "drive_back")]
+    assert verdict(stream_lines, "drive_removal").outcome == "passed"
+    assert verdict(stream_lines, "drive_removal", errors="none").outcome == "failed"
 
 
 def test_the_record_has_the_timeline_in_seconds_of_the_load() -> None:
@@ -349,9 +359,9 @@ def test_no_proof_of_any_way_can_be_left_out(way: Any) -> None:
     for name in way.seen:
         assert way.unproven(seen - {name}, lines) == [name]
     for pattern in way.kernel:
-        others = tuple(line for line in lines if not re.search(pattern, line))
-        assert len(others) < len(lines)
-        assert way.unproven(seen, others)
+        without_line = tuple(line for line in lines if not re.search(pattern, line))
+        assert len(without_line) < len(lines)
+        assert way.unproven(seen, without_line)
     assert WAYS[way.name][1] is way
 
 
@@ -362,8 +372,8 @@ def _row(way: str) -> dict[str, Any]:
 def test_no_key_of_the_table_of_faults_is_without_a_reader() -> None:
     """`note` is for people."""
     faults = read_table("faults")["faults"]
-    known = {field.name for field in fields(Way)} | {"note"}
-    assert {key for fault in faults for way in fault["ways"] for key in way} <= known
+    keys = {field.name for field in fields(Way)} | {"note"}
+    assert {key for fault in faults for way in fault["ways"] for key in way} <= keys
     assert {key for fault in faults for key in fault} <= {field.name for field in fields(Fault)} | {"note"}
 
 
@@ -374,10 +384,10 @@ def test_a_line_of_no_known_kind_is_refused() -> None:
         Observed().take({"kind": "fault", "at": 0, "phase": "x", "text": ""})
 
 
-def marked(way: str, kernel: tuple[str, ...], *told: str, errors: bool = False) -> Verdict:
+def marked(way: str, kernel: tuple[str, ...], *events: str, errors: bool = False) -> Verdict:
     observed = seen(without("seen"))
     observed.kernel = [(3 * S + 2, line) for line in kernel]
-    observed.seen = [(3 * S + 1, name, name) for name in told]
+    observed.seen = [(3 * S + 1, name, name) for name in events]
     if errors:
         observed.errors = [(4 * S, "r", 10, 61)]
     return judge(observed, *WAYS[way], EXPECT)
@@ -402,14 +412,14 @@ def test_blocks_marked_as_unreadable_are_proven_by_reads_and_by_the_kernel(way: 
     proofs = ("marked", "unreadable", "mended")
     assert marked(way, kernel, *proofs).outcome == "passed"
     for lacking in proofs:
-        assert marked(way, kernel, *(one for one in proofs if one != lacking)).outcome == "void"
+        assert marked(way, kernel, *(proof for proof in proofs if proof != lacking)).outcome == "void"
     for number in range(len(kernel)):
         assert marked(way, kernel[:number] + kernel[number + 1 :], *proofs).outcome == "void"
 
 
 def test_no_io_of_the_load_may_fail_where_the_fault_lies_beside_it() -> None:
-    told = ("marked", "unreadable", "mended")
-    assert "1 I/Os failed, none may" in marked("sg_write_uncorrectable", _SCSI, *told, errors=True).reasons[0]
+    events = ("marked", "unreadable", "mended")
+    assert "1 I/Os failed, none may" in marked("sg_write_uncorrectable", _SCSI, *events, errors=True).reasons[0]
     assert FAULTS["read_error"].io_errors
 
 
@@ -426,7 +436,7 @@ def test_an_error_of_the_link_is_proven_by_its_own_severity_alone_in_the_words_o
 ) -> None:
     line = f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Transaction Layer"
     assert marked(way, (line,), "injected", "counted").outcome == "passed"
-    assert [marked(way, (one,), "injected", "counted").outcome for one in _LINK].count("passed") == 1
+    assert [marked(way, (message,), "injected", "counted").outcome for message in _LINK].count("passed") == 1
 
 
 def test_what_a_third_reading_gives_rightly_was_read_stale_twice() -> None:
@@ -487,8 +497,8 @@ def test_a_candidate_that_alone_fails_again_and_again_is_a_regression() -> None:
 
 
 def test_a_failure_that_the_baseline_shows_as_often_is_known() -> None:
-    found = compare([(True, True), (False, False)] * 10)
-    assert (found.answer, found.looks) == ("known", 4)
+    shown = compare([(True, True), (False, False)] * 10)
+    assert (shown.answer, shown.looks) == ("known", 4)
 
 
 def test_one_failure_of_the_candidate_alone_is_undecided_and_none_is_none() -> None:
@@ -511,6 +521,6 @@ def test_looking_four_times_accuses_equal_arms_at_most_as_often_as_promised() ->
     # exact, over all outcomes of 8 pairs in which either arm fails with probability one half
     wrong = 0
     for bits in range(1 << 16):
-        pairs = [(bool(bits >> place & 1), bool(bits >> (8 + place) & 1)) for place in range(8)]
+        pairs = [(bool(bits >> bit & 1), bool(bits >> (8 + bit) & 1)) for bit in range(8)]
         wrong += compare(pairs).answer == "regression"
     assert 0 < wrong / (1 << 16) <= 0.05

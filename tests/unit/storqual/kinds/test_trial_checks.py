@@ -35,20 +35,20 @@ def planned(count: int, arms: tuple[str, ...] = ARMS) -> list[PlannedTurn]:
 
 def made(trials: list[PlannedTurn], **outcomes: list[str]) -> list[dict[str, Any]]:
     """Records with the outcomes of each arm; what is left unsaid passed."""
-    left = {arm: iter(listed) for arm, listed in outcomes.items()}
-    found = []
+    left = {arm: iter(ends) for arm, ends in outcomes.items()}
+    records = []
     for trial in trials:
         outcome = next(left.get(trial.arm, iter(())), "passed")
         reasons = [] if outcome == "passed" else [f"because of {trial.id}"]
         record = {**trial.head(), **trial.request, "outcome": outcome, "reasons": reasons}
-        found.append({**record, "violations": [], "recovery_s": 2.0})
-    return found
+        records.append({**record, "violations": [], "recovery_s": 2.0})
+    return records
 
 
 def only(trials: list[PlannedTurn], records: list[dict[str, Any]], *, until_failure: bool = False) -> tuple[str, str]:
     (check,) = trial_checks(trials, records, {"plan": {"until_failure": until_failure}})
-    found = tuple(check[name] for name in ("id", "bench", "adapter", "source"))
-    assert found == ("trials.bus_reset", "b", "sym", "trials")
+    identity = tuple(check[name] for name in ("id", "bench", "adapter", "source"))
+    assert identity == ("trials.bus_reset", "b", "sym", "trials")
     return check["outcome"], check["reason"]
 
 
@@ -58,8 +58,8 @@ def test_each_kind_of_damage_is_told_once() -> None:
     for record in records:
         if record["outcome"] == "failed":
             record["reasons"] = ["lost: a", "lost: b", "misdirected: c", "recovery took too long", "lost: d"]
-    told = next(record["id"] for record in records if record["outcome"] == "failed")
-    assert only(trials, records) == ("FAIL", f"data: lost: a; misdirected: c (trial {told})")
+    trial = next(record["id"] for record in records if record["outcome"] == "failed")
+    assert only(trials, records) == ("FAIL", f"data: lost: a; misdirected: c (trial {trial})")
 
 
 def test_no_failure_passes_with_its_count_and_its_bound() -> None:
@@ -155,8 +155,8 @@ def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
         "benches": {"b1": {}},
         "plan": {"seed": 7},
     }
-    told = repeat_command(run, "b1", ["sym", "sym"], "bus_reset.sym.1.1.candidate.r3")
-    assert told == (
+    command = repeat_command(run, "b1", ["sym", "sym"], "bus_reset.sym.1.1.candidate.r3")
+    assert command == (
         "storqual qualify -i 'my lab' --baseline 'my lab/drops/old.yml' --candidate new.yml "
         "--suite suites/robustness.suite.yml --profile quick --adapters sym --limit b1 --seed 7 "
         "--trial bus_reset.sym.1.1.candidate --repeat 20"
@@ -182,15 +182,15 @@ def records(arm: str, growths: list[int], residual: dict[str, Any] | None = None
     ]
 
 
-def memory(*listed: dict[str, Any]) -> tuple[str, str] | None:
-    found = {check["id"]: check for check in trial_checks((), listed, {"plan": {}})}
-    check = found.get("memory.device_reset")
+def memory(*made_records: dict[str, Any]) -> tuple[str, str] | None:
+    by_id = {check["id"]: check for check in trial_checks((), made_records, {"plan": {}})}
+    check = by_id.get("memory.device_reset")
     return check and (check["outcome"], check["reason"])
 
 
-def residual(*listed: dict[str, Any]) -> tuple[str, str] | None:
-    found = {check["id"]: check for check in trial_checks((), listed, {"plan": {}})}
-    check = found.get("residual")
+def residual(*made_records: dict[str, Any]) -> tuple[str, str] | None:
+    by_id = {check["id"]: check for check in trial_checks((), made_records, {"plan": {}})}
+    check = by_id.get("residual")
     return check and (check["outcome"], check["reason"])
 
 
@@ -209,37 +209,37 @@ def test_memory_that_grows_in_every_one_of_five_trials_is_a_leak() -> None:
     "growths", [[LEAK_BYTES] * 5, [*GROWN[:4], 0], [-LEAK_BYTES * 9] * 5], ids=["at the limit", "once not", "less"]
 )
 def test_memory_that_need_not_grow_in_most_trials_is_none(growths: list[int]) -> None:
-    found = memory(*records("candidate", growths))
-    assert found is not None
-    assert found[0] == "PASS"
+    outcome = memory(*records("candidate", growths))
+    assert outcome is not None
+    assert outcome[0] == "PASS"
 
 
 def test_a_single_trial_without_growth_among_many_hides_no_leak() -> None:
-    found = memory(*records("candidate", [*GROWN, *GROWN, 0]))
-    assert found is not None
-    assert found[0] == "FAIL"
+    outcome = memory(*records("candidate", [*GROWN, *GROWN, 0]))
+    assert outcome is not None
+    assert outcome[0] == "FAIL"
 
 
 def test_memory_that_grows_with_the_baseline_too_is_known() -> None:
-    found = memory(*records("candidate", GROWN), *records("baseline", GROWN))
-    assert found is not None
-    assert (found[0], found[1].partition(",")[0]) == ("PASS", "known")
+    outcome = memory(*records("candidate", GROWN), *records("baseline", GROWN))
+    assert outcome is not None
+    assert (outcome[0], outcome[1].partition(",")[0]) == ("PASS", "known")
 
 
 def test_four_trials_say_nothing_of_memory_and_void_ones_do_not_count() -> None:
-    listed = records("candidate", GROWN)
-    assert memory(*listed[:4]) is None
-    listed[0]["outcome"] = "void"
-    assert memory(*listed) is None
+    trials_made = records("candidate", GROWN)
+    assert memory(*trials_made[:4]) is None
+    trials_made[0]["outcome"] = "void"
+    assert memory(*trials_made) is None
 
 
 def test_a_driver_that_tells_more_than_was_read_has_wrong_residuals() -> None:
-    found = residual(*records("candidate", [0], WRONG), *records("baseline", [0], RIGHT))
-    assert found is not None
-    assert found[0] == "FAIL"
-    assert found[1].startswith("wrong residual: after 2 of 2 commands the driver told other lengths than")
-    assert found[1].endswith("252 bytes were asked for, the drive gave 8, the driver told 252")
-    assert residual(*records("candidate", [0], WRONG)) == found
+    outcome = residual(*records("candidate", [0], WRONG), *records("baseline", [0], RIGHT))
+    assert outcome is not None
+    assert outcome[0] == "FAIL"
+    assert outcome[1].startswith("wrong residual: after 2 of 2 commands the driver told other lengths than")
+    assert outcome[1].endswith("252 bytes were asked for, the drive gave 8, the driver told 252")
+    assert residual(*records("candidate", [0], WRONG)) == outcome
 
 
 def test_a_driver_that_tells_what_was_read_passes_with_its_count() -> None:
@@ -250,9 +250,9 @@ def test_a_driver_that_tells_what_was_read_passes_with_its_count() -> None:
 
 
 def test_residuals_that_are_wrong_in_both_arms_are_known() -> None:
-    found = residual(*records("candidate", [0], WRONG), *records("baseline", [0], WRONG))
-    assert found is not None
-    assert (found[0], found[1].partition(",")[0]) == ("PASS", "known")
+    outcome = residual(*records("candidate", [0], WRONG), *records("baseline", [0], WRONG))
+    assert outcome is not None
+    assert (outcome[0], outcome[1].partition(",")[0]) == ("PASS", "known")
 
 
 def test_what_the_baseline_alone_shows_accuses_nobody() -> None:
@@ -268,19 +268,19 @@ def test_a_command_that_was_not_answered_and_a_drive_without_them_say_nothing_of
 def test_benches_are_judged_one_by_one() -> None:
     here = planned(10)
     there = [replace(turn, bench="c", id=f"{turn.id}.c") for turn in here]
-    listed = [*made(here, candidate=["failed"] * 8), *made(there)]
-    checks = list(trial_checks([*here, *there], listed, {"plan": {}}))
+    trials_made = [*made(here, candidate=["failed"] * 8), *made(there)]
+    checks = list(trial_checks([*here, *there], trials_made, {"plan": {}}))
     assert [(check["bench"], check["outcome"]) for check in checks] == [("b", "FAIL"), ("c", "PASS")]
 
 
 def test_the_first_screen_counts_failures_among_proven_trials() -> None:
     trials = planned(2)
-    listed = made(trials, candidate=["failed", "void"])
-    for one in listed:
-        one["timeline"] = [[1.0, "fault", "begin"]]
+    trials_made = made(trials, candidate=["failed", "void"])
+    for record in trials_made:
+        record["timeline"] = [[1.0, "fault", "begin"]]
     document = {"plan": {"seed": 1, "left_out": ["host_reset on sym: no way"]}, "inventories": [], "arms": {}}
     document |= {"suite": {"profile": "quick"}, "inputs": {"suite": {"source": "s"}}, "benches": {"b": {}}}
-    shown = show_trials(trials, listed, document)
+    shown = show_trials(trials, trials_made, document)
     assert [(name, value) for name, value, _ in shown.figures] == [
         ("Failed trials", "1 of 3"),
         ("Faults", "1"),

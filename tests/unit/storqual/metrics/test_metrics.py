@@ -46,16 +46,16 @@ EXPECTED = {
 
 
 def value_of(name: str, **changes: object) -> Value:
-    found = METRICS[name].value(launch(**changes))  # type: ignore[arg-type]
-    assert isinstance(found, Value), found
-    return found
+    value = METRICS[name].value(launch(**changes))  # type: ignore[arg-type]
+    assert isinstance(value, Value), value
+    return value
 
 
 def reason_of(name: str, **changes: object) -> str:
     """Why a metric has no value."""
-    found = METRICS[name].value(launch(**changes))  # type: ignore[arg-type]
-    assert isinstance(found, Unavailable), found
-    return found.reason
+    value = METRICS[name].value(launch(**changes))  # type: ignore[arg-type]
+    assert isinstance(value, Unavailable), value
+    return value.reason
 
 
 @pytest.mark.parametrize(("name", "expected"), EXPECTED.items())
@@ -75,12 +75,12 @@ def test_a_metric_is_defined_in_full(metric: Metric) -> None:
 def test_a_missing_primitive_is_never_zero(lacking: str) -> None:
     broken = launch(without=(lacking,))
     for metric in METRICS.values():
-        whole, found = metric.value(launch()), metric.value(broken)
+        whole, value = metric.value(launch()), metric.value(broken)
         if lacking in metric.needs:
-            assert isinstance(found, Unavailable)
-            assert lacking in found.reason
-        elif isinstance(found, Value) and isinstance(whole, Value) and found.source == whole.source:
-            assert found.value == pytest.approx(whole.value, rel=0.2, abs=1e-9), metric.name
+            assert isinstance(value, Unavailable)
+            assert lacking in value.reason
+        elif isinstance(value, Value) and isinstance(whole, Value) and value.source == whole.source:
+            assert value.value == pytest.approx(whole.value, rel=0.2, abs=1e-9), metric.name
 
 
 @given(
@@ -93,8 +93,8 @@ def test_a_missing_primitive_is_never_zero(lacking: str) -> None:
 def test_broken_primitives_give_a_value_or_a_reason(changes: dict[str, object]) -> None:
     broken = launch(**changes)
     for metric in METRICS.values():
-        found = metric.value(broken)
-        assert isinstance(found, Unavailable) or math.isfinite(found.value)
+        value = metric.value(broken)
+        assert isinstance(value, Unavailable) or math.isfinite(value.value)
 
 
 def test_no_io_is_no_measurement() -> None:
@@ -125,16 +125,16 @@ def test_a_percentile_needs_ten_ios_beyond_it() -> None:
 def test_percentiles_are_merged_by_adding_bins() -> None:
     fast = launch(read_bins={"1000000": 10_000})
     slow = launch(read_bins={"1000000": 9_000, "9000000": 1_000})
-    found = [METRICS[f"latency_{name}_us"].value(merged([fast, slow])) for name in ("p90", "p95", "p99")]
-    assert [one.value for one in found if isinstance(one, Value)] == [1000.0, 1000.0, 9000.0]
+    values = [METRICS[f"latency_{name}_us"].value(merged([fast, slow])) for name in ("p90", "p95", "p99")]
+    assert [value.value for value in values if isinstance(value, Value)] == [1000.0, 1000.0, 9000.0]
 
 
 def test_launches_too_short_for_a_percentile_answer_together() -> None:
     """Ten launches of ten thousand I/Os have the hundred thousand that p99.99 needs."""
     many = merged([launch(read_bins={"1000000": 9_998, "7000000": 2}) for _ in range(10)])
-    found = METRICS["latency_p99.99_us"].value(many)
-    assert isinstance(found, Value)
-    assert (found.value, found.ios) == (7000.0, 100_000)
+    value = METRICS["latency_p99.99_us"].value(many)
+    assert isinstance(value, Value)
+    assert (value.value, value.ios) == (7000.0, 100_000)
 
 
 def test_bins_that_do_not_hold_all_ios_are_no_histogram() -> None:
@@ -155,11 +155,11 @@ def test_merged_percentiles_are_those_of_the_joined_values(jobs: list[list[int]]
         for value in values:
             bins[str(value * 1000)] = bins.get(str(value * 1000), 0) + 1
         launches.append(launch(read_ios=len(values), read_bins=bins))
-    found = METRICS["latency_p50_us"].value(merged(launches))
+    median = METRICS["latency_p50_us"].value(merged(launches))
     joined = sorted(value for values in jobs for value in values)
-    assert isinstance(found, Value)
-    assert found.value == float(joined[math.ceil(0.5 * len(joined)) - 1])
-    assert found.ios == len(joined)
+    assert isinstance(median, Value)
+    assert median.value == float(joined[math.ceil(0.5 * len(joined)) - 1])
+    assert median.ios == len(joined)
 
 
 # processor time
@@ -171,14 +171,14 @@ def test_residency_comes_first() -> None:
 
 def test_the_idle_column_is_next() -> None:
     """Waiting is idle: 110 of 2000 ticks were busy, 10 of them the idle bench's."""
-    found = value_of("cpu_us_per_io", without=("cpuidle_ns", "idle_cpuidle_ns"))
-    assert found == Value(pytest.approx(100.0), "/proc/stat idle time")
+    value = value_of("cpu_us_per_io", without=("cpuidle_ns", "idle_cpuidle_ns"))
+    assert value == Value(pytest.approx(100.0), "/proc/stat idle time")
 
 
 def test_idle_use_that_is_not_known_is_said() -> None:
-    found = value_of("cpu_us_per_io", without=("idle_cpuidle_ns", "idle_wall_ns"))
-    assert found.value == pytest.approx(110.0)
-    assert found.source == "cpuidle residency, idle use not subtracted"
+    value = value_of("cpu_us_per_io", without=("idle_cpuidle_ns", "idle_wall_ns"))
+    assert value.value == pytest.approx(110.0)
+    assert value.source == "cpuidle residency, idle use not subtracted"
 
 
 def test_nothing_falls_back_to_fios_own_time_in_silence() -> None:
@@ -268,8 +268,8 @@ def test_merging_keeps_rates_and_adds_counts() -> None:
 
 def test_counters_of_errors_are_told_by_terabyte_moved() -> None:
     moved = PRIMITIVES["read_bytes"] + PRIMITIVES["write_bytes"]
-    found = value_of("link_errors_per_tb", error_invalid_dword_count=2, error_phy_reset_problem_count=1)
-    assert found.value == pytest.approx(3 / (moved / 1e12))
+    value = value_of("link_errors_per_tb", error_invalid_dword_count=2, error_phy_reset_problem_count=1)
+    assert value.value == pytest.approx(3 / (moved / 1e12))
     assert value_of("command_timeouts_per_tb", error_iotmo_cnt=1).value == pytest.approx(1e12 / moved)
 
 

@@ -29,8 +29,8 @@ def test_the_99_9_of_eleven_hundred_ios_is_refused_and_the_99_is_not() -> None:
     ):
         percentile(few, 0.999)
     assert isinstance(METRICS["latency_p99.9_us"].value(few), Unavailable)
-    found = METRICS["latency_p99_us"].value(few)
-    assert found == Value(1089.0, "", 1100, (1082.0, 1097.0))
+    value = METRICS["latency_p99_us"].value(few)
+    assert value == Value(1089.0, "", 1100, (1082.0, 1097.0))
 
 
 @pytest.mark.parametrize(("share", "ios"), [(0.5, 60), (0.99, 1000), (0.99, 20_000), (0.999, 10_000)])
@@ -40,9 +40,9 @@ def test_the_interval_holds_the_true_percentile_in_95_of_100_launches(share: flo
     truth = -np.log1p(-share) * 1e6
     held = 0
     for _ in range(400):
-        found = percentile(launch(rng.exponential(1e6, ios)), share)
-        assert found.low <= found.value <= found.high
-        held += found.low <= truth <= found.high
+        value = percentile(launch(rng.exponential(1e6, ios)), share)
+        assert value.low <= value.value <= value.high
+        held += value.low <= truth <= value.high
     assert held >= 0.93 * 400
 
 

@@ -107,7 +107,7 @@ def test_an_arm_that_was_never_provisioned_differs_in_nothing(tmp_path: Path) ->
     setting = {"drive": "0x5", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 0, "proven": None}
     run = judged(tmp_path, points=QUICK[:1], settings={"baseline": [setting]})
     document = json.loads((run / "run.json").read_text())
-    document["provisioned"] = [one for one in document["provisioned"] if one["arm"] == "baseline"]
+    document["provisioned"] = [entry for entry in document["provisioned"] if entry["arm"] == "baseline"]
     (run / "run.json").write_text(json.dumps(document))
     page = read_page(build_report(run))
     assert "Kernel 6.1.0-47-amd64; the candidate was not provisioned" in page.header
@@ -197,18 +197,18 @@ def test_what_the_campaign_got_over_is_no_trouble_of_the_outcome(tmp_path: Path,
     happened = page.section("time").text()
     assert LOST["reason"] in happened
     assert ("Recovered: its launches were measured later." in happened) is (not missing)
-    troubles = " ".join(listed.text() for listed in page.root.all("ol", "problems"))
+    troubles = " ".join(problems.text() for problems in page.root.all("ol", "problems"))
     assert (LOST["reason"] in troubles) is bool(missing)
 
 
 def test_the_share_of_settings_that_were_shown_in_effect_is_told(tmp_path: Path) -> None:
     entry = {"drive": "0x5", "declared": 1, "before": 1, "read_back": 1}
-    listed = [
+    sentences = [
         {**entry, "name": "drive.WCE", "proven": True, "proof": "a flush was sent"},
         {**entry, "name": "drive.NCS", "proven": None, "proof": "read back, effect not shown"},
         {**entry, "name": "drive.RCD", "declared": None, "proven": None, "proof": ""},
     ]
-    run = make_run(tmp_path, settings=dict.fromkeys(("baseline", "candidate"), listed), sessions=2)
+    run = make_run(tmp_path, settings=dict.fromkeys(("baseline", "candidate"), sentences), sessions=2)
     judge_run(run)
     text = read_page(build_report(run)).section("arms").text()
     assert "2 of 4 declared settings (50 %) were shown in effect" in text

@@ -68,19 +68,21 @@ def test_an_interval_that_says_nothing_is_not_printed_as_numbers() -> None:
 def test_iops_and_throughput_of_one_point_are_one_measurement_and_the_worse_one_stands() -> None:
     rows = [row("iops"), row("throughput_mb_s", index=1, outcome="FAIL"), row("latency_mean_us", index=2)]
     other = row("iops", index=3, point="rand_read[bs=64k]")
-    assert [one.index for one in once_each([*rows, other])] == [1, 2, 3]
+    assert [criterion.index for criterion in once_each([*rows, other])] == [1, 2, 3]
 
 
 def test_a_failure_that_nobody_accepted_stands_before_a_waived_one() -> None:
     waived = row("iops", outcome="FAIL", waiver={"owner": "J. Ortega"})
-    assert [one.index for one in once_each([waived, row("throughput_mb_s", index=1, outcome="FAIL")])] == [1]
+    assert [
+        criterion.index for criterion in once_each([waived, row("throughput_mb_s", index=1, outcome="FAIL")])
+    ] == [1]
 
 
 def test_a_shift_that_excludes_zero_has_a_line_though_it_decides_nothing() -> None:
     beside = row("cpu_us_per_io", -61.9, required=False)
     (line,) = shown_beside([row(), beside], ["lab"])
-    told = "".join(map(str, line)).replace("\u00a0", " ")
-    assert told == (
+    text = "".join(map(str, line)).replace("\u00a0", " ")
+    assert text == (
         "CPU time per I/O does not affect the outcome, but at 1 of 1 points its interval excludes zero: "
         "61.9 % more CPU time per I/O at hba rand_read[bs=4k]"
     )
@@ -91,10 +93,10 @@ def test_a_shift_that_excludes_zero_has_a_line_though_it_decides_nothing() -> No
 
 def test_better_and_worse_are_sorted_by_effect() -> None:
     rows = [row("iops", shift, index, point=f"p{index}") for index, shift in enumerate((-1.0, 4.0, -8.0, 0.1, 9.0))]
-    found = changes_of(rows, ["lab"], PageLinks(Sites({}, {}, frozenset(range(5))), None))
-    assert [one.where for one in found.worse] == ["hba p2", "hba p0"]
-    assert [one.where for one in found.better] == ["hba p4", "hba p1"]
-    assert str(found.unchanged) == "1"
+    changes = changes_of(rows, ["lab"], PageLinks(Sites({}, {}, frozenset(range(5))), None))
+    assert [change.where for change in changes.worse] == ["hba p2", "hba p0"]
+    assert [change.where for change in changes.better] == ["hba p4", "hba p1"]
+    assert str(changes.unchanged) == "1"
 
 
 def test_an_odd_launch_is_named_beside_the_verdict_it_was_about() -> None:

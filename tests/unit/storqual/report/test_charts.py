@@ -344,7 +344,7 @@ def test_time_steps_break_where_nothing_was_measured() -> None:
 
 def test_events_stand_at_their_time_with_their_badge() -> None:
     events = [EventMark(5.0, "E1"), EventMark(5.0, "K1"), EventMark(50.0, "K2")]
-    picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis("", 1), events=events)
+    picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis(1), events=events)
     badges = [node for node in parsed(picture).iter("text") if node.text in ("E1", "K1", "K2")]
     assert [node.text for node in badges] == ["E1", "K1", "K2"]
     assert badges[0].get("x") == badges[1].get("x")
@@ -354,7 +354,7 @@ def test_events_stand_at_their_time_with_their_badge() -> None:
 
 def test_sessions_are_named_and_the_candidate_s_are_tinted() -> None:
     spans = [Span(0, 50, "s01 baseline", "baseline"), Span(50, 100, "s02 candidate", "candidate")]
-    picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis("", 1), spans=spans)
+    picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis(1), spans=spans)
     assert {"s01 baseline", "s02 candidate"} <= set(texts(picture))
     assert len(list(parsed(picture).iter("rect"))) == 1
 
@@ -363,7 +363,7 @@ def test_a_short_session_is_named_over_the_pause_after_it_or_by_its_number() -> 
     """Boots take longer than launches: the name has the room up to the next session, else a shorter one."""
     spans = [Span(0, 2, "s01 baseline", "baseline", "s01"), Span(60, 62, "s02 candidate", "candidate", "s02")]
     spans.append(Span(66, 100, "s03 candidate", "candidate", "s03"))
-    picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis("", 1), spans=spans)
+    picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis(1), spans=spans)
     assert {"s01 baseline", "s02", "s03 candidate"} <= set(texts(picture))
 
 

@@ -102,7 +102,7 @@ def test_a_customers_summary_names_no_serial_host_path_run_or_bench(tmp_path: Pa
         for adapter in bench["adapters"].values():
             secrets += [adapter["pci"], *(drive[name] for drive in adapter["drives"] for name in ("id", "serial"))]
     assert len(secrets) > 10
-    assert [one for one in secrets if one in text] == []
+    assert [secret for secret in secrets if secret in text] == []
     assert "fewer IOPS" in text
     assert "What was not tested" in text
     assert str(verdict["outcome"]) in text
@@ -129,9 +129,12 @@ def test_a_test_plan_needs_no_verdict(tmp_path: Path) -> None:
 
 def test_a_test_plan_states_limits_with_their_unit_and_where_a_spec_sheet_has_none(tmp_path: Path) -> None:
     sheet = "drive: 'NO SUCH*'\nsource: data sheet\nlimits:\n  - {metric: iops, min: 100 IOPS}\n"
-    asked = ("{id: floor, metric: iops, against: absolute, min: 80}", "{id: stated, metric: iops, against: product}")
-    listed = "".join(f"  - {one}\n" for one in asked)
-    suite = SUITE.replace("criteria:\n", f"products: [other]\ncriteria:\n{listed}", 1)
+    criteria = (
+        "{id: floor, metric: iops, against: absolute, min: 80}",
+        "{id: stated, metric: iops, against: product}",
+    )
+    lines = "".join(f"  - {criterion}\n" for criterion in criteria)
+    suite = SUITE.replace("criteria:\n", f"products: [other]\ncriteria:\n{lines}", 1)
     run = make_run(tmp_path, points=QUICK[:3], suite=suite, finished=False)
     next((run / "inputs").glob("*suite*")).with_name("other.product.yml").write_text(sheet)
     rows = {row[0]: row for row in rows_of(page_of(planned_tests(run), tmp_path), "criteria")}

@@ -68,8 +68,8 @@ def check(name: str, value: Mapping[str, Any]) -> None:
         allowed = ENUMS.get(f"{name}.{key}")
         assert allowed is None or inner in allowed.split(), (name, key, inner)
         if key in OBJECTS:
-            for one in inner if isinstance(inner, list) else [inner]:
-                check(key, one)
+            for part in inner if isinstance(inner, list) else [inner]:
+                check(key, part)
 
 
 def test_every_line_is_what_the_specifications_own_types_write(runs: dict[str, Path]) -> None:
@@ -78,10 +78,10 @@ def test_every_line_is_what_the_specifications_own_types_write(runs: dict[str, P
         hardware: dict[str, Any] = {}
         for line in lines_of(runs[name]):
             if "testRunStart" in line.get("testRunArtifact", {}):
-                listed = line["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"]
-                hardware = {one["hardwareInfoId"]: one for one in listed}
+                infos = line["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"]
+                hardware = {info["hardwareInfoId"]: info for info in infos}
                 # the schema of version 2.0 has it, the package does not
-                assert {one.pop("partType") for one in listed} == {"storage adapter", "drive"}
+                assert {info.pop("partType") for info in infos} == {"storage adapter", "drive"}
             back = written_back(line, hardware)
             del back["timestamp"]
             assert back == {key: value for key, value in line.items() if key != "timestamp"}
@@ -137,7 +137,9 @@ def test_every_line_is_valid_and_the_end_is_the_outcome(
 
 def test_steps_begin_and_end_once_and_name_known_hardware(runs: dict[str, Path]) -> None:
     lines = lines_of(runs["fail"])
-    known = {one["hardwareInfoId"] for one in lines[1]["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"]}
+    hardware = {
+        info["hardwareInfoId"] for info in lines[1]["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"]
+    }
     steps: dict[str, list[str]] = {}
     for line in lines:
         artifact = line.get("testStepArtifact")
@@ -145,7 +147,7 @@ def test_steps_begin_and_end_once_and_name_known_hardware(runs: dict[str, Path])
             (name,) = set(artifact) - {"testStepId"}
             steps.setdefault(artifact["testStepId"], []).append(name)
             if name == "measurement":
-                assert artifact[name]["hardwareInfoId"] in known
+                assert artifact[name]["hardwareInfoId"] in hardware
     for names in steps.values():
         assert (names[0], names[-1]) == ("testStepStart", "testStepEnd")
         assert names.count("testStepStart") == names.count("testStepEnd") == 1
@@ -154,9 +156,9 @@ def test_steps_begin_and_end_once_and_name_known_hardware(runs: dict[str, Path])
 def test_diagnoses_say_what_the_verdict_says(runs: dict[str, Path]) -> None:
     verdict = json.loads((runs["fail"] / "verdict.json").read_text())
     artifacts = [line.get("testStepArtifact", {}) for line in lines_of(runs["fail"])]
-    found = [artifact["diagnosis"] for artifact in artifacts if "diagnosis" in artifact]
+    diagnoses = [artifact["diagnosis"] for artifact in artifacts if "diagnosis" in artifact]
     expected = {"PASS": "PASS", "MARGINAL": "PASS", "FAIL": "FAIL"}
-    assert sorted(one["type"] for one in found) == sorted(
+    assert sorted(diagnosis["type"] for diagnosis in diagnoses) == sorted(
         expected.get(row["outcome"], "UNKNOWN") for row in verdict["criteria"]
     )
 
@@ -244,12 +246,12 @@ COMMAND = re.compile(r"::(error|warning|notice) file=([^,:]+),line=1,title=([^,:
 
 def commands(run: Path) -> list[tuple[str, ...]]:
     """Every line as level, file, title and message; a line that is no command fails."""
-    found = []
+    parsed = []
     for line in github_annotations(read_material(run), HERE).split("\n")[:-1]:
         match = COMMAND.fullmatch(line)
         assert match, line
-        found.append(match.groups())
-    return found
+        parsed.append(match.groups())
+    return parsed
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_a_waived_failure_is_a_warning_with_its_owner(runs: dict[str, Path]) -> 
 
 def test_at_most_ten_of_a_kind_and_the_last_tells_how_many_more(tmp_path: Path) -> None:
     run = judged(tmp_path, points=QUICK, noise=0.002, effect=-0.1)
-    errors = [one for one in commands(run) if one[0] == "error"]
+    errors = [command for command in commands(run) if command[0] == "error"]
     assert len(errors) == 10
     failed = sum(
         row["required"] and row["outcome"] == "FAIL"
@@ -285,15 +287,15 @@ def test_at_most_ten_of_a_kind_and_the_last_tells_how_many_more(tmp_path: Path) 
 
 
 def test_gitlab_gets_what_its_report_needs(runs: dict[str, Path]) -> None:
-    listed = json.loads(gitlab_code_quality(read_material(runs["fail"]), HERE))
-    assert len(listed) > 2
-    assert len({one["fingerprint"] for one in listed}) == len(listed)
-    for one in listed:
-        assert one["description"]
-        assert one["check_name"]
-        assert one["severity"] in ("info", "minor", "major", "critical", "blocker")
-        assert one["location"]["lines"] == {"begin": 1}
-        assert not Path(one["location"]["path"]).is_absolute()
+    notes = json.loads(gitlab_code_quality(read_material(runs["fail"]), HERE))
+    assert len(notes) > 2
+    assert len({note["fingerprint"] for note in notes}) == len(notes)
+    for note in notes:
+        assert note["description"]
+        assert note["check_name"]
+        assert note["severity"] in ("info", "minor", "major", "critical", "blocker")
+        assert note["location"]["lines"] == {"begin": 1}
+        assert not Path(note["location"]["path"]).is_absolute()
     assert json.loads(gitlab_code_quality(read_material(runs["pass"]), HERE)) == []
 
 
@@ -312,7 +314,7 @@ def test_they_stand_at_the_drop_of_the_checkout(source: str, file: str, tmp_path
     document = json.loads((run / "run.json").read_text())
     document["inputs"]["candidate"]["source"] = source
     (run / "run.json").write_text(json.dumps(document))
-    assert {one[1] for one in commands(run)} == {file}
+    assert {command[1] for command in commands(run)} == {file}
 
 
 @pytest.mark.parametrize("payloads", chunks(2))

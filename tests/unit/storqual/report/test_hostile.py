@@ -102,10 +102,10 @@ def test_a_page_of_hostile_strings_is_inert(infected: tuple[Path, tuple[str, ...
 def test_every_payload_is_shown_as_what_it_is(infected: tuple[Path, tuple[str, ...]]) -> None:
     run, payloads = infected
     page = read_page(run / "report.html")
-    told = " ".join(visible_text("".join(payloads)).split())
+    expected = " ".join(visible_text("".join(payloads)).split())
     for section in ("problems", "subject", "criteria", "time", "arms", "coverage", "points"):
-        assert told in page.section(section).text().replace("\u00ad", ""), section
-    assert told in page.root.all("h1")[0].text()
+        assert expected in page.section(section).text().replace("\u00ad", ""), section
+    assert expected in page.root.all("h1")[0].text()
 
 
 def test_no_control_character_reaches_a_page(infected: tuple[Path, tuple[str, ...]]) -> None:
@@ -181,11 +181,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_in_the_report(run: Path) -> None:
     page = read_page(build_report(run))
     assert_inert(page)
-    told = {together(cell.all("p")[0].text()) for cell in page.section("criteria").all("td", "why")}
+    reasons = {together(cell.all("p")[0].text()) for cell in page.section("criteria").all("td", "why")}
     for number, payload in enumerate(PAYLOADS):
         shown = together(visible_text(payload))
         expected = together(f"{shown} waived by {visible_text(payload)} until 2027-03-31") if number % 2 else shown
-        assert expected in told, payload
+        assert expected in reasons, payload
     owners = {
         together(row.children[1].text()) for row in page.section("coverage").all("tr") if len(row.children) == 5
     }
@@ -205,15 +205,17 @@ def test_in_a_spreadsheet(run: Path) -> None:
 def test_in_lines_for_machines(run: Path) -> None:
     lines = [json.loads(line) for line in write_ocp(run).read_text(encoding="utf-8").splitlines()]
     diagnoses = [line["testStepArtifact"]["diagnosis"] for line in lines if "diagnosis" in str(line)]
-    assert [one["message"].partition(" (waived by ")[0] for one in diagnoses] == list(map(visible_text, PAYLOADS))
+    assert [diagnosis["message"].partition(" (waived by ")[0] for diagnosis in diagnoses] == list(
+        map(visible_text, PAYLOADS)
+    )
     text = open_metrics(read_material(run))
     for payload in PAYLOADS:
         label = visible_text(payload).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
         assert f'criterion="{label}"' in text, payload
-    found = json.loads(gitlab_code_quality(read_material(run), Path.cwd()))
-    assert len(found) >= len(PAYLOADS)
-    told = "\n".join(one["description"] for one in found)
-    assert not [payload for payload in PAYLOADS if terminal_text(payload) not in told]
+    notes = json.loads(gitlab_code_quality(read_material(run), Path.cwd()))
+    assert len(notes) >= len(PAYLOADS)
+    descriptions = "\n".join(note["description"] for note in notes)
+    assert not [payload for payload in PAYLOADS if terminal_text(payload) not in descriptions]
     commands = github_annotations(read_material(run), Path.cwd()).splitlines()
     assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in commands)
 
@@ -222,8 +224,8 @@ def test_in_the_log_of_the_engineers(run: Path) -> None:
     publish_log(run)
     source = (run / "junit.xml").read_text(encoding="utf-8")
     assert not CONTROL.search(source)
-    told = together(" ".join(text for node in ET.fromstring(source).iter() for text in _texts(node)))  # noqa: S314
-    assert not [payload for payload in PAYLOADS if together(xml_text(payload)) not in told]
+    log_text = together(" ".join(text for node in ET.fromstring(source).iter() for text in _texts(node)))  # noqa: S314
+    assert not [payload for payload in PAYLOADS if together(xml_text(payload)) not in log_text]
 
 
 def _texts(node: ET.Element) -> list[str]:
@@ -245,9 +247,9 @@ def test_in_the_trend_of_a_lab(payloads: tuple[str, ...], tmp_path: Path) -> Non
     infect(run, payloads)
     page = read_page(build_trend([tmp_path / "lab"], tmp_path / "trend.html"))
     assert not CONTROL.search((tmp_path / "trend.html").read_text(encoding="utf-8"))
-    told = together(visible_text("".join(payloads)))
+    expected = together(visible_text("".join(payloads)))
     for section in ("campaigns", "waivers", "drops"):
-        assert told in page.section(section).text(), section
+        assert expected in page.section(section).text(), section
     active = {"script", "img", "iframe", "object", "embed", "form", "base", "math"}
     assert not active & {node.name for node in page.root.walk()}
     assert not [name for node in page.root.walk() for name in node.attributes if name.startswith("on")]

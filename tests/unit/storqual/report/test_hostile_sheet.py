@@ -45,7 +45,7 @@ def infected(value: Any, text: str, name: str = "") -> Any:
         return value if name in KEYS else value + text
     if isinstance(value, dict):
         return {key: infected(inner, text, key) for key, inner in value.items()}
-    return [infected(one, text, name) for one in value] if isinstance(value, list) else value
+    return [infected(part, text, name) for part in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("payloads", chunks(4))

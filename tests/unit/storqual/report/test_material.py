@@ -36,10 +36,10 @@ def point(*launches: Launch) -> PointData:
 def test_the_interval_of_a_mean_is_student_s() -> None:
     values = [100.0, 104.0, 98.0, 101.0]
     data = point(*(launch(value) for value in values))
-    found = mean_of(data.good("baseline"), "iops", spread_of([data], "baseline", "iops"))
+    mean = mean_of(data.good("baseline"), "iops", spread_of([data], "baseline", "iops"))
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
-    assert found is not None
-    assert (found.value, found.low, found.high) == pytest.approx((np.mean(values), low, high))
+    assert mean is not None
+    assert (mean.value, mean.low, mean.high) == pytest.approx((np.mean(values), low, high))
 
 
 def test_sessions_are_the_unit_where_there_are_several() -> None:
@@ -56,14 +56,14 @@ def test_the_spread_is_pooled_over_points() -> None:
 
 def test_one_launch_has_a_mean_and_no_interval() -> None:
     data = point(launch(100))
-    found = mean_of(data.good("baseline"), "iops", spread_of([data], "baseline", "iops"))
-    assert found is not None
-    assert (found.value, found.low, found.high) == (100, None, None)
+    mean = mean_of(data.good("baseline"), "iops", spread_of([data], "baseline", "iops"))
+    assert mean is not None
+    assert (mean.value, mean.low, mean.high) == (100, None, None)
 
 
 def test_launches_that_went_wrong_are_no_values() -> None:
     data = point(launch(100), launch(0, status="refused"))
-    assert [one.number("iops") for one in data.good("baseline")] == [100]
+    assert [good.number("iops") for good in data.good("baseline")] == [100]
 
 
 def test_without_values_there_is_no_mean() -> None:
@@ -87,7 +87,7 @@ def arms(run: Path, **environment: Any) -> Node:
 
 def test_what_moved_is_shown_with_both_values(run: Path) -> None:
     section = arms(run, before=BEFORE, after={**BEFORE, "memory": 1 << 29})
-    moved = next(one for one in section.all("table") if "what changed during the campaign" in one.text())
+    moved = next(table for table in section.all("table") if "what changed during the campaign" in table.text())
     assert "memory 1073741824 536870912" in moved.text()
     assert "kernel.release" not in moved.text()
     (folded,) = section.all("details", "same")

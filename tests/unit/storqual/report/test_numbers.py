@@ -46,8 +46,8 @@ def figures(value: object) -> Iterator[ShownNumber]:
     if isinstance(value, ShownNumber):
         yield value
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from figures(one)
+        for inner in value:
+            yield from figures(inner)
     elif isinstance(value, JudgedCriterion):
         yield from (value.candidate, value.reference, value.shift, *value.ends)
         yield from (value.percent("margin", signed=False), value.percent("detectable", signed=False))
@@ -66,13 +66,13 @@ def pointed(document: Any, pointer: str) -> Any:
 
 def says(text: str, value: float) -> bool:
     """Whether the first number of `text` is `value` rounded to the digits shown."""
-    found = NUMBER.search(text)
-    if found is None:
+    match = NUMBER.search(text)
+    if match is None:
         return False
-    shown = found.group(0).replace(",", "")
+    shown = match.group(0).replace(",", "")
     digits = len(shown.partition(".")[2].partition("e")[0])
     power = int(shown.partition("e")[2] or 0)
-    sign = -1 if MINUS in text[: found.start() + 1] else 1
+    sign = -1 if MINUS in text[: match.start() + 1] else 1
     if re.search(r"%\s?(?:more|less|fewer|higher|lower)\b", text):
         # the word tells the direction; test_change.py holds it to the metric
         value = abs(value)
@@ -141,22 +141,22 @@ def test_counts_are_counted_again(report: tuple[Path, View]) -> None:
     required = [row for row in verdict["criteria"] if row["required"]]
     waived = [row for row in required if row["waiver"]]
     skipped = verdict["coverage"]["skipped"]
-    known: dict[str, int] = {
+    counts: dict[str, int] = {
         "criteria:required": len(required),
         "criteria:WAIVED": len(waived),
         "criteria:held": len(required) - len(waived),
         "criteria:compared": sum(row["against"] == "baseline" for row in required),
         "criteria:others": sum(row["against"] != "baseline" for row in required),
-        "skipped": sum(bool(one["reason"]) for one in skipped),
-        "holes": sum(not one["reason"] for one in skipped),
+        "skipped": sum(bool(hole["reason"]) for hole in skipped),
+        "holes": sum(not hole["reason"] for hole in skipped),
         "informative": len(verdict["criteria"]) - len(required),
     }
     for word in ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED"):
-        known[f"criteria:{word}"] = sum(row["outcome"] == word for row in required if not row["waiver"])
+        counts[f"criteria:{word}"] = sum(row["outcome"] == word for row in required if not row["waiver"])
     for figure in figures(view):
         if figure.source.startswith("count:"):
             what = figure.source.removeprefix("count:")
-            assert figure.value == known.get(what, figure.value), figure
+            assert figure.value == counts.get(what, figure.value), figure
             assert says(figure.text, figure.value or 0), figure
 
 
@@ -167,8 +167,8 @@ def strings(value: object) -> Iterator[str]:
             yield str(key)
             yield from strings(inner)
     elif isinstance(value, list):
-        for one in value:
-            yield from strings(one)
+        for part in value:
+            yield from strings(part)
     elif value is not None:
         yield str(value)
 
@@ -197,26 +197,26 @@ def shown(source: str) -> list[tuple[str, str]]:
     for picture in page.root.all("svg"):
         assert picture.parent is not None
         picture.parent.children.remove(picture)
-    found: list[tuple[str, str]] = []
+    numbers: list[tuple[str, str]] = []
     for node in page.root.all("body")[0].walk():
         for text in node.texts:
-            found += [(number, text.strip()[:80]) for number in NUMBER.findall(text)]
-    return found
+            numbers += [(number, text.strip()[:80]) for number in NUMBER.findall(text)]
+    return numbers
 
 
 def test_a_number_on_the_page_comes_from_the_files(report: tuple[Path, View]) -> None:
     run, view = report
     numbers = shown(render(view))
     assert len(numbers) > 200
-    known = allowed(run, view)
-    assert [(number, where) for number, where in numbers if number not in known] == []
+    allowed_numbers = allowed(run, view)
+    assert [(number, where) for number, where in numbers if number not in allowed_numbers] == []
 
 
 def test_a_number_from_nowhere_is_found(runs: dict[str, Path]) -> None:
     view = dict(pages_of(read_material(runs["pass"])))["report.html"]
     planted = render(view).replace('<h2 id="criteria">Criteria', '<h2 id="criteria">Criteria 37.31')
-    known = allowed(runs["pass"], view)
-    assert [number for number, _ in shown(planted) if number not in known] == ["37.31"]
+    numbers = allowed(runs["pass"], view)
+    assert [number for number, _ in shown(planted) if number not in numbers] == ["37.31"]
     assert says("\u22121.24 %", -1.2365)
     assert not says("\u22121.25 %", -1.2365)
     assert not says("1.24 %", -1.2365)

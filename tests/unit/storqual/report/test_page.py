@@ -85,9 +85,9 @@ def test_every_picture_is_named_and_has_its_numbers(page: Page) -> None:
         assert figure.all("figcaption")[0].text()
         picture = figure.all("svg", "chart")[0]
         assert picture.all("desc")[0].text()
-        own = figure.all("table")
+        tables = figure.all("table")
         point = next((up for up in figure.ancestors() if up.attributes.get("class") == "point"), None)
-        assert own or (point and point.all("table", "launches")), figure.text()[:80]
+        assert tables or (point and point.all("table", "launches")), figure.text()[:80]
 
 
 def test_outcomes_are_words_with_symbols_before_they_are_colours(page: Page) -> None:
@@ -175,7 +175,7 @@ def test_a_run_without_shifts_says_so(pages: dict[str, Page]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("pass", "May be signed by: release manager."),
         ("waived", "May be signed by: release manager, with the waivers below."),
@@ -183,9 +183,9 @@ def test_a_run_without_shifts_says_so(pages: dict[str, Page]) -> None:
         ("error", "Cannot be signed: the run is not complete."),
     ],
 )
-def test_the_first_screen_says_who_may_sign(name: str, said: str, pages: dict[str, Page]) -> None:
+def test_the_first_screen_says_who_may_sign(name: str, expected: str, pages: dict[str, Page]) -> None:
     """A refusal says what would have to change."""
-    assert said in pages[name].section("outcome").text()
+    assert expected in pages[name].section("outcome").text()
     assert bool(pages[name].root.all("section", "sign")) == (name in ("pass", "waived"))
 
 
@@ -229,12 +229,12 @@ def test_kernel_log_findings_are_on_the_time_axis_and_in_words(pages: dict[str, 
 
 def test_lines_of_no_known_kind_are_counted_by_arm(tmp_path: Path) -> None:
     lines = [f"mpi3mr0: unexpected reply of queue {number}" for number in (7, 12)]
-    found = [
+    cells = [
         {"kind": "unclassified", "severity": "warning", "line": line, "lines": [line], "count": 40 + at}
         for at, line in enumerate(lines)
     ]
-    section = read_page(build_report(judged(tmp_path / "run", points=QUICK[:1], findings=found))).section("time")
-    (table,) = [one for one in section.all("table") if "that no rule knows" in one.text()]
+    section = read_page(build_report(judged(tmp_path / "run", points=QUICK[:1], findings=cells))).section("time")
+    (table,) = [candidate for candidate in section.all("table") if "that no rule knows" in candidate.text()]
     (row,) = table.all("tbody")[0].all("tr")
     assert [cell.text() for cell in row.all("td")] == ["0", "81"]
     assert row.all("th")[0].text() == lines[0]
@@ -311,11 +311,11 @@ def test_every_row_has_the_outcome_and_the_direction_of_its_criterion(
             continue
         shown = cells(pages[name].find(f"c{number}"))
         assert shown[1].split()[1] == row["outcome"]
-        told = re.match(r"([\d.,]+) %(?: (more|less))?", shown[5])
-        assert told is not None
-        assert float(told[1].replace(",", "")) == pytest.approx(abs(row["shift_percent"]), abs=0.051)
+        match = re.match(r"([\d.,]+) %(?: (more|less))?", shown[5])
+        assert match is not None
+        assert float(match[1].replace(",", "")) == pytest.approx(abs(row["shift_percent"]), abs=0.051)
         grew = (row["shift_percent"] > 0) == (row["better"] == "higher")
-        assert told[2] in (None, "more" if grew else "less")
+        assert match[2] in (None, "more" if grew else "less")
         assert shown[7].startswith(" + ".join(str(row["samples"][arm]) for arm in ("baseline", "candidate")))
 
 

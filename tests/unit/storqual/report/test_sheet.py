@@ -69,7 +69,7 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
 
 def test_a_full_shelf_gets_small_type() -> None:
     assert 'class="dense"' not in render_sheet(make_sheet(bench_of(), FACTS, made=MADE))
-    many = [{**FACTS["drives"][2], "wwn": f"0x5000c500000001{place:02x}"} for place in range(24)]
+    many = [{**FACTS["drives"][2], "wwn": f"0x5000c500000001{number:02x}"} for number in range(24)]
     assert 'class="dense"' in render_sheet(make_sheet(bench_of(), {**FACTS, "drives": many}, made=MADE))
 
 
@@ -112,9 +112,9 @@ def test_the_last_judged_run_of_a_bench_is_found(tmp_path: Path) -> None:
     (tmp_path / "r3" / "verdict.json").unlink()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text("{", encoding="utf-8")
-    found = last_results(tmp_path)["vbench"]
-    assert (found.run, found.outcome, found.candidate) == ("r2", "FAIL", "candidate")
-    assert dict(found.outcomes)["FAIL"] >= 1
+    last = last_results(tmp_path)["vbench"]
+    assert (last.run, last.outcome, last.candidate) == ("r2", "FAIL", "candidate")
+    assert dict(last.outcomes)["FAIL"] >= 1
     assert last_results(tmp_path / "nowhere") == {}
 
 
@@ -124,9 +124,9 @@ def test_criteria_on_the_reference_drive_are_told(tmp_path: Path) -> None:
     body = json.loads(path.read_text(encoding="utf-8"))
     body["benches"]["vbench"]["reference"] = body["plan"]["points"][0]["drives"][0]
     path.write_text(json.dumps(body), encoding="utf-8")
-    told = last_results(tmp_path)["vbench"].reference
-    assert told
-    assert all("rand_read" in criterion for criterion, _, _ in told)
+    reference = last_results(tmp_path)["vbench"].reference
+    assert reference
+    assert all("rand_read" in criterion for criterion, _, _ in reference)
 
 
 def lab(folder: Path) -> dict[str, Any]:
@@ -167,10 +167,10 @@ def test_a_drop_with_a_mistake_is_refused_before_any_bench_is_asked(
     (tmp_path / "drops").mkdir()
     (tmp_path / "drops" / "next.yml").write_text("name: next\ndrivr: {}\n", encoding="utf-8")
     monkeypatch.setattr("storqual.bench.ansible_run.run_playbook", lambda *_, **__: pytest.fail("a bench was asked"))
-    for drop, said in (("next", "drivr"), ("typo", "unknown drop 'typo'")):
+    for drop, message in (("next", "drivr"), ("typo", "unknown drop 'typo'")):
         ended = CliRunner().invoke(sheet_command, ["-i", str(tmp_path / "hosts.yml"), "--drop", drop])
         assert isinstance(ended.exception, BadInputError)
-        assert said in str(ended.exception)
+        assert message in str(ended.exception)
 
 
 def test_each_step_that_asks_benches_is_told_before_it_begins(

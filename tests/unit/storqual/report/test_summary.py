@@ -54,10 +54,10 @@ def test_informative_criteria_that_pass_are_only_counted(runs: dict[str, Path]) 
 
 def test_of_several_benches_each_line_names_its_own(runs: dict[str, Path]) -> None:
     verdict = json.loads((runs["pass"] / "verdict.json").read_text())
-    one = next(entry for entry in verdict["criteria"] if entry["required"])
-    check = {**one, "against": "check", "id": "sign_off.robot::The Evidence Is Whole"}
-    listed = [{**entry, "bench": bench} for bench in ("b1", "b2") for entry in (one, check)]
-    for criteria, named in ((listed, True), (listed[:2], False)):
+    first = next(entry for entry in verdict["criteria"] if entry["required"])
+    check = {**first, "against": "check", "id": "sign_off.robot::The Evidence Is Whole"}
+    entries = [{**entry, "bench": bench} for bench in ("b1", "b2") for entry in (first, check)]
+    for criteria, named in ((entries, True), (entries[:2], False)):
         out = io.StringIO()
         print_summary({**verdict, "criteria": criteria}, file=out)
         shown = [line for line in out.getvalue().splitlines() if line.startswith("PASS ")]
@@ -69,21 +69,21 @@ def test_of_several_benches_each_line_names_its_own(runs: dict[str, Path]) -> No
 
 def test_a_check_at_a_point_names_the_point(runs: dict[str, Path]) -> None:
     verdict = json.loads((runs["pass"] / "verdict.json").read_text())
-    one = next(entry for entry in verdict["criteria"] if entry["required"])
-    check = {**one, "against": "check", "id": "test_a.py::test_b", "outcome": "SKIPPED", "reason": "no second port"}
+    first = next(entry for entry in verdict["criteria"] if entry["required"])
+    check = {**first, "against": "check", "id": "test_a.py::test_b", "outcome": "SKIPPED", "reason": "no second port"}
     out = io.StringIO()
     print_summary({**verdict, "criteria": [check]}, file=out)
     shown = out.getvalue().splitlines()[0]
-    assert f"test_a.py::test_b at {one['adapter']}/{one['point']}" in shown
+    assert f"test_a.py::test_b at {first['adapter']}/{first['point']}" in shown
     assert shown.endswith("no second port")
 
 
 @pytest.mark.parametrize("against", ["absolute", "product", "published", "scaling"])
 def test_a_pass_against_a_limit_has_its_figure_and_the_limit(runs: dict[str, Path], against: str) -> None:
     verdict = json.loads((runs["pass"] / "verdict.json").read_text())
-    one = next(entry for entry in verdict["criteria"] if entry["required"])
+    first = next(entry for entry in verdict["criteria"] if entry["required"])
     reason = "IOPS is 312 (309 to 315), at least 300 is asked"
-    limit = {**one, "against": against, "id": "enough_iops", "reason": reason, "shift_percent": None}
+    limit = {**first, "against": against, "id": "enough_iops", "reason": reason, "shift_percent": None}
     out = io.StringIO()
     print_summary({**verdict, "criteria": [limit]}, file=out)
     shown = out.getvalue().splitlines()[0]
@@ -102,9 +102,9 @@ def test_of_very_many_criteria_only_those_that_did_not_pass_are_listed(tmp_path:
 def test_a_waived_failure_says_so(runs: dict[str, Path]) -> None:
     shown = lines(runs["waived"])
     verdict = json.loads((runs["waived"] / "verdict.json").read_text())
-    waived = {one["id"] for one in verdict["criteria"] if one["waiver"]}
-    told = {line.split()[4] for line in shown if line.startswith("FAIL (waived until 2027-03-31)  ")}
-    assert told == waived != set()
+    waived = {entry["id"] for entry in verdict["criteria"] if entry["waiver"]}
+    points = {line.split()[4] for line in shown if line.startswith("FAIL (waived until 2027-03-31)  ")}
+    assert points == waived != set()
     assert any(line.startswith("warning: ") and "waived" in line for line in shown)
     assert shown[-2] == "exit code 0 (passed)"
 
@@ -195,8 +195,8 @@ def test_on_eighty_columns_a_criterion_takes_a_line_or_two_and_no_word_is_broken
         table = lines[: next(number for number, line in enumerate(lines) if line.startswith("not listed"))]
         assert max(map(len, table)) <= columns
         words = {word for line in table for word in line.split()}
-        shown = [one for one in verdict["criteria"] if one["required"]]
-        assert {one["point"] for one in shown if one["point"]} <= {
+        shown = [entry for entry in verdict["criteria"] if entry["required"]]
+        assert {entry["point"] for entry in shown if entry["point"]} <= {
             word.partition("/")[2].rstrip(":") for word in words
         } | {word.rpartition("/")[2].rstrip(":") for word in words}
         assert len([line for line in table if line.strip()]) <= 3 * len(shown)

@@ -33,14 +33,14 @@ def test_a_quarter_is_on_one_page(lab: Path, tmp_path: Path) -> None:
     assert len(rows) == 11
     assert "NOT JUDGED" in rows[0].text()
     assert "FAIL" in rows[3].text()
-    links = [one.attributes["href"] for one in text.section("campaigns").all("a")]
+    links = [anchor.attributes["href"] for anchor in text.section("campaigns").all("a")]
     assert [(tmp_path / link).resolve() for link in links] == [reported / "report.html"]
 
 
 def test_a_bench_that_changed_needs_a_look(lab: Path, tmp_path: Path) -> None:
     """October's baseline is 20 % below its usual level on both adapters: beyond the limits, and said first."""
-    series = {one.point: one for one in series_of(read_past([lab]))}
-    assert {place: one.control.signals[-1] for place, one in series.items()} == {"sym": "beyond", "mpt": "beyond"}
+    series = {line.point: line for line in series_of(read_past([lab]))}
+    assert {point: line.control.signals[-1] for point, line in series.items()} == {"sym": "beyond", "mpt": "beyond"}
     assert series["sym"].levels[-1].percent == pytest.approx(-20, abs=1)
     page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
     assert "beyond its control limits on 2026-10-21" in page.section("signals").text()
@@ -58,10 +58,10 @@ def test_a_golden_reference_has_a_chart_of_its_own(tmp_path: Path) -> None:
 
 
 def test_waivers_are_told_before_they_end(lab: Path, tmp_path: Path) -> None:
-    for as_of, told in ((AS_OF, "ends in 11 days"), (datetime(2027, 5, 1, tzinfo=UTC), "expired 31 days ago")):
+    for as_of, validity in ((AS_OF, "ends in 11 days"), (datetime(2027, 5, 1, tzinfo=UTC), "expired 31 days ago")):
         page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=as_of))
         shown = page.section("waivers").text()
-        assert told in shown
+        assert validity in shown
         assert "J. Ortega" in shown
 
 

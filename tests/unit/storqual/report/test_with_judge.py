@@ -39,7 +39,7 @@ def test_a_judged_run_makes_a_report_of_the_same_outcome(campaign: dict[str, Any
 
 
 def test_a_criterion_that_a_document_states_names_it_in_its_table(tmp_path: Path) -> None:
-    asked = "{id: floor, metric: iops, against: absolute, min: 1, source: 'contract 7, section <3>'}"
-    run = make_run(tmp_path, points=QUICK[:1], suite=suite_with("{metric: iops}", asked))
+    criterion = "{id: floor, metric: iops, against: absolute, min: 1, source: 'contract 7, section <3>'}"
+    run = make_run(tmp_path, points=QUICK[:1], suite=suite_with("{metric: iops}", criterion))
     judge_run(run)
     assert "; source: contract 7, section &lt;3&gt;</span></caption>" in build_report(run).read_text(encoding="utf-8")

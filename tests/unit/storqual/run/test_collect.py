@@ -126,7 +126,7 @@ def test_evidence_must_hash_to_its_name(tmp_path: Path) -> None:
     name, text = next(iter(line["artifacts"].items()))
     other = base64.b64encode(base64.b64decode(text)[:-1] + b"x").decode()
     outside = "raw/../../" + name[4:]
-    for artifacts, said in (
+    for artifacts, message in (
         ({name: other}, "holds bytes of digest"),
         ({name: "?"}, "is not base64"),
         ({outside: text}, "expected raw/<sha256>"),
@@ -134,7 +134,7 @@ def test_evidence_must_hash_to_its_name(tmp_path: Path) -> None:
     ):
         lines = good.splitlines()
         lines[1] = json.dumps({**line, "artifacts": artifacts})
-        with pytest.raises(StorqualError, match=said):
+        with pytest.raises(StorqualError, match=message):
             collect(path, BLOCK, "\n".join(lines) + "\n")
     assert list(read_run(path).samples) == []
 

@@ -72,8 +72,8 @@ def test_what_was_closed_over_first_is_held_to_its_first_lines(measured: Path) -
     checks.write_text(checks.read_text().replace("FAIL", "PASS"))
     append_event(measured, "resumed", {})
     close_run(measured)
-    (found,) = evidence_findings(read_run(measured))
-    assert found == "checks.jsonl: its first 1 lines are not those that were closed over"
+    (finding,) = evidence_findings(read_run(measured))
+    assert finding == "checks.jsonl: its first 1 lines are not those that were closed over"
 
 
 def test_judging_a_closed_run_again_changes_nothing(measured: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_planned_check_without_an_outcome_is_an_error(measured: Path) -> None:
     append_event(measured, "checks_planned", {"source": "pytest", "checks": {"test_a.py::test_it": 2}})
     append_check(measured, {"id": "test_a.py::test_it", "outcome": "PASS", "source": "pytest", "point": "p"})
     close_run(measured)
-    (entry,) = (one for one in verdict_of(measured)["criteria"] if one["outcome"] == "ERROR")
+    (entry,) = (criterion for criterion in verdict_of(measured)["criteria"] if criterion["outcome"] == "ERROR")
     assert (entry["id"], entry["reason"]) == (
         "test_a.py::test_it",
         "it was planned and has no outcome (1 of 2 are in checks.jsonl)",
@@ -140,13 +140,13 @@ def test_an_outcome_that_there_is_not_is_refused(measured: Path) -> None:
 def test_the_audit_says_what_does_not_follow_from_the_raw_files(measured: Path) -> None:
     close_run(measured)
     judge_run(measured)
-    told = [claim for claim in audit_files([measured]) if claim.id.startswith("run.evidence")]
-    assert [claim.status for claim in told] == [Status.CONSISTENT]
+    wrong_claims = [claim for claim in audit_files([measured]) if claim.id.startswith("run.evidence")]
+    assert [claim.status for claim in wrong_claims] == [Status.CONSISTENT]
     samples = measured / "samples.jsonl"
     samples.write_bytes(samples.read_bytes().replace(b'"interrupts":', b'"interrupts":1', 1))
-    told = [claim for claim in audit_files([measured]) if claim.id.startswith("run.evidence")]
-    assert {claim.status for claim in told} == {Status.INCONSISTENT}
-    assert any("found interrupts 1" in claim.explanation for claim in told)
+    wrong_claims = [claim for claim in audit_files([measured]) if claim.id.startswith("run.evidence")]
+    assert {claim.status for claim in wrong_claims} == {Status.INCONSISTENT}
+    assert any("found interrupts 1" in claim.explanation for claim in wrong_claims)
 
 
 @pytest.mark.parametrize("schema", ["storqual.run/1", "storqual.run/3", None])

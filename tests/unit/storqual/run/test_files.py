@@ -181,10 +181,10 @@ def test_a_text_is_utf_8_without_nul(tmp_path: Path) -> None:
 
 def test_folders_that_lie_too_deep_are_told_and_not_gone_into(tmp_path: Path) -> None:
     ODD["nested folders"](tmp_path / "raw")
-    (told,) = oddities(tmp_path)
+    (sentence,) = oddities(tmp_path)
     remove(tmp_path / "raw")
-    assert told.startswith("raw/d/d/")
-    assert "deep" in told
+    assert sentence.startswith("raw/d/d/")
+    assert "deep" in sentence
 
 
 def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def with_log(run: Path, log: str) -> dict[str, Any]:
     sample: dict[str, Any] = json.loads((run / "samples.jsonl").read_bytes().splitlines()[0])
     record = next(file for file in sample["raw"] if file["path"].endswith(RECORD_END))
     logs = json.loads(gzip.decompress((run / record["path"]).read_bytes()))["iops_logs"]
-    now, then = (f'"iops_logs":{json.dumps(one, separators=(",", ":"))}' for one in (logs, [log] * len(logs)))
+    now, then = (f'"iops_logs":{json.dumps(entries, separators=(",", ":"))}' for entries in (logs, [log] * len(logs)))
     replaced(run, record, now, then)
     return sample
 
@@ -119,8 +119,8 @@ def test_a_number_that_no_launch_has_is_told_and_raises_nothing(measured: Path) 
     name = read_run(measured).name
     sample = with_log(measured, f"1000, {'9' * 400}, 0, 4096\n")
     assert not is_made_again(OpenFolder(measured, "raw"), name, dump_line(sample).rstrip())
-    told = evidence_problem(measured, name, sample)
-    assert "cannot be derived from its raw files (OverflowError" in told
+    problem = evidence_problem(measured, name, sample)
+    assert "cannot be derived from its raw files (OverflowError" in problem
 
 
 def test_no_number_at_all_does_not_stand_for_an_infinite_one(measured: Path) -> None:
@@ -131,7 +131,7 @@ def test_no_number_at_all_does_not_stand_for_an_infinite_one(measured: Path) -> 
     record = next(json.loads(text) for path, text in texts.items() if path.endswith(RECORD_END))
     made = {**derive(record, texts), "raw": sample["raw"]}
     assert math.isinf(made["series"]["iops"][0])
-    made["series"]["iops"] = [None if math.isinf(one) else one for one in made["series"]["iops"]]
+    made["series"]["iops"] = [None if math.isinf(rate) else rate for rate in made["series"]["iops"]]
     assert not is_made_again(OpenFolder(measured, "raw"), name, dump_line(made).rstrip())
     assert "found series" in evidence_problem(measured, name, made)
 
@@ -147,8 +147,8 @@ def test_a_key_that_stands_twice_in_the_raw_output_is_found(measured: Path) -> N
     replaced(measured, output, *DOUBLED)
     replaced(measured, record, before, output["path"])
     assert not is_made_again(OpenFolder(measured, "raw"), run.name, dump_line(sample).rstrip())
-    found = evidence_problem(measured, run.name, sample)
-    assert 'its raw files say "lost"' in found
+    findings = evidence_problem(measured, run.name, sample)
+    assert 'its raw files say "lost"' in findings
 
 
 def test_processes_beside_find_what_one_finds(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,5 +172,5 @@ def test_a_thousand_findings_are_counted_and_not_all_told(measured: Path) -> Non
     line = samples.read_bytes().splitlines(keepends=True)[0].replace(SAMPLE_SCHEMA.encode(), b"storqual.sample/9")
     lines = [line.replace(b'/0"', b'/%d"' % number, 1) for number in range(100, 1100)]
     samples.write_bytes(b"".join(lines))
-    found = evidence_findings(read_run(measured))
-    assert f"samples.jsonl: and {1000 - MOST_TOLD} more findings of this kind" in found
+    findings = evidence_findings(read_run(measured))
+    assert f"samples.jsonl: and {1000 - MOST_TOLD} more findings of this kind" in findings

@@ -21,13 +21,13 @@ ENDED = "vbench: batch s01-b01 ended lost: no reason was recorded"
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
+    ("missing", "expected"),
     [((), f"{ENDED}; its launches were measured later"), (POINTS[:1], ENDED)],
     ids=["measured", "not measured"],
 )
-def test_a_block_that_was_cut_off(tmp_path: Path, missing: tuple[str, ...], said: str) -> None:
+def test_a_block_that_was_cut_off(tmp_path: Path, missing: tuple[str, ...], expected: str) -> None:
     run = read_run(make_run(tmp_path, points=POINTS, events=[CUT_OFF], missing=missing, missing_in=("baseline",)))
-    assert unfinished_batches(run) == [said]
+    assert unfinished_batches(run) == [expected]
 
 
 def test_what_went_well_needs_no_getting_over(tmp_path: Path) -> None:

@@ -161,22 +161,22 @@ def files() -> list[Path]:
     """The files of the section's table; a folder named in front of a list of files is theirs."""
     text = (LIBRARY / "README.md").read_text(encoding="utf-8")
     section = text.partition("## The path of one sample\n")[2].partition("\n## ")[0]
-    folder, found = "", []
+    folder, paths = "", []
     for row in (line for line in section.splitlines() if line.startswith("| ") and "`" in line):
         for name in re.findall(r"`([^`]+)`", row):
             if name.endswith("/"):
                 folder = name
                 continue
             places = [LIBRARY / root / prefix / name for root in FOLDERS for prefix in ("", folder)]
-            found.append(next((place.resolve() for place in places if place.is_file()), LIBRARY / name))
-    return found
+            paths.append(next((path.resolve() for path in places if path.is_file()), LIBRARY / name))
+    return paths
 
 
 def test_a_sample_passes_at_most_25_files() -> None:
-    listed = files()
-    assert [path for path in listed if not path.is_file()] == []
+    paths = files()
+    assert [path for path in paths if not path.is_file()] == []
     # the metric's own file has no name of its own in the list
-    assert 20 < len(listed) == len(set(listed)) <= 25
+    assert 20 < len(paths) == len(set(paths)) <= 25
 
 
 def test_launches_are_known_by_what_they_are(tmp_path: Path) -> None:
@@ -215,17 +215,19 @@ def rewritten(path: Path, **primitives: Any) -> Run:
 
 def test_a_point_has_every_launch_in_order_and_the_bins_of_each_arm(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path))
-    found = measurements(run, {}, ["iops"], histograms=True)
-    assert set(found.points) == set(run.points)
-    for key, data in found.points.items():
-        own = [one for one in read_samples(run.path) if (one.bench, one.adapter, one.point) == key]
-        assert {launch.id for launch in data.every()} == {one.id for one in own}
+    measured = measurements(run, {}, ["iops"], histograms=True)
+    assert set(measured.points) == set(run.points)
+    for key, data in measured.points.items():
+        samples = [sample for sample in read_samples(run.path) if (sample.bench, sample.adapter, sample.point) == key]
+        assert {launch.id for launch in data.every()} == {sample.id for sample in samples}
         for arm, launches in data.launches.items():
-            assert [launch.start for launch in launches] == sorted(one.start for one in own if one.arm == arm)
+            assert [launch.start for launch in launches] == sorted(
+                sample.start for sample in samples if sample.arm == arm
+            )
             assert all(launch.number("iops") for launch in launches)
             total: Counter[int] = Counter()
-            for one in own:
-                for ns, number in (one.primitives.get("read_bins") or {}).items() if one.arm == arm else ():
+            for sample in samples:
+                for ns, number in (sample.primitives.get("read_bins") or {}).items() if sample.arm == arm else ():
                     total[int(ns)] += number
             assert data.bins.get((arm, "read"), {}) == total
 
@@ -233,21 +235,21 @@ def test_a_point_has_every_launch_in_order_and_the_bins_of_each_arm(tmp_path: Pa
 def test_what_nobody_asked_for_is_not_kept(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path))
     first = run.plan.points[0].key
-    found = measurements(run, {first: ["iops"]})
-    assert list(found.points) == [first]
-    assert not found.points[first].bins
-    assert {tuple(launch.values) for launch in found.points[first].every()} == {("iops",)}
-    assert found.finished.keys() == run.points.keys()
-    assert list(measurements_at(run, {first: ["iops"]}).points[first].every()) == list(found.points[first].every())
+    measured = measurements(run, {first: ["iops"]})
+    assert list(measured.points) == [first]
+    assert not measured.points[first].bins
+    assert {tuple(launch.values) for launch in measured.points[first].every()} == {("iops",)}
+    assert measured.finished.keys() == run.points.keys()
+    assert list(measurements_at(run, {first: ["iops"]}).points[first].every()) == list(measured.points[first].every())
 
 
 def test_samples_that_came_in_since_are_noticed(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path))
-    found = measurements(run, {}, ["iops"])
-    assert found.is_of(run)
+    measured = measurements(run, {}, ["iops"])
+    assert measured.is_of(run)
     file = run.path / "samples.jsonl"
     file.write_bytes(file.read_bytes()[:-1])
-    assert not found.is_of(run)
+    assert not measured.is_of(run)
 
 
 @pytest.mark.parametrize("sessions", [1, 4])
@@ -258,14 +260,14 @@ def test_launches_too_short_for_a_percentile_share_the_bins_of_their_session(tmp
     key = next(key for key in run.points if key[2].startswith("rand_read"))
     for launches in measurements(run, {key: [P99]}).points[key].launches.values():
         for session in {launch.session for launch in launches}:
-            own = [launch for launch in launches if launch.session == session]
-            pool = own[0].pool
+            members = [launch for launch in launches if launch.session == session]
+            pool = members[0].pool
             assert pool is not None
-            assert all(launch.pool is pool for launch in own)
-            assert pool.launches == len(own)
-            if len(own) > 1:
-                assert pool.primitives["read_bins"] == {"1000": 595 * len(own), "2000": 5 * len(own)}
-            assert all(isinstance(launch.values[P99], Unavailable) for launch in own)
+            assert all(launch.pool is pool for launch in members)
+            assert pool.launches == len(members)
+            if len(members) > 1:
+                assert pool.primitives["read_bins"] == {"1000": 595 * len(members), "2000": 5 * len(members)}
+            assert all(isinstance(launch.values[P99], Unavailable) for launch in members)
 
 
 def test_a_launch_that_says_its_percentile_itself_has_no_pool(tmp_path: Path) -> None:
@@ -300,11 +302,11 @@ def test_histograms_are_let_go(tmp_path: Path) -> None:
         path = make_run(tmp_path / str(number), sessions=8)
         run = rewritten(path, read_ios=50 * number, read_bins={str(1000 * at): 50 for at in range(1, number + 1)})
         tracemalloc.start()
-        found = measurements(run, {key: ["iops"] for key in run.points}, histograms=True)
+        measured = measurements(run, {key: ["iops"] for key in run.points}, histograms=True)
         sizes.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
-        launches = sum(1 for data in found.points.values() for _ in data.every())
-    bins = sum(len(total) for data in found.points.values() for total in data.bins.values())
+        launches = sum(1 for data in measured.points.values() for _ in data.every())
+    bins = sum(len(total) for data in measured.points.values() for total in data.bins.values())
     assert (sizes[1] - sizes[0]) / launches < 150 * bins / launches + 200
 
 
@@ -318,6 +320,6 @@ def test_a_launch_that_was_lost_does_not_finish_its_point(tmp_path: Path) -> Non
         if (line["bench"], line["adapter"], line["point"], line["arm"]) == (*key, lost["arm"]):
             line["status"] = "lost"
     file.write_bytes(b"".join(map(dump_line, lines)))
-    found = measurements(read_run(path), {}, ["iops"])
-    assert lost["arm"] not in found.finished[key]
-    assert found.finished[key]
+    measured = measurements(read_run(path), {}, ["iops"])
+    assert lost["arm"] not in measured.finished[key]
+    assert measured.finished[key]

@@ -69,11 +69,11 @@ def test_equal_arguments_give_equal_runs(tmp_path: Path) -> None:
 
 def test_a_hole_and_a_skip_are_told_apart(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, missing=[f"sym/{POINTS[0]}"], skipped={f"mpt/{POINTS[1]}": "no room"}))
-    found = coverage(run)
-    assert (found.planned, found.measured) == (8, 6)
-    assert [(cell.adapter, cell.reason) for cell in found.skipped] == [("mpt", "no room")]
-    assert [(hole.adapter, hole.point) for hole in found.holes] == [("sym", POINTS[0])]
-    assert {"bench": "vbench", "adapter": "sym", "point": POINTS[0], "reason": ""} in found.to_json()["skipped"]
+    ledger = coverage(run)
+    assert (ledger.planned, ledger.measured) == (8, 6)
+    assert [(cell.adapter, cell.reason) for cell in ledger.skipped] == [("mpt", "no room")]
+    assert [(hole.adapter, hole.point) for hole in ledger.holes] == [("sym", POINTS[0])]
+    assert {"bench": "vbench", "adapter": "sym", "point": POINTS[0], "reason": ""} in ledger.to_json()["skipped"]
 
 
 def test_a_chain_that_was_changed_is_found(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ _OF_BATCH = {"bench": "b", "session": "s", "block": "s-b01"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "said"),
+    ("kind", "fields", "message"),
     [
         ("blok_started", {}, "found kind 'blok_started', expected one of"),
         ("block_started", {"bench": "b"}, "event block_started: session: is missing"),
@@ -126,11 +126,11 @@ _OF_BATCH = {"bench": "b", "session": "s", "block": "s-b01"}
     ],
     ids=["kind", "field", "unknown", "own"],
 )
-def test_an_event_must_be_one(tmp_path: Path, kind: str, fields: dict[str, str], said: str) -> None:
+def test_an_event_must_be_one(tmp_path: Path, kind: str, fields: dict[str, str], message: str) -> None:
     """Nothing is appended otherwise."""
     path = make_run(tmp_path, finished=False)
     before = (path / "events.jsonl").read_bytes()
-    with pytest.raises(BadInputError, match=said):
+    with pytest.raises(BadInputError, match=message):
         append_event(path, kind, fields)
     assert (path / "events.jsonl").read_bytes() == before
 
@@ -159,7 +159,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b"{", "this is not a sample"),
         (b'{"id": "x"}', "this is not a sample"),
@@ -167,11 +167,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     ],
     ids=["no json", "no sample", "twice"],
 )
-def test_a_damaged_sample_is_not_skipped(tmp_path: Path, line: bytes | None, said: str) -> None:
+def test_a_damaged_sample_is_not_skipped(tmp_path: Path, line: bytes | None, message: str) -> None:
     path = make_run(tmp_path)
     samples = path / "samples.jsonl"
     samples.write_bytes(samples.read_bytes() + (line or samples.read_bytes().splitlines()[0]) + b"\n")
-    with pytest.raises(StorqualError, match=said):
+    with pytest.raises(StorqualError, match=message):
         list(read_run(path).samples)
 
 
@@ -262,7 +262,7 @@ def run(tmp_path: Path) -> Path:
 
 def refused_after_waiting(run: Path, meanwhile: Callable[[], object]) -> str:
     """What somebody is told who waited for the lock while `meanwhile` happened under it."""
-    said: list[str] = []
+    messages: list[str] = []
     begun = threading.Event()
 
     def write() -> None:
@@ -270,7 +270,7 @@ def refused_after_waiting(run: Path, meanwhile: Callable[[], object]) -> str:
         try:
             append_event(run, "note", {"text": "late"})
         except BadInputError as problem:
-            said.append(str(problem))
+            messages.append(str(problem))
 
     writer = threading.Thread(target=write)
     with locked(run):
@@ -278,7 +278,7 @@ def refused_after_waiting(run: Path, meanwhile: Callable[[], object]) -> str:
         begun.wait()
         meanwhile()
     writer.join()
-    return "".join(said)
+    return "".join(messages)
 
 
 def test_who_waited_for_a_run_that_was_signed_writes_nothing(run: Path) -> None:
@@ -295,10 +295,10 @@ def test_who_waited_for_a_folder_that_is_another_now_writes_nothing(run: Path, t
         other.rename(run)
 
     before = (run / "events.jsonl").read_bytes()
-    said = refused_after_waiting(run, exchange)
+    message = refused_after_waiting(run, exchange)
     # the writer may have come before or after the exchange; what it wrote it wrote to the folder that it held
     changed = (run / "events.jsonl").read_bytes() != before
-    assert changed == (said == "")
+    assert changed == (message == "")
     assert (tmp_path / "gone" / "events.jsonl").read_bytes() == before
 
 
@@ -337,15 +337,15 @@ def test_only_a_file_is_a_signature(name: str, make: Callable[[Path], object], r
 
 
 @pytest.mark.parametrize("name", ["suite", "gate", "baseline"])
-@pytest.mark.parametrize("place", ["absolute", "above", "link"])
+@pytest.mark.parametrize("file", ["absolute", "above", "link"])
 def test_an_input_outside_of_a_run_is_not_opened(
-    name: str, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_run(tmp_path, points=POINTS[:1], adapters=("sym",), gate="name: lab\n")
     secret = tmp_path / "secret.yml"
     secret.write_text("root: top-secret-word\n", encoding="utf-8")
-    named = {"absolute": str(secret), "above": "inputs/../../secret.yml", "link": "inputs/link.yml"}[place]
-    if place == "link":
+    named = {"absolute": str(secret), "above": "inputs/../../secret.yml", "link": "inputs/link.yml"}[file]
+    if file == "link":
         (run / "inputs" / "link.yml").symlink_to(secret)
     document = json.loads((run / "run.json").read_text(encoding="utf-8"))
     document["inputs"][name]["file"] = named
@@ -353,10 +353,10 @@ def test_an_input_outside_of_a_run_is_not_opened(
     with pytest.raises(SystemExit) as ended:
         main(["judge", str(run)])
     # a link is odd wherever it lies in a run, and judged is nothing beside it
-    assert ended.value.code == (2 if place == "link" else 3)
-    said = capsys.readouterr().err
-    assert ("inputs/link.yml" if place == "link" else f"inputs.{name}.file") in said
-    assert "top-secret-word" not in said
+    assert ended.value.code == (2 if file == "link" else 3)
+    message = capsys.readouterr().err
+    assert ("inputs/link.yml" if file == "link" else f"inputs.{name}.file") in message
+    assert "top-secret-word" not in message
     assert any(f"inputs.{name}.file" in problem for problem in read_run(run).verify_inputs())
     with pytest.raises(StorqualError):
         judge_run(run)
@@ -385,9 +385,9 @@ def test_an_event_that_finds_no_space_is_told_and_happens_again_when_there_is_so
 ) -> None:
     with monkeypatch.context() as full:
         fill_the_disk(full, code)
-        with pytest.raises(NoSpaceError, match=r"events\.jsonl: no space left on this disk") as told:
+        with pytest.raises(NoSpaceError, match=r"events\.jsonl: no space left on this disk") as refused:
             append_event(run_on_a_full_disk, "note", {"text": "one"})
-    assert told.value.exit_code == 2
+    assert refused.value.exit_code == 2
     # what was written and never reached the disk is cut off here, as after a power cut
     os.truncate(run_on_a_full_disk / "events.jsonl", (run_on_a_full_disk / "events.jsonl").stat().st_size - 1)
     append_event(run_on_a_full_disk, "note", {"text": "two"})
@@ -411,9 +411,9 @@ def test_a_run_for_which_there_is_no_space_is_not_begun(
     code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_the_disk(monkeypatch, code)
-    with pytest.raises(BadInputError, match="there is no space for a run on this disk") as told:
+    with pytest.raises(BadInputError, match="there is no space for a run on this disk") as refused:
         create_run(tmp_path / "runs", "r1", {}, inputs={}, batches=[])
-    assert told.value.exit_code == 3
+    assert refused.value.exit_code == 3
     assert not list((tmp_path / "runs").iterdir())
 
 
@@ -429,10 +429,10 @@ def test_any_other_file_without_space_is_one_sentence_and_no_fault_of_the_code(
     monkeypatch.setattr("storqual.cli.storqual.main", fails)
     with pytest.raises(SystemExit) as left:
         main(["report", "runs/x"])
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert left.value.code == 2
-    assert said.startswith("storqual: out/report.html: no space left on this disk; ")
-    assert said.count("\n") == 1
+    assert message.startswith("storqual: out/report.html: no space left on this disk; ")
+    assert message.count("\n") == 1
     assert not list(tmp_path.rglob("storqual-error-*"))
 
 
@@ -447,7 +447,7 @@ def run_with_events(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", EVENT_KINDS)
 def test_an_event_with_its_fields_is_one_and_no_other_is(kind: str) -> None:
     assert event_problems(kind, example(kind)) == []
-    passed = [told for told, fields in mistakes(kind) if not event_problems(kind, fields)]
+    passed = [mistake for mistake, fields in mistakes(kind) if not event_problems(kind, fields)]
     assert passed == []
     of_others = {name: value for name, value in FIELDS_OF_OTHERS.items() if name not in example(kind)}
     assert all(event_problems(kind, example(kind, **{name: value})) for name, value in of_others.items())
@@ -471,10 +471,10 @@ def test_a_mistake_is_refused_when_it_is_appended_and_found_when_it_is_read(kind
     events = lines_of(run_with_events / "events.jsonl")
     try:
         # one of each place: the table was gone through above
-        for told, fields in list(mistakes(kind))[::5]:
+        for mistake, fields in list(mistakes(kind))[::5]:
             with pytest.raises(BadInputError, match=f"event {kind}: "):
                 append_event(run_with_events, kind, fields)
-            assert (run_with_events / "events.jsonl").read_bytes() == before, told
+            assert (run_with_events / "events.jsonl").read_bytes() == before, mistake
             chained(run_with_events / "events.jsonl", [*events, {**stored(kind), **fields}])
             with pytest.raises(StorqualError, match=rf"events.jsonl:{len(events) + 1}: event {kind}: "):
                 list(iter_events(run_with_events))

@@ -99,11 +99,11 @@ def clocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return make
 
 
-def wrong(told: list[tuple[float, Left]], end: float) -> list[str]:
+def wrong(estimates: list[tuple[float, Left]], end: float) -> list[str]:
     """What was told after the first third that is off by more than 25 % and 30 s."""
     return [
         f"at {moment:.0f} of {end:.0f} s: {left}"
-        for moment, left in told
+        for moment, left in estimates
         if moment > end / 3
         and left.most is not None
         and not 0.75 * left.least - 30 <= end - moment <= 1.25 * left.most + 30
@@ -147,10 +147,10 @@ def test_a_session_that_is_prepared_tells_the_time_with_packages_boots_and_resto
     run = plan(tmp_path, hosts=hosts, baseline=KERNEL, candidate=OTHER)
     expected = json.loads((run / "run.json").read_text(encoding="utf-8"))["plan"]
     ended = CliRunner().invoke(next_cli, [str(run), "--bench", "b1", "--boot-id", "x", "--json"])
-    told = json.loads(ended.output)["told"]
-    assert told.startswith("b1 | session ")
-    assert "packages, settings, boots" in told
-    (minutes,) = re.findall(r"about (\d+) min left$", told)
+    line = json.loads(ended.output)["told"]
+    assert line.startswith("b1 | session ")
+    assert "packages, settings, boots" in line
+    (minutes,) = re.findall(r"about (\d+) min left$", line)
     effort = expected["effort"]["b1"]
     sessions = sum(session["bench"] == "b1" for session in expected["sessions"])
     assert int(minutes) * 60 >= sessions * effort["session_s"] + effort["restore_s"] - 30

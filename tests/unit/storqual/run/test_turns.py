@@ -50,13 +50,13 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_run_has_one_verdict_over_all_kinds_of_turn(mixed: Path) -> None:
     verdict = json.loads((mixed / "verdict.json").read_bytes())
     assert (verdict["outcome"], verdict["coverage"]["measured"]) == ("PASS", 2)
-    decided = {one["id"]: one["outcome"] for one in verdict["criteria"] if one["required"]}
+    decided = {entry["id"]: entry["outcome"] for entry in verdict["criteria"] if entry["required"]}
     assert {"iops", "trials.device_reset", "trials.power_cut", "external.conformance"} <= set(decided)
     assert set(decided.values()) == {"PASS"}
     # hand-written checks run whatever the run has
-    assert {"pytest", "robot", "trials", "read back", ""} == {one["source"] for one in verdict["criteria"]}
+    assert {"pytest", "robot", "trials", "read back", ""} == {entry["source"] for entry in verdict["criteria"]}
     assert evidence_findings(read_run(mixed)) == []
-    assert not [one for one in audit_files([mixed]) if one.status.value == "inconsistent"]
+    assert not [claim for claim in audit_files([mixed]) if claim.status.value == "inconsistent"]
 
 
 def test_one_report_shows_points_trials_and_programs(mixed: Path) -> None:
@@ -68,16 +68,16 @@ def test_one_report_shows_points_trials_and_programs(mixed: Path) -> None:
     # what is there is not listed as untested
     assert "no drive, cable or power was lost" not in page
     assert "are measured by a suite's workloads" not in page
-    sections = {one.title for one in planned_tests(mixed).sections}
+    sections = {section.title for section in planned_tests(mixed).sections}
     assert {"What is measured", "What is tried", "Third-party programs"} <= sections
-    told = {one.title for one in customer_summary(read_material(mixed)).sections}
-    assert {"What was tested", "Faults", "Third-party programs"} <= told
+    titles = {section.title for section in customer_summary(read_material(mixed)).sections}
+    assert {"What was tested", "Faults", "Third-party programs"} <= titles
 
 
 def test_a_loss_of_its_launches_fails_the_run_whose_trials_pass(tmp_path: Path) -> None:
     run = mixed_run(tmp_path / "bad", loss=0.3)
     verdict = verdict_of(run)
-    failed = {one["id"] for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"]}
+    failed = {entry["id"] for entry in verdict["criteria"] if entry["outcome"] == "FAIL" and entry["required"]}
     assert (verdict["outcome"], failed) == ("FAIL", {"iops"})
 
 
@@ -96,7 +96,11 @@ def test_it_is_signed_and_verified_and_tampering_with_any_kind_is_found(mixed: P
 
 def _one_of_each(run: Path) -> list[str]:
     records = {record["kind"]: record for record in turns_of(read_run(run)).records}
-    return [name for one in records.values() for name in (f"turns/{one['id']}.json", one["raw"][0]["path"])]
+    return [
+        name
+        for turn_record in records.values()
+        for name in (f"turns/{turn_record['id']}.json", turn_record["raw"][0]["path"])
+    ]
 
 
 @pytest.mark.parametrize("number", range(24))
@@ -118,8 +122,8 @@ def test_an_outcome_that_somebody_appended_for_a_trial_counts_for_nothing_and_is
     path = plan_campaign(REQUEST, tmp_path)
     where = {"bench": "vbench", "adapter": "fusion", "source": "trials", "reason": ""}
     append_check(path, {"id": "trials.device_reset", "outcome": "PASS", **where})
-    told = [one for one in evidence_findings(read_run(path)) if one.startswith("checks.jsonl")]
-    assert told == ["checks.jsonl: has outcomes that are counted from records, which nobody appends"]
+    sentences = [sentence for sentence in evidence_findings(read_run(path)) if sentence.startswith("checks.jsonl")]
+    assert sentences == ["checks.jsonl: has outcomes that are counted from records, which nobody appends"]
 
 
 CHANGES: list[Callable[[Path], Any]] = [lambda path: path.unlink(), lambda path: path.write_bytes(b"{}")]
@@ -133,7 +137,7 @@ def test_a_record_or_raw_file_that_was_changed_or_taken_away_makes_the_run_an_er
         run = copy_of(mixed, tmp_path)
         change(run / name)
         assert verdict_of(run)["outcome"] == "ERROR"
-        assert any(name in one for one in evidence_findings(read_run(run)))
+        assert any(name in sentence for sentence in evidence_findings(read_run(run)))
 
 
 def test_a_record_that_was_made_again_from_other_raw_files_is_found(mixed: Path, tmp_path: Path) -> None:
@@ -148,8 +152,8 @@ def test_a_record_that_was_made_again_from_other_raw_files_is_found(mixed: Path,
             raw["path"] = f"raw/{raw['sha256']}.{ending}"
             (run / raw["path"]).write_bytes(packed)
         (run / "turns" / path.name).write_bytes(dump_json(record))
-        told = Turns(read_run(run)).problems
-        assert told == [f"turns/{path.name}: is not the record that was made"]
+        sentences = Turns(read_run(run)).problems
+        assert sentences == [f"turns/{path.name}: is not the record that was made"]
 
 
 @pytest.fixture(scope="module")
@@ -171,9 +175,9 @@ def with_record(planned: Path, folder: Path, change: Callable[[dict[str, Any]], 
 
 
 def _tell(run: Path, good: dict[str, Any], body: bytes) -> None:
-    told = {name: good[name] for name in ("bench", "session", "outcome", "boot_id")}
-    told |= {"block": f"{good['session']}-b001", "turn": good["id"], "turn_kind": "trial", "ends_session": False}
-    append_event(run, "turn_finished", {**told, "end": {"disks": {}}, "sha256": sha256_of(body)})
+    fields = {name: good[name] for name in ("bench", "session", "outcome", "boot_id")}
+    fields |= {"block": f"{good['session']}-b001", "turn": good["id"], "turn_kind": "trial", "ends_session": False}
+    append_event(run, "turn_finished", {**fields, "end": {"disks": {}}, "sha256": sha256_of(body)})
 
 
 def problems(run: Path) -> list[str]:
@@ -195,9 +199,11 @@ ODD = st.one_of(
 @example(name="session", value=math.inf)
 @example(name="reasons", value=[math.nan])
 def test_any_value_in_a_record_is_read_or_told(planned: Path, tmp_path: Path, name: str, value: Any) -> None:
-    told = problems(with_record(planned, tmp_path, lambda good: {**good, name: value}))
-    wanted = (f"{name}: found", f"found {name}", "cannot be read", "reasons: found none", "is not JSON")
-    assert all(one.startswith("turns/") and any(words in one for words in wanted) for one in told)
+    sentences = problems(with_record(planned, tmp_path, lambda good: {**good, name: value}))
+    beginnings = (f"{name}: found", f"found {name}", "cannot be read", "reasons: found none", "is not JSON")
+    assert all(
+        sentence.startswith("turns/") and any(words in sentence for words in beginnings) for sentence in sentences
+    )
 
 
 @pytest.mark.parametrize("missing", sorted(RECORD))
@@ -205,30 +211,30 @@ def test_a_record_that_lacks_what_is_read_of_it_is_told_with_its_file(
     planned: Path, tmp_path: Path, missing: str
 ) -> None:
     run = with_record(planned, tmp_path, lambda good: {key: value for key, value in good.items() if key != missing})
-    (told,) = problems(run)
-    assert told.startswith("turns/")
-    assert missing in told
+    (sentence,) = problems(run)
+    assert sentence.startswith("turns/")
+    assert missing in sentence
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_a_record_with_a_number_that_json_has_not_is_told_with_its_file(
     planned: Path, tmp_path: Path, value: float
 ) -> None:
-    (told,) = problems(with_record(planned, tmp_path, lambda good: {**good, "recovery_s": value}))
-    assert told.startswith("turns/")
-    assert "is not JSON" in told
+    (sentence,) = problems(with_record(planned, tmp_path, lambda good: {**good, "recovery_s": value}))
+    assert sentence.startswith("turns/")
+    assert "is not JSON" in sentence
 
 
 @pytest.mark.parametrize("body", [[], None, "text", 3])
 def test_what_is_no_record_at_all_is_told(planned: Path, tmp_path: Path, body: Any) -> None:
-    (told,) = problems(with_record(planned, tmp_path, lambda _: body))
-    assert told.endswith("expected a record")
+    (sentence,) = problems(with_record(planned, tmp_path, lambda _: body))
+    assert sentence.endswith("expected a record")
 
 
 def test_a_failure_without_a_reason_is_told(planned: Path, tmp_path: Path) -> None:
     run = with_record(planned, tmp_path, lambda good: {**good, "outcome": "failed", "reasons": []})
-    (told,) = problems(run)
-    assert "expected why it is failed" in told
+    (sentence,) = problems(run)
+    assert "expected why it is failed" in sentence
 
 
 def test_a_batch_file_that_is_damaged_is_refused_before_anything_is_written(planned: Path, tmp_path: Path) -> None:
@@ -249,5 +255,5 @@ def test_a_turn_counts_once(planned: Path, tmp_path: Path) -> None:
     assert len(turns_of(read_run(run)).records) == 2
     good = record_by_hand(run, 0)
     _tell(run, good, (run / "turns" / f"{good['id']}.json").read_bytes())
-    (told,) = problems(run)
-    assert "counted a second time" in told
+    (sentence,) = problems(run)
+    assert "counted a second time" in sentence

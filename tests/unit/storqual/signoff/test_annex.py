@@ -24,9 +24,9 @@ def run(signed: Path, tmp_path: Path) -> Path:
 
 
 def noted(run: Path, person: Person, keys: Path, *attached: Path, **more: object) -> AnnexNote:
-    asked = {"text": "seen in the field", "links": ("https://tracker.example.com/LAB-7",), **more}
+    note = {"text": "seen in the field", "links": ("https://tracker.example.com/LAB-7",), **more}
     return add_to_annex(
-        NoteRequest(run=run, attached=attached, key=person.key, trusted=keys, passphrase=lambda: "", now=NOW, **asked)  # type: ignore[arg-type]
+        NoteRequest(run=run, attached=attached, key=person.key, trusted=keys, passphrase=lambda: "", now=NOW, **note)  # type: ignore[arg-type]
     )
 
 
@@ -39,13 +39,13 @@ def test_a_note_is_signed_and_leaves_what_was_signed_as_it_was(
     noted(run, people[0], keys, shot)
     noted(run, people[1], keys, text="closed by the vendor")
     assert before.items() <= {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}.items()
-    found = verify_run(run, keys, as_of=LATER)
-    assert found.problems == ()
-    assert [(one.note.by, one.note.text) for one in found.notes] == [
+    verification = verify_run(run, keys, as_of=LATER)
+    assert verification.problems == ()
+    assert [(entry.note.by, entry.note.text) for entry in verification.notes] == [
         ("Pat", "seen in the field"),
         (people[1].name, "closed by the vendor"),
     ]
-    assert (run / found.notes[0].note.files[0].path).read_bytes() == b"picture"
+    assert (run / verification.notes[0].note.files[0].path).read_bytes() == b"picture"
 
 
 def test_a_note_that_was_changed_is_a_problem(
@@ -55,7 +55,9 @@ def test_a_note_that_was_changed_is_a_problem(
     shot.write_bytes(b"picture")
     added = noted(run, people[0], keys, shot)
     (run / added.note.files[0].path).write_bytes(b"another")
-    assert any("scope.png: is not what was attached" in told for told in verify_run(run, keys, as_of=LATER).problems)
+    assert any(
+        "scope.png: is not what was attached" in sentence for sentence in verify_run(run, keys, as_of=LATER).problems
+    )
     (run / added.file).write_bytes((run / added.file).read_bytes().replace(b"A", b"B", 1))
     (problem,) = verify_run(run, keys, as_of=LATER).problems
     assert problem.startswith("annex/notes/0001.json: it is not a signed note")

@@ -32,7 +32,7 @@ def test_a_run_agrees_with_itself(failed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "told"),
+    ("name", "old", "new", "difference"),
     [
         ("junit.xml", b'name="outcome" value="FAIL"', b'name="outcome" value="PASS"', "the verdict says"),
         ("junit.xml", b"<failure ", b"<note ", "the verdict says"),
@@ -46,7 +46,7 @@ def test_a_run_agrees_with_itself(failed: Path) -> None:
     ],
 )
 def test_an_export_that_was_edited_is_found_though_the_chain_has_its_digest(
-    failed: Path, tmp_path: Path, name: str, old: bytes, new: bytes, told: str
+    failed: Path, tmp_path: Path, name: str, old: bytes, new: bytes, difference: str
 ) -> None:
     run = copy_of(failed, tmp_path)
     data = (run / name).read_bytes()
@@ -61,7 +61,7 @@ def test_an_export_that_was_edited_is_found_though_the_chain_has_its_digest(
     assert run_findings(run) == []
     (finding,) = export_findings(read_run(run))
     assert finding.startswith(f"{name}: ")
-    assert told in finding
+    assert difference in finding
 
 
 def test_a_run_without_exports_has_none_that_differ(failed: Path, tmp_path: Path) -> None:

@@ -54,9 +54,14 @@ def alone(_alone: Path, tmp_path: Path) -> Path:
 
 
 def test_a_run_is_released_by_the_verifiers_policy(signed: Path, keys: Path, tmp_path: Path) -> None:
-    found = verify(signed, with_policy(keys, BOTH, tmp_path), allow_virtual=True)
-    assert (found.problems, found.withheld, found.exit_code, found.result) == ((), (), 0, "released")
-    assert (found.policy, set(found.required)) == ("keys.yml", {"technician", "release-manager"})
+    verification = verify(signed, with_policy(keys, BOTH, tmp_path), allow_virtual=True)
+    assert (verification.problems, verification.withheld, verification.exit_code, verification.result) == (
+        (),
+        (),
+        0,
+        "released",
+    )
+    assert (verification.policy, set(verification.required)) == ("keys.yml", {"technician", "release-manager"})
     by_option = verify(signed, keys, require_roles=["release-manager"], allow_virtual=True)
     assert (by_option.exit_code, by_option.policy) == (0, "--require-role")
 
@@ -66,9 +71,9 @@ def test_nobody_releases_a_run_by_its_own_gate(
 ) -> None:
     """A technician who can write the gate would release alone."""
     sign(alone, people[0], keys)
-    own = verify(alone, keys, allow_virtual=True)
-    assert (own.problems, own.exit_code) == ((), 2)
-    assert "only the run itself says who must sign" in own.withheld[0]
+    verification = verify(alone, keys, allow_virtual=True)
+    assert (verification.problems, verification.exit_code) == ((), 2)
+    assert "only the run itself says who must sign" in verification.withheld[0]
     by_file = verify(alone, with_policy(keys, BOTH, tmp_path), allow_virtual=True)
     assert by_file.exit_code == 1
     assert by_file.problems[0] == (
@@ -104,10 +109,10 @@ def test_what_software_measured_is_no_release_unless_it_is_asked_for(
     signed: Path, keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = with_policy(keys, BOTH, tmp_path)
-    found = verify(signed, policy)
-    assert (found.exit_code, found.result) == (2, "valid, not released")
-    assert found.withheld[0].startswith("method only: it was measured on emulated hardware")
-    assert found.to_json()["benches"] == {"vbench": "virtual"}
+    verification = verify(signed, policy)
+    assert (verification.exit_code, verification.result) == (2, "valid, not released")
+    assert verification.withheld[0].startswith("method only: it was measured on emulated hardware")
+    assert verification.to_json()["benches"] == {"vbench": "virtual"}
     words = ["verify", str(signed), "--keys", str(policy), "--as-of", LATER.strftime("%Y-%m-%dT%H:%M:%S")]
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -125,8 +130,8 @@ def test_hardware_that_is_asked_for_is_not_waved_away(
     signed: Path, keys: Path, people: tuple[Person, Person], tmp_path: Path
 ) -> None:
     policy = with_policy(keys, f"{BOTH}    hardware: required\n", tmp_path)
-    found = verify(signed, policy, allow_virtual=True)
-    assert found.problems == ("keys.yml requires hardware: vbench is emulated hardware",)
+    verification = verify(signed, policy, allow_virtual=True)
+    assert verification.problems == ("keys.yml requires hardware: vbench is emulated hardware",)
     run = make_run(tmp_path / "gated", gate="signatures: [technician]\nhardware: required\n", **FEW)
     judge_run(run)
     with pytest.raises(BadInputError, match=r"inputs/gate.yml requires hardware: vbench is emulated hardware"):
@@ -142,18 +147,18 @@ def test_a_waived_failure_is_told(tmp_path: Path, people: tuple[Person, Person],
         " expiry: 2026-12-31, max_loss: 25%}\n"
     )
     sign(run, people[1], keys, waivers=waivers)
-    found = verify(run, keys, require_roles=["release-manager"], allow_virtual=True)
-    assert found.exit_code == 0
-    assert found.waivers == (f"iops@sym/{POINTS[0]} on vbench: LAB-12 by Pat, through 2026-12-31",)
-    assert found.to_json()["waivers"] == list(found.waivers)
+    verification = verify(run, keys, require_roles=["release-manager"], allow_virtual=True)
+    assert verification.exit_code == 0
+    assert verification.waivers == (f"iops@sym/{POINTS[0]} on vbench: LAB-12 by Pat, through 2026-12-31",)
+    assert verification.to_json()["waivers"] == list(verification.waivers)
 
 
 def forge(folder: Path, person: Person, **changed: object) -> None:
     """Sign a statement that says something else than the run, with a trusted key: a mistaken or forced signer."""
     statement = statement_of(folder, person)
-    own = statement["predicate"]["storqual"]
+    part = statement["predicate"]["storqual"]
     for name, value in changed.items():
-        target = own if name in own else statement["predicate"] if name in statement["predicate"] else statement
+        target = part if name in part else statement["predicate"] if name in statement["predicate"] else statement
         target[name] = value
     key = load_private_key(person.key, lambda: "")
     write_bytes(folder / envelope_name(person.role), seal(dump_statement(statement), key))
@@ -197,9 +202,9 @@ def test_a_statement_says_what_the_files_say(
 ) -> None:
     sign(run, people[0], keys)
     forge(run, people[1], **changed)
-    (found,) = [one for one in verify(run, keys).signatures if one.role == "release-manager"]
-    assert words in found.problem
-    assert bool(words) == bool(found.problem)
+    (signature,) = [candidate for candidate in verify(run, keys).signatures if candidate.role == "release-manager"]
+    assert words in signature.problem
+    assert bool(words) == bool(signature.problem)
 
 
 def test_a_statement_of_a_failure_is_no_release(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:

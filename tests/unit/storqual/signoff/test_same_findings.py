@@ -170,9 +170,9 @@ def test_a_published_run_is_signed_and_valid(run: Path, manager: Person, keys: P
 def test_signoff_refuses_what_verify_finds(name: str, run: Path, manager: Person, keys: Path) -> None:
     DAMAGE[name](run)
     refused = refusal(run, manager, keys)
-    found = verify(forged(run, manager), keys)
-    assert found.exit_code == 1
-    assert found.problems[0] in refused
+    verification = verify(forged(run, manager), keys)
+    assert verification.exit_code == 1
+    assert verification.problems[0] in refused
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -186,9 +186,9 @@ def test_what_is_odd_is_neither_signed_nor_valid(name: str, run: Path, manager: 
     ODD[name](signed)
     if not (signed / "signoff.release-manager.json").exists():
         (signed.parent / "kept").rename(signed / "signoff.release-manager.json")
-    found = verify(signed, keys)
-    assert found.exit_code == 1
-    assert [one for one in found.problems if one in refused], (found.problems, refused)
+    verification = verify(signed, keys)
+    assert verification.exit_code == 1
+    assert [problem for problem in verification.problems if problem in refused], (verification.problems, refused)
 
 
 def test_a_run_that_failed_is_not_valid_whoever_signed_it(tmp_path: Path, manager: Person, keys: Path) -> None:
@@ -197,9 +197,9 @@ def test_a_run_that_failed_is_not_valid_whoever_signed_it(tmp_path: Path, manage
     for name in ("verdict.json", "report.html", "ocp.jsonl"):
         shutil.copy(good / name, bad / name)
     record_published(bad)
-    found = verify(forged(bad, manager), keys)
-    assert found.exit_code == 1
-    assert found.problems[0].startswith("verdict.json: found ")
+    verification = verify(forged(bad, manager), keys)
+    assert verification.exit_code == 1
+    assert verification.problems[0].startswith("verdict.json: found ")
 
 
 def test_waivers_beside_a_verdict_are_those_of_its_digest(tmp_path: Path, manager: Person, keys: Path) -> None:
@@ -225,9 +225,11 @@ def test_a_run_that_passed_no_more_on_the_day_of_signing_is_not_valid(
     early = NOW - timedelta(days=3)
     verdict = judge_run(run, waivers=waivers, as_of=early)
     assert verdict["exit_code"] == 0
-    (place,) = run.glob("judgements/*/verdict.json")
+    (judgement,) = run.glob("judgements/*/verdict.json")
     for name in ("verdict.json", "waivers.yml"):
-        shutil.copy(place.with_name(name), run / name)
-    append_event(run, "judged", {"outcome": "PASS", "path": "verdict.json", "sha256": sha256_of(place.read_bytes())})
+        shutil.copy(judgement.with_name(name), run / name)
+    append_event(
+        run, "judged", {"outcome": "PASS", "path": "verdict.json", "sha256": sha256_of(judgement.read_bytes())}
+    )
     problems = verify(forged(run, manager), keys).problems
-    assert any("waiver LAB-12" in one or "as of 2026-11-21" in one for one in problems)
+    assert any("waiver LAB-12" in problem or "as of 2026-11-21" in problem for problem in problems)

@@ -72,29 +72,32 @@ def test_two_people_sign_and_the_run_is_signed_off(run: Path, people: tuple[Pers
     assert "there is no valid signature as release-manager" in verify_run(run, keys, as_of=LATER).problems
     second = sign(run, people[1], keys)
     assert second.missing == ()
-    found = verify_run(run, keys, as_of=LATER)
-    assert found.problems == ()
-    assert (found.outcome, {one.role for one in found.signatures}) == ("PASS", {"technician", "release-manager"})
+    verification = verify_run(run, keys, as_of=LATER)
+    assert verification.problems == ()
+    assert (verification.outcome, {signature.role for signature in verification.signatures}) == (
+        "PASS",
+        {"technician", "release-manager"},
+    )
 
 
 def test_the_statement_is_in_toto_about_the_manifest_and_the_drop(
     run: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
     sign(run, people[0], keys)
-    said = statement_of(run / "signoff.technician.json")
-    assert said["_type"] == "https://in-toto.io/Statement/v1"
-    assert said["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
-    subjects = {one["name"]: one["digest"]["sha256"] for one in said["subject"]}
+    statement = statement_of(run / "signoff.technician.json")
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    subjects = {entry["name"]: entry["digest"]["sha256"] for entry in statement["subject"]}
     assert subjects["signoff.manifest.json"] == sha256_of((run / "signoff.manifest.json").read_bytes())
     assert subjects["inputs/candidate.drop.yml"] == sha256_of((run / "inputs" / "candidate.drop.yml").read_bytes())
     verdict = json.loads((run / "verdict.json").read_text())
-    predicate = said["predicate"]
+    predicate = statement["predicate"]
     assert predicate["result"] == "PASSED"
     assert predicate["failedTests"] == []
-    listed = [*predicate["passedTests"], *predicate["warnedTests"]]
-    assert len(listed) == len(verdict["criteria"])
-    assert f"iops@sym/{POINTS[0]}" in listed
-    assert {one["name"] for one in predicate["configuration"]} == set(verdict["inputs"])
+    tests = [*predicate["passedTests"], *predicate["warnedTests"]]
+    assert len(tests) == len(verdict["criteria"])
+    assert f"iops@sym/{POINTS[0]}" in tests
+    assert {entry["name"] for entry in predicate["configuration"]} == set(verdict["inputs"])
     assert predicate["storqual"]["signer"]["name"] == "Pat"
 
 
@@ -124,7 +127,7 @@ def test_files_of_the_drop_are_subjects_by_their_digest(
     judge_run(run)
     sign(run, people[1], keys)
     subjects = statement_of(run / "signoff.release-manager.json")["subject"]
-    digests = {one["name"]: one["digest"]["sha256"] for one in subjects}
+    digests = {subject["name"]: subject["digest"]["sha256"] for subject in subjects}
     assert (digests["fw-28.rom"], digests["sym53c8xx.ko"]) == (firmware, module)
     assert other not in digests.values()
 
@@ -143,7 +146,7 @@ def test_a_key_that_only_an_agent_holds_signs(run: Path, tmp_path: Path) -> None
     command = f"ssh-add -q {pat.key} && rm {pat.key} && exec {shlex.join(map(str, words))}"
     ended = subprocess.run(["ssh-agent", "sh", "-c", command], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert [one.problem for one in verify_run(run, keys).signatures] == [""]
+    assert [signature.problem for signature in verify_run(run, keys).signatures] == [""]
 
 
 def test_a_key_that_ssh_keygen_cannot_use_is_told_in_its_words(run: Path, tmp_path: Path) -> None:
@@ -199,8 +202,8 @@ def test_a_key_counts_through_its_last_day(
 
 
 def test_nobody_signs_in_a_role_that_is_not_theirs(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    told = refusal(run, people[0], keys, role="release-manager")
-    assert f"{keys}: the key of Pat is listed as technician, not as release-manager; add release-manager" in told
+    message = refusal(run, people[0], keys, role="release-manager")
+    assert f"{keys}: the key of Pat is listed as technician, not as release-manager; add release-manager" in message
 
 
 def test_a_role_that_the_gate_does_not_ask_for_co_signs_and_counts_for_no_other(
@@ -209,14 +212,14 @@ def test_a_role_that_the_gate_does_not_ask_for_co_signs_and_counts_for_no_other(
     """It has to be named, is listed, and stands for nobody who must sign."""
     pat = people[0]
     keys = write_keys(tmp_path, Person(pat.name, pat.key, pat.public, "director", pat.expires))
-    told = refusal(run, pat, keys)
-    assert "is listed as director, and the run needs a signature as technician, release-manager" in told
-    assert f"{keys}: " in told
+    message = refusal(run, pat, keys)
+    assert "is listed as director, and the run needs a signature as technician, release-manager" in message
+    assert f"{keys}: " in message
     signed = sign(run, pat, keys, role="director")
     assert (signed.role, signed.missing) == ("director", ("technician", "release-manager"))
-    found = verify_run(run, keys, as_of=LATER)
-    assert found.co_signers == ("Pat as director",)
-    assert "there is no valid signature as technician" in found.problems
+    verification = verify_run(run, keys, as_of=LATER)
+    assert verification.co_signers == ("Pat as director",)
+    assert "there is no valid signature as technician" in verification.problems
 
 
 def test_a_key_with_two_roles_that_are_asked_for_is_told_how_to_choose(
@@ -266,8 +269,8 @@ def test_an_edited_verdict_is_not_signed(field: str, run: Path, people: tuple[Pe
     else:
         verdict["as_of"] = "yesterday"
     (run / "verdict.json").write_text(json.dumps(verdict))
-    said = refusal(run, people[0], keys)
-    assert "the files say" in said or "this file holds no verdict" in said
+    message = refusal(run, people[0], keys)
+    assert "the files say" in message or "this file holds no verdict" in message
 
 
 def test_a_run_whose_inputs_were_changed_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
@@ -286,8 +289,8 @@ def test_a_waiver_that_is_wider_than_what_failed_is_refused(
     failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
     """It would accept failures that nobody has seen yet."""
-    said = refusal(failed, people[1], keys, waivers=waivers_of(tmp_path, adapter="*"))
-    assert "is wider than what failed: it covers 4 criteria, 2 failed; narrow it to them" in said
+    message = refusal(failed, people[1], keys, waivers=waivers_of(tmp_path, adapter="*"))
+    assert "is wider than what failed: it covers 4 criteria, 2 failed; narrow it to them" in message
 
 
 def test_a_waived_failure_is_signed_with_its_waivers_until_they_expire(
@@ -297,9 +300,9 @@ def test_a_waived_failure_is_signed_with_its_waivers_until_they_expire(
     signed = sign(failed, people[1], keys, waivers=waivers_of(tmp_path))
     assert (signed.waivers, signed.missing) == (2, ())
     assert json.loads((failed / "verdict.json").read_text())["outcome"] == "FAIL"
-    said = statement_of(failed / "signoff.release-manager.json")["predicate"]
-    assert (said["result"], len(said["storqual"]["waivers"])) == ("WARNED", 2)
-    assert (failed / said["storqual"]["judgement"]["path"]).with_name("waivers.yml").is_file()
+    predicate = statement_of(failed / "signoff.release-manager.json")["predicate"]
+    assert (predicate["result"], len(predicate["storqual"]["waivers"])) == ("WARNED", 2)
+    assert (failed / predicate["storqual"]["judgement"]["path"]).with_name("waivers.yml").is_file()
     assert verify_run(failed, keys, as_of=LATER).problems == ()
     # a judgement of the same day by the same rules does not take the place of the one that was signed
     judge_run(failed, waivers=tmp_path / "waivers.yml", as_of=NOW)
@@ -325,11 +328,11 @@ def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Perso
     run = make_run(tmp_path, noise=0.003, points=POINTS[:1], statuses={"sym": "refused"})
     assert judge_run(run)["exit_code"] == 2
     waivers = waivers_of(tmp_path)
-    said = refusal(run, people[1], keys, waivers=waivers)
-    assert "a run that could not be judged can be neither signed nor waived" in said
+    message = refusal(run, people[1], keys, waivers=waivers)
+    assert "a run that could not be judged can be neither signed nor waived" in message
     # it is closed: nobody is sent to resume what is finished
-    assert "nothing is left to measure" in said
-    assert "resume" not in said
+    assert "nothing is left to measure" in message
+    assert "resume" not in message
 
 
 def test_a_link_in_a_run_directory_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
@@ -384,8 +387,8 @@ def in_a_child(work: Callable[[], None], moment: int | None) -> int:
         finally:
             os._exit(1)
     os.close(writer)
-    with os.fdopen(reader) as said:
-        text = said.read()
+    with os.fdopen(reader) as pipe:
+        text = pipe.read()
     os.waitpid(child, 0)
     return int(text or -1)
 
@@ -427,7 +430,7 @@ def test_signing_again_leaves_the_same_files(
         if content(copy) != expected:
             sign(copy, person, keys, now=NOW.replace(hour=20), ssh=ssh, **more)
         assert content(copy) == expected, moment
-        assert not [one.problem for one in verify_run(copy, keys).signatures if one.problem]
+        assert not [signature.problem for signature in verify_run(copy, keys).signatures if signature.problem]
     # some of these moments were between two files
     assert changed > 1
 

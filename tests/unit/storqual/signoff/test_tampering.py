@@ -67,11 +67,11 @@ def test_every_bit_of_a_signature_counts(signed: Path, keys: Path) -> None:
         last = before.rindex(b"==" if b"==" in before else b"\n-----END") - 1
         places = [(last, bit) for bit in range(8)]
         places += [(chance.randrange(len(before)), chance.randrange(8)) for _ in range(12)]
-        for place, bit in places:
+        for offset, bit in places:
             data = bytearray(before)
-            data[place] ^= 1 << bit
+            data[offset] ^= 1 << bit
             (signed / name).write_bytes(data)
-            assert name.removesuffix(".sig") in problems(signed, keys), (name, place, bit)
+            assert name.removesuffix(".sig") in problems(signed, keys), (name, offset, bit)
         (signed / name).write_bytes(before)
 
 
@@ -79,8 +79,8 @@ def test_any_missing_file_is_found(signed: Path, keys: Path) -> None:
     for path in files(signed):
         data = path.read_bytes()
         path.unlink()
-        said = problems(signed, keys)
-        assert path.name in said or "no valid signature as release-manager" in said, path
+        sentences = problems(signed, keys)
+        assert path.name in sentences or "no valid signature as release-manager" in sentences, path
         path.write_bytes(data)
 
 
@@ -88,10 +88,10 @@ def test_any_renamed_file_is_found(signed: Path, keys: Path) -> None:
     for path in files(signed):
         other = path.with_name(f"{path.stem}-{path.suffix}")
         path.rename(other)
-        said = problems(signed, keys)
-        assert path.name in said or other.name in said, path
+        sentences = problems(signed, keys)
+        assert path.name in sentences or other.name in sentences, path
         if "signoff" not in path.name:
-            assert f"was renamed to {other.relative_to(signed)}" in said
+            assert f"was renamed to {other.relative_to(signed)}" in sentences
         other.rename(path)
 
 
@@ -158,12 +158,12 @@ def test_lines_in_another_order_are_told_from_changed_ones(signed: Path, keys: P
 
 def test_two_files_that_changed_places_are_both_named(signed: Path, keys: Path) -> None:
     first, second = sorted((signed / "raw").iterdir())[:2]
-    one, two = first.read_bytes(), second.read_bytes()
-    first.write_bytes(two)
-    second.write_bytes(one)
-    said = problems(signed, keys)
-    assert first.name in said
-    assert second.name in said
+    data, other_data = first.read_bytes(), second.read_bytes()
+    first.write_bytes(other_data)
+    second.write_bytes(data)
+    sentences = problems(signed, keys)
+    assert first.name in sentences
+    assert second.name in sentences
 
 
 def test_a_manifest_that_was_made_again_is_found(signed: Path, keys: Path) -> None:
@@ -177,17 +177,17 @@ def test_judging_again_is_no_tampering_and_is_listed(signed: Path, keys: Path) -
     judge_run(signed, as_of=NOW + timedelta(days=9))
     (added,) = {path for path in signed.rglob("*") if path.is_file()}.difference(before)
     assert added.is_relative_to(signed / "annex" / "judgements")
-    found = verify_run(signed, keys, as_of=LATER)
-    assert found.problems == ()
-    listed = [(one.path, one.sha256) for one in found.annex]
-    assert listed == [(added.relative_to(signed).as_posix(), sha256_of(added.read_bytes()))]
+    verification = verify_run(signed, keys, as_of=LATER)
+    assert verification.problems == ()
+    entries = [(entry.path, entry.sha256) for entry in verification.annex]
+    assert entries == [(added.relative_to(signed).as_posix(), sha256_of(added.read_bytes()))]
 
 
-@pytest.mark.parametrize("place", ["judgements", "annexe", "raw/more", ".git", "signoff", "signoff.director.json"])
-def test_a_folder_that_was_added_is_found_though_it_is_empty(place: str, signed: Path, keys: Path) -> None:
-    (signed / place).mkdir()
+@pytest.mark.parametrize("folder", ["judgements", "annexe", "raw/more", ".git", "signoff", "signoff.director.json"])
+def test_a_folder_that_was_added_is_found_though_it_is_empty(folder: str, signed: Path, keys: Path) -> None:
+    (signed / folder).mkdir()
     (problem,) = problems(signed, keys).splitlines()
-    assert re.match(rf"{place}: .*folder", problem)
+    assert re.match(rf"{folder}: .*folder", problem)
 
 
 def test_a_folder_that_is_gone_is_found(run: Path, people: tuple[Person, Person], keys: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_key_that_is_trusted_no_more_does_not_count(
 def test_what_scripts_read_says_whether_the_sign_off_is_valid(signed: Path, run: Path, keys: Path) -> None:
     good = verify_run(signed, keys, as_of=LATER).to_json()
     assert (good["valid"], good["problems"], good["missing"]) == (True, [], [])
-    assert {one["name"] for one in good["signatures"]} == {"Pat", "Rene"}
+    assert {signature["name"] for signature in good["signatures"]} == {"Pat", "Rene"}
     bad = verify_run(run, keys, as_of=LATER).to_json()
     assert (bad["valid"], bad["missing"]) == (False, ["technician", "release-manager"])
     with pytest.raises(BadInputError, match="no such run directory"):
@@ -299,9 +299,9 @@ def test_two_signatures_of_one_person_are_not_two(run: Path, tmp_path: Path, peo
     sign(copy, again, keys)
     for made in copy.glob("signoff.*"):
         shutil.copy(made, run / made.name)
-    said = verify_run(run, keys, as_of=LATER)
-    assert [one.problem for one in said.signatures] == ["", ""]
-    assert "Pat signed as release-manager and as technician; two people must sign" in "\n".join(said.problems)
+    verification = verify_run(run, keys, as_of=LATER)
+    assert [signature.problem for signature in verification.signatures] == ["", ""]
+    assert "Pat signed as release-manager and as technician; two people must sign" in "\n".join(verification.problems)
 
 
 def test_people_can_check_an_ssh_signature_by_hand(

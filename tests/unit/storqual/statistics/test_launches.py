@@ -98,9 +98,9 @@ def test_sessions_are_bounded_about_their_own_level() -> None:
     both = 1000.0 * (1.0 + rng.normal(0, 0.01, (2, 1, 3, 6, 5)))
     both[1, 0, 1] *= 1.1
     both[1, 0, 1, 2, 1:3] *= 0.7
-    found = session_levels(both[0], both[1])
-    means = found.used[1][0].mean(axis=1)
-    assert found.robust[0]
+    levels = session_levels(both[0], both[1])
+    means = levels.used[1][0].mean(axis=1)
+    assert levels.robust[0]
     assert means[1] - means[0] == pytest.approx(np.log(1.1), abs=0.006)
 
 
@@ -108,8 +108,8 @@ def test_dips_of_the_candidate_alone_are_not_bounded_away_in_sessions() -> None:
     rng = np.random.default_rng(7)
     both = 1000.0 * (1.0 + rng.normal(0, 0.01, (2, 1, 3, 6, 5)))
     both[1, 0, :, ::2, 2] *= 0.75
-    found = session_levels(both[0], both[1])
-    assert not found.robust[0]
-    assert found.used[1] == pytest.approx(np.log(both[1].mean(axis=-1)))
+    levels = session_levels(both[0], both[1])
+    assert not levels.robust[0]
+    assert levels.used[1] == pytest.approx(np.log(both[1].mean(axis=-1)))
     both[0, 0, :, ::2, 3] *= 0.75
     assert session_levels(both[0], both[1]).robust[0]

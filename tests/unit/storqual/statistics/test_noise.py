@@ -40,9 +40,9 @@ def variance_of(baseline: np.ndarray, candidate: np.ndarray) -> tuple[float, flo
 
 def test_independent_launches_give_two_thirds_more_degrees_of_freedom() -> None:
     rng = np.random.default_rng(1)
-    found = [variance_of(*rng.normal(0, 0.02, (2, 10))) for _ in range(400)]
-    assert np.mean([variance for variance, _ in found]) == pytest.approx(2 * 0.02**2, rel=0.05)
-    assert np.median([df for _, df in found]) == pytest.approx(9 + 2 * 81 / 26)
+    variances = [variance_of(*rng.normal(0, 0.02, (2, 10))) for _ in range(400)]
+    assert np.mean([variance for variance, _ in variances]) == pytest.approx(2 * 0.02**2, rel=0.05)
+    assert np.median([df for _, df in variances]) == pytest.approx(9 + 2 * 81 / 26)
 
 
 def test_a_slow_drift_does_not_touch_the_noise() -> None:
@@ -80,15 +80,15 @@ def wrong_passes(common: float, *, points: int = 15, sessions: int = 2, trials: 
     rng = np.random.default_rng(11)
     passed = 0.0
     for _ in range(trials):
-        own = 0.005 * np.exp(0.3 * rng.standard_normal((points, 1)))
+        spreads = 0.005 * np.exp(0.3 * rng.standard_normal((points, 1)))
         arms = [
-            own * rng.standard_normal((points, sessions)) + common * rng.standard_normal((1, sessions))
+            spreads * rng.standard_normal((points, sessions)) + common * rng.standard_normal((1, sessions))
             for _ in range(2)
         ]
         noise = session_mean_noise(arms[0], arms[1])
         assert noise is not None
-        error = np.sqrt([2 * one.variance / sessions for one in noise])
-        reach = -special.stdtrit([one.df for one in noise], 0.05)
+        error = np.sqrt([2 * prior.variance / sessions for prior in noise])
+        reach = -special.stdtrit([prior.df for prior in noise], 0.05)
         passed += float(np.mean(arms[1].mean(axis=1) - arms[0].mean(axis=1) > reach * error))
     return 100 * passed / trials
 
@@ -103,8 +103,8 @@ def test_points_that_are_alike_share_their_degrees_of_freedom() -> None:
     arms = 0.005 * rng.standard_normal((2, 15, 2))
     noise = session_mean_noise(arms[0], arms[1])
     assert noise is not None
-    assert np.median([one.df for one in noise]) > 8
-    assert np.median([one.variance for one in noise]) == pytest.approx(0.005**2, rel=0.6)
+    assert np.median([prior.df for prior in noise]) > 8
+    assert np.median([prior.variance for prior in noise]) == pytest.approx(0.005**2, rel=0.6)
 
 
 def test_points_that_differ_keep_to_themselves() -> None:
@@ -120,7 +120,7 @@ def test_a_shift_of_all_points_keeps_the_degrees_of_freedom_of_sessions() -> Non
     arms = 0.0005 * rng.standard_normal((2, 40, 2)) + 0.01 * rng.standard_normal((2, 1, 2))
     noise = session_mean_noise(arms[0], arms[1])
     assert noise is not None
-    assert max(one.df for one in noise) < 2.6
+    assert max(prior.df for prior in noise) < 2.6
 
 
 @pytest.mark.parametrize("points", [1, 4])
@@ -143,9 +143,9 @@ def test_a_stall_at_some_points_does_not_cost_the_others_their_decision(stalled:
     arms[0, :stalled, 0] -= 0.4
     noise = session_mean_noise(arms[0], arms[1])
     assert noise is not None
-    assert max(one.variance for one in noise[stalled:]) < 0.01**2
-    assert min(one.variance for one in noise[:stalled]) > 0.1**2
-    assert np.median([one.df for one in noise[stalled:]]) > 4
+    assert max(prior.variance for prior in noise[stalled:]) < 0.01**2
+    assert min(prior.variance for prior in noise[:stalled]) > 0.1**2
+    assert np.median([prior.df for prior in noise[stalled:]]) > 4
 
 
 def test_equal_points_hardly_ever_lose_one() -> None:
@@ -192,10 +192,10 @@ def test_counts_are_compared_as_shares_of_launches(baseline: int, candidate: int
 
 
 def test_one_launch_among_few_decides_nothing_and_says_how_many_would() -> None:
-    found = compare_counts((0, 1), (6, 6), margin=0.2, pass_level=0.05, fail_level=0.05)
-    assert found.outcome == "inconclusive"
-    assert compare(0, 1, (6 + found.further_launches - 1, 6 + found.further_launches - 1)) == "inconclusive"
-    assert compare(0, 1, (6 + found.further_launches, 6 + found.further_launches)) == "pass"
+    result = compare_counts((0, 1), (6, 6), margin=0.2, pass_level=0.05, fail_level=0.05)
+    assert result.outcome == "inconclusive"
+    assert compare(0, 1, (6 + result.further_launches - 1, 6 + result.further_launches - 1)) == "inconclusive"
+    assert compare(0, 1, (6 + result.further_launches, 6 + result.further_launches)) == "pass"
 
 
 def test_more_launches_of_one_arm_are_no_finding() -> None:
@@ -224,7 +224,7 @@ def test_a_campaign_that_looks_after_each_pair_decides(before: float, after: flo
     """Dips come in 4 % of launches of 5 s (the simulator's); a margin of 30 % of launches decides by 48 pairs."""
     rng = np.random.default_rng(4)
     levels = {side: nominal_levels(side, 0.05, np.arange(1.0, 49.0)) for side in ("pass", "fail")}
-    found: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(200):
         arms = [np.cumsum(rng.random(48) < share) for share in (before, after)]
         outcome = "inconclusive"
@@ -234,8 +234,8 @@ def test_a_campaign_that_looks_after_each_pair_decides(before: float, after: flo
             outcome = compare_counts(seen, (pairs, pairs), margin=0.3, **at).outcome
             if outcome != "inconclusive":
                 break
-        found[outcome] += 1
-    assert found[word] >= 200 * least
+        outcomes[outcome] += 1
+    assert outcomes[word] >= 200 * least
 
 
 PROBABILITIES = st.lists(st.floats(0, 1), max_size=30)
@@ -279,17 +279,17 @@ def test_a_matrix_of_unchanged_points_fails_in_five_of_a_hundred() -> None:
 
 def test_a_small_loss_everywhere_is_seen() -> None:
     rng = np.random.default_rng(1)
-    found = overall_shift((-0.01 + rng.normal(0, 0.01, 40)).tolist(), [0.01] * 40)
-    assert found is not None
-    assert found.high < 0
-    assert found.shift == pytest.approx(-0.01, abs=0.005)
+    result = overall_shift((-0.01 + rng.normal(0, 0.01, 40)).tolist(), [0.01] * 40)
+    assert result is not None
+    assert result.high < 0
+    assert result.shift == pytest.approx(-0.01, abs=0.005)
 
 
 def test_one_bad_point_makes_points_differ() -> None:
-    found = overall_shift([0.0] * 19 + [-0.2], [0.005] * 20)
-    assert found is not None
-    assert found.spread > 0.03
-    assert found.low < 0 < found.high
+    result = overall_shift([0.0] * 19 + [-0.2], [0.005] * 20)
+    assert result is not None
+    assert result.spread > 0.03
+    assert result.low < 0 < result.high
 
 
 def test_the_interval_holds_the_truth() -> None:
@@ -299,9 +299,9 @@ def test_the_interval_holds_the_truth() -> None:
     for _ in range(400):
         errors = rng.uniform(0.005, 0.02, 12)
         shifts = rng.normal(0, 0.01, 12) + rng.normal(0, errors)
-        found = overall_shift(shifts.tolist(), errors.tolist())
-        assert found is not None
-        held += found.low <= 0.0 <= found.high
+        result = overall_shift(shifts.tolist(), errors.tolist())
+        assert result is not None
+        held += result.low <= 0.0 <= result.high
     assert held / 4 >= 92.0
 
 

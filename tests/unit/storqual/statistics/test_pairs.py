@@ -23,8 +23,8 @@ def alone(both: np.ndarray, prior: Prior | None = None) -> Estimates:
         levels = pair_levels(both[0, start : start + 4], both[1, start : start + 4])
         parts.append(estimate([levels], [prior] * len(levels.plain)))
     names = ("pairs", "shift", "plain", "sd", "df", "robust")
-    joined = (np.concatenate([getattr(one, name) for one in parts]) for name in names)
-    return Estimates(*joined, odd=tuple(odd for one in parts for odd in one.odd))
+    joined = (np.concatenate([getattr(group, name) for group in parts]) for name in names)
+    return Estimates(*joined, odd=tuple(odd for group in parts for odd in group.odd))
 
 
 def shares(spread: float, effect: float, *, pairs: int = 24) -> tuple[float, float, float]:
@@ -35,11 +35,11 @@ def shares(spread: float, effect: float, *, pairs: int = 24) -> tuple[float, flo
     outcome = np.zeros(TRIALS)
     held = np.ones(TRIALS, dtype=bool)
     for count in range(2, pairs + 1):
-        found = alone(both[:, :, :count])
-        crossed = crossings(found, [LIMITS] * TRIALS)
+        estimates = alone(both[:, :, :count])
+        crossed = crossings(estimates, [LIMITS] * TRIALS)
         here = np.where(crossed.passed, 1, np.where(crossed.failed, 2, 0))
         outcome = np.where(outcome == 0, here, outcome)
-        held &= np.abs(found.shift - np.log1p(effect)) <= crossed.aside
+        held &= np.abs(estimates.shift - np.log1p(effect)) <= crossed.aside
     return 100 * float(np.mean(outcome == 1)), 100 * float(np.mean(outcome == 2)), 100 * float(np.mean(held))
 
 
@@ -47,9 +47,9 @@ def shares(spread: float, effect: float, *, pairs: int = 24) -> tuple[float, flo
 def test_launches_that_repeat_to_the_last_digit_are_as_noisy_as_a_launch_can_be_told(prior: Prior | None) -> None:
     both = np.ones((2, 1, 6, 1))
     both[1] *= 0.9999
-    found = alone(both, prior)
-    assert found.sd == pytest.approx(np.sqrt(2) * LAUNCH_FLOOR)
-    assert crossings(found, [LIMITS]).aside > 0
+    estimates = alone(both, prior)
+    assert estimates.sd == pytest.approx(np.sqrt(2) * LAUNCH_FLOOR)
+    assert crossings(estimates, [LIMITS]).aside > 0
 
 
 @pytest.mark.parametrize("spread", [0.005, 0.02])
@@ -96,8 +96,8 @@ def test_a_noisy_point_is_lent_no_quiet() -> None:
     rng = np.random.default_rng(5)
     both = np.exp(rng.normal(0, 0.003, (2, 9, 6, 1)))
     both[:, 4] = np.exp(rng.normal(0, 0.03, (2, 6, 1)))
-    found = estimate([pair_levels(both[0], both[1])], [None] * 9)
-    assert found.sd[4] > 4 * np.median(found.sd)
+    estimates = estimate([pair_levels(both[0], both[1])], [None] * 9)
+    assert estimates.sd[4] > 4 * np.median(estimates.sd)
 
 
 def one_odd(size: float, *, arm: int = 1, spread: float = 0.003, points: int = 9) -> np.ndarray:
@@ -138,8 +138,8 @@ def test_an_odd_launch_that_costs_the_margin_is_no_pass() -> None:
 def test_one_point_in_a_hundred_has_an_odd_launch_by_chance() -> None:
     """And three pairs never have one."""
     both = np.exp(np.random.default_rng(8).normal(0, 0.01, (2, 3000, 5, 1)))
-    found = estimate([pair_levels(both[0], both[1])], [None] * 3000)
-    assert 0.2 <= 100 * np.mean([one is not None for one in found.odd]) <= 1.8
+    estimates = estimate([pair_levels(both[0], both[1])], [None] * 3000)
+    assert 0.2 <= 100 * np.mean([odd is not None for odd in estimates.odd]) <= 1.8
     few = estimate([pair_levels(both[0, :, :3], both[1, :, :3])], [None] * 3000)
     assert set(few.odd) == {None}
 
@@ -154,9 +154,9 @@ def test_a_single_planned_look_is_made_at_the_full_level() -> None:
     rng = np.random.default_rng(5)
     both = np.exp(rng.normal(0, 0.02, (2, 2000, 6, 1)))
     both[1] *= 0.97
-    found = analysed(both, "last")
-    assert 3.5 <= 100 * np.mean([one.outcome == "pass" for one in found]) <= 6.0
-    assert {one.units for one in found} <= {5, 6}
+    comparisons = analysed(both, "last")
+    assert 3.5 <= 100 * np.mean([comparison.outcome == "pass" for comparison in comparisons]) <= 6.0
+    assert {comparison.units for comparison in comparisons} <= {5, 6}
 
 
 def test_the_probability_of_a_loss_agrees_with_the_decision() -> None:
@@ -164,8 +164,10 @@ def test_the_probability_of_a_loss_agrees_with_the_decision() -> None:
     rng = np.random.default_rng(6)
     both = np.exp(rng.normal(0, 0.02, (2, 200, 20, 1)))
     both[1] *= np.linspace(0.9, 1.0, 200)[:, None, None]
-    for one in analysed(both):
-        assert (one.loss_p <= LIMITS.alpha * (1 + 1e-9)) == (one.outcome == "fail") or one.outcome == "pass"
+    for comparison in analysed(both):
+        assert (comparison.loss_p <= LIMITS.alpha * (1 + 1e-9)) == (
+            comparison.outcome == "fail"
+        ) or comparison.outcome == "pass"
 
 
 def test_a_pass_by_bounded_means_needs_the_plain_mean_inside_the_margin() -> None:
@@ -173,7 +175,7 @@ def test_a_pass_by_bounded_means_needs_the_plain_mean_inside_the_margin() -> Non
     rng = np.random.default_rng(8)
     both = 1000.0 * (1.0 + rng.normal(0, 0.01, (2, 200, 12, 5)))
     both[1, :, ::5] *= 0.80
-    found = analysed(both)
+    comparisons = analysed(both)
     loss = np.log(both[1].mean(axis=2) / both[0].mean(axis=2))
-    for one, ratios in zip(found, loss, strict=True):
-        assert one.outcome != "pass" or ratios.mean() > LIMITS.margin
+    for comparison, ratios in zip(comparisons, loss, strict=True):
+        assert comparison.outcome != "pass" or ratios.mean() > LIMITS.margin

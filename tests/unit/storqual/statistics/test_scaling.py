@@ -35,32 +35,32 @@ def knee_at(knee: float, rate: float = 1000.0) -> Callable[[float], float]:
 
 @given(st.floats(1.5, 28), st.floats(1, 1e6))
 def test_a_planted_knee_is_found_exactly(knee: float, rate: float) -> None:
-    found = scaling(measured(knee_at(knee, rate)))
-    assert found.shape == "knee"
-    assert found.knee is not None
-    assert found.plateau is not None
-    assert found.knee.value == pytest.approx(knee)
-    assert found.plateau.value == pytest.approx(knee * rate)
-    assert found.linear_to == max(level for level in DEPTHS if level <= knee / 0.95 * (1 + 1e-9))
+    result = scaling(measured(knee_at(knee, rate)))
+    assert result.shape == "knee"
+    assert result.knee is not None
+    assert result.plateau is not None
+    assert result.knee.value == pytest.approx(knee)
+    assert result.plateau.value == pytest.approx(knee * rate)
+    assert result.linear_to == max(level for level in DEPTHS if level <= knee / 0.95 * (1 + 1e-9))
 
 
 @given(st.floats(1e-3, 1e9), st.sampled_from((0.0, 0.005, 0.01)), st.integers(1, 50))
 def test_a_straight_line_is_called_straight(rate: float, noise: float, seed: int) -> None:
-    found = scaling(measured(lambda level: level * rate, noise=noise, launches=4, seed=seed))
-    assert (found.shape, found.knee) == ("straight", None)
-    assert found.linear_to == 32
+    result = scaling(measured(lambda level: level * rate, noise=noise, launches=4, seed=seed))
+    assert (result.shape, result.knee) == ("straight", None)
+    assert result.linear_to == 32
 
 
 def test_a_plateau_from_the_start_is_called_flat() -> None:
-    found = scaling(measured(lambda _: 1000.0, noise=0.01, launches=4))
-    assert (found.shape, found.linear_to, found.broken_at) == ("flat", 1, 2)
-    assert "More commands make no difference." in scaling_sentences(found, "commands")
+    result = scaling(measured(lambda _: 1000.0, noise=0.01, launches=4))
+    assert (result.shape, result.linear_to, result.broken_at) == ("flat", 1, 2)
+    assert "More commands make no difference." in scaling_sentences(result, "commands")
 
 
 def test_a_curve_without_a_corner_is_called_gradual() -> None:
-    found = scaling(measured(lambda level: level / (1 + level / 8), noise=0.005, launches=4))
-    assert found.shape == "gradual"
-    assert any("no sharp knee" in sentence for sentence in scaling_sentences(found, "commands"))
+    result = scaling(measured(lambda level: level / (1 + level / 8), noise=0.005, launches=4))
+    assert result.shape == "gradual"
+    assert any("no sharp knee" in sentence for sentence in scaling_sentences(result, "commands"))
 
 
 def test_the_intervals_of_a_noisy_knee_hold_it() -> None:
@@ -68,13 +68,13 @@ def test_the_intervals_of_a_noisy_knee_hold_it() -> None:
     held = kept = 0
     trials = 400
     for seed in range(trials):
-        found = scaling(measured(knee_at(6), noise=0.01, launches=3, seed=seed))
-        assert found.knee is not None
-        low, high = found.knee.low, found.knee.high
+        result = scaling(measured(knee_at(6), noise=0.01, launches=3, seed=seed))
+        assert result.knee is not None
+        low, high = result.knee.low, result.knee.high
         assert low is not None
         assert high is not None
         held += low <= 6 <= high
-        efficiency = found.levels[3].efficiency
+        efficiency = result.levels[3].efficiency
         assert efficiency.low is not None
         assert efficiency.high is not None
         kept += efficiency.low <= 6 / 8 <= efficiency.high
@@ -84,9 +84,9 @@ def test_the_intervals_of_a_noisy_knee_hold_it() -> None:
 
 def test_noise_that_hides_the_answer_leaves_it_open() -> None:
     """Two launches with 5 % noise at 96 % of linear: neither linear nor broken."""
-    found = scaling({1: [100, 104], 2: [192, 199], 4: [360, 392]})
-    assert (found.linear_to, found.broken_at) == (1, None)
-    assert scaling_sentences(found, "ports")[0].endswith("These launches do not decide it at 2, 4.")
+    result = scaling({1: [100, 104], 2: [192, 199], 4: [360, 392]})
+    assert (result.linear_to, result.broken_at) == (1, None)
+    assert scaling_sentences(result, "ports")[0].endswith("These launches do not decide it at 2, 4.")
 
 
 HP_READS = {
@@ -98,27 +98,27 @@ HP_READS = {
 
 def ports(values: Sequence[float]) -> Launches:
     """A published curve: one value per port."""
-    return {place: [value] for place, value in enumerate(values, start=1)}
+    return {level: [value] for level, value in enumerate(values, start=1)}
 
 
 @pytest.mark.parametrize("system", ["superdome", "rp8400"])
 def test_the_published_linear_scaling_is_confirmed(system: str) -> None:
     """HP A6826A, chart 3a: linear up to four cards."""
-    found = scaling(ports(HP_READS[system]))
-    assert (found.shape, found.linear_to, found.broken_at) == ("straight", 8, None)
-    said = scaling_sentences(found, "ports", "MB/s")
-    assert said == ["Linear over the whole range, from 1 to 8 ports (at least 95 % of linear everywhere)."]
+    result = scaling(ports(HP_READS[system]))
+    assert (result.shape, result.linear_to, result.broken_at) == ("straight", 8, None)
+    sentences = scaling_sentences(result, "ports", "MB/s")
+    assert sentences == ["Linear over the whole range, from 1 to 8 ports (at least 95 % of linear everywhere)."]
 
 
 def test_the_published_limit_of_the_rp7400_is_found() -> None:
     """HP A6826A, chart 3a: linear up to three ports, not four; the fourth adds three quarters of one."""
-    found = scaling(ports(HP_READS["rp7400"]))
-    assert (found.linear_to, found.broken_at) == (3, 4)
-    fourth = found.levels[3]
+    result = scaling(ports(HP_READS["rp7400"]))
+    assert (result.linear_to, result.broken_at) == (3, 4)
+    fourth = result.levels[3]
     assert fourth.efficiency.value == pytest.approx(712 / 764)
     assert fourth.added is not None
     assert fourth.added.value == pytest.approx(141 / 191)
-    assert scaling_sentences(found, "ports", "MB/s")[:2] == [
+    assert scaling_sentences(result, "ports", "MB/s")[:2] == [
         "Linear up to 3 ports (at least 95 % of linear).",
         "At 4 ports there is 93.2 % of linear; each of the ports added last gives 73.8 % of what one gives alone.",
     ]
@@ -126,9 +126,9 @@ def test_the_published_limit_of_the_rp7400_is_found() -> None:
 
 def test_what_is_added_is_per_unit_between_levels() -> None:
     """From 2 to 4 drives there are two more."""
-    found = scaling({1: [100, 100.1], 2: [200, 200.2], 4: [300, 300.3]})
-    assert found.levels[0].added is None
-    assert [level.added.value for level in found.levels[1:] if level.added] == pytest.approx([1.0, 0.5], abs=1e-3)
+    result = scaling({1: [100, 100.1], 2: [200, 200.2], 4: [300, 300.3]})
+    assert result.levels[0].added is None
+    assert [level.added.value for level in result.levels[1:] if level.added] == pytest.approx([1.0, 0.5], abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -58,37 +58,37 @@ def test_a_look_has_of_its_last_session_what_the_sessions_before_it_had() -> Non
     more = [[*values, 2000.0, 2000.0] for values in usual[:2]]
     named = [[*names, names[-1], names[-1]] for names in usual[2:]]
     short, long = (
-        decide(one[0], one[1], baseline_sessions=one[2], candidate_sessions=one[3])
-        for one in (usual, [*more, *named])
+        decide(sessions[0], sessions[1], baseline_sessions=sessions[2], candidate_sessions=sessions[3])
+        for sessions in (usual, [*more, *named])
     )
     assert long.log_shift == short.log_shift
     assert long.sd == short.sd
 
 
 def test_one_session_per_arm_is_never_decided() -> None:
-    found = judged(1, 1, 1000, effect=-0.2)
-    assert found.outcome == "inconclusive"
-    assert found.ci95 == (-1.0, np.inf)
-    assert found.further_units >= 1
+    comparison = judged(1, 1, 1000, effect=-0.2)
+    assert comparison.outcome == "inconclusive"
+    assert comparison.ci95 == (-1.0, np.inf)
+    assert comparison.further_units >= 1
 
 
 def test_history_that_bounds_the_session_effect_decides_one_session() -> None:
     baseline, candidate, before, after = campaign(2, 1, 20, boot=0.0, spread=0.005)
-    known = History(sd_session=0.001, df_session=20)
-    found = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=known)
-    assert found.outcome == "pass"
+    history = History(sd_session=0.001, df_session=20)
+    comparison = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=history)
+    assert comparison.outcome == "pass"
 
 
 def test_history_with_a_large_session_effect_does_not() -> None:
     baseline, candidate, before, after = campaign(2, 1, 20, boot=0.0, spread=0.005)
-    known = History(sd_session=0.03, df_session=20)
-    found = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=known)
-    assert found.outcome == "inconclusive"
+    history = History(sd_session=0.03, df_session=20)
+    comparison = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=history)
+    assert comparison.outcome == "inconclusive"
 
 
 def test_two_quiet_sessions_per_arm_decide_a_wide_margin() -> None:
     """What the quick profile rests on: one launch in each of 2 + 2 boots."""
-    found = decide(
+    comparison = decide(
         [1000.0, 1003.0],
         [1001.0, 999.0],
         margin=0.08,
@@ -96,7 +96,7 @@ def test_two_quiet_sessions_per_arm_decide_a_wide_margin() -> None:
         baseline_sessions=["s1", "s4"],
         candidate_sessions=["s2", "s3"],
     )
-    assert found.outcome == "pass"
+    assert comparison.outcome == "pass"
     slow = decide(
         [1000.0, 1003.0],
         [801.0, 799.0],
@@ -131,8 +131,8 @@ def test_a_session_that_lost_launches_is_complete_when_the_next_one_began() -> N
 def test_the_first_session_is_open_until_another_begins() -> None:
     only = split_sessions(np.ones((5, 1)), ["a"] * 5)
     assert [session.open for session in only] == [True]
-    found = analyse_sessions(only, only, LIMITS)
-    assert found.missing
+    comparison = analyse_sessions(only, only, LIMITS)
+    assert comparison.missing
 
 
 def arm(levels: np.ndarray) -> np.ndarray:
@@ -142,28 +142,28 @@ def arm(levels: np.ndarray) -> np.ndarray:
 
 def test_one_boot_of_each_arm_decides_nothing_whatever_the_loss() -> None:
     launches = np.random.default_rng(1).normal(0.0, 0.001, (1, 40))
-    (found,) = analyse_fixed_sessions(arm(launches), arm(launches - 0.2), [LIMITS])
-    assert (found.outcome, found.missing, found.units) == ("inconclusive", ONE_SESSION, 1)
-    assert found.log_shift == pytest.approx(-0.2)
+    (comparison,) = analyse_fixed_sessions(arm(launches), arm(launches - 0.2), [LIMITS])
+    assert (comparison.outcome, comparison.missing, comparison.units) == ("inconclusive", ONE_SESSION, 1)
+    assert comparison.log_shift == pytest.approx(-0.2)
 
 
 def test_the_means_of_both_arms_cost_two_degrees_of_freedom() -> None:
     levels = np.random.default_rng(2).normal(0.0, 0.01, (2, 4, 1))
-    (found,) = analyse_fixed_sessions(arm(levels[0]), arm(levels[1]), [LIMITS])
-    assert found.df == 4 + 4 - 2
+    (comparison,) = analyse_fixed_sessions(arm(levels[0]), arm(levels[1]), [LIMITS])
+    assert comparison.df == 4 + 4 - 2
     before, after = levels.mean(axis=2)
     pooled = (before.var(ddof=1) + after.var(ddof=1)) / 2
-    assert found.sd == pytest.approx(np.sqrt(pooled))
+    assert comparison.sd == pytest.approx(np.sqrt(pooled))
 
 
 def test_sessions_that_agree_by_chance_are_no_steadier_than_the_launches_they_are_made_of() -> None:
     """The same four launches, in another order, in each of four sessions: means agree to the last digit."""
     launches = np.array([-0.06, -0.02, 0.02, 0.06])
     levels = np.stack([np.roll(launches, turn) for turn in range(4)])
-    (found,) = analyse_fixed_sessions(arm(levels), arm(levels - 0.02), [LIMITS])
+    (comparison,) = analyse_fixed_sessions(arm(levels), arm(levels - 0.02), [LIMITS])
     within = launches.std(ddof=1) / np.sqrt(len(launches))
-    assert found.sd == pytest.approx(within, rel=1e-6)
-    assert found.outcome == "inconclusive"
+    assert comparison.sd == pytest.approx(within, rel=1e-6)
+    assert comparison.outcome == "inconclusive"
 
 
 RULES = sorted(LEVELS)

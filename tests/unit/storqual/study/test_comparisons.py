@@ -59,12 +59,12 @@ AHEAD_THEN_EQUAL = {"qla": (1.13, 1.13, 1.12, 1.13, 1.0, 1.0), "sym": (1.0,) * 6
 
 def test_ranges_are_found_where_they_were_planted() -> None:
     """13 % over the other up to 4 KiB, equal above."""
-    (found,) = compare(curves(AHEAD_THEN_EQUAL))
-    assert [(one.start, one.end, one.relation) for one in found.ranges] == [
+    (comparison,) = compare(curves(AHEAD_THEN_EQUAL))
+    assert [(part.start, part.end, part.relation) for part in comparison.ranges] == [
         (512, 4096, "ahead"),
         (8192, 16384, "equal"),
     ]
-    first = found.ranges[0]
+    first = comparison.ranges[0]
     assert first.least is not None
     assert first.most is not None
     assert 0.10 < first.least < 0.12
@@ -72,8 +72,8 @@ def test_ranges_are_found_where_they_were_planted() -> None:
 
 
 def test_sentences_say_the_range_and_its_interval() -> None:
-    (found,) = compare(curves(AHEAD_THEN_EQUAL))
-    first, second = comparison_sentences(found, "IOPS", at=size)
+    (comparison,) = compare(curves(AHEAD_THEN_EQUAL))
+    first, second = comparison_sentences(comparison, "IOPS", at=size)
     assert first.startswith("qla gives 1")
     assert " % more IOPS than sym from 512 to 4k (interval 1" in first
     assert second == "qla and sym are equal in IOPS within 3 % from 8k to 16k."
@@ -81,22 +81,22 @@ def test_sentences_say_the_range_and_its_interval() -> None:
 
 def test_the_order_of_two_adapters_does_not_change_what_is_said() -> None:
     measured = curves(AHEAD_THEN_EQUAL)
-    (found,) = compare(measured)
+    (comparison,) = compare(measured)
     (turned,) = compare(dict(reversed(measured.items())))
     assert turned.ranges[0].relation == "behind"
-    assert comparison_sentences(turned, "IOPS", at=size)[0] == comparison_sentences(found, "IOPS", at=size)[0]
+    assert comparison_sentences(turned, "IOPS", at=size)[0] == comparison_sentences(comparison, "IOPS", at=size)[0]
 
 
 def test_lower_is_better_where_it_is() -> None:
-    (found,) = compare(curves({"a": (1.0,) * 6, "b": (1.25,) * 6}), better="lower")
-    assert {level.relation for level in found.levels} == {"ahead"}
-    assert comparison_sentences(found, "CPU per I/O")[0].startswith("b takes 2")
+    (comparison,) = compare(curves({"a": (1.0,) * 6, "b": (1.25,) * 6}), better="lower")
+    assert {level.relation for level in comparison.levels} == {"ahead"}
+    assert comparison_sentences(comparison, "CPU per I/O")[0].startswith("b takes 2")
 
 
 def test_single_launches_show_nothing() -> None:
-    (found,) = compare({"a": {1: [100.0]}, "b": {1: [50.0]}})
-    assert [level.relation for level in found.levels] == ["open"]
-    assert comparison_sentences(found, "IOPS") == [
+    (comparison,) = compare({"a": {1: [100.0]}, "b": {1: [50.0]}})
+    assert [level.relation for level in comparison.levels] == ["open"]
+    assert comparison_sentences(comparison, "IOPS") == [
         (
             "a and b have too few launches, or launches that vary too much, at 1: nothing can be said "
             "about the difference in IOPS."
@@ -109,8 +109,8 @@ def test_equal_adapters_are_rarely_told_apart() -> None:
     wrong = sum(
         any(
             level.relation in ("ahead", "behind")
-            for one in compare(curves({"a": (1,) * 6, "b": (1,) * 6, "c": (1,) * 6}, seed=seed))
-            for level in one.levels
+            for comparison in compare(curves({"a": (1,) * 6, "b": (1,) * 6, "c": (1,) * 6}, seed=seed))
+            for level in comparison.levels
         )
         for seed in range(200)
     )
@@ -130,7 +130,7 @@ def test_equal_is_not_said_of_adapters_at_the_margin() -> None:
 
 
 def test_a_leader_is_ahead_of_every_other() -> None:
-    found = compare(
+    comparisons = compare(
         curves(
             {
                 "a": (1.2, 1.2, 1.2, 1.2, 1.0, 1.0),
@@ -139,8 +139,8 @@ def test_a_leader_is_ahead_of_every_other() -> None:
             }
         )
     )
-    assert leaders(found) == {512: "a", 1024: "a", 2048: None, 4096: None, 8192: None, 16384: "c"}
-    assert leader_sentence(found, "IOPS", at=size) == (
+    assert leaders(comparisons) == {512: "a", 1024: "a", 2048: None, 4096: None, 8192: None, 16384: "c"}
+    assert leader_sentence(comparisons, "IOPS", at=size) == (
         "In IOPS a leads from 512 to 1k; none is shown to lead from 2k to 8k; c leads at 16k."
     )
 
@@ -166,10 +166,10 @@ def loaded(
 
 def test_cpu_at_equal_iops_is_read_between_the_levels() -> None:
     """Measured at other loads, one takes 47 % more CPU for the same IOPS."""
-    one, other = curve(loaded(1.47, (1000, 2000, 4000, 9000))), curve(loaded(1.0, (1500, 3000, 7900)))
-    assert common_loads(one, other) == pytest.approx((1500, 7900))
-    assert response_at(one, 2500).value == pytest.approx(2500 * 1.47)
-    assert shift_at_equal_load(one, other, 5000).value == pytest.approx(0.47)
+    first, other = curve(loaded(1.47, (1000, 2000, 4000, 9000))), curve(loaded(1.0, (1500, 3000, 7900)))
+    assert common_loads(first, other) == pytest.approx((1500, 7900))
+    assert response_at(first, 2500).value == pytest.approx(2500 * 1.47)
+    assert shift_at_equal_load(first, other, 5000).value == pytest.approx(0.47)
 
 
 def test_the_interval_at_equal_load_holds_the_truth() -> None:
@@ -177,9 +177,9 @@ def test_the_interval_at_equal_load_holds_the_truth() -> None:
     held = 0
     trials = 200
     for seed in range(trials):
-        one = curve(loaded(1.2, (1000, 2000, 4000), 0.01, seed))
+        first = curve(loaded(1.2, (1000, 2000, 4000), 0.01, seed))
         other = curve(loaded(1.0, (900, 2500, 5000), 0.01, seed + 1000))
-        shift = shift_at_equal_load(one, other, 3000)
+        shift = shift_at_equal_load(first, other, 3000)
         assert shift.low is not None
         assert shift.high is not None
         held += shift.low <= 0.2 <= shift.high
@@ -187,16 +187,16 @@ def test_the_interval_at_equal_load_holds_the_truth() -> None:
 
 
 def test_nothing_is_said_beyond_what_both_reached() -> None:
-    one, other = curve(loaded(1.0, (1000, 2000, 1500))), curve(loaded(1.0, (3000, 4000)))
-    assert common_loads(one, other) is None
+    first, other = curve(loaded(1.0, (1000, 2000, 1500))), curve(loaded(1.0, (3000, 4000)))
+    assert common_loads(first, other) is None
     with pytest.raises(ValueError, match="outside the curve"):
-        response_at(one, 2500)
+        response_at(first, 2500)
 
 
 def test_launches_that_differ_a_hundredfold_give_no_interval() -> None:
-    (found,) = compare({"a": {1: [1.0, 400.0]}, "b": {1: [2.0, 300.0]}}, better="lower")
-    assert [(level.relation, level.shift.low) for level in found.levels] == [("open", None)]
-    (sentence,) = comparison_sentences(found, "CPU time per I/O")
+    (comparison,) = compare({"a": {1: [1.0, 400.0]}, "b": {1: [2.0, 300.0]}}, better="lower")
+    assert [(level.relation, level.shift.low) for level in comparison.levels] == [("open", None)]
+    (sentence,) = comparison_sentences(comparison, "CPU time per I/O")
     assert sentence.endswith(
         "that vary too much, at 1: nothing can be said about the difference in CPU time per I/O."
     )
@@ -204,12 +204,12 @@ def test_launches_that_differ_a_hundredfold_give_no_interval() -> None:
 
 def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
     """`-93 % to +1430 % better` would be read as if it said something."""
-    (found,) = compare({"a": {1: [1.0, 2.5]}, "b": {1: [1.0, 2.4]}}, better="lower")
-    ((low, high),) = [(level.shift.low, level.shift.high) for level in found.levels]
+    (comparison,) = compare({"a": {1: [1.0, 2.5]}, "b": {1: [1.0, 2.4]}}, better="lower")
+    ((low, high),) = [(level.shift.low, level.shift.high) for level in comparison.levels]
     assert low is not None
     assert high is not None
     assert 9 < high < 99
-    (sentence,) = comparison_sentences(found, "CPU time per I/O")
+    (sentence,) = comparison_sentences(comparison, "CPU time per I/O")
     assert sentence.endswith(
         "that vary too much, at 1: nothing can be said about the difference in CPU time per I/O."
     )
@@ -225,9 +225,9 @@ def run_of(folder: Path, name: str, **options: object) -> Path:
 
 def test_adapters_of_one_run_are_compared(tmp_path: Path) -> None:
     run = run_of(tmp_path, "20261121T100000Z-one-0001", adapters=("sym", "mpt"), effect={"mpt": -0.3})
-    found = compare_runs([run])
-    assert found.subjects == ("sym", "mpt")
-    contest = next(one for one in found.contests if one.metric == "iops")
+    comparison = compare_runs([run])
+    assert comparison.subjects == ("sym", "mpt")
+    contest = next(contest for contest in comparison.contests if contest.metric == "iops")
     assert set(contest.leaders.values()) == {"sym"}
     assert any("sym gives 4" in sentence for sentence in contest.sentences)
 
@@ -235,9 +235,9 @@ def test_adapters_of_one_run_are_compared(tmp_path: Path) -> None:
 def test_runs_are_told_apart_by_what_differs(tmp_path: Path) -> None:
     names = ["20261121T100000Z-one-0001", "20261121T110000Z-one-0002"]
     runs = [run_of(tmp_path, name, effect=effect) for name, effect in zip(names, (0.0, -0.3), strict=True)]
-    found = compare_runs(runs)
-    assert found.subjects == tuple(f"sym {name}" for name in names)
-    document = found.to_json()
+    comparison = compare_runs(runs)
+    assert comparison.subjects == tuple(f"sym {name}" for name in names)
+    document = comparison.to_json()
     assert document["schema"] == "storqual.compare/1"
     assert json.loads(json.dumps(document, allow_nan=False)) == document
 
@@ -250,9 +250,9 @@ def test_several_systems_stand_side_by_side_by_the_names_of_their_benches(tmp_pa
         run_of(tmp_path, name, bench=bench, effect=effect)
         for name, (bench, effect) in zip(names, systems.items(), strict=True)
     ]
-    found = compare_runs(runs)
-    assert found.subjects == ("sym superdome", "sym rp7400")
-    contest = next(one for one in found.contests if one.metric == "iops")
+    comparison = compare_runs(runs)
+    assert comparison.subjects == ("sym superdome", "sym rp7400")
+    contest = next(contest for contest in comparison.contests if contest.metric == "iops")
     assert set(contest.leaders.values()) == {"sym superdome"}
 
 
@@ -270,10 +270,10 @@ def test_one_subject_is_nothing_to_compare(tmp_path: Path) -> None:
 
 def test_the_command_prints_sentences_or_json(tmp_path: Path) -> None:
     run = run_of(tmp_path, "20261121T100000Z-one-0001", adapters=("sym", "mpt"), effect={"mpt": -0.3})
-    told = CliRunner().invoke(compare_command, [str(run)])
-    assert told.exit_code == 0, told.output
-    assert "compared: sym, mpt" in told.output
-    assert "In IOPS sym leads" in told.output
+    answer = CliRunner().invoke(compare_command, [str(run)])
+    assert answer.exit_code == 0, answer.output
+    assert "compared: sym, mpt" in answer.output
+    assert "In IOPS sym leads" in answer.output
     document = json.loads(CliRunner().invoke(compare_command, ["--json", str(run)]).output)
     assert document["subjects"] == ["sym", "mpt"]
 
@@ -287,17 +287,17 @@ def test_a_workload_with_one_level_is_compared_as_well_and_suspect_launches_are_
             names, ("desk1", "desk2"), (0.0, -0.3), ({}, {"sym": "load"}), strict=True
         )
     ]
-    told = CliRunner().invoke(compare_command, list(map(str, runs)))
-    assert told.exit_code == 0, told.output
-    assert "In IOPS sym desk1 leads at 4 KiB" in told.output
-    assert "suspect: 8 of 16 launches" in told.output
+    answer = CliRunner().invoke(compare_command, list(map(str, runs)))
+    assert answer.exit_code == 0, answer.output
+    assert "In IOPS sym desk1 leads at 4 KiB" in answer.output
+    assert "suspect: 8 of 16 launches" in answer.output
 
 
 def test_it_is_said_when_nothing_could_be_compared(tmp_path: Path) -> None:
     names = ["20261121T100000Z-one-0001", "20261121T110000Z-one-0002"]
     runs = [run_of(tmp_path, name, points=(point,)) for name, point in zip(names, POINTS, strict=True)]
-    told = CliRunner().invoke(compare_command, list(map(str, runs)))
-    assert "nothing is compared: no point was measured" in told.output
+    answer = CliRunner().invoke(compare_command, list(map(str, runs)))
+    assert "nothing is compared: no point was measured" in answer.output
 
 
 def points_with(
@@ -325,34 +325,36 @@ def points_with(
 
 
 def told(points: list[StudyPoint]) -> tuple[list[Contest], str]:
-    found = generator_contests(points)
-    return found, " ".join(sentence for one in found for sentence in one.sentences)
+    compared = generator_contests(points)
+    return compared, " ".join(sentence for contest in compared for sentence in contest.sentences)
 
 
 def test_ways_that_give_the_same_are_called_equal_with_their_interval() -> None:
     (contest,), text = told(points_with({"libaio": 100, "psync": 100, "sg": 100}))
     assert {line.subject for line in contest.lines} == {"libaio", "psync", "sg"}
-    assert {level.relation for one in contest.comparisons for level in one.levels} == {"equal"}
+    assert {level.relation for pair in contest.comparisons for level in pair.levels} == {"equal"}
     assert "libaio" in text
     assert "sg" in text
 
 
 def test_a_way_that_gives_less_is_found() -> None:
     (contest,), _ = told(points_with({"libaio": 100, "psync": 100, "sg": 80}))
-    relations = {(one.first, one.second): {level.relation for level in one.levels} for one in contest.comparisons}
+    relations = {(pair.first, pair.second): {level.relation for level in pair.levels} for pair in contest.comparisons}
     assert relations == {("libaio", "psync"): {"equal"}, ("libaio", "sg"): {"ahead"}, ("psync", "sg"): {"ahead"}}
 
 
 def test_one_launch_shows_nothing() -> None:
     (contest,), _ = told(points_with({"libaio": 100, "sg": 100}, launches=1))
-    assert {level.relation for one in contest.comparisons for level in one.levels} == {"open"}
+    assert {level.relation for pair in contest.comparisons for level in pair.levels} == {"open"}
 
 
 def test_each_adapter_is_compared_with_itself() -> None:
     points = points_with({"libaio": 100, "sg": 100}) + points_with({"libaio": 50, "sg": 50}, adapter="mpt")
-    found, _ = told(points)
-    assert [one.title.partition(",")[0] for one in found] == ["sym", "mpt"]
-    assert {level.relation for one in found for pair in one.comparisons for level in pair.levels} == {"equal"}
+    compared, _ = told(points)
+    assert [contest.title.partition(",")[0] for contest in compared] == ["sym", "mpt"]
+    assert {level.relation for contest in compared for pair in contest.comparisons for level in pair.levels} == {
+        "equal"
+    }
 
 
 def test_only_a_suite_that_asks_for_it_has_the_study() -> None:

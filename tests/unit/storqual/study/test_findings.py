@@ -52,35 +52,35 @@ def chart(**columns: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, tuple[s
     """The chart by row; of each adapter what the inventory declares and what the bench read."""
     bench = {
         "adapters": {alias: declared for alias, (declared, _) in columns.items()},
-        "environment": {"before": {"adapters": {alias: found for alias, (_, found) in columns.items()}}},
+        "environment": {"before": {"adapters": {alias: read for alias, (_, read) in columns.items()}}},
     }
     return {row.name: row.values for row in features(bench, list(columns))}
 
 
 def test_what_the_bench_read_stands_before_what_the_inventory_declares() -> None:
-    found = chart(one=({"boot": BOOT}, FOUND), two=({"boot": BOOT}, {}), three=({}, {}))
-    assert found["BIOS"] == ("6.04", "4.03 (inventory)", NOT_KNOWN)
-    assert found["BIOS options"] == ("boot id, LUNs (inventory)", "boot id, LUNs (inventory)", NOT_KNOWN)
-    assert found["Boot from CD-ROM"] == ("yes (inventory)", "yes (inventory)", NOT_KNOWN)
-    assert found["Boot from drives"] == ("any id (inventory)", "any id (inventory)", NOT_KNOWN)
-    assert found["CD-ROM drives"] == ("1", NOT_KNOWN, NOT_KNOWN)
-    assert found["Commands per adapter"] == ("32", NOT_KNOWN, NOT_KNOWN)
-    assert found["Queue depth per drive"] == ("4 or 8", NOT_KNOWN, NOT_KNOWN)
+    rows = chart(one=({"boot": BOOT}, FOUND), two=({"boot": BOOT}, {}), three=({}, {}))
+    assert rows["BIOS"] == ("6.04", "4.03 (inventory)", NOT_KNOWN)
+    assert rows["BIOS options"] == ("boot id, LUNs (inventory)", "boot id, LUNs (inventory)", NOT_KNOWN)
+    assert rows["Boot from CD-ROM"] == ("yes (inventory)", "yes (inventory)", NOT_KNOWN)
+    assert rows["Boot from drives"] == ("any id (inventory)", "any id (inventory)", NOT_KNOWN)
+    assert rows["CD-ROM drives"] == ("1", NOT_KNOWN, NOT_KNOWN)
+    assert rows["Commands per adapter"] == ("32", NOT_KNOWN, NOT_KNOWN)
+    assert rows["Queue depth per drive"] == ("4 or 8", NOT_KNOWN, NOT_KNOWN)
 
 
 def test_a_feature_that_is_not_there_is_told_and_is_not_unknown() -> None:
-    found = chart(one=({"boot": {"cdrom": False}}, {"rom": False, "cdroms": 0}), two=({}, {"rom": True}))
-    assert found["BIOS"] == ("no ROM on the card", "a ROM, its version not known")
-    assert found["Boot from CD-ROM"] == ("no (inventory)", NOT_KNOWN)
-    assert found["CD-ROM drives"] == ("none", NOT_KNOWN)
+    rows = chart(one=({"boot": {"cdrom": False}}, {"rom": False, "cdroms": 0}), two=({}, {"rom": True}))
+    assert rows["BIOS"] == ("no ROM on the card", "a ROM, its version not known")
+    assert rows["Boot from CD-ROM"] == ("no (inventory)", NOT_KNOWN)
+    assert rows["CD-ROM drives"] == ("none", NOT_KNOWN)
 
 
 def test_what_the_inventory_declares_of_the_boot_code_reaches_the_chart_of_a_run(tmp_path: Path) -> None:
     hosts = lab_hosts({"sym": 2})
     hosts["b1"]["storqual_adapters"]["sym"]["boot"] = BOOT
     document = make_plan(make_lab(tmp_path, hosts=hosts)).document
-    found = {row.name: row.values for row in features(document["benches"]["b1"], ["sym"])}
-    assert found["Boot from drives"] == ("any id (inventory)",)
+    by_name = {row.name: row.values for row in features(document["benches"]["b1"], ["sym"])}
+    assert by_name["Boot from drives"] == ("any id (inventory)",)
 
 
 def test_no_cell_is_ever_blank() -> None:
@@ -89,21 +89,21 @@ def test_no_cell_is_ever_blank() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slot", "link", "ports", "said"),
+    ("slot", "link", "ports", "sentence"),
     [
         (133e6, 80e6, 2, "feeds 1 of 2 ports at full rate"),
         (1e9, 300e6, 2, "feeds all 2 ports at full rate"),
         (133e6, 320e6, 1, "no port runs at full rate"),
     ],
 )
-def test_slots_are_told_by_what_their_ports_need(slot: float, link: float, ports: int, said: str) -> None:
+def test_slots_are_told_by_what_their_ports_need(slot: float, link: float, ports: int, sentence: str) -> None:
     declared = {"ceiling": {"slot": slot, "link": link}, "drives": [{"port": port} for port in range(ports)]}
-    assert said in " ".join(placement_advice("sym", declared, {}))
+    assert sentence in " ".join(placement_advice("sym", declared, {}))
 
 
 def test_a_link_below_its_best_is_told() -> None:
-    found = {"link": {"speed": "8.0 GT/s", "speed_max": "8.0 GT/s", "width": "4", "width_max": "8"}}
-    assert list(placement_advice("sas0", {}, found)) == [
+    read = {"link": {"speed": "8.0 GT/s", "speed_max": "8.0 GT/s", "width": "4", "width_max": "8"}}
+    assert list(placement_advice("sas0", {}, read)) == [
         "sas0: its PCI link runs at width 4, the card can 8: another slot may give more."
     ]
 
@@ -121,8 +121,8 @@ DOWN = (("0000:02:08.0", "8.0 GT/s PCIe", 8), ("0000:02:09.0", "8.0 GT/s PCIe", 
 
 
 def test_cards_behind_a_port_that_carries_less_than_they_do_are_told_to_part() -> None:
-    found = {"sas0": card("0000:03:00.0", ROOT_PORT, DOWN[0]), "sas1": card("0000:04:00.0", ROOT_PORT, DOWN[1])}
-    roots, shared = shared_advice("b1", found)
+    adapters = {"sas0": card("0000:03:00.0", ROOT_PORT, DOWN[0]), "sas1": card("0000:04:00.0", ROOT_PORT, DOWN[1])}
+    roots, shared = shared_advice("b1", adapters)
     assert roots == "b1: of 2 tested cards 2 are behind PCI root 0000:00 of NUMA node 0 (sas0, sas1)."
     assert shared == (
         "b1: sas0, sas1 share PCI bridge 0000:00:03.0 (8.0 GT/s x8, 7877 MB/s), less than their own links together "
@@ -131,53 +131,53 @@ def test_cards_behind_a_port_that_carries_less_than_they_do_are_told_to_part() -
 
 
 def test_a_port_that_carries_all_of_its_cards_is_told_as_that() -> None:
-    found = {"sas0": card("0000:03:00.0", WIDE_PORT), "sas1": card("0000:04:00.0", WIDE_PORT)}
-    _, told = shared_advice("b1", found)
-    assert told.endswith("x16, 15754 MB/s), enough for what their own links carry (sas0 7877, sas1 7877 MB/s).")
+    adapters = {"sas0": card("0000:03:00.0", WIDE_PORT), "sas1": card("0000:04:00.0", WIDE_PORT)}
+    _, sentence = shared_advice("b1", adapters)
+    assert sentence.endswith("x16, 15754 MB/s), enough for what their own links carry (sas0 7877, sas1 7877 MB/s).")
 
 
 def test_of_several_shared_links_the_narrowest_is_told_once() -> None:
     narrow = ("0000:01:00.0", "8.0 GT/s PCIe", 4)
-    found = {name: card(f"0000:0{bus}:00.0", WIDE_PORT, narrow) for bus, name in ((3, "sas0"), (4, "sas1"))}
-    _, told = shared_advice("b1", found)
-    assert "share PCI bridge 0000:01:00.0 (8.0 GT/s x4, 3938 MB/s), less than" in told
+    adapters = {name: card(f"0000:0{bus}:00.0", WIDE_PORT, narrow) for bus, name in ((3, "sas0"), (4, "sas1"))}
+    _, sentence = shared_advice("b1", adapters)
+    assert "share PCI bridge 0000:01:00.0 (8.0 GT/s x4, 3938 MB/s), less than" in sentence
 
 
 def test_cards_behind_roots_of_their_own_share_nothing() -> None:
-    found = {
+    adapters = {
         "sas0": card("0000:03:00.0", ROOT_PORT),
         "sas1": card("0000:83:00.0", ("0000:80:01.0", "8.0 GT/s PCIe", 8), root="0000:80", numa_node=1),
     }
-    (told,) = shared_advice("b1", found)
-    assert told == (
+    (sentence,) = shared_advice("b1", adapters)
+    assert sentence == (
         "b1: of 2 tested cards 1 is behind PCI root 0000:00 of NUMA node 0 (sas0), "
         "1 is behind PCI root 0000:80 of NUMA node 1 (sas1)."
     )
 
 
 def test_functions_of_one_card_are_one_card() -> None:
-    found = {"fc0": card("0000:03:00.0", ROOT_PORT), "fc1": card("0000:03:00.1", ROOT_PORT)}
-    assert list(shared_advice("b1", found)) == []
-    found["sas0"] = card("0000:04:00.0", ROOT_PORT)
+    adapters = {"fc0": card("0000:03:00.0", ROOT_PORT), "fc1": card("0000:03:00.1", ROOT_PORT)}
+    assert list(shared_advice("b1", adapters)) == []
+    adapters["sas0"] = card("0000:04:00.0", ROOT_PORT)
     assert "of 2 tested cards 2 are behind PCI root 0000:00 of NUMA node 0 (fc0/fc1, sas0)" in " ".join(
-        shared_advice("b1", found)
+        shared_advice("b1", adapters)
     )
 
 
 def test_a_bus_without_links_is_divided_and_an_unknown_link_is_told() -> None:
     bus = ("0000:00:1e.0", "", None)
     old = {"link": {"speed": "", "width": None}}
-    found = {name: card(f"0000:05:0{slot}.0", bus, **old) for slot, name in ((1, "scsi0"), (2, "scsi1"))}
-    assert "scsi0, scsi1 share the bus behind PCI bridge 0000:00:1e.0: all" in " ".join(shared_advice("b1", found))
-    found = {"sas0": card("0000:03:00.0", ROOT_PORT), "sas1": card("0000:04:00.0", ROOT_PORT, **old)}
-    assert "the link of sas1 is not known" in " ".join(shared_advice("b1", found))
+    adapters = {name: card(f"0000:05:0{slot}.0", bus, **old) for slot, name in ((1, "scsi0"), (2, "scsi1"))}
+    assert "scsi0, scsi1 share the bus behind PCI bridge 0000:00:1e.0: all" in " ".join(shared_advice("b1", adapters))
+    adapters = {"sas0": card("0000:03:00.0", ROOT_PORT), "sas1": card("0000:04:00.0", ROOT_PORT, **old)}
+    assert "the link of sas1 is not known" in " ".join(shared_advice("b1", adapters))
 
 
 def test_nothing_is_said_of_what_shows_no_links_and_no_bridges() -> None:
     """As the emulated adapters, which all sit on the first bus; and runs of before, which have no such record."""
     plain = {"link": {"speed": "", "width": None}}
-    found = {name: card(f"0000:00:0{slot}.0", **plain) for slot, name in ((4, "sym"), (5, "fusion"))}
-    assert list(shared_advice("b1", found)) == []
+    adapters = {name: card(f"0000:00:0{slot}.0", **plain) for slot, name in ((4, "sym"), (5, "fusion"))}
+    assert list(shared_advice("b1", adapters)) == []
     assert list(shared_advice("b1", {"sym": {}, "fusion": {"link": {}}})) == []
 
 
@@ -206,54 +206,58 @@ def swept(gain: float = 1.0) -> list[StudyPoint]:
 
 def test_a_contest_finds_who_leads_where() -> None:
     """Ahead where it was planted, nobody elsewhere, and the first sentence says it."""
-    found = {one.metric: one for one in contests(rivals())}
-    assert found["iops"].leaders == {512.0: "qla", 4096.0: None, 65536.0: None}
-    assert found["iops"].sentences[0] == ("In IOPS qla leads at 512 B; none is shown to lead from 4 KiB to 64 KiB.")
+    by_metric = {contest.metric: contest for contest in contests(rivals())}
+    assert by_metric["iops"].leaders == {512.0: "qla", 4096.0: None, 65536.0: None}
+    assert by_metric["iops"].sentences[0] == (
+        "In IOPS qla leads at 512 B; none is shown to lead from 4 KiB to 64 KiB."
+    )
 
 
 def test_one_subject_is_no_contest() -> None:
-    assert contests([one for one in rivals() if one.subject == "qla"]) == []
+    assert contests([point for point in rivals() if point.subject == "qla"]) == []
 
 
 def test_what_has_no_interval_anywhere_is_told_once() -> None:
     points = [
         point(name, "seq_read", 1000.0, bs=size, launches=1) for name in ("qla", "sym", "mraid") for size in SIZES
     ]
-    found = {one.metric: one.sentences for one in contests(points)}
-    assert found["iops"] == ("In IOPS nothing can be compared: there are too few launches, or they vary too much.",)
+    by_metric = {contest.metric: contest.sentences for contest in contests(points)}
+    assert by_metric["iops"] == (
+        "In IOPS nothing can be compared: there are too few launches, or they vary too much.",
+    )
 
 
 def test_levels_that_only_one_subject_has_are_left_out() -> None:
-    points = [one for one in rivals() if (one.subject, one.levels["bs"]) != ("sym", 65536)]
+    points = [point for point in rivals() if (point.subject, point.levels["bs"]) != ("sym", 65536)]
     assert [level.at for level in contests(points)[0].comparisons[0].levels] == [512.0, 4096.0]
 
 
 def test_cpu_at_equal_iops_finds_the_planted_cost() -> None:
-    found = {one.of: one for one in equal_loads(swept(1.5))}
-    shift = found["cpu_percent"].shift
+    by_metric = {load.of: load for load in equal_loads(swept(1.5))}
+    shift = by_metric["cpu_percent"].shift
     assert shift.low is not None
     assert shift.high is not None
     assert shift.low < 1 / 1.5 - 1 < shift.high < 0
-    assert "qla has 33" in found["cpu_percent"].sentence
-    assert "less CPU utilisation than sym" in found["cpu_percent"].sentence
+    assert "qla has 33" in by_metric["cpu_percent"].sentence
+    assert "less CPU utilisation than sym" in by_metric["cpu_percent"].sentence
 
 
 def test_equal_adapters_show_nothing_at_equal_load() -> None:
-    sentences = [one.sentence for one in equal_loads(swept(1.0)) if one.of == "cpu_percent"]
+    sentences = [load.sentence for load in equal_loads(swept(1.0)) if load.of == "cpu_percent"]
     assert any("no difference between" in sentence for sentence in sentences)
 
 
 def test_scaling_names_the_level_that_is_enough() -> None:
     """The knee at a depth of 4 is found with the gain over a depth of 1."""
-    found = growths([one for one in swept() if one.subject == "qla"], "iops")
-    assert [one.scaling.shape for one in found] == ["knee"]
-    (told,) = saturation_advice(found)
-    assert re.fullmatch(r"qla: QD 4 is enough at depth: 30\d % over QD 1, and no more with up to QD 16\.", told)
+    grown = growths([point for point in swept() if point.subject == "qla"], "iops")
+    assert [growth.scaling.shape for growth in grown] == ["knee"]
+    (sentence,) = saturation_advice(grown)
+    assert re.fullmatch(r"qla: QD 4 is enough at depth: 30\d % over QD 1, and no more with up to QD 16\.", sentence)
 
 
 def test_what_was_measured_last_is_never_called_enough() -> None:
-    points = [one for one in swept() if one.subject == "qla" and one.levels["iodepth"] in (1, 2, 4)]
-    assert [one.enough for one in growths(points, "iops")] == [None]
+    points = [point for point in swept() if point.subject == "qla" and point.levels["iodepth"] in (1, 2, 4)]
+    assert [growth.enough for growth in growths(points, "iops")] == [None]
 
 
 def test_lines_that_one_level_saturates_share_a_sentence() -> None:
@@ -262,33 +266,33 @@ def test_lines_that_one_level_saturates_share_a_sentence() -> None:
         for size, rate in ((512, 100.0), (4096, 80.0))
         for depth in DEPTHS
     ]
-    (told,) = saturation_advice(growths(points, "iops"))
-    assert "and 1 more" in told
+    (sentence,) = saturation_advice(growths(points, "iops"))
+    assert "and 1 more" in sentence
 
 
 def test_linear_growth_gives_no_advice() -> None:
     """Nothing is saturated, so nothing is enough."""
     points = [point("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
-    points = [StudyPoint(**{**vars(one), "levels": {"ports": one.ports}}) for one in points]
-    assert [(one.scaling.shape, one.enough) for one in growths(points, "iops")] == [("straight", None)]
+    points = [StudyPoint(**{**vars(point), "levels": {"ports": point.ports}}) for point in points]
+    assert [(growth.scaling.shape, growth.enough) for growth in growths(points, "iops")] == [("straight", None)]
 
 
 def test_processor_time_next_to_nothing_shows_how_far_it_reaches() -> None:
     base = point("fc0", "demand", 1000.0, busy=5.0, launches=3, noise=0.0)
     busy = (0.5, 6.0, 8.5)
-    launches = tuple({**one, "cpu_percent": value} for one, value in zip(base.launches, busy, strict=True))
-    (found,) = demands([StudyPoint(**{**vars(base), "launches": launches})])
-    assert found.cpu_percent == pytest.approx(5.0)
-    assert found.cpu_reach == pytest.approx(4.303 * 4.093 / 3**0.5, rel=0.001)
+    launches = tuple({**values, "cpu_percent": value} for values, value in zip(base.launches, busy, strict=True))
+    (demand,) = demands([StudyPoint(**{**vars(base), "launches": launches})])
+    assert demand.cpu_percent == pytest.approx(5.0)
+    assert demand.cpu_reach == pytest.approx(4.303 * 4.093 / 3**0.5, rel=0.001)
     (single,) = demands([point("fc0", "demand", 1000.0, busy=5.0, launches=1)])
     assert single.cpu_reach is None
 
 
 def test_demand_is_given_in_the_units_of_both_papers() -> None:
     """HP A6826A, p. 3, single port, 4 KiB reads: 130 MB/s at 37 % of one CPU are 2.91 us/KiB (printed 2.93)."""
-    (found,) = demands([point("fc0", "demand", 130e6 / 4096, busy=37.0, noise=0.0)])
-    assert found.us_per_kib == pytest.approx(37.0 * 1e4 / (130e6 / 1024))
-    assert found.percent_thousandths == pytest.approx(37.0 * 1000 / (130e6 / 1024))
+    (demand,) = demands([point("fc0", "demand", 130e6 / 4096, busy=37.0, noise=0.0)])
+    assert demand.us_per_kib == pytest.approx(37.0 * 1e4 / (130e6 / 1024))
+    assert demand.percent_thousandths == pytest.approx(37.0 * 1000 / (130e6 / 1024))
 
 
 def test_percent_of_the_ceiling_names_the_limit() -> None:
@@ -297,9 +301,9 @@ def test_percent_of_the_ceiling_names_the_limit() -> None:
         point("sym", "seq", 65e6 / 65536, size=65536, drives=("a",)),
         point("sym", "seq", 130e6 / 65536, size=65536, drives=("a", "b"), ports=2),
     ]
-    one, two = reached(points, {("b1", "sym"): {"slot": 133e6, "link": 80e6}})
-    assert (one.ceiling_mb_s, one.share.lowest.name, one.share.limited_by) == (80.0, "link (1 port)", None)
-    assert (two.share.lowest.name, two.share.limited_by is not None) == ("2 drives", True)
+    first, second = reached(points, {("b1", "sym"): {"slot": 133e6, "link": 80e6}})
+    assert (first.ceiling_mb_s, first.share.lowest.name, first.share.limited_by) == (80.0, "link (1 port)", None)
+    assert (second.share.lowest.name, second.share.limited_by is not None) == ("2 drives", True)
 
 
 def test_an_adapter_without_known_parts_has_no_ceiling() -> None:
@@ -317,21 +321,23 @@ def test_published_figures_find_their_points() -> None:
         )
         for ports in (1, 2)
     ]
-    found = [one for one in beside(points, ["a6826a"]) if one.theirs.metric == "iops"]
-    assert [(one.theirs.value, one.point.ports) for one in found] == [(35530.0, 1), (70100.0, 2)]
-    assert found[0].ratio == pytest.approx(100 / 35530, rel=0.02)
+    figures = [figure for figure in beside(points, ["a6826a"]) if figure.theirs.metric == "iops"]
+    assert [(figure.theirs.value, figure.point.ports) for figure in figures] == [(35530.0, 1), (70100.0, 2)]
+    assert figures[0].ratio == pytest.approx(100 / 35530, rel=0.02)
 
 
 def test_a_published_figure_lies_on_the_curve_of_its_point() -> None:
     """Over ports where the paper has several of them; what stands alone is on no curve."""
     here = [point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports) for ports in (1, 2, 4)]
     points = [
-        StudyPoint(**{**vars(one), "levels": {"ports": one.ports}, "pattern": {"rw": "read", "bs": 1024}})
-        for one in here
+        StudyPoint(**{**vars(planned), "levels": {"ports": planned.ports}, "pattern": {"rw": "read", "bs": 1024}})
+        for planned in here
     ]
-    (found,) = overlays_of(points, [one for one in beside(points, ["a6826a"]) if one.theirs.metric == "iops"])
-    assert (found.along, [len(line.points) for line in found.lines]) == ("ports", [3])
-    (theirs,) = found.theirs.values()
+    (overlay,) = overlays_of(
+        points, [figure for figure in beside(points, ["a6826a"]) if figure.theirs.metric == "iops"]
+    )
+    assert (overlay.along, [len(line.points) for line in overlay.lines]) == ("ports", [3])
+    (theirs,) = overlay.theirs.values()
     assert theirs == {1.0: 35530.0, 2.0: 70100.0}
     assert overlays_of(points[:1], beside(points[:1], ["a6826a"])) == []
 
@@ -342,10 +348,10 @@ def test_an_unknown_report_is_told_with_those_there_are() -> None:
 
 
 def test_advice_leads_to_the_study_that_shows_it() -> None:
-    found = findings(swept(), ["scaling"], benches={})
-    assert found.advice
-    assert {one.evidence for one in found.advice} == {"study-scaling"}
-    assert found.contests == ()
+    results = findings(swept(), ["scaling"], benches={})
+    assert results.advice
+    assert {advice.evidence for advice in results.advice} == {"study-scaling"}
+    assert results.contests == ()
 
 
 def test_cards_behind_one_port_are_told_by_the_study_of_ceilings() -> None:
@@ -360,23 +366,23 @@ def test_cards_behind_one_port_are_told_by_the_study_of_ceilings() -> None:
     }
     points = [point(name, "reads", 100.0, ports=1) for name in cards]
     bench = {points[0].bench: {"environment": {"before": {"adapters": cards}}}}
-    told = findings(points, ["ceiling"], benches=bench).advice
-    assert [one.evidence for one in told] == ["study-ceiling"] * 2
-    assert "sas0, sas1 share PCI bridge 0000:00:03.0" in told[1].text
+    advice = findings(points, ["ceiling"], benches=bench).advice
+    assert [sentence.evidence for sentence in advice] == ["study-ceiling"] * 2
+    assert "sas0, sas1 share PCI bridge 0000:00:03.0" in advice[1].text
     assert findings(points[:1], ["ceiling"], benches=bench).advice == ()
 
 
 def test_lines_are_ascending_and_have_two_levels() -> None:
     points = [point("qla", "depth", 1.0, iodepth=depth) for depth in (8, 1)]
     (line,) = lines_of(points, "iodepth")
-    assert [one.levels["iodepth"] for one in line.points] == [1, 8]
+    assert [measured.levels["iodepth"] for measured in line.points] == [1, 8]
     assert lines_of(points[:1], "iodepth") == []
 
 
 def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_its_levels_have_none() -> None:
     """RAID 0 and 5 stream alike and 10 does not: the level of RAID is not said to make no difference."""
     rates = {"raid.level": {0: 100.0, 5: 100.0, 10: 80.0}, "drive.NCS": {1: 100.0, 16: 100.0}}
-    told = [
+    sentences = [
         advice.text
         for setting, levels in rates.items()
         for advice in findings(
@@ -388,9 +394,9 @@ def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_it
             benches={},
         ).advice
     ]
-    assert "sym, raid.level: raid.level 0 and 5 make no difference of 3 % or more." in told
-    assert "sym, drive.NCS: drive.NCS makes no difference of 3 % or more; leave it." in told
-    assert not any("raid.level makes" in text for text in told)
+    assert "sym, raid.level: raid.level 0 and 5 make no difference of 3 % or more." in sentences
+    assert "sym, drive.NCS: drive.NCS makes no difference of 3 % or more; leave it." in sentences
+    assert not any("raid.level makes" in text for text in sentences)
 
 
 def test_advice_on_a_raid_level_says_how_many_members_each_has() -> None:
@@ -399,9 +405,9 @@ def test_advice_on_a_raid_level_says_how_many_members_each_has() -> None:
         point("sym", "dbms", rate, varied={"raid.level": level, "raid.members": count}, noise=0.001)
         for (level, count), rate in rates.items()
     ]
-    (told,) = findings(points, ["settings"], benches={}).advice
-    assert "raid.level 0 (raid.members 4) gives " in told.text
-    assert " % more IOPS than 5 (raid.members 3) (interval " in told.text
+    (advice,) = findings(points, ["settings"], benches={}).advice
+    assert "raid.level 0 (raid.members 4) gives " in advice.text
+    assert " % more IOPS than 5 (raid.members 3) (interval " in advice.text
 
 
 def test_throughput_over_the_members_of_a_volume_has_a_shape() -> None:

@@ -35,9 +35,9 @@ def measured(metric: str, *, rate: float, busy: float, cpus: int = 1) -> float:
         "cpu_count": cpus,
         "cpuidle_ns": round(second * cpus * (1 - busy / 100)),
     }
-    found = METRICS[metric].value(Primitives(primitives, {}))
-    assert isinstance(found, Value)
-    return found.value
+    value = METRICS[metric].value(Primitives(primitives, {}))
+    assert isinstance(value, Value)
+    return value.value
 
 
 ULTRA320, FIBRE_CHANNEL = 320_000_000, 200_000_000
@@ -101,17 +101,17 @@ def test_the_misprinted_share_of_the_a7173a_is_not_reproduced() -> None:
 def test_percent_of_the_fibre_channel_maximum(way: str, ports: int, printed: float) -> None:
     """200 MB/s of a port, MB = 10^6 (p. 2)."""
     path = ceiling([link_part(FIBRE_CHANNEL / MB, ports)])
-    found = share_of(Estimate(figure(f"a6826a:throughput.{way}[{ports}]"), None, None), path)
-    assert found.percent.value == pytest.approx(printed, abs=0.05)
+    share = share_of(Estimate(figure(f"a6826a:throughput.{way}[{ports}]"), None, None), path)
+    assert share.percent.value == pytest.approx(printed, abs=0.05)
 
 
 @pytest.mark.parametrize(("ports", "printed", "right"), [(1, 87.7, 87.75), (2, 51.1, 51.5)])
 def test_both_ways_count_twice(ports: int, printed: float, right: float) -> None:
     """87.7 % is a full-duplex port's share; of two ports the paper prints 51.1 and means 51.5."""
     path = ceiling([link_part(FIBRE_CHANNEL / MB, ports, both_ways=True)])
-    found = share_of(Estimate(figure(f"a6826a:throughput.bidirectional[{ports}]"), None, None), path).percent.value
-    assert found == pytest.approx(right)
-    assert (abs(found - printed) < 0.1) is (ports == 1)
+    share = share_of(Estimate(figure(f"a6826a:throughput.bidirectional[{ports}]"), None, None), path).percent.value
+    assert share == pytest.approx(right)
+    assert (abs(share - printed) < 0.1) is (ports == 1)
 
 
 def reads(system: str) -> dict[float, list[float]]:
@@ -122,15 +122,15 @@ def reads(system: str) -> dict[float, list[float]]:
 @pytest.mark.parametrize("system", ["superdome", "rp8400"])
 def test_four_cards_scale_linearly_on_the_large_systems(system: str) -> None:
     """Eight ports, at least 95 % of eight times one (p. 5)."""
-    found = scaling(reads(system))
-    assert (found.linear_to, found.broken_at) == (8.0, None)
+    result = scaling(reads(system))
+    assert (result.linear_to, result.broken_at) == (8.0, None)
 
 
 def test_the_rp7400_is_linear_up_to_three_ports() -> None:
     """The paper says four (p. 5); its own figures say 93 % there."""
-    found = scaling(reads("rp7400"))
-    assert (found.linear_to, found.broken_at) == (3.0, 4.0)
-    fourth = next(level for level in found.levels if level.at == 4)
+    result = scaling(reads("rp7400"))
+    assert (result.linear_to, result.broken_at) == (3.0, 4.0)
+    fourth = next(level for level in result.levels if level.at == 4)
     assert fourth.efficiency.value == pytest.approx(712 / (4 * 191))
 
 
@@ -146,35 +146,35 @@ ALONE = {
 
 
 def measured_by_one_adapter(name: str) -> list[StudyPoint]:
-    found = []
-    for one in suite_points(load_suite(project_root() / "suites" / f"{name}.suite.yml")):
-        levels, pattern = {**dict(one.factors), **dict(one.varied)}, dict(one.pattern.values)
+    points = []
+    for planned in suite_points(load_suite(project_root() / "suites" / f"{name}.suite.yml")):
+        levels, pattern = {**dict(planned.factors), **dict(planned.varied)}, dict(planned.pattern.values)
         ports = int(pattern.get("ports") or 2 * int(pattern.get("adapters") or 1))
-        subject = ("hba", "b1", "hba", one.name, one.workload)
-        varied = tuple(name for name, _ in one.varied)
-        found.append(StudyPoint(*subject, levels, varied, pattern, ("d0",), ports, (dict.fromkeys(STUDIED, 1.0),)))
-    return found
+        subject = ("hba", "b1", "hba", planned.name, planned.workload)
+        varied = tuple(name for name, _ in planned.varied)
+        points.append(StudyPoint(*subject, levels, varied, pattern, ("d0",), ports, (dict.fromkeys(STUDIED, 1.0),)))
+    return points
 
 
 def test_every_suite_that_names_a_paper_is_here() -> None:
     named = {file.name.partition(".")[0] for file in (project_root() / "suites").glob("*.suite.yml")}
     read = {name: load_suite(project_root() / "suites" / f"{name}.suite.yml") for name in SUITES}
     assert all(suite.published for suite in read.values())
-    others = [name for name in named - set(SUITES) if name not in ("robustness", "paths", "recovery", "conformance")]
-    assert not any(load_suite(project_root() / "suites" / f"{name}.suite.yml").published for name in others)
+    missing = [name for name in named - set(SUITES) if name not in ("robustness", "paths", "recovery", "conformance")]
+    assert not any(load_suite(project_root() / "suites" / f"{name}.suite.yml").published for name in missing)
 
 
 @pytest.mark.parametrize("name", SUITES)
 def test_every_published_figure_of_a_metric_is_beside_a_point_and_drawn_in_its_curve(name: str) -> None:
     papers = load_suite(project_root() / "suites" / f"{name}.suite.yml").published
-    printed = {(metric, one.value) for paper in papers for metric in METRICS for one in overlays(paper, metric)}
+    printed = {(metric, figure.value) for paper in papers for metric in METRICS for figure in overlays(paper, metric)}
     assert printed
     points = measured_by_one_adapter(name)
-    found = beside(points, papers)
-    assert {(one.theirs.metric, one.theirs.value) for one in found} == printed
+    figures = beside(points, papers)
+    assert {(figure.theirs.metric, figure.theirs.value) for figure in figures} == printed
     drawn = {
         (curve.metric, value)
-        for curve in overlays_of(points, found)
+        for curve in overlays_of(points, figures)
         for levels in curve.theirs.values()
         for value in levels.values()
     }

@@ -40,14 +40,14 @@ def planted(*, launches: int = 6, noise: float = 0.01) -> list:
 
 def study(points: list, metric: str = "iops") -> tuple:
     """The ranked effects of the only subject and workload."""
-    (found,) = [one for one in setting_studies(points) if one.metric == metric]
-    return found.effects
+    (ranked,) = [candidate for candidate in setting_studies(points) if candidate.metric == metric]
+    return ranked.effects
 
 
 def test_the_true_effects_come_first_in_the_order_of_their_size() -> None:
     effects = study(planted())
-    assert [one.setting for one in effects] == ["drive.WCE", "drive.DRA", "drive.NCS"]
-    assert [one.influence for one in effects] == ["worse", "worse", "neutral"]
+    assert [effect.setting for effect in effects] == ["drive.WCE", "drive.DRA", "drive.NCS"]
+    assert [effect.influence for effect in effects] == ["worse", "worse", "neutral"]
 
 
 def test_the_interval_holds_the_planted_effect() -> None:
@@ -62,11 +62,11 @@ def test_the_interval_holds_the_planted_effect() -> None:
 
 def test_a_neutral_setting_is_called_neutral_only_where_that_is_shown() -> None:
     noisy = study(planted(launches=2, noise=0.2))
-    assert {one.setting: one.influence for one in noisy}["drive.NCS"] == "open"
+    assert {effect.setting: effect.influence for effect in noisy}["drive.NCS"] == "open"
 
 
 def test_one_launch_each_shows_nothing() -> None:
-    assert {one.influence for one in study(planted(launches=1))} == {"open"}
+    assert {effect.influence for effect in study(planted(launches=1))} == {"open"}
 
 
 def test_a_lower_metric_is_better_when_it_falls() -> None:
@@ -75,10 +75,10 @@ def test_a_lower_metric_is_better_when_it_falls() -> None:
 
 
 def test_sentences_are_as_strong_as_the_intervals() -> None:
-    (found,) = [one for one in setting_studies(planted()) if one.metric == "iops"]
-    assert "drive.WCE from 1 to 0 is 40" in found.sentences[0]
-    assert "worse (interval -4" in found.sentences[0]
-    assert found.sentences[2].startswith("sym, rand_write, IOPS: drive.NCS from 1 to 16 is neutral: within 3 %")
+    (ranked,) = [candidate for candidate in setting_studies(planted()) if candidate.metric == "iops"]
+    assert "drive.WCE from 1 to 0 is 40" in ranked.sentences[0]
+    assert "worse (interval -4" in ranked.sentences[0]
+    assert ranked.sentences[2].startswith("sym, rand_write, IOPS: drive.NCS from 1 to 16 is neutral: within 3 %")
 
 
 def test_unchanged_drives_show_an_effect_in_one_study_of_twenty_at_most_however_many_workloads_it_tells_of() -> None:
@@ -94,9 +94,9 @@ def test_unchanged_drives_show_an_effect_in_one_study_of_twenty_at_most_however_
             for workload in ("a", "b", "c", "d", "e", "f")
             for levels in itertools.product(*noise.values())
         ]
-        found = [effect.influence for one in setting_studies(points) for effect in one.effects]
-        assert len(found) == 12
-        shown += "better" in found or "worse" in found
+        influences = [effect.influence for ranked in setting_studies(points) for effect in ranked.effects]
+        assert len(influences) == 12
+        shown += "better" in influences or "worse" in influences
     assert shown <= 24
 
 
@@ -104,13 +104,13 @@ def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
     """Its ends would be read as if they said something."""
     launches = tuple({"iops": rate} for rate in (1.0, 3.0, 9.0))
     points = [replace(point("sym", "w", 1.0, varied={"drive.DRA": level}), launches=launches) for level in (0, 1)]
-    (found,) = setting_studies(points)
-    (told,) = found.sentences
-    assert told == (
+    (ranked,) = setting_studies(points)
+    (sentence,) = ranked.sentences
+    assert sentence == (
         "sym, w, IOPS: drive.DRA from 0 to 1 has too few launches, or launches that vary too much: "
         "a change of 0 % is not conclusive."
     )
-    (effect,) = found.effects
+    (effect,) = ranked.effects
     assert effect.shift.high is not None
 
 
@@ -133,27 +133,27 @@ def raid(rates: dict[tuple[str, int], float]) -> list:
 
 
 def test_what_changes_along_with_a_setting_is_told_with_it() -> None:
-    (found,) = [
-        one
-        for one in setting_studies(raid({("0", 4): 400.0, ("5", 3): 150.0, ("10", 4): 400.0}))
-        if one.metric == "iops"
+    (ranked,) = [
+        candidate
+        for candidate in setting_studies(raid({("0", 4): 400.0, ("5", 3): 150.0, ("10", 4): 400.0}))
+        if candidate.metric == "iops"
     ]
-    first, second = found.effects
+    first, second = ranked.effects
     assert (first.setting, first.level, first.along) == ("raid.level", "5", (("raid.members", 4, 3),))
-    assert "raid.level from 0 to 5 with raid.members from 4 to 3 is 6" in found.sentences[0]
+    assert "raid.level from 0 to 5 with raid.members from 4 to 3 is 6" in ranked.sentences[0]
     assert first.short == "raid.level: 0 to 5, raid.members: 4 to 3"
     assert (second.level, second.along, second.influence) == ("10", (), "neutral")
 
 
 def test_two_settings_that_change_only_together_are_told_once() -> None:
     effects = study(raid({("0", 4): 400.0, ("5", 3): 150.0}))
-    assert [(one.setting, one.along) for one in effects] == [("raid.level", (("raid.members", 4, 3),))]
+    assert [(effect.setting, effect.along) for effect in effects] == [("raid.level", (("raid.members", 4, 3),))]
 
 
 def test_levels_of_one_and_members_of_the_other_are_told_apart_where_both_were_measured() -> None:
     """Four members, at both levels, are what three are compared with."""
     effects = study(raid({("0", 2): 200.0, ("0", 4): 400.0, ("5", 3): 150.0, ("5", 4): 200.0}))
-    assert {(one.setting, one.base, one.level): one.along for one in effects} == {
+    assert {(effect.setting, effect.base, effect.level): effect.along for effect in effects} == {
         ("raid.level", "0", "5"): (),
         ("raid.members", 4, 2): (),
         ("raid.members", 4, 3): (),

@@ -34,15 +34,15 @@ def run(_made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(run: Path, tmp_path: Path) -> Path:
-    lines = "".join(f"Nov 22 10:00:00 lab storqual {one.line()}\n" for one in milestones_of(run).values())
+    lines = "".join(f"Nov 22 10:00:00 lab storqual {milestone.line()}\n" for milestone in milestones_of(run).values())
     path = tmp_path / "kept.log"
     path.write_text(f"Nov 22 09:59:59 lab sshd[1]: session opened\n{lines}")
     return path
 
 
-def with_witness(run: Path, place: str) -> Path:
+def with_witness(run: Path, address: str) -> Path:
     document = json.loads((run / "run.json").read_text())
-    document["benches"]["vbench"]["witness"] = place
+    document["benches"]["vbench"]["witness"] = address
     (run / "run.json").write_text(json.dumps(document))
     return run
 
@@ -53,7 +53,7 @@ def test_the_caller_says_the_kind(kind: str, run: Path, log: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "kind"),
+    ("address", "kind"),
     [
         ("syslog://log.lab", "syslog"),
         ("ssh://log.lab/kept", "ssh"),
@@ -61,9 +61,9 @@ def test_the_caller_says_the_kind(kind: str, run: Path, log: Path) -> None:
         ("rekor+https://rekor.lab", ""),
     ],
 )
-def test_a_place_has_a_kind(place: str, kind: str) -> None:
-    assert witness_kind(place) == kind
-    assert bool(witness_problem(place)) is (kind == "")
+def test_a_place_has_a_kind(address: str, kind: str) -> None:
+    assert witness_kind(address) == kind
+    assert bool(witness_problem(address)) is (kind == "")
 
 
 def test_without_a_kind_it_is_that_of_run_json(run: Path, log: Path) -> None:
@@ -84,10 +84,10 @@ def test_nobody_says_a_kind(run: Path, log: Path) -> None:
     assert check_witness(run, f"ssh:{log}") == []
 
 
-@pytest.mark.parametrize(("said", "given"), [("syslog://log.lab", "rfc3161"), ("rfc3161+https://tsa/x", "syslog")])
-def test_a_run_that_says_another_kind_is_refused(said: str, given: str, run: Path, log: Path) -> None:
-    (told,) = check_witness(with_witness(run, said), f"{given}:{log}")
-    assert told.startswith(f"run.json: the witness of this run is {witness_kind(said)}, and not {given}")
+@pytest.mark.parametrize(("address", "named"), [("syslog://log.lab", "rfc3161"), ("rfc3161+https://tsa/x", "syslog")])
+def test_a_run_that_says_another_kind_is_refused(address: str, named: str, run: Path, log: Path) -> None:
+    (sentence,) = check_witness(with_witness(run, address), f"{named}:{log}")
+    assert sentence.startswith(f"run.json: the witness of this run is {witness_kind(address)}, and not {named}")
 
 
 @pytest.mark.parametrize("kind", ["syslog", "ssh"])
@@ -111,8 +111,8 @@ def test_the_certificate_of_a_strangers_authority_in_a_log_does_not_make_his_ans
         for witness in (f"rfc3161:{log}", str(log)):
             with pytest.raises(BadInputError, match="expected certificates"):
                 check_witness(other, witness)
-        (told,) = check_witness(other, f"syslog:{log}")
-        assert "the witness of this run is rfc3161, and not syslog" in told
+        (sentence,) = check_witness(other, f"syslog:{log}")
+        assert "the witness of this run is rfc3161, and not syslog" in sentence
 
 
 @pytest.mark.parametrize("line", ["Nov 22 lab storqual run=x", "hello", "-----BEGIN PUBLIC KEY-----", "MIIB"])
@@ -140,8 +140,8 @@ def test_a_line_of_ours_that_cannot_be_read_is_told_with_its_number(run: Path, l
     ]
     for line in broken:
         log.write_text(f"{whole}Nov 22 lab {line}\n")
-        (told,) = check_witness(run, f"syslog:{log}")
-        assert told.startswith(f"{log}:{number}: is a line of storqual that cannot be read"), line
+        (sentence,) = check_witness(run, f"syslog:{log}")
+        assert sentence.startswith(f"{log}:{number}: is a line of storqual that cannot be read"), line
     for line in (f"storqual run=another batch=x sha256={'a' * 64}", "storqual run=another", "storqual ran"):
         log.write_text(f"{whole}Nov 22 lab {line}\n")
         assert check_witness(run, f"syslog:{log}") == [], line
@@ -150,8 +150,8 @@ def test_a_line_of_ours_that_cannot_be_read_is_told_with_its_number(run: Path, l
 def test_two_digests_of_one_batch_contradict_each_other(run: Path, log: Path) -> None:
     first = next(iter(milestones_of(run).values()))
     log.write_text(f"{log.read_text()}storqual run={first.run} batch={first.name} sha256={'a' * 64}\n")
-    (told,) = check_witness(run, f"syslog:{log}")
-    assert told == f"batch {first.name}: the witness recorded 2 digests, which contradict each other"
+    (sentence,) = check_witness(run, f"syslog:{log}")
+    assert sentence == f"batch {first.name}: the witness recorded 2 digests, which contradict each other"
 
 
 def test_the_end_and_what_was_published_are_told_once_to_each_place(run: Path, tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_the_end_and_what_was_published_are_told_once_to_each_place(run: Path, t
         (run / "run.json").write_text(json.dumps(document))
         append_event(run, "published", {"files": {}})
         assert notify_witness(run, "other") == []
-        told = [event for event in lines_of(run / "events.jsonl") if event["kind"] == TOLD]
-        assert [(event["bench"], event["block"]) for event in told] == [
+        notified = [event for event in lines_of(run / "events.jsonl") if event["kind"] == TOLD]
+        assert [(event["bench"], event["block"]) for event in notified] == [
             ("vbench", "events/closed-1"),
             ("vbench", "events/published-1"),
         ]
@@ -178,6 +178,6 @@ def test_a_witness_that_was_never_reached_is_told_with_the_reason(run: Path, log
     with_witness(run, "syslog://127.0.0.1:1")
     assert notify_witness(run)
     log.write_text("")
-    told = check_witness(run, f"syslog:{log}")
-    assert len(told) == len(milestones_of(run))
-    assert all("has no record of it (the run says that it could not be told: " in one for one in told)
+    sentences = check_witness(run, f"syslog:{log}")
+    assert len(sentences) == len(milestones_of(run))
+    assert all("has no record of it (the run says that it could not be told: " in text for text in sentences)

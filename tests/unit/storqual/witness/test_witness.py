@@ -36,10 +36,10 @@ def run(tmp_path: Path) -> Path:
     return make_run(tmp_path / "runs", points=POINTS[:1], adapters=("sym",))
 
 
-def with_witness(run: Path, place: str) -> Path:
+def with_witness(run: Path, address: str) -> Path:
     """The run as if its bench had been planned with a witness."""
     document = json.loads((run / "run.json").read_text())
-    document["benches"]["vbench"]["witness"] = place
+    document["benches"]["vbench"]["witness"] = address
     (run / "run.json").write_text(json.dumps(document))
     return run
 
@@ -64,23 +64,25 @@ def rewritten(run: Path, folder: Path) -> Path:
 def log_of(run: Path, folder: Path) -> Path:
     """What a witness that keeps lines has of a run."""
     path = folder / "kept.log"
-    path.write_text("".join(f"Nov 22 10:00:00 lab {one.line()}\n" for one in milestones_of(run).values()))
+    path.write_text("".join(f"Nov 22 10:00:00 lab {milestone.line()}\n" for milestone in milestones_of(run).values()))
     return path
 
 
 def test_what_was_told_holds_and_a_rewritten_run_does_not(run: Path, tmp_path: Path) -> None:
     kept = log_of(run, tmp_path)
     assert check_witness(run, f"syslog:{kept}") == []
-    said = check_witness(rewritten(run, tmp_path / "copy"), f"syslog:{kept}")
-    assert len(said) == len(milestones_of(run)) >= 4
-    assert all("recorded another digest, so the run was changed afterwards" in one for one in said)
+    sentences = check_witness(rewritten(run, tmp_path / "copy"), f"syslog:{kept}")
+    assert len(sentences) == len(milestones_of(run)) >= 4
+    assert all("recorded another digest, so the run was changed afterwards" in text for text in sentences)
 
 
 def test_a_digest_that_is_told_later_does_not_undo_the_first(run: Path, tmp_path: Path) -> None:
     kept = log_of(run, tmp_path)
     other = rewritten(run, tmp_path / "copy")
-    kept.write_text(kept.read_text() + "".join(f"{one.line()}\n" for one in milestones_of(other).values()))
-    assert all("contradict each other" in one for one in check_witness(other, f"syslog:{kept}"))
+    kept.write_text(
+        kept.read_text() + "".join(f"{milestone.line()}\n" for milestone in milestones_of(other).values())
+    )
+    assert all("contradict each other" in text for text in check_witness(other, f"syslog:{kept}"))
 
 
 def test_a_batch_that_one_side_does_not_have_is_told(run: Path, tmp_path: Path) -> None:
@@ -103,15 +105,17 @@ def test_a_witness_that_cannot_be_read_is_bad_input(run: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "place", ["syslog://log.lab", "syslog://[::1]:6514", "ssh://w@h:22/var/log/x", "rfc3161+https://tsa.lab/tsr"]
+    "address", ["syslog://log.lab", "syslog://[::1]:6514", "ssh://w@h:22/var/log/x", "rfc3161+https://tsa.lab/tsr"]
 )
-def test_places_that_are_witnesses(place: str) -> None:
-    assert witness_problem(place) == ""
+def test_places_that_are_witnesses(address: str) -> None:
+    assert witness_problem(address) == ""
 
 
-@pytest.mark.parametrize("place", ["", "log.lab", "ssh://h", "ssh://-oProxyCommand=x/f", "http://x/", "syslog://h:x"])
-def test_places_that_are_none(place: str) -> None:
-    assert witness_problem(place)
+@pytest.mark.parametrize(
+    "address", ["", "log.lab", "ssh://h", "ssh://-oProxyCommand=x/f", "http://x/", "syslog://h:x"]
+)
+def test_places_that_are_none(address: str) -> None:
+    assert witness_problem(address)
 
 
 def test_the_inventory_names_the_witness_and_run_json_keeps_it(tmp_path: Path) -> None:
@@ -150,9 +154,9 @@ def test_nothing_is_told_without_a_witness(run: Path) -> None:
 def test_verify_finds_a_rewritten_run_by_its_witness(run: Path, tmp_path: Path) -> None:
     keys = write_keys(tmp_path, make_person(tmp_path, "Pat", "technician"))
     kept = log_of(run, tmp_path)
-    assert not any("witness" in one for one in verify_run(run, keys, witness=f"syslog:{kept}").problems)
-    said = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=f"syslog:{kept}").problems
-    assert any("the witness recorded another digest" in one for one in said)
+    assert not any("witness" in text for text in verify_run(run, keys, witness=f"syslog:{kept}").problems)
+    sentences = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=f"syslog:{kept}").problems
+    assert any("the witness recorded another digest" in text for text in sentences)
 
 
 @pytest.fixture
@@ -183,10 +187,10 @@ def syslog(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def test_an_rsyslog_server_keeps_what_a_campaign_tells_it(syslog: tuple[str, Path], tmp_path: Path) -> None:
-    place, kept = syslog
+    address, kept = syslog
     hosts = lab_hosts({"sym": 2})
     for variables in hosts.values():
-        variables["storqual_witness"] = place
+        variables["storqual_witness"] = address
     run = plan(tmp_path / "lab", hosts=hosts)
     drive(run, Bench(Rates(noise=0.003)))
     assert notify_witness(run, "b1") == []
@@ -206,16 +210,18 @@ def test_a_time_authority_signs_each_milestone_when_it_is_over(tmp_path: Path) -
         run = with_witness(make_run(tmp_path / "a", points=POINTS[:1], adapters=("sym",)), authority.place)
         append_event(run, "published", {"files": {}})
         assert notify_witness(run, "vbench") == []
-        said = check_witness(run, f"rfc3161:{authority.certificates}")
+        sentences = check_witness(run, f"rfc3161:{authority.certificates}")
         # what `make_run` made is of another day than the answers
-        assert [one for one in said if "events/published-1" in one] == []
-        assert len(said) == len(milestones_of(run)) - 1
-        assert all("and was recorded at" in one for one in said)
+        assert [text for text in sentences if "events/published-1" in text] == []
+        assert len(sentences) == len(milestones_of(run)) - 1
+        assert all("and was recorded at" in text for text in sentences)
         # without a kind it is that of run.json
-        assert check_witness(run, str(authority.certificates)) == said
-        assert all("did not sign this" in one for one in check_witness(run, f"rfc3161:{other.certificates}"))
+        assert check_witness(run, str(authority.certificates)) == sentences
+        assert all("did not sign this" in text for text in check_witness(run, f"rfc3161:{other.certificates}"))
         again = check_witness(rewritten(run, tmp_path / "copy"), f"rfc3161:{authority.certificates}")
-        assert any(one.startswith("publication events/published-1: the time authority did not sign") for one in again)
+        assert any(
+            text.startswith("publication events/published-1: the time authority did not sign") for text in again
+        )
 
 
 def test_a_file_on_another_machine_gets_a_line_for_each_batch(
@@ -229,10 +235,10 @@ def test_a_file_on_another_machine_gets_a_line_for_each_batch(
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{ssh.parent}:/usr/bin:/bin")
     kept = tmp_path / "a file; of $lines"
-    place = f"ssh://keeper@log.lab:2222{kept}"
-    with_witness(run, place)
+    address = f"ssh://keeper@log.lab:2222{kept}"
+    with_witness(run, address)
     assert notify_witness(run, "vbench") == []
     assert len(kept.read_text().splitlines()) == len(milestones_of(run))
     assert "-p 2222 -- keeper@log.lab" in (tmp_path / "called").read_text()
-    assert check_witness(run, place) == []
-    assert check_witness(rewritten(run, tmp_path / "copy"), place)
+    assert check_witness(run, address) == []
+    assert check_witness(rewritten(run, tmp_path / "copy"), address)

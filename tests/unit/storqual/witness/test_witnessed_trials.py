@@ -75,15 +75,15 @@ def test_verify_finds_a_run_of_trials_that_was_rewritten_as_a_whole(tmp_path: Pa
     run = with_witness(finished(tmp_path / "runs", **FAILED), kept)
     keys = write_keys(tmp_path, make_person(tmp_path, "Pat", "technician"))
     assert notify_witness(run, "vbench") == []
-    told = [event.text(FINISHED[event.kind]) for event in iter_events(run) if event.kind in FINISHED]
-    assert [one.partition("sha256=")[0].split()[2] for one in kept.read_text().splitlines()] == [
-        f"batch={name}" for name in told
+    ended = [event.text(FINISHED[event.kind]) for event in iter_events(run) if event.kind in FINISHED]
+    assert [text.partition("sha256=")[0].split()[2] for text in kept.read_text().splitlines()] == [
+        f"batch={name}" for name in ended
     ]
     assert check_witness(run, str(kept)) == []
-    assert not any("the witness" in one for one in verify_run(run, keys, witness=str(kept)).problems)
-    said = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=str(kept)).problems
-    first = next(one.text("turn") for one in iter_events(run) if one.fields.get("outcome") == "failed")
-    assert f"trial {first}: the witness recorded another digest, so the run was changed afterwards" in said
+    assert not any("the witness" in text for text in verify_run(run, keys, witness=str(kept)).problems)
+    sentences = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=str(kept)).problems
+    first = next(text.text("turn") for text in iter_events(run) if text.fields.get("outcome") == "failed")
+    assert f"trial {first}: the witness recorded another digest, so the run was changed afterwards" in sentences
 
 
 def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_added_are_told(
@@ -91,11 +91,11 @@ def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_add
 ) -> None:
     run = with_witness(passed, kept)
     notify_witness(run, "vbench")
-    first, second, *_ = (name for name, one in milestones_of(run).items() if one.word == "trial")
+    first, second, *_ = (name for name, milestone in milestones_of(run).items() if milestone.word == "trial")
     record_file = run / "turns" / f"{first}.json"
     whole = record_file.read_bytes()
     record_file.write_bytes(whole + b" ")
-    assert [one.partition(":")[0] for one in check_witness(run, str(kept))] == [f"trial {first}"]
+    assert [text.partition(":")[0] for text in check_witness(run, str(kept))] == [f"trial {first}"]
     record_file.write_bytes(whole)
     lines = kept.read_text().splitlines(keepends=True)
     of_first, of_second = (next(line for line in lines if f"batch={name} " in line) for name in (first, second))
@@ -110,4 +110,4 @@ def test_a_witness_that_is_away_is_told_of_and_stops_no_trial(passed: Path, kept
     run = with_witness(passed, kept / "no folder")
     wrong = notify_witness(run, "vbench")
     assert len(wrong) == len(milestones_of(run))
-    assert all(one.startswith(("the digest of trial ", "the digest of batch ")) for one in wrong)
+    assert all(text.startswith(("the digest of trial ", "the digest of batch ")) for text in wrong)

@@ -44,11 +44,11 @@ class Play:
 
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Play:
-    found = Play()
-    monkeypatch.setattr("storqual.cli.playbook.playbook.run_playbook", found)
+    recorder = Play()
+    monkeypatch.setattr("storqual.cli.playbook.playbook.run_playbook", recorder)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lab").mkdir()
-    return found
+    return recorder
 
 
 def ended(*words: str) -> int:
@@ -63,7 +63,7 @@ def test_people_are_offered_the_playbooks_that_are_for_them() -> None:
 
 
 def test_a_shell_completes_the_name() -> None:
-    (name,) = (one for one in playbook_command.params if one.name == "name")
+    (name,) = (parameter for parameter in playbook_command.params if parameter.name == "name")
     assert [item.value for item in name.shell_complete(None, "p")] == ["plan", "preflight", "provision", "publish"]  # type: ignore[arg-type]
 
 
@@ -72,13 +72,13 @@ def test_any_other_name_is_refused_with_the_list_in_one_line(
     name: str, play: Play, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended(name, "-i", "lab") == 3
-    said = capsys.readouterr().err
-    assert said == f"storqual: unknown playbook {name!r}; expected one of {', '.join(NAMES)}\n"
+    message = capsys.readouterr().err
+    assert message == f"storqual: unknown playbook {name!r}; expected one of {', '.join(NAMES)}\n"
     assert not play.calls
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ([], "-i/--inventory is needed: storqual playbook preflight -i inventories/<lab>"),
         (["-i", "nowhere"], "nowhere: no such inventory; expected a folder or a file"),
@@ -86,10 +86,10 @@ def test_any_other_name_is_refused_with_the_list_in_one_line(
     ],
 )
 def test_a_missing_inventory_is_told_before_ansible_starts(
-    options: list[str], said: str, play: Play, capsys: pytest.CaptureFixture[str]
+    options: list[str], message: str, play: Play, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended("preflight", *options) == 3
-    assert capsys.readouterr().err == f"storqual: {said}\n"
+    assert capsys.readouterr().err == f"storqual: {message}\n"
     assert not play.calls
 
 

@@ -68,8 +68,8 @@ def test_publishing_parses_each_sample_once(tmp_path: Path) -> None:
     (hook / "sitecustomize.py").write_text(_COUNTER, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": f"{hook}:{os.environ.get('PYTHONPATH', '')}", "COUNTED": str(counted)}
     argv = [sys.executable, "-m", "storqual", "publish", str(run), "--json"]
-    told = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    assert (run / "report.html").is_file(), told.stderr
+    ended = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert (run / "report.html").is_file(), ended.stderr
     names = [name for file in counted.iterdir() for name in file.read_text(encoding="utf-8").splitlines()]
     samples = (run / "samples.jsonl").read_bytes().count(b"\n")
     assert Counter(Counter(names).values()) == {1: samples}

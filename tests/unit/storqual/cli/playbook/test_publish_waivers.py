@@ -84,9 +84,9 @@ def test_waivers_that_the_gate_does_not_take_end_with_exit_code_3(
     with pytest.raises(SystemExit) as ended:
         main(["publish", str(run), "--waivers", str(lab / "waivers.yml")])
     assert ended.value.code == 3
-    told = capsys.readouterr().err
-    assert "waivers.yml:1: waivers[0].owner is 'Pat'; gate strict allows owners that match Mia" in told
-    assert "waivers.yml:1: waivers[0].reference is 'LAB-12'" in told
+    message = capsys.readouterr().err
+    assert "waivers.yml:1: waivers[0].owner is 'Pat'; gate strict allows owners that match Mia" in message
+    assert "waivers.yml:1: waivers[0].reference is 'LAB-12'" in message
     assert not (run / "verdict.json").exists()
 
 
@@ -114,15 +114,15 @@ def test_waivers_that_are_put_into_a_run_accept_nothing(
         assert ended.value.code == 1
 
 
-@pytest.mark.parametrize("place", ["inputs", "nowhere/else", "."])
+@pytest.mark.parametrize("where", ["inputs", "nowhere/else", "."])
 def test_a_run_names_no_lab_in_itself_or_where_somebody_works(
-    place: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = run / "inputs" if place == "inputs" else tmp_path / place
+    folder = run / "inputs" if where == "inputs" else tmp_path / where
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "waivers.yml").write_text(WAIVER.format("2035-12-31"), encoding="utf-8")
     document = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    named = str(folder) if place == "inputs" else place
+    named = str(folder) if where == "inputs" else where
     write_json(run / "run.json", {**document, "lab": [named], "inventories": [named]})
     monkeypatch.chdir(tmp_path)
     assert waivers_for(run, None) is None

@@ -93,10 +93,10 @@ def test_verify_says_released_with_the_waivers(
     released: Path, person: Person, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys = person.key.parent / "keys.yml"
-    found = verify_run(
+    verification = verify_run(
         released, keys, as_of=NOW + timedelta(hours=1), require_roles=["release-manager"], allow_virtual=True
     )
-    assert (found.problems, found.to_json()["told"]) == ((), f"released {TOLD}")
+    assert (verification.problems, verification.to_json()["told"]) == ((), f"released {TOLD}")
     later = (NOW + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S")
     words = ["verify", str(released), "--keys", str(keys), "--as-of", later, "--require-role", "release-manager"]
     with pytest.raises(SystemExit):

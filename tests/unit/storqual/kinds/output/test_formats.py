@@ -87,14 +87,14 @@ READ = {
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_whole_output_is_read_whole(form: str) -> None:
     text, tests = READ[form]
-    found = read_output(form, text, status=0, hung=False)
-    assert [(one.name, one.outcome) for one in found.tests] == tests
-    assert (found.unread, found.problems) == ((), ())
+    reading = read_output(form, text, status=0, hung=False)
+    assert [(test.name, test.outcome) for test in reading.tests] == tests
+    assert (reading.unread, reading.problems) == ((), ())
 
 
 def test_what_a_test_said_is_kept_with_it() -> None:
     by_name = {
-        one.name: one.text for form in READ for one in read_output(form, READ[form][0], status=0, hung=False).tests
+        test.name: test.text for form in READ for test in read_output(form, READ[form][0], status=0, hung=False).tests
     }
     assert "CU_ASSERT_EQUAL(ret,0)" in by_name["Read10.BeyondEol"]
     assert "Skipping test" in by_name["Unmap.Simple"]
@@ -137,9 +137,9 @@ CONTRADICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("form", "text", "told"), CONTRADICTIONS, ids=[told for _, _, told in CONTRADICTIONS])
-def test_a_text_that_contradicts_itself_is_told(form: str, text: str, told: str) -> None:
-    assert told in " | ".join(read_output(form, text, status=0, hung=False).problems)
+@pytest.mark.parametrize(("form", "text", "problem"), CONTRADICTIONS, ids=[told for _, _, told in CONTRADICTIONS])
+def test_a_text_that_contradicts_itself_is_told(form: str, text: str, problem: str) -> None:
+    assert problem in " | ".join(read_output(form, text, status=0, hung=False).problems)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -176,24 +176,24 @@ HUNG = {
 @pytest.mark.parametrize("form", HUNG)
 def test_the_test_under_way_at_the_limit_hung_and_what_came_before_counts(form: str) -> None:
     text, name = HUNG[form]
-    found = read_output(form, text, status=-9, hung=True)
-    assert [one.name for one in found.tests if one.outcome == "hung"] == [name]
-    assert found.problems == ()
+    reading = read_output(form, text, status=-9, hung=True)
+    assert [test.name for test in reading.tests if test.outcome == "hung"] == [name]
+    assert reading.problems == ()
 
 
 def test_a_program_that_died_in_a_test_failed_it() -> None:
     text, name = HUNG["cunit"]
-    found = read_output("cunit", text, status=-11, hung=False)
-    assert (found.tests[-1].name, found.tests[-1].outcome) == (name, "failed")
-    assert "status -11" in found.tests[-1].text
+    reading = read_output("cunit", text, status=-11, hung=False)
+    assert (reading.tests[-1].name, reading.tests[-1].outcome) == (name, "failed")
+    assert "status -11" in reading.tests[-1].text
 
 
 @pytest.mark.parametrize(
     ("status", "hung", "outcome"), [(0, False, "passed"), (1, False, "failed"), (None, True, "hung")]
 )
 def test_an_exit_status_alone_is_one_test(status: int | None, hung: bool, outcome: str) -> None:
-    found = read_output("status", "a\nb\n", status=status, hung=hung)
-    assert [(one.name, one.outcome, one.text) for one in found.tests] == [(PROGRAM, outcome, "a\nb")]
+    reading = read_output("status", "a\nb\n", status=status, hung=hung)
+    assert [(test.name, test.outcome, test.text) for test in reading.tests] == [(PROGRAM, outcome, "a\nb")]
 
 
 PIECES = st.sampled_from(
@@ -227,13 +227,13 @@ TEXTS = st.one_of(
 def test_any_text_is_read_without_an_error_and_tests_have_names_of_their_own(
     form: str, text: str, status: int | None, hung: bool
 ) -> None:
-    found = read_output(form, text, status=status, hung=hung)
-    names = [one.name for one in found.tests]
+    reading = read_output(form, text, status=status, hung=hung)
+    names = [test.name for test in reading.tests]
     assert len(set(names)) == len(names)
-    assert all(one.name.strip() == one.name != "" for one in found.tests)
-    assert sum(one.outcome == "hung" for one in found.tests) == (1 if hung else 0)
+    assert all(test.name.strip() == test.name != "" for test in reading.tests)
+    assert sum(test.outcome == "hung" for test in reading.tests) == (1 if hung else 0)
     # silence is never a pass
-    assert names or found.problems
+    assert names or reading.problems
 
 
 OUTCOMES = st.lists(st.sampled_from(["passed", "failed", "skipped"]), min_size=1, max_size=12)
@@ -245,8 +245,8 @@ def test_a_test_that_is_missing_from_the_text_is_noticed_by_its_count(
     outcomes: list[str], drop: int, form: str
 ) -> None:
     whole, cut = (written(form, outcomes, leave_out) for leave_out in (None, drop % len(outcomes)))
-    found = read_output(form, whole, status=0, hung=False)
-    assert ([one.outcome for one in found.tests], found.problems) == (outcomes, ())
+    reading = read_output(form, whole, status=0, hung=False)
+    assert ([test.outcome for test in reading.tests], reading.problems) == (outcomes, ())
     assert read_output(form, cut, status=0, hung=False).problems
 
 
@@ -269,6 +269,6 @@ def written(form: str, outcomes: list[str], leave_out: int | None) -> str:
 
 @given(st.lists(st.sampled_from(["a", "a (2)", "a (3)", "b"]), max_size=12))
 def test_names_that_come_twice_get_numbers(names: list[str]) -> None:
-    found = [one.name for one in with_own_names(ProgramTest(name, "passed") for name in names)]
-    assert len(set(found)) == len(names)
-    assert [name.partition(" ")[0] for name in found] == [name.partition(" ")[0] for name in names]
+    numbered = [test.name for test in with_own_names(ProgramTest(name, "passed") for name in names)]
+    assert len(set(numbered)) == len(names)
+    assert [name.partition(" ")[0] for name in numbered] == [name.partition(" ")[0] for name in names]

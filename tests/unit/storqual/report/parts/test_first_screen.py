@@ -58,7 +58,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Material:
 
 
 def test_adapters_of_one_alias_on_two_benches_are_named_with_their_bench(two: Material) -> None:
-    assert [one.name for one in identities(two)] == ["vbench/sym", "other/sym"]
+    assert [adapter.name for adapter in identities(two)] == ["vbench/sym", "other/sym"]
     (chart,) = timeline_of(two, "vbench", (), "b0").charts
     assert chart.title.startswith("vbench/sym: IOPS of each launch")
 
@@ -69,7 +69,7 @@ def test_evidence_for_a_requirement_names_its_bench(two: Material) -> None:
 
 def test_an_adapter_of_the_only_bench_is_named_by_its_alias(tmp_path: Path) -> None:
     material = judged(tmp_path)
-    assert [one.name for one in identities(material)] == ["sym"]
+    assert [adapter.name for adapter in identities(material)] == ["sym"]
     (chart,) = timeline_of(material, "vbench", (), "b0").charts
     assert chart.title.startswith("sym: IOPS of each launch")
 
@@ -79,7 +79,7 @@ def test_two_criteria_of_one_metric_have_headings_of_their_own(tmp_path: Path) -
     suite = SUITE.replace("profiles:", f"{two_limits}profiles:")
     material = judged(tmp_path, suite=suite)
     tables = criteria_tables(read_criteria(material.verdict), ["vbench"], links_of(material))
-    assert [(one.metric, one.name) for one in tables if one.required] == [
+    assert [(table.metric, table.name) for table in tables if table.required] == [
         ("IOPS", ""),
         ("IOPS", "floor"),
         ("IOPS", "promise"),
@@ -91,7 +91,7 @@ def test_failures_of_two_criteria_of_one_metric_are_told_apart(tmp_path: Path) -
     material = judged(tmp_path, suite=suite, effect=-0.5)
     required = [row for row in read_criteria(material.verdict) if row.required]
     problems, _ = problems_of(required, ["vbench"], links_of(material))
-    assert sorted(one.metric for one in problems) == ["IOPS", "IOPS (floor)"]
+    assert sorted(problem.metric for problem in problems) == ["IOPS", "IOPS (floor)"]
 
 
 CHECK = {"id": "sign_off.robot::The Evidence Is Whole", "against": "check", "outcome": "ERROR", "required": True}
@@ -103,7 +103,7 @@ def test_a_check_of_a_run_over_several_benches_names_its_bench_in_each_line(tmp_
     rows = [JudgedCriterion(at, {**CHECK, "bench": bench, "reason": bench}) for at, bench in enumerate(benches)]
     problems, _ = problems_of(rows, benches, links_of(judged(tmp_path)))
     named = [f"{bench}: sign_off.robot: The Evidence Is Whole" for bench in benches]
-    assert [one.where for one in problems] == named
+    assert [problem.where for problem in problems] == named
     assert [row.check_name(benches).replace("::", ": ") for row in rows] == named
     assert rows[0].check_name(benches[:1]) == CHECK["id"]
     material = replace(two, verdict={**two.verdict, "criteria": [row.fields for row in rows]})
@@ -120,8 +120,8 @@ def test_a_check_at_a_point_is_named_with_the_point() -> None:
 
 def sentence(**counts: Mapping[str, int]) -> str:
     fields = {"id": "iops", "metric": "iops", "outcome": "INCONCLUSIVE", "against": "baseline", **counts}
-    told = sentence_for({"outcome": "INCONCLUSIVE"}, [JudgedCriterion(0, fields)], {})
-    return "".join(map(str, told))
+    text = sentence_for({"outcome": "INCONCLUSIVE"}, [JudgedCriterion(0, fields)], {})
+    return "".join(map(str, text))
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_the_headline_of_a_run_without_evidence_says_so(
     samples: tuple[int, int], suspect: tuple[int, int], words: str
 ) -> None:
     arms = ("candidate", "baseline")
-    told = sentence(samples=dict(zip(arms, samples, strict=True)), suspect=dict(zip(arms, suspect, strict=True)))
-    assert told == f"1 of 1 required criteria are undecided: {words}."
+    text = sentence(samples=dict(zip(arms, samples, strict=True)), suspect=dict(zip(arms, suspect, strict=True)))
+    assert text == f"1 of 1 required criteria are undecided: {words}."
 
 
 def test_a_run_whose_every_launch_was_disturbed_says_so_and_nothing_of_how_launches_repeat(tmp_path: Path) -> None:
     material = judged(tmp_path, suspect={"sym": DISTURBED})
-    told = "".join(map(str, sentence_for(material.verdict, read_criteria(material.verdict), {})))
-    assert told.endswith(
+    text = "".join(map(str, sentence_for(material.verdict, read_criteria(material.verdict), {})))
+    assert text.endswith(
         "no launch of the candidate counts as evidence, because all of them were disturbed (suspect)."
     )
     for launch in (launch for data in material.points.values() for launch in data.every()):
@@ -164,8 +164,8 @@ def test_a_run_whose_every_launch_was_disturbed_says_so_and_nothing_of_how_launc
 def test_launches_that_are_all_alike_do_not_repeat_within_nothing(tmp_path: Path) -> None:
     """A rate that fio keeps to leaves less than two decimals show."""
     material = judged(tmp_path, noise=0.0)
-    (told,) = ("".join(map(str, phrase)) for phrase in how_sure(material, ()))
-    assert "vary by 0.01" in told
+    (text,) = ("".join(map(str, phrase)) for phrase in how_sure(material, ()))
+    assert "vary by 0.01" in text
 
 
 def signature_of(material: Material) -> str:
@@ -183,10 +183,10 @@ def test_who_cannot_sign_a_finished_run_is_not_told_to_resume_it(tmp_path: Path)
 
 def test_points_at_which_no_launch_counts_are_told_beside_those_that_were_measured(tmp_path: Path) -> None:
     material = judged(tmp_path, suspect={POINTS[0]: DISTURBED})
-    told = " ".join(read_page(build_report(material.run.path)).root.text().split())
-    assert "1 of 1 points measured; at 1 of them no launch counts as evidence, 0 skipped (list of points)" in told
-    assert "no second change" not in told
-    assert "0 measurements show no change" not in told
+    text = " ".join(read_page(build_report(material.run.path)).root.text().split())
+    assert "1 of 1 points measured; at 1 of them no launch counts as evidence, 0 skipped (list of points)" in text
+    assert "no second change" not in text
+    assert "0 measurements show no change" not in text
 
 
 def test_a_run_that_compares_a_drop_with_itself_says_so_first(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_run_that_compares_a_drop_with_itself_says_so_first(tmp_path: Path) ->
         document["plan"]["designs"] = designs
         (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
         verdict = verdict_of(run)
-        warned = [one for one in verdict["warnings"] if "compares the bench with itself" in one]
+        warned = [warning for warning in verdict["warnings"] if "compares the bench with itself" in warning]
         assert bool(warned) is identical
         judge_run(run)
         first = next(iter(_notices(read_material(run))))

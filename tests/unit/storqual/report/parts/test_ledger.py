@@ -38,9 +38,9 @@ def coverage(folder: Path, *events: dict[str, Any]) -> str:
 def test_what_moved_is_told_per_arm(tmp_path: Path) -> None:
     """Sessions of an arm are added up; s01 and s04 are the baseline's."""
     moved = [block("s01", ioerr_cnt=1), block("s04", ioerr_cnt=2), block("s02", ioerr_cnt=0, invalid_dword_count=9)]
-    told = coverage(tmp_path, *moved)
-    assert "0x5000c50015ea0000 vbench claimed commands that ended with an error 3 0" in told
-    assert "0x5000c50015ea0000 vbench claimed invalid dwords on the link 0 9" in told
+    text = coverage(tmp_path, *moved)
+    assert "0x5000c50015ea0000 vbench claimed commands that ended with an error 3 0" in text
+    assert "0x5000c50015ea0000 vbench claimed invalid dwords on the link 0 9" in text
 
 
 def test_what_was_watched_and_stayed_is_said(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def page(path: Path) -> str:
 
 def test_the_page_tells_each_stage_with_its_numbers(tmp_path: Path) -> None:
     text = page(run_with(tmp_path, STEADY)).replace("\u202f", " ").replace("\u00a0", " ")
-    for said in ("discarded by blkdiscard", "not steady", "\u22127.12 %", "+12.3 %", "+6.78 %"):
-        assert said in text, said
+    for phrase in ("discarded by blkdiscard", "not steady", "\u22127.12 %", "+12.3 %", "+6.78 %"):
+        assert phrase in text, phrase
     assert "Drives before the first launch" not in page(make_judged(tmp_path / "plain"))
 
 
@@ -164,7 +164,7 @@ NOT_CONDITIONED = "not purged, preconditioned or brought to a steady state"
 
 
 @pytest.mark.parametrize(
-    ("report", "told"),
+    ("report", "expected"),
     [
         ({"as_found": ["0x5000c50015ea0000"]}, [AS_FOUND]),
         ({"as_found": ["0x5000c50015ea0000"], "fill": {"seconds": 9.0}, "steady": SETTLED}, [AS_FOUND]),
@@ -173,11 +173,11 @@ NOT_CONDITIONED = "not purged, preconditioned or brought to a steady state"
     ],
 )
 def test_the_page_names_disks_that_were_measured_as_they_were_found(
-    tmp_path: Path, report: dict[str, Any], told: list[str]
+    tmp_path: Path, report: dict[str, Any], expected: list[str]
 ) -> None:
     text = page(run_with(tmp_path, SETTLED, report))
     assert ("0x5000c50015ea0000, no flash" in text) is ("as_found" in report)
-    assert [said for said in (AS_FOUND, NOT_CONDITIONED) if said in text] == told
+    assert [phrase for phrase in (AS_FOUND, NOT_CONDITIONED) if phrase in text] == expected
 
 
 def make_judged(folder: Path) -> Path:
@@ -194,9 +194,9 @@ def test_drives_that_were_not_steady_decide_nothing_unless_the_arms_alternated(
     launches = 8 if design == "interleaved" else 1
     path = run_with(tmp_path, STEADY, design=design, launches=launches)
     verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
-    required = {one["outcome"] for one in verdict["criteria"] if one["required"]}
+    required = {entry["outcome"] for entry in verdict["criteria"] if entry["required"]}
     assert required == {outcome}
-    assert any("the drives were not steady after 12 rounds: drift -7.1" in one for one in verdict["warnings"])
+    assert any("the drives were not steady after 12 rounds: drift -7.1" in warning for warning in verdict["warnings"])
     settled = run_with(tmp_path / "settled", {**STEADY, "steady": True}, design=design, launches=launches)
     verdict = json.loads((settled / "verdict.json").read_text(encoding="utf-8"))
-    assert {one["outcome"] for one in verdict["criteria"] if one["required"]} == {"PASS"}
+    assert {entry["outcome"] for entry in verdict["criteria"] if entry["required"]} == {"PASS"}

@@ -134,9 +134,9 @@ def run(tmp_path: Path) -> Path:
 
 def knowing(run: Path, granted: dict[str, Any] | None = None, **adapter: Any) -> Material:
     document = json.loads((run / "run.json").read_text())
-    own = document["benches"]["vbench"]["adapters"]["sym"]
-    own.update(adapter)
-    drives = [{"wwn": drive["id"], **({"virtual": granted} if granted else {})} for drive in own["drives"]]
+    card = document["benches"]["vbench"]["adapters"]["sym"]
+    card.update(adapter)
+    drives = [{"wwn": drive["id"], **({"virtual": granted} if granted else {})} for drive in card["drives"]]
     data = json.dumps({"vbench": {"adapters": {"sym": {"drives": drives}}}}).encode()
     (run / "inputs" / "inventory.json").write_bytes(data)
     entry = {"file": "inputs/inventory.json", "source": "x", "sha256": sha256_of(data)}
@@ -149,8 +149,8 @@ def at(material: Material, point: str) -> PointLimit:
     return limits_of_points(material)["vbench", "sym", point]
 
 
-def why(found: PointLimit) -> str:
-    return "".join(map(str, found.why)).replace("\u202f", " ").replace("\u00a0", " ")
+def why(limit: PointLimit) -> str:
+    return "".join(map(str, limit.why)).replace("\u202f", " ").replace("\u00a0", " ")
 
 
 def mean(material: Material, point: str, name: str) -> float:
@@ -159,31 +159,31 @@ def mean(material: Material, point: str, name: str) -> float:
 
 
 def test_one_outstanding_io_is_limited_by_its_own_time(run: Path) -> None:
-    found = at(knowing(run), POINTS[0])
-    assert found.what == "latency"
-    assert why(found).startswith("one I/O is outstanding per drive")
+    limit = at(knowing(run), POINTS[0])
+    assert limit.what == "latency"
+    assert why(limit).startswith("one I/O is outstanding per drive")
 
 
 def test_drives_that_give_what_they_are_granted_are_the_limit(run: Path) -> None:
     iops = mean(read_material(run), POINTS[1], "iops")
-    found = at(knowing(run, {"iops": round(iops / 4)}), POINTS[1])
-    assert (found.what, why(found)) == ("emulated drives", "100 % of the IOPS that the emulated drives are granted")
+    limit = at(knowing(run, {"iops": round(iops / 4)}), POINTS[1])
+    assert (limit.what, why(limit)) == ("emulated drives", "100 % of the IOPS that the emulated drives are granted")
 
 
 def test_a_link_near_its_rate_is_the_limit(run: Path) -> None:
     rate = mean(read_material(run), POINTS[2], "throughput_mb_s") * 1e6
-    found = at(knowing(run, {"iops": 10**9}, ceiling={"slot": 10 * rate, "link": rate / 0.97}), POINTS[2])
-    assert (found.what, why(found)) == ("link", "97 % of what the link carries")
+    limit = at(knowing(run, {"iops": 10**9}, ceiling={"slot": 10 * rate, "link": rate / 0.97}), POINTS[2])
+    assert (limit.what, why(limit)) == ("link", "97 % of what the link carries")
 
 
 def test_where_nothing_is_reached_the_limit_is_not_known(run: Path) -> None:
     iops = mean(read_material(run), POINTS[1], "iops")
-    found = at(knowing(run, {"iops": round(iops / 2)}), POINTS[1])
-    assert found.what == "not known"
-    assert "50 % of the IOPS that the emulated drives are granted" in why(found)
-    assert why(found).endswith("otherwise an emulated bench is limited by the emulator")
-    known = at(knowing(run), POINTS[1])
-    assert (known.what, "granted" in why(known)) == ("not known", False)
+    limit = at(knowing(run, {"iops": round(iops / 2)}), POINTS[1])
+    assert limit.what == "not known"
+    assert "50 % of the IOPS that the emulated drives are granted" in why(limit)
+    assert why(limit).endswith("otherwise an emulated bench is limited by the emulator")
+    reached = at(knowing(run), POINTS[1])
+    assert (reached.what, "granted" in why(reached)) == ("not known", False)
 
 
 def test_the_report_says_it_in_the_row_of_the_point(run: Path) -> None:
@@ -260,9 +260,9 @@ def test_the_command_names_the_point_and_its_adapter(repeat_run: Path) -> None:
 
 
 def test_a_launch_that_cannot_be_read_has_a_command_and_no_job(repeat_run: Path) -> None:
-    found = repeated(repeat_run, {}, fio={"rw": "nonsense"})
-    assert found.job == ""
-    assert found.command
+    repeat = repeated(repeat_run, {}, fio={"rw": "nonsense"})
+    assert repeat.job == ""
+    assert repeat.command
 
 
 def line(subject: str, values: dict[int, float]) -> PointLine:

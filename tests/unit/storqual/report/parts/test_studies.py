@@ -96,8 +96,8 @@ def test_the_table_of_settings_says_what_changed_along() -> None:
         point("sym", "dbms", rate, varied={"raid.level": level, "raid.members": members})
         for (level, members), rate in rates.items()
     ]
-    found = findings(points, ["settings"], benches={})
-    (study,) = _settings(found, SimpleNamespace(document={"plan": {}}))  # type: ignore[arg-type]
+    results = findings(points, ["settings"], benches={})
+    (study,) = _settings(results, SimpleNamespace(document={"plan": {}}))  # type: ignore[arg-type]
     (table,) = study.tables
     assert {row[2] for row in table.rows} == {"raid.level: 0 to 5, raid.members: 4 to 3"}
 
