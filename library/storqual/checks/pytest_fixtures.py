@@ -77,8 +77,8 @@ def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--storqual-run")
     if path is not None:
         config.stash[_RUN] = read_run(path)
-        own_files = str(config.getoption("--storqual-own"))
-        config.pluginmanager.register(_Recorder(path, own_files), "storqual-recorder")
+        own_file = str(config.getoption("--storqual-own"))
+        config.pluginmanager.register(_Recorder(path, own_file), "storqual-recorder")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -184,21 +184,21 @@ def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tu
     return tuple(sample for sample in stored[1] if sample.arm == arm)
 
 
-_NOTHING_TOLD = 'it holds; it records no details (a test can: record_property("looked_at", ...))'
+_NO_DETAILS = 'it holds; it records no details (a test can: record_property("looked_at", ...))'
 
 
 class _Recorder:
     """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason.
 
-    A run that was closed takes no more: then the outcomes are judged beside it. `own` is the file whose process this
-    is, of a user's own checks.
+    A run that was closed takes no more: then the outcomes are judged beside it. `own_file` is the file whose process
+    this is, of a user's own checks.
     """
 
-    def __init__(self, path: Path, own_files: str = "") -> None:
+    def __init__(self, path: Path, own_file: str = "") -> None:
         self._path = path
-        self._own = own_files
+        self._own_file = own_file
         self._closed = is_signed(path) or is_closed(path)
-        self._kept: list[Check] = []
+        self._checks: list[Check] = []
         self._not_collected: list[dict[str, Any]] = []
         self._silent: set[str] = set()
 
@@ -214,7 +214,7 @@ class _Recorder:
         check: dict[str, Any] = {
             "id": _check_id(item),
             "outcome": outcome,
-            "reason": reason or findings or _NOTHING_TOLD,
+            "reason": reason or findings or _NO_DETAILS,
             "source": "pytest",
             # where its id names another
             **({"file": item.path.name} if item.get_closest_marker("check_id") is not None else {}),
@@ -241,8 +241,8 @@ class _Recorder:
         planned = Counter(_check_id(item) for item in session.items)
         if planned and not self._closed:
             fields: dict[str, Any] = {"source": "pytest", "checks": dict(planned)}
-            if self._own:
-                fields["file"] = self._own
+            if self._own_file:
+                fields["file"] = self._own_file
             append_event(self._path, "checks_planned", fields)
         for name in sorted(self._silent):
             self._not_collected.append({"id": name, "outcome": "ERROR", "reason": f"{name} {NO_TEST['.py']}"})
@@ -262,14 +262,14 @@ class _Recorder:
     @pytest.hookimpl
     def pytest_sessionfinish(self) -> None:
         """Outcomes of a run that was closed are no part of it: a judgement of its own is made with them."""
-        if self._kept:
+        if self._checks:
             from storqual.judge.verdict import judge_run  # noqa: PLC0415 - needed by few, and slow
 
-            judge_run(self._path, checks=self._kept)
+            judge_run(self._path, checks=self._checks)
 
     def _add(self, check: dict[str, Any]) -> None:
         if self._closed:
-            self._kept.append(new_check(check))
+            self._checks.append(new_check(check))
         else:
             append_check(self._path, check)
 

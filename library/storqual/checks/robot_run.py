@@ -34,7 +34,7 @@ _BROKEN = re.compile(
 """How a message begins that is no assertion: Robot names every exception class but AssertionError in front."""
 _UNDECIDED = "UndecidedError: "
 
-_NOTHING_TOLD = "it holds; Robot's log has its steps"
+_NO_DETAILS = "it holds; Robot's log has its steps"
 _MOST = 3
 """Lines of a message that a check's reason keeps; the log keeps all."""
 
@@ -92,7 +92,7 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
     return RobotCheck(
         id=f"{Path(str(test.source)).name}::{test.name}",
         outcome=outcome,
-        reason=reason.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED) or _NOTHING_TOLD,
+        reason=reason.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED) or _NO_DETAILS,
         adapter=_tagged(test, "adapter:"),
         point=_tagged(test, "point:"),
     )

@@ -20,7 +20,7 @@ from storqual.kinds.trial_checks import ALPHA
 from storqual.statistics.counts import more_often
 
 Difference = Literal["same", "known", "fixed", "regression", "failed", "flaky", "hung", "skipped", "missing"]
-_TOLD: Mapping[Difference, str] = {
+_MEANINGS: Mapping[Difference, str] = {
     "regression": "Regressions: passed in the baseline, not in the candidate",
     "failed": "Failed",
     "missing": "Not run in both arms",
@@ -31,7 +31,7 @@ _TOLD: Mapping[Difference, str] = {
     "skipped": "Skipped by the program in both arms",
     "same": "Passed in both arms",
 }
-DIFFERENCES = tuple(_TOLD)
+DIFFERENCES = tuple(_MEANINGS)
 """In the order in which they matter; `failed` is of a run without a baseline."""
 OUTPUT = "output"
 """What the raw file of a program is called: all that was told of it."""
@@ -329,7 +329,7 @@ def _runs(program: str, adapter: str, records: Sequence[Mapping[str, Any]]) -> T
 def _folded(program: str, adapter: str, kind: Difference, tests: Sequence[Compared]) -> FoldedList:
     rows = tuple((test.name, test.reason) for test in tests if test.kind == kind)
     table = Table(f"{program} on {adapter}: {kind}", ("Test", "Result"), rows)
-    return FoldedList(f"{_TOLD[kind]}: {len(rows)}", table, unfolded=kind in _OPEN)
+    return FoldedList(f"{_MEANINGS[kind]}: {len(rows)}", table, unfolded=kind in _OPEN)
 
 
 def planned_programs(planned: Sequence[PlannedTurn], _document: Mapping[str, Any]) -> tuple[Part, ...]:

@@ -21,7 +21,7 @@ from storqual_core.turns.integrity_load import OTHER_DATA
 from storqual_core.turns.sectors import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
-_MOST_TOLD = 20
+_MOST_MISSING = 20
 _IO_NAMES = {"w": "writes", "d": "writes through the cache", "f": "flushes", "r": "reads"}
 RETRYING_DRIVER = "nvme"
 """It sends what failed again, whatever the reason is, and may find that the fault is over."""
@@ -50,9 +50,9 @@ def judge(
     wrong += [violation.sentence for violation in violations]
     wrong += [read_sentence(kind, sector, length) for kind, sector, length, _ in seen.oracle.wrong_reads]
     if cuts is not None:
-        wrong += [loss.sentence for loss in cuts.missing[:_MOST_TOLD]]
-        if len(cuts.missing) > _MOST_TOLD:
-            wrong.append(f"and {len(cuts.missing) - _MOST_TOLD} more sectors are missing in images of power cuts")
+        wrong += [loss.sentence for loss in cuts.missing[:_MOST_MISSING]]
+        if len(cuts.missing) > _MOST_MISSING:
+            wrong.append(f"and {len(cuts.missing) - _MOST_MISSING} more sectors are missing in images of power cuts")
     missing = _void(seen, way)
     if way.name == LOGGING_WAY and (cuts is None or not cuts.points):
         missing.append("no image of a power cut was built")

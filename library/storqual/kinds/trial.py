@@ -27,7 +27,7 @@ _CLOCK_SLACK_S = 1.0
 """How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 _MOST_BESIDE = 200_000
 """Lines of a stream that are no I/Os: the kernel's, those of faults, of states."""
-_ASKED = ("pair", "fault", "way", "seed", "at_s", "away_s", "load_s")
+_REQUEST_FIELDS = ("pair", "fault", "way", "seed", "at_s", "away_s", "load_s")
 
 
 def head_line(turn: PlannedTurn, *, tag: str, start: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def derive_trial(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
     log = None if written is None else [Logged.from_json(line) for line in written]
     cuts = power_cuts(seen, int(turn.request["seed"]), log) if log is not None and way.name == LOGGING_WAY else None
     verdict = judge(seen, fault, way, turn.request["expect"], cuts)
-    request_fields = {name: turn.request[name] for name in _ASKED}
+    request_fields = {name: turn.request[name] for name in _REQUEST_FIELDS}
     head = {name: str(seen.head[name]) for name in ("start", "tag")}
     return {**request_fields, **head, **values_of(seen, verdict, way, cuts, turn.request["load"].get("sweep"))}
 

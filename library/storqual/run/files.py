@@ -99,7 +99,7 @@ _DEEPEST = 8
 """Folders in folders: a judgement in the annex lies four deep."""
 _MOST_ENTRIES = 1_000_000
 """Of a whole run: 100,000 samples have 200,000 raw files."""
-_MOST_TOLD = 20
+_MOST_ODDITIES = 20
 _SMALL = min(limit.most for limit in LIMITS.values())
 
 
@@ -263,7 +263,7 @@ def oddities(run: Path) -> list[str]:
     more = 0
     try:
         for path, _, odd in _below(run, ""):
-            if odd and len(sentences) < _MOST_TOLD:
+            if odd and len(sentences) < _MOST_ODDITIES:
                 sentences.append(f"{visible_text(path)}: {odd}")
             elif odd:
                 more += 1

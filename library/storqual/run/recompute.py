@@ -27,7 +27,7 @@ from storqual_core.kit.errors import StorqualError
 from storqual_core.turns.derive import SAMPLE_SCHEMA, derive, idle_of
 from storqual_core.turns.fio_result import FioDocument, document_of
 
-MOST_TOLD = 20
+MOST_FINDINGS = 20
 """Sentences of one kind of finding; the rest is counted."""
 _BATCHES_HELD = 16
 _FEW = 2000
@@ -73,11 +73,11 @@ class SampleCheck:
         if problem:
             self.tell(problem)
         else:
-            self._held(line, sample)
+            self._hold(line, sample)
 
     def tell(self, finding: str) -> None:
         """One more finding; beyond the first ones they are only counted."""
-        if len(self.findings) < MOST_TOLD:
+        if len(self.findings) < MOST_FINDINGS:
             self.findings.append(finding)
         else:
             self.more += 1
@@ -111,7 +111,7 @@ class SampleCheck:
                 self._batches.popitem(last=False)
         return planned
 
-    def _held(self, line: bytes, sample: Mapping[str, Any]) -> None:
+    def _hold(self, line: bytes, sample: Mapping[str, Any]) -> None:
         """Hold a sample to its raw files: now, or in a process beside this one where there are many."""
         self._seen += 1
         if self._seen <= _FEW:
@@ -169,14 +169,14 @@ class _LastIdle:
     """The idle window of a batch is measured once and stands in the record of each of its launches."""
 
     def __init__(self) -> None:
-        self._pending: tuple[Sequence[Mapping[str, object]], int] = ([], 0)
-        self._found: dict[str, int] = {}
+        self._window: tuple[Sequence[Mapping[str, object]], int] = ([], 0)
+        self._usage: dict[str, int] = {}
 
     def __call__(self, idle: Sequence[Mapping[str, object]], tick_ns: int) -> dict[str, int]:
-        if (idle, tick_ns) != self._pending:
-            self._found = idle_of(idle, tick_ns)
-            self._pending = (idle, tick_ns)
-        return self._found
+        if (idle, tick_ns) != self._window:
+            self._usage = idle_of(idle, tick_ns)
+            self._window = (idle, tick_ns)
+        return self._usage
 
 
 _idle = _LastIdle()

@@ -303,8 +303,8 @@ def nothing(
 
 
 POWER = 0.8
-MOST_WANTED = 100_000
-FEWEST_WANTED = 3
+MOST_FURTHER = 100_000
+FEWEST_FURTHER = 3
 NEAREST = 0.25
 """Standard errors that a limit is held to be away at least: a shift right on a limit would never be decided."""
 
@@ -315,15 +315,15 @@ def further_units(n: int, shift: float, sd: float, df: float, limits: Limits, un
     Each unit brings `growth` degrees of freedom.
     """
     if df <= 0:
-        return FEWEST_WANTED
+        return FEWEST_FURTHER
     per_unit = 1.0 if unit == "pair" else 2.0
     error = sd * np.sqrt(per_unit / n)
-    far = np.ceil(n + 20.0 * np.geomspace(1.0, MOST_WANTED / 20, 60))
+    far = np.ceil(n + 20.0 * np.geomspace(1.0, MOST_FURTHER / 20, 60))
     ahead = np.concatenate((n + np.arange(1.0, 20.0), far))
     later_df = df + growth * (ahead - n)
     later_error = sd * np.sqrt(per_unit / ahead)
     rules: tuple[Rule, Rule] = ("pass", "fail") if unit == "pair" else ("session_pass", "session_fail")
-    best = MOST_WANTED
+    best = MOST_FURTHER
     for rule, alpha, distance in (
         (rules[0], limits.alpha, shift - limits.margin),
         (rules[1], FAIL_SHARE * limits.alpha, limits.indifference - shift),

@@ -95,7 +95,7 @@ def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Es
     An odd launch is left out with its partner.
     """
     counts = np.concatenate([np.full(len(group.plain), group.before.shape[1]) for group in levels])
-    parts_by_group = [_own(group.ratios, group.before + group.after) for group in levels]
+    parts_by_group = [_shift_and_noise(group.ratios, group.before + group.after) for group in levels]
     shift, variance, df = (np.concatenate(parts) for parts in zip(*parts_by_group, strict=True))
     history = [prior or NOTHING_KNOWN for prior in priors]
     before, before_df = (np.array([getattr(prior, name) for prior in history]) for name in ("variance", "df"))
@@ -113,7 +113,7 @@ def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Es
         for index in np.flatnonzero(odd_indices >= 0).tolist():
             pair, where = int(odd_indices[index]), start + index
             rest = [np.delete(arm[index], pair)[None] for arm in (group.before, group.after)]
-            without = _own(group.sign * (rest[1] - rest[0]), rest[0] + rest[1])
+            without = _shift_and_noise(group.sign * (rest[1] - rest[0]), rest[0] + rest[1])
             shift[where], variance[where], df[where] = (float(value[0]) for value in without)
             pairs[where] -= 1
             odd[where] = odd_pair(group.before[index], group.after[index], pair)
@@ -123,7 +123,7 @@ def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Es
     return Estimates(pairs, shift, plain, np.sqrt(np.maximum(variance, PAIR_FLOOR)), df, robust, tuple(odd))
 
 
-def _own(ratios: Floats, sums: Floats) -> tuple[Floats, Floats, Floats]:
+def _shift_and_noise(ratios: Floats, sums: Floats) -> tuple[Floats, Floats, Floats]:
     """Shift, variance of a pair's log-ratio and its degrees of freedom, from a point's own launches."""
     shift = ratios.mean(axis=1)
     squares = ((ratios - shift[:, None]) ** 2).sum(axis=1)

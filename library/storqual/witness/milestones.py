@@ -29,7 +29,7 @@ from storqual_core.kit.command import run
 from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError, StorqualError
 
-TOLD, NOT_TOLD = "witnessed", "not_witnessed"
+WITNESSED, NOT_WITNESSED = "witnessed", "not_witnessed"
 _OF_RUN = {"closed": "end of the run", "published": "publication"}
 """Events of the run as a whole, and the word for what each stands for."""
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)/[0-9]+"')
@@ -109,7 +109,7 @@ def notify_witness(run: Path, bench: str | None = None) -> list[str]:
     first: dict[str, str] = {}
     for name, address in addresses.items():
         first.setdefault(address, name)
-    sent = {(event.bench, event.text("block")) for event in iter_events(run) if event.kind == TOLD}
+    sent = {(event.bench, event.text("block")) for event in iter_events(run) if event.kind == WITNESSED}
     wrong = []
     for milestone in milestones_of(run).values():
         for where in [milestone.bench] if milestone.bench else first.values():
@@ -130,9 +130,9 @@ def _tell(run: Path, bench: str, address: str, milestone: Milestone) -> str:
     try:
         answer = tell(address, milestone.line(), bytes.fromhex(milestone.sha256))
     except StorqualError as problem:
-        append_event(run, NOT_TOLD, {**fields, "reason": str(problem)})
+        append_event(run, NOT_WITNESSED, {**fields, "reason": str(problem)})
         return str(problem)
-    append_event(run, TOLD, {**fields, "answer": base64.b64encode(answer).decode()})
+    append_event(run, WITNESSED, {**fields, "answer": base64.b64encode(answer).decode()})
     return ""
 
 
@@ -151,7 +151,7 @@ def answers_of(run: Path) -> dict[str, list[bytes]]:
     """What witnesses answered, by the name of what they were told. Raises ValueError for what is no base64."""
     answers: dict[str, list[bytes]] = {}
     for event in iter_events(run):
-        if event.kind == TOLD:
+        if event.kind == WITNESSED:
             answer = base64.b64decode(event.text("answer"), validate=True)
             answers.setdefault(event.text("block"), []).append(answer)
     return answers
@@ -159,7 +159,7 @@ def answers_of(run: Path) -> dict[str, list[bytes]]:
 
 def excuses_of(run: Path) -> dict[str, str]:
     """Why a witness was not told, by the name of what it was to be told."""
-    return {event.text("block"): event.text("reason") for event in iter_events(run) if event.kind == NOT_TOLD}
+    return {event.text("block"): event.text("reason") for event in iter_events(run) if event.kind == NOT_WITNESSED}
 
 
 _PATIENCE_S = 10.0

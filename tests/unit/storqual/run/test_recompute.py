@@ -17,7 +17,7 @@ from storqual.run.closing import close_run
 from storqual.run.evidence import evidence_findings
 from storqual.run.layout import dump_line
 from storqual.run.measurements import measurements
-from storqual.run.recompute import MOST_TOLD, RECORD_END, _alone, evidence_problem, is_made_again
+from storqual.run.recompute import MOST_FINDINGS, RECORD_END, _alone, evidence_problem, is_made_again
 from storqual_core.turns.derive import SAMPLE_SCHEMA, derive
 from storqual_core.turns.fio_result import find_document
 from tests.attacks.finished_run import SUITE
@@ -173,4 +173,4 @@ def test_a_thousand_findings_are_counted_and_not_all_told(measured: Path) -> Non
     lines = [line.replace(b'/0"', b'/%d"' % number, 1) for number in range(100, 1100)]
     samples.write_bytes(b"".join(lines))
     findings = evidence_findings(read_run(measured))
-    assert f"samples.jsonl: and {1000 - MOST_TOLD} more findings of this kind" in findings
+    assert f"samples.jsonl: and {1000 - MOST_FINDINGS} more findings of this kind" in findings

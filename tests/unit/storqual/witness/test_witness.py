@@ -19,7 +19,7 @@ from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual.signoff.verify import verify_run
 from storqual.witness import check_witness, notify_witness
-from storqual.witness.milestones import NOT_TOLD, TOLD, milestones_of
+from storqual.witness.milestones import NOT_WITNESSED, WITNESSED, milestones_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts
 from tests.support.make_run import make_run
@@ -138,11 +138,11 @@ def test_a_witness_that_is_away_stops_nothing_and_is_told_later(tmp_path: Path) 
     wrong = notify_witness(run, "vbench")
     assert len(wrong) == len(milestones_of(run))
     kinds = [event.kind for event in iter_events(run)]
-    assert kinds.count(NOT_TOLD) == len(wrong)
+    assert kinds.count(NOT_WITNESSED) == len(wrong)
     with time_authority() as authority:
         with_witness(run, authority.place)
         assert notify_witness(run, "vbench") == []
-    assert [event.kind for event in iter_events(run)].count(TOLD) == len(wrong)
+    assert [event.kind for event in iter_events(run)].count(WITNESSED) == len(wrong)
 
 
 def test_nothing_is_told_without_a_witness(run: Path) -> None:
