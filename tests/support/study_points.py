@@ -61,3 +61,12 @@ def point(
         ports=ports,
         launches=tuple(made),
     )
+
+
+def swept(gain: float = 1.0) -> list[StudyPoint]:
+    """A queue-depth sweep with a knee at 4; the second adapter takes `gain` times the CPU."""
+    return [
+        point(name, "depth", 100.0 * min(depth, 4), busy=busy * min(depth, 4), iodepth=depth)
+        for name, busy in (("qla", 1.0), ("sym", gain))
+        for depth in (1, 2, 4, 8, 16)
+    ]

@@ -20,7 +20,9 @@ from storqual.study.comparisons import (
     compare,
     compare_runs,
     comparison_sentences,
+    contests,
     curve,
+    equal_loads,
     generator_contests,
     leader_sentence,
     leaders,
@@ -32,6 +34,7 @@ from storqual.study.points import StudyPoint
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_size
 from tests.support.make_run import make_run
+from tests.support.study_points import point, swept
 from tests.support.synthetic_shape import point_name
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
@@ -369,3 +372,61 @@ def test_the_report_has_figures_and_intervals_of_each_way() -> None:
     assert {str(row[1]) for row in rows} == {"libaio", "sg"}
     assert any("sym, reads: " in sentence and "libaio" in sentence for sentence in study.sentences)
     assert not list(_generators(findings(points_with({"libaio": 100}), ["generators"], benches={})))
+
+
+BLOCK_SIZES = (512, 4096, 65536)
+
+
+def rivals() -> list[StudyPoint]:
+    """Two adapters over block size: the first is 20 % ahead at 512 bytes and equal above."""
+    gains = {"qla": (1.2, 1.0, 1.0), "sym": (1.0, 1.0, 1.0)}
+    return [
+        point(name, "seq_read", 1000 * gain, bs=size)
+        for name, over in gains.items()
+        for size, gain in zip(BLOCK_SIZES, over, strict=True)
+    ]
+
+
+def test_a_contest_finds_who_leads_where() -> None:
+    """Ahead where it was planted, nobody elsewhere, and the first sentence says it."""
+    by_metric = {contest.metric: contest for contest in contests(rivals())}
+    assert by_metric["iops"].leaders == {512.0: "qla", 4096.0: None, 65536.0: None}
+    assert by_metric["iops"].sentences[0] == (
+        "In IOPS qla leads at 512 B; none is shown to lead from 4 KiB to 64 KiB."
+    )
+
+
+def test_one_subject_is_no_contest() -> None:
+    assert contests([point for point in rivals() if point.subject == "qla"]) == []
+
+
+def test_what_has_no_interval_anywhere_is_told_once() -> None:
+    points = [
+        point(name, "seq_read", 1000.0, bs=size, launches=1)
+        for name in ("qla", "sym", "mraid")
+        for size in BLOCK_SIZES
+    ]
+    by_metric = {contest.metric: contest.sentences for contest in contests(points)}
+    assert by_metric["iops"] == (
+        "In IOPS nothing can be compared: there are too few launches, or they vary too much.",
+    )
+
+
+def test_levels_that_only_one_subject_has_are_left_out() -> None:
+    points = [point for point in rivals() if (point.subject, point.levels["bs"]) != ("sym", 65536)]
+    assert [level.at for level in contests(points)[0].comparisons[0].levels] == [512.0, 4096.0]
+
+
+def test_cpu_at_equal_iops_finds_the_planted_cost() -> None:
+    by_metric = {load.of: load for load in equal_loads(swept(1.5))}
+    shift = by_metric["cpu_percent"].shift
+    assert shift.low is not None
+    assert shift.high is not None
+    assert shift.low < 1 / 1.5 - 1 < shift.high < 0
+    assert "qla has 33" in by_metric["cpu_percent"].sentence
+    assert "less CPU utilisation than sym" in by_metric["cpu_percent"].sentence
+
+
+def test_equal_adapters_show_nothing_at_equal_load() -> None:
+    sentences = [load.sentence for load in equal_loads(swept(1.0)) if load.of == "cpu_percent"]
+    assert any("no difference between" in sentence for sentence in sentences)
