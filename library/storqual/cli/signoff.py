@@ -86,7 +86,7 @@ def signoff_command(
         return
     pairs: list[tuple[str, object]] = [
         ("run", signed.run),
-        ("outcome", signed.summary),
+        ("outcome", signed.told),
         ("signed by", f"{signed.name} as {signed.role} ({signed.key})"),
         ("files", " ".join(signed.files)),
         ("still needed", " and ".join(signed.missing) or "none: the sign-off is complete"),

@@ -42,6 +42,7 @@ from storqual.run.files import DAMAGE, limit_of
 from storqual.run.layout import is_inside_run, run_folders
 from storqual.run.measurements import measurements_at
 from storqual.statistics.estimates import individuals
+from storqual.statistics.noise import pooled_sd
 from storqual.statistics.pairs import estimate
 from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
@@ -93,32 +94,22 @@ def pooled(entries: Iterable[Noise]) -> list[Noise]:
         groups.setdefault((entry.bench, entry.adapter, entry.point, entry.metric), []).append(entry)
     combined = []
     for key, members in sorted(groups.items()):
-        pair = _pooled([(member.sd_pair, member.df_pair) for member in members])
-        session = _pooled([(member.sd_session, member.df_session) for member in members])
+        pair = pooled_sd([(member.sd_pair, member.df_pair) for member in members])
+        session = pooled_sd([(member.sd_session, member.df_session) for member in members])
         combined.append(Noise(*key, *pair, *session))
     return combined
 
 
 def _noise(question: Question, arms: Sequence[Sequence[Unit]]) -> Noise:
     if question.by_session:
-        means = [np.array(list(session_means(arm, math.log).values())) for arm in arms]
-        freedom = sum(len(values) - 1 for values in means)
-        squares = sum(float(((values - values.mean()) ** 2).sum()) for values in means)
-        sd = math.sqrt(squares / freedom) if freedom else None
-        return Noise(*question.point.key, question.criterion.metric, None, 0.0, sd, float(freedom))
+        means = [list(session_means(arm, math.log).values()) for arm in arms]
+        parts = [(float(np.std(values, ddof=1)), len(values) - 1.0) for values in means if len(values) > 1]
+        return Noise(*question.point.key, question.criterion.metric, None, 0.0, *pooled_sd(parts))
     # as the judge takes them: dips bounded, an odd launch left out
     estimates = estimate([pair_levels_of(arms[0], arms[1])], [None])
     has_noise = float(estimates.df[0]) > 0
     spread = float(estimates.sd[0]) if has_noise else None
     return Noise(*question.point.key, question.criterion.metric, spread, float(estimates.df[0]), None, 0.0)
-
-
-def _pooled(parts: Sequence[tuple[float | None, float]]) -> tuple[float | None, float]:
-    measured = [(sd, df) for sd, df in parts if sd is not None and df > 0]
-    if not measured:
-        return None, 0.0
-    total = sum(df for _, df in measured)
-    return math.sqrt(sum(df * sd * sd for sd, df in measured) / total), total
 
 
 _SMALLEST_REACH = 0.0015

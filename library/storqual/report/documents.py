@@ -360,15 +360,7 @@ def _criteria(run: Run, suite: Suite) -> Table:
                 str(percent(100 * rule.margin, "", signed=False)) if shifts else _limits(rule, metric),
                 "required" if rule.required else "informative",
             ] += not point.skipped
-    heads = (
-        "Criterion",
-        "Metric",
-        "Against",
-        "Acceptable loss",
-        "Unacceptable loss or limit",
-        "Decides",
-        "Points",
-    )
+    heads = ("Criterion", "Metric", "Against", "Acceptable loss", "Unacceptable loss or limit", "Decides", "Points")
     names = list(dict.fromkeys(texts[0] for texts in counted))
     in_order = sorted(counted.items(), key=lambda pair: names.index(pair[0][0]))
     rows = tuple((*texts, str(number)) for texts, number in in_order)

@@ -47,7 +47,7 @@ class Collected:
 
     batch: str
     new: int
-    stored: int
+    known: int
     of: int
     ended: str
     message: str
@@ -121,7 +121,7 @@ def collect(run: Path, batch: str, spool: str, *, lost: str | None = None) -> Co
     return Collected(
         batch=batch,
         new=len(fresh),
-        stored=len(lines) - len(fresh),
+        known=len(lines) - len(fresh),
         of=len(launches),
         ended=ended,
         message=message,

@@ -52,7 +52,7 @@ class SignRequest:
 class Signed:
     """A signature that was written, and the roles that have not signed yet, and who says which roles must.
 
-    `waivers` counts the failures that are accepted; `summary` is the outcome with the waivers that accept them.
+    `waivers` counts the failures that are accepted; `told` is the outcome with the waivers that accept them.
     """
 
     run: str
@@ -64,7 +64,7 @@ class Signed:
     missing: tuple[str, ...]
     policy: str
     waivers: int
-    summary: str
+    told: str
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -131,7 +131,7 @@ def _sign(request: SignRequest, folder: Path) -> Signed:
         missing=tuple(name for name in terms.roles if name not in (role, *before)),
         policy=terms.policy,
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
-        summary=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
+        told=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
     )
 
 

@@ -15,6 +15,7 @@ added again (Satterthwaite's degrees of freedom for the sum).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -87,6 +88,15 @@ def with_prior(variance: Floats, df: Floats, prior: Prior | None) -> tuple[Float
     if prior is None or prior.df <= 0:
         return variance, df
     return with_priors(variance, df, np.asarray(prior.variance), np.asarray(prior.df))
+
+
+def pooled_sd(parts: Iterable[tuple[float | None, float]]) -> tuple[float | None, float]:
+    """The standard deviation of samples together, each with its degrees of freedom; None and 0 where none has any."""
+    measured = [(sd, df) for sd, df in parts if sd is not None and df > 0]
+    if not measured:
+        return None, 0.0
+    total = sum(df for _, df in measured)
+    return math.sqrt(sum(df * sd * sd for sd, df in measured) / total), total
 
 
 def with_priors(variance: Floats, df: Floats, prior_variance: Floats, prior_df: Floats) -> tuple[Floats, Floats]:

@@ -176,11 +176,9 @@ def crossings(estimates: Estimates, limits: Sequence[Limits], looks: Looks = "ev
     )
 
 
-def _comparison(estimates: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> ArmComparison:
-    shift, sd, df, error = (
-        float(values[index]) for values in (estimates.shift, estimates.sd, estimates.df, estimates.error)
-    )
-    units = int(estimates.pairs[index])
+def _comparison(points: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> ArmComparison:
+    shift, sd, df, error = (float(values[index]) for values in (points.shift, points.sd, points.df, points.error))
+    units = int(points.pairs[index])
     if units < 2:
         return nothing("pair", "a single pair has no interval", limits.better, shift=shift, units=units)
     # the level at which this look would have failed
@@ -197,6 +195,6 @@ def _comparison(estimates: Estimates, crossed: Crossings, index: int, limits: Li
         units=units,
         growth=DF_PER_PAIR,
         loss_p=loss_probability("pair", looks, level, float(units)),
-        robust=bool(estimates.robust[index]),
-        odd=estimates.odd[index],
+        robust=bool(points.robust[index]),
+        odd=points.odd[index],
     )

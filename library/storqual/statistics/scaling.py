@@ -190,21 +190,19 @@ def _knee(data: LogLevels, fit: _Fit) -> tuple[Estimate, Estimate]:
     return knee, data.estimate(fit.top, of_top).exp()
 
 
-def scaling_sentences(result: Scaling, unit: str, measure: str = "") -> list[str]:
+def scaling_sentences(curve: Scaling, unit: str, measure: str = "") -> list[str]:
     """What a reader may be told. `unit` is what is added (`ports`), `measure` the unit of the values (`MB/s`)."""
-    sentences = [_linear(result, unit)]
-    if result.broken_at is not None:
-        level = next(level for level in result.levels if level.at == result.broken_at)
+    sentences = [_linear(curve, unit)]
+    if curve.broken_at is not None:
+        level = next(level for level in curve.levels if level.at == curve.broken_at)
         sentences.append(
             f"At {level.at:g} {unit} there is {_percent(level.efficiency)} of linear{_added_in_words(level, unit)}."
         )
-    if result.knee is not None and result.plateau is not None:
-        word = "The knee is" if result.shape == "knee" else "There is no sharp knee; a line and a plateau meet best"
+    if curve.knee is not None and curve.plateau is not None:
+        word = "The knee is" if curve.shape == "knee" else "There is no sharp knee; a line and a plateau meet best"
         tail = f" {measure}" if measure else ""
-        sentences.append(
-            f"{word} at {_number(result.knee)} {unit}, with a plateau of {_number(result.plateau)}{tail}."
-        )
-    elif result.shape == "flat":
+        sentences.append(f"{word} at {_number(curve.knee)} {unit}, with a plateau of {_number(curve.plateau)}{tail}.")
+    elif curve.shape == "flat":
         sentences.append(f"More {unit} make no difference.")
     return sentences
 

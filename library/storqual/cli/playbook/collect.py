@@ -28,4 +28,4 @@ def collect_command(run: Path, batch: str, lost: str | None, as_json: bool) -> N
     if as_json:
         print_json(got.to_json())
     else:
-        click.echo(f"{got.new} new samples, {got.stored} known, {got.of} planned in {got.batch}")
+        click.echo(f"{got.new} new samples, {got.known} known, {got.of} planned in {got.batch}")

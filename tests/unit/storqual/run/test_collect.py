@@ -55,8 +55,9 @@ def test_a_spool_is_taken_in_once(tmp_path: Path) -> None:
     first = collect(path, BLOCK, text)
     content = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     again = collect(path, BLOCK, text)
-    assert (first.new, first.stored, first.ended) == (8, 0, "done")
-    assert (again.new, again.stored, again.ended) == (0, 8, "done")
+    assert (first.new, first.known, first.ended) == (8, 0, "done")
+    assert (again.new, again.known, again.ended) == (0, 8, "done")
+    assert again.to_json().keys() == set(["batch", "new", "known", "of", "ended", "message", "findings", "torn"])
     assert content == {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     finished = [event for event in iter_events(path) if event.kind == "block_finished"][-1]
     assert (finished.text("boot_id"), finished.fields["findings"][0]["text"]) == ("boot-2", "reset")
@@ -81,7 +82,7 @@ def test_a_block_without_end_still_runs(tmp_path: Path) -> None:
     path, samples = empty_run(tmp_path)
     assert collect(path, BLOCK, spool(samples[:3], end=None)).ended == ""
     lost = collect(path, BLOCK, spool(samples[:3], end=None), lost="the bench was reset")
-    assert (lost.ended, lost.message, lost.stored) == ("lost", "the bench was reset", 3)
+    assert (lost.ended, lost.message, lost.known) == ("lost", "the bench was reset", 3)
     assert collect(path, BLOCK, "", lost="again").ended == "lost"
 
 
