@@ -72,9 +72,7 @@ def test_two_people_sign_and_the_run_is_signed_off(run: Path, people: tuple[Pers
     assert "there is no valid signature as release-manager" in verify_run(run, keys, as_of=LATER).problems
     second = sign(run, people[1], keys)
     assert second.missing == ()
-    assert second.to_json().keys() == set(
-        ["run", "outcome", "role", "name", "key", "files", "missing", "policy", "waivers", "told"]
-    )
+    assert " ".join(second.to_json()) == "run outcome role name key files missing policy waivers told"
     verification = verify_run(run, keys, as_of=LATER)
     assert verification.problems == ()
     assert (verification.outcome, {signature.role for signature in verification.signatures}) == (
