@@ -156,8 +156,8 @@ def find_checks(named: Sequence[Path] = (), folder: Path | None = Path()) -> tup
     """
     problems: list[str] = []
     checks: dict[str, Path] = {}
-    theirs = {path.resolve() for pattern in _PATTERNS for path in suites_folder().glob(pattern)}
-    by_name = {path.name: path for path in theirs}
+    shipped = {path.resolve() for pattern in _PATTERNS for path in suites_folder().glob(pattern)}
+    by_name = {path.name: path for path in shipped}
     candidates = [*_below(folder / "suites")] if folder is not None else []
     for path in named:
         inside = [path] if path.is_file() else [*_below(path), *sorted(path.glob("*.robot"))]
@@ -165,7 +165,7 @@ def find_checks(named: Sequence[Path] = (), folder: Path | None = Path()) -> tup
             problems.append(f"--checks {path}: no such file, or a folder without test_*.py and *.robot")
         candidates += inside
     for path in dict.fromkeys(candidate.resolve() for candidate in candidates):
-        if path in theirs:
+        if path in shipped:
             continue
         other = by_name.setdefault(path.name, path)
         if not (fnmatch(path.name, "test_*.py") or path.suffix == ".robot"):

@@ -38,16 +38,16 @@ def run_checks(run: Path, suites: Sequence[Path] | None = None, *, only: Collect
     """
     before = sum(1 for _ in read_lines(run, CHECKS))
     words = ["--storqual-run", str(run.resolve())]
-    theirs: dict[str, bytes] = {}
+    user_files: dict[str, bytes] = {}
     if suites is not None:
         files = {path.name: path.read_bytes() for path in suites}
     else:
         shipped = sorted(suites_folder().glob("test_*.py")) if only is None else ()
         files = {path.name: path.read_bytes() for path in shipped}
-        theirs = planned_checks(read_run(run), ".py", only)
+        user_files = planned_checks(read_run(run), ".py", only)
     if files:
         _pytest(run, files, words, "hand-written checks")
-    for name, data in theirs.items():
+    for name, data in user_files.items():
         had = sum(1 for _ in read_lines(run, CHECKS))
         reason = f"{name}: it ended pytest before any of its tests had an outcome; {CORRECT}"
         try:

@@ -220,15 +220,15 @@ def publish_suites(run: Path, *, only: Collection[str] | None = None) -> int:
     opened = read_run(run)
     with child.empty_folder() as copies:
         # a suite is one file: no resource, no library and no __init__.robot of its folder is read
-        theirs = planned_checks(opened, ".robot", only)
+        user_files = planned_checks(opened, ".robot", only)
         shipped = {path.name: path.read_bytes() for path in suite_files(())} if only is None else {}
-        for name, data in {**shipped, **theirs}.items():
+        for name, data in {**shipped, **user_files}.items():
             (copies / name).write_bytes(data)
         targets = [Target(bench, str(entry.get("kind")), run.resolve()) for bench, entry in opened.benches.items()]
         groups = (
-            [(name, [copies / name]) for name in theirs]
+            [(name, [copies / name]) for name in user_files]
             if only
-            else [("", [*map(copies.joinpath, (*shipped, *theirs))])]
+            else [("", [*map(copies.joinpath, (*shipped, *user_files))])]
         )
         for file, suites in groups:
             planned = _planned(opened, targets, suites)
@@ -239,17 +239,17 @@ def publish_suites(run: Path, *, only: Collection[str] | None = None) -> int:
                 logs = run / FOLDER / checked_name(target.bench, "bench")
                 if file:
                     logs /= Path(file).stem
-                added += _add_checks(target, suites, logs, theirs)
+                added += _add_checks(target, suites, logs, user_files)
     return added
 
 
-def _add_checks(target: Target, suites: Sequence[Path], logs: Path, theirs: Collection[str]) -> int:
+def _add_checks(target: Target, suites: Sequence[Path], logs: Path, user_files: Collection[str]) -> int:
     """Run suites together; where that breaks, the project's together and each of a user's own alone.
 
     Returns the number of checks added. Raises StorqualError when Robot Framework breaks at the project's.
     """
     assert target.run is not None  # noqa: S101 - outcomes are added to a run
-    users = [suite for suite in suites if suite.name in theirs]
+    users = [suite for suite in suites if suite.name in user_files]
     try:
         checks = [check.to_json(target.bench) for check in run_suites(target, suites, logs, exclude=_NO_CHECKS)]
     except StorqualError as problem:
@@ -258,7 +258,7 @@ def _add_checks(target: Target, suites: Sequence[Path], logs: Path, theirs: Coll
         if len(suites) > 1:
             shipped = [suite for suite in suites if suite not in users]
             first = _add_checks(target, shipped, logs, ()) if shipped else 0
-            return first + sum(_add_checks(target, [suite], logs / suite.stem, theirs) for suite in users)
+            return first + sum(_add_checks(target, [suite], logs / suite.stem, user_files) for suite in users)
         reason = f"{users[0].name}: {problem}; {CORRECT}"
         checks = [
             {"id": users[0].name, "outcome": "ERROR", "reason": reason, "source": "robot", "bench": target.bench}

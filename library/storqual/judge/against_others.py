@@ -42,23 +42,23 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     All adapters of a bench are measured in the same sessions: each session gives one ratio, in which what the session
     does to all of them cancels. Where there is one session only, launches are compared in their order.
     """
-    mine = units_of(question.launches.of("candidate"), metric)
-    if isinstance(mine, str):
-        return missing(question, mine)
+    tested = units_of(question.launches.of("candidate"), metric)
+    if isinstance(tested, str):
+        return missing(question, tested)
     peers = _others(question, metric)
     if not peers:
         return missing(question, "no other adapter was measured at this point")
-    if min(unit.value for unit in mine) <= 0:
+    if min(unit.value for unit in tested) <= 0:
         return missing(question, f"{metric.label} is not above zero in every launch, so no ratio can be computed")
     rule = question.criterion
     sign = 1.0 if metric.better == "higher" else -1.0
-    ratios, unit = _ratios(mine, peers)
+    ratios, unit = _ratios(tested, peers)
     values = [peer_unit.value for units in peers.values() for peer_unit in units]
-    mean, level = math.fsum(my_unit.value for my_unit in mine) / len(mine), math.fsum(values) / len(values)
+    mean, level = math.fsum(my_unit.value for my_unit in tested) / len(tested), math.fsum(values) / len(values)
     shift = sign * math.fsum(ratios) / len(ratios)
     one_sided, reach = (mean_reach(ratios, side, LAUNCH_FLOOR) for side in (rule.alpha, CI_SIDE))
     if one_sided is None or reach is None:
-        why = f"one {unit} has no interval{rests_on({'candidate': mine})}"
+        why = f"one {unit} has no interval{rests_on({'candidate': tested})}"
         return Judged("INCONCLUSIVE", why, candidate=mean, reference=level)
     limits = limits_for(rule.margin, rule.indifference, rule.alpha, metric.better)
     outcome = "INCONCLUSIVE"
@@ -68,13 +68,13 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
         outcome = "FAIL"
     if reach > TELLS_NOTHING and outcome == "INCONCLUSIVE":
         why = f"{plural(len(ratios), unit)} of {metric.label} vary too much for an interval"
-        return Judged(outcome, why, candidate=mean, reference=level, unit=unit, source=mine[0].source)
+        return Judged(outcome, why, candidate=mean, reference=level, unit=unit, source=tested[0].source)
     ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]
     return Judged(
         outcome,
         f"{metric.label} is {as_change(ends[0])} than the mean of "
         f"{', '.join(sorted(peers))} ({as_change(*ends[1:])}, "
-        f"{plural(len(ratios), unit)}){rests_on({'candidate': mine})}",
+        f"{plural(len(ratios), unit)}){rests_on({'candidate': tested})}",
         candidate=mean,
         reference=level,
         shift=finite(ends[0]),
@@ -82,7 +82,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
         margin=rule.margin,
         indifference=rule.indifference,
         unit=unit,
-        source=mine[0].source,
+        source=tested[0].source,
     )
 
 
@@ -99,9 +99,9 @@ def _others(question: Question, metric: Metric) -> dict[str, list[Unit]]:
     return peers
 
 
-def _ratios(mine: Sequence[Unit], peers: Mapping[str, Sequence[Unit]]) -> tuple[list[float], str]:
+def _ratios(tested: Sequence[Unit], peers: Mapping[str, Sequence[Unit]]) -> tuple[list[float], str]:
     """Log-ratios to the mean of the others, one per session they share; per launch where that is one at most."""
-    my_levels = session_means(mine, math.log)
+    my_levels = session_means(tested, math.log)
     peer_levels = [session_means(units, math.log) for units in peers.values()]
     shared = [session for session in my_levels if all(session in levels for levels in peer_levels)]
     if len(shared) >= 2:
@@ -109,9 +109,9 @@ def _ratios(mine: Sequence[Unit], peers: Mapping[str, Sequence[Unit]]) -> tuple[
             my_levels[session] - math.fsum(levels[session] for levels in peer_levels) / len(peer_levels)
             for session in shared
         ], "session"
-    count = min(len(mine), *(len(units) for units in peers.values()))
+    count = min(len(tested), *(len(units) for units in peers.values()))
     return [
-        math.log(mine[number].value)
+        math.log(tested[number].value)
         - math.fsum(math.log(units[number].value) for units in peers.values()) / len(peers)
         for number in range(count)
     ], "launch"

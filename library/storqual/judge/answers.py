@@ -56,13 +56,12 @@ def _whole(question: Question) -> Question:
 
 def suspects_sentence(question: Question) -> str:
     """How many launches of a point are suspect, and why the first of them is; empty when none is."""
-    every = [launch for arm in ("baseline", "candidate") for launch in question.launches.every(arm)]
-    suspect = [launch for launch in every if is_suspect(launch)]
+    launches = [launch for arm in ("baseline", "candidate") for launch in question.launches.every(arm)]
+    suspect = [launch for launch in launches if is_suspect(launch)]
     if not suspect:
         return ""
-    return (
-        f"{len(suspect)} of {len(every)} launches are suspect and do not count as evidence ({suspect[0].suspect[0]})"
-    )
+    share, doubt = f"{len(suspect)} of {len(launches)}", suspect[0].suspect[0]
+    return f"{share} launches are suspect and do not count as evidence ({doubt})"
 
 
 def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:

@@ -70,8 +70,8 @@ def judged_entry(question: Question, judged: Judged, log_evidence: Sequence[str]
     """A criterion that was judged; `found` is the kernel log's evidence about its launches."""
     metric, rule = question.metric, question.criterion
     arms = {arm: question.launches.of(arm) for arm in _ARMS}
-    every = {arm: question.launches.every(arm) for arm in _ARMS}
-    doubts = sorted({doubt for launches in every.values() for launch in launches for doubt in launch.suspect})
+    all_launches = {arm: question.launches.every(arm) for arm in _ARMS}
+    doubts = sorted({doubt for launches in all_launches.values() for launch in launches for doubt in launch.suspect})
     return VerdictEntry(
         id=rule.id,
         bench=question.point.bench,
@@ -94,7 +94,7 @@ def judged_entry(question: Question, judged: Judged, log_evidence: Sequence[str]
         detectable_percent=_percent(judged.detectable),
         bound_percent=_percent(judged.bound),
         samples={arm: len(arms[arm]) for arm in _ARMS},
-        suspect={arm: sum(map(is_suspect, every[arm])) for arm in _ARMS},
+        suspect={arm: sum(map(is_suspect, all_launches[arm])) for arm in _ARMS},
         sessions={arm: len({launch.session for launch in arms[arm]}) for arm in _ARMS},
         ios=None if judged.ios is None else dict(zip(("baseline", "candidate"), judged.ios, strict=True)),
         unit_of_inference=judged.unit,

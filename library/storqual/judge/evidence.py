@@ -380,10 +380,10 @@ def _launches(questions: Iterable[Question]) -> dict[PointKey, ArmLaunches]:
 
 
 def _ran(arms: ArmLaunches) -> list[Launch]:
-    every = [launch for launches in arms.arms.values() for launch in launches]
+    every_launch = [launch for launches in arms.arms.values() for launch in launches]
     return [
         launch
-        for launch in every
+        for launch in every_launch
         if launch.status == "ok" and sum(launch.seconds) > 0 and len(launch.seconds) >= _FEWEST_SECONDS
     ]
 

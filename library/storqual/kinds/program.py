@@ -95,28 +95,28 @@ def run_line(turn: PlannedTurn, *, boot: str, start: str) -> dict[str, Any]:
 
 
 def derive_program(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
-    seen = ProgramStream()
+    stream = ProgramStream()
     for line in raw.lines(OUTPUT) or ():
-        seen.take(line)
-    whose = {name: seen.head.get(name) for name in ("run", "program", "bench")}
+        stream.take(line)
+    whose = {name: stream.head.get(name) for name in ("run", "program", "bench")}
     if whose != {"run": turn.run, "program": turn.id, "bench": turn.bench}:
         raise ValueError(f"found the stream of {whose['program']} of run {whose['run']}")
-    ended = seen.ended or {}
-    hung = bool(ended.get("hung")) or (seen.end is None and bool(seen.words))
+    ended = stream.ended or {}
+    hung = bool(ended.get("hung")) or (stream.end is None and bool(stream.words))
     reasons = []
-    if seen.end is not None and seen.end[0] != "done":
-        reasons.append(f"it could not be run: {seen.end[1]}")
-    elif not seen.words:
+    if stream.end is not None and stream.end[0] != "done":
+        reasons.append(f"it could not be run: {stream.end[1]}")
+    elif not stream.words:
         reasons.append("it never began")
-    text = "".join(seen.output) if turn.request["report"] is None else (seen.report or "")
+    text = "".join(stream.output) if turn.request["report"] is None else (stream.report or "")
     output = read_output(turn.request["reads"], text, status=ended.get("status"), hung=hung)
     void = bool(reasons) and not hung
     problems = [*output.problems, *([f"{ended['cut']} bytes of output were cut off"] if ended.get("cut") else [])]
     return {
         "program": turn.point,
-        "start": str(seen.head["start"]),
-        "seconds": seen.seconds,
-        "words": seen.words,
+        "start": str(stream.head["start"]),
+        "seconds": stream.seconds,
+        "words": stream.words,
         "status": ended.get("status"),
         "outcome": "void" if void else "hung" if hung else "ended",
         "reasons": reasons,
@@ -124,11 +124,11 @@ def derive_program(turn: PlannedTurn, raw: Raw) -> dict[str, Any]:
         "problems": [] if void else problems,
         "unread": list(output.unread[:_MOST_UNREAD]),
         "unread_lines": len(output.unread),
-        "recovered": seen.recovered,
-        "notes": seen.notes[:_MOST_NOTED],
-        "kernel": seen.kernel[-_MOST_NOTED:],
-        "disks": seen.disks,
-        "boot_id": seen.boot_id or str(seen.head["boot"]),
+        "recovered": stream.recovered,
+        "notes": stream.notes[:_MOST_NOTED],
+        "kernel": stream.kernel[-_MOST_NOTED:],
+        "disks": stream.disks,
+        "boot_id": stream.boot_id or str(stream.head["boot"]),
     }
 
 
@@ -255,9 +255,9 @@ def _of_program(planned: Sequence[PlannedTurn], records: Sequence[Mapping[str, A
     wrong = [record for record in records if record["problems"]]
     if wrong:
         return "ERROR", f"{wrong[0]['id']}: what it printed contradicts itself: {wrong[0]['problems'][0]}"
-    left = len({turn.id for turn in planned} - {record["id"] for record in records})
-    if left:
-        return "INCONCLUSIVE", f"{left} of {len(planned)} runs were not made"
+    unmade = len({turn.id for turn in planned} - {record["id"] for record in records})
+    if unmade:
+        return "INCONCLUSIVE", f"{unmade} of {len(planned)} runs were not made"
     tests = sum(len(record["tests"]) for record in records)
     if not tests:
         unread = sum(record["unread_lines"] for record in records)

@@ -146,14 +146,14 @@ def along(points: Iterable[PlannedPoint]) -> str | None:
 
     Block size wins wherever it varies; with nothing that varies it is still the axis. None without any number.
     """
-    seen: dict[str, set[Any]] = {}
+    levels_of: dict[str, set[Any]] = {}
     for point in points:
         for name, value in point.factors.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-                seen.setdefault(name, set()).add(value)
-    several = [name for name in _PREFERRED if len(seen.get(name, ())) > 1]
-    several += [name for name in seen if name not in _PREFERRED and len(seen[name]) > 1]
-    return several[0] if several else next((name for name in (*_PREFERRED, *seen) if name in seen), None)
+                levels_of.setdefault(name, set()).add(value)
+    several = [name for name in _PREFERRED if len(levels_of.get(name, ())) > 1]
+    several += [name for name in levels_of if name not in _PREFERRED and len(levels_of[name]) > 1]
+    return several[0] if several else next((name for name in (*_PREFERRED, *levels_of) if name in levels_of), None)
 
 
 def combination(point: PlannedPoint, names: Sequence[str]) -> tuple[tuple[str, Any], ...]:

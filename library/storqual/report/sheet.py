@@ -37,40 +37,40 @@ def drive_table(caption: str, rows: Sequence[_Row]) -> Table:
     return Table(caption, _HEADS, tuple(rows), _STYLES, tones)
 
 
-def _declared_row(drive: Drive, there: Mapping[str, Any] | None, *, looked: bool, reference: str | None) -> _Row:
+def _declared_row(drive: Drive, shown: Mapping[str, Any] | None, *, looked: bool, reference: str | None) -> _Row:
     """A drive of the inventory, with what the bench shows of it where it was looked at."""
-    there = there or {}
-    state = _state(there) if there else _MISSING if looked else "not read"
+    shown = shown or {}
+    state = _state(shown) if shown else _MISSING if looked else "not read"
     if drive.file:
         state = "a file of this machine"
     if reference and reference in (drive.wwn, drive.serial, drive.id):
         state += "; reference drive"
     return (
-        drive.position or there.get("position") or f"port {drive.port}",
-        drive.file or drive.wwn or there.get("wwn") or "no WWN",
-        drive.serial or there.get("serial") or "",
-        _words(drive.vendor or there.get("vendor"), drive.model or there.get("model")),
-        there.get("revision") or drive.revision or "",
-        _size(drive.size or there.get("size")),
-        _settings(there),
+        drive.position or shown.get("position") or f"port {drive.port}",
+        drive.file or drive.wwn or shown.get("wwn") or "no WWN",
+        drive.serial or shown.get("serial") or "",
+        _words(drive.vendor or shown.get("vendor"), drive.model or shown.get("model")),
+        shown.get("revision") or drive.revision or "",
+        _size(drive.size or shown.get("size")),
+        _settings(shown),
         state,
         _DESTROY if drive.claim else "not write",
     )
 
 
-def _undeclared_row(there: Mapping[str, Any], position: str, firmware: str, settings: str, state: str) -> _Row:
+def _undeclared_row(shown: Mapping[str, Any], position: str, firmware: str, settings: str, state: str) -> _Row:
     """A drive that no inventory names, or a disk behind a RAID controller."""
-    who = (there["wwn"] or "no WWN", there["serial"], _words(there["vendor"], there["model"]))
-    return (position, *who, firmware, _size(there["size"]), settings, state, "not write")
+    who = (shown["wwn"] or "no WWN", shown["serial"], _words(shown["vendor"], shown["model"]))
+    return (position, *who, firmware, _size(shown["size"]), settings, state, "not write")
 
 
-def _other_row(there: Mapping[str, Any]) -> _Row:
-    position = there.get("position") or there["hctl"] or there["name"]
-    return _undeclared_row(there, position, there["revision"], _settings(there), there["system"] or _state(there))
+def _other_row(shown: Mapping[str, Any]) -> _Row:
+    position = shown.get("position") or shown["hctl"] or shown["name"]
+    return _undeclared_row(shown, position, shown["revision"], _settings(shown), shown["system"] or _state(shown))
 
 
-def _hidden_row(there: Mapping[str, Any]) -> _Row:
-    return _undeclared_row(there, there["kind"], there["firmware"], "", _state(there))
+def _hidden_row(shown: Mapping[str, Any]) -> _Row:
+    return _undeclared_row(shown, shown["kind"], shown["firmware"], "", _state(shown))
 
 
 def _size(size: int | None) -> str:
@@ -83,20 +83,20 @@ def _size(size: int | None) -> str:
     return f"{size} B"
 
 
-def _settings(there: Mapping[str, Any]) -> str:
-    queue = there.get("queue") or {}
+def _settings(shown: Mapping[str, Any]) -> str:
+    queue = shown.get("queue") or {}
     words = [
-        there.get("cache", ""),
+        shown.get("cache", ""),
         f"depth {queue['queue_depth']}" if queue.get("queue_depth") else "",
         f"scheduler {selected_word(queue['scheduler'])}" if queue.get("scheduler") else "",
     ]
     return ", ".join(word for word in words if word)
 
 
-def _state(there: Mapping[str, Any]) -> str:
+def _state(shown: Mapping[str, Any]) -> str:
     """What the kernel calls it, and what the drive says of its own health."""
-    health = there.get("health") or {}
-    words = [there.get("state") or "present"]
+    health = shown.get("health") or {}
+    words = [shown.get("state") or "present"]
     if health.get("passed") is False:
         words.append("reports that it is FAILING")
     if health.get("hours") is not None:
@@ -182,12 +182,12 @@ def _drives(facts: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
 
 def _meant(drive: Drive, facts: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The drive on the bench that the inventory means: by WWN, else by serial number."""
-    for there in _drives(facts):
+    for shown in _drives(facts):
         if drive.wwn:
-            if there["wwn"] == drive.wwn:
-                return there
-        elif drive.serial and same_text(drive.serial, there["serial"]):
-            return there
+            if shown["wwn"] == drive.wwn:
+                return shown
+        elif drive.serial and same_text(drive.serial, shown["serial"]):
+            return shown
     return None
 
 
@@ -201,11 +201,11 @@ def _card(
     )
     rows = []
     for drive in adapter.drives:
-        there = _meant(drive, facts)
-        if there is not None:
-            seen.append(there)
+        shown = _meant(drive, facts)
+        if shown is not None:
+            seen.append(shown)
         looked = facts is not None and bench.kind != "local"
-        rows.append(_declared_row(drive, there, looked=looked, reference=bench.reference))
+        rows.append(_declared_row(drive, shown, looked=looked, reference=bench.reference))
     return AdapterCard(alias, adapter.model, tuple(_adapter(adapter, card)), drive_table(f"Drives of {alias}", rows))
 
 

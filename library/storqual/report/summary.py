@@ -36,7 +36,7 @@ def print_summary(
 ) -> None:
     out = file or sys.stdout
     rows = read_criteria(verdict)
-    shown, left = _chosen(rows)
+    shown, omitted = _chosen(rows)
     drops = {name: str(arm.get("drop")) for name, arm in ((run or {}).get("arms") or {}).items()}
     ending = _ending(verdict, rows, run, drops, report)
     several = len({row.text("bench") for row in rows} - {""}) > 1
@@ -46,7 +46,7 @@ def print_summary(
         print_table(table, out)
     else:
         print_paragraphs([_paragraph(cell) for cell in cells], out)
-    print_lines([*left, *ending], out)
+    print_lines([*omitted, *ending], out)
 
 
 def _chosen(rows: Sequence[JudgedCriterion]) -> tuple[list[JudgedCriterion], list[str]]:
@@ -63,10 +63,10 @@ def _chosen(rows: Sequence[JudgedCriterion]) -> tuple[list[JudgedCriterion], lis
         notable = [row for row in notable if row.outcome not in ("PASS", "SKIPPED")]
         notable.sort(key=lambda row: (not row.required, _rank(row.outcome), row.index))
     shown = notable[:_MOST_ROWS]
-    left = [row for row in rows if row not in shown]
-    if not left:
+    omitted = [row for row in rows if row not in shown]
+    if not omitted:
         return shown, []
-    counted = Counter(f"{row.outcome}{'' if row.required else ' (informative)'}" for row in left)
+    counted = Counter(f"{row.outcome}{'' if row.required else ' (informative)'}" for row in omitted)
     counts = ", ".join(f"{number} {word}" for word, number in counted.items())
     return shown, [f"not listed, see the report: {counts}"]
 

@@ -276,11 +276,11 @@ class TimeLeft:
 
         `over`: nothing more is measured there.
         """
-        left = self.left()
+        time_left = self.left()
         if over and self._effort is not None:
             seconds = self._setting_up.factor() * self._effort.restore_s + self._end_s()
-            left = Left(seconds, seconds)
-        return terminal_text(f"{self._bench} | {what} | {left}")
+            time_left = Left(seconds, seconds)
+        return terminal_text(f"{self._bench} | {what} | {time_left}")
 
 
 def _key(batch: Mapping[str, Any], turn: Mapping[str, Any]) -> tuple[object, ...]:
@@ -293,8 +293,8 @@ def _key(batch: Mapping[str, Any], turn: Mapping[str, Any]) -> tuple[object, ...
 def _missing(batch: Mapping[str, Any], run: Run, here: Collection[tuple[object, ...]]) -> float:
     """The share of a batch's turns that has no record, and is not of the batch that runs."""
     keys = [_key(batch, turn) for turn in batch["turns"]]
-    left = [key for key in keys if key not in run.measured and key[0] not in run.recorded and key not in here]
-    return len(left) / max(len(keys), 1)
+    lacking = [key for key in keys if key not in run.measured and key[0] not in run.recorded and key not in here]
+    return len(lacking) / max(len(keys), 1)
 
 
 def _turn_s(turn: Mapping[str, Any], trials: Mapping[str, float]) -> float:

@@ -155,15 +155,15 @@ def _plain_files(run: Path, listing: FolderListing) -> list[str]:
     files: list[str] = []
     annex = 0
     try:
-        for seen in walk(run):
-            path, status = seen.path, seen.status
+        for entry in walk(run):
+            path, status = entry.path, entry.status
             listing.stamps[path] = _stamp(status)
             in_annex = path.partition("/")[0] == ANNEX
-            odd = seen.odd or oddity(status) or _odd_name(path, status)
+            odd = entry.odd or oddity(status) or _odd_name(path, status)
             annex += status.st_size if in_annex else 0
             if odd:
                 listing.odd[path] = odd
-            elif not seen.folder:
+            elif not entry.folder:
                 files.append(path)
             elif not in_annex:
                 listing.folders.append(path)

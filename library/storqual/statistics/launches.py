@@ -149,11 +149,11 @@ def _lopsided(baseline: Floats, candidate: Floats) -> Flags:
 
     The point is the first axis, its launches the last.
     """
-    mine = (candidate < -1.0).sum(axis=-1)
-    theirs = (baseline < -1.0).sum(axis=-1)
+    candidate_dips = (candidate < -1.0).sum(axis=-1)
+    baseline_dips = (baseline < -1.0).sum(axis=-1)
     # P(X >= mine) of a fair coin thrown mine + theirs times
-    chance = special.bdtrc(mine - 1.0, mine + theirs, 0.5)
-    more: Flags = (mine > theirs) & (chance < ASYMMETRY_LEVEL)
+    chance = special.bdtrc(candidate_dips - 1.0, candidate_dips + baseline_dips, 0.5)
+    more: Flags = (candidate_dips > baseline_dips) & (chance < ASYMMETRY_LEVEL)
     return more
 
 

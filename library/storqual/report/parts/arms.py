@@ -211,18 +211,20 @@ def _compare(columns: Iterable[Mapping[str, str]]) -> tuple[KeyValue, ...]:
 
 def environment_of(material: Material) -> Environment:
     """What the arms ran on, what the drops declare, and each bench before and after."""
-    seen: dict[str, dict[str, str]] = {arm: {} for arm in material.arms}
+    by_arm: dict[str, dict[str, str]] = {arm: {} for arm in material.arms}
     several = len(material.run.benches) > 1
     for arm, entry in material.provisioned():
         prefix = f"{entry.get('bench')}: " if several else ""
         facts = {name: value for name, value in entry.items() if name not in _PROVISIONING}
         for name, text in flatten(facts).items():
-            before = seen.setdefault(arm, {}).get(prefix + name)
-            seen[arm][prefix + name] = text if before in (None, text) else f"{before} then {text}"
+            before = by_arm.setdefault(arm, {}).get(prefix + name)
+            by_arm[arm][prefix + name] = text if before in (None, text) else f"{before} then {text}"
     benches = [_drift(name, bench.get("environment") or {}) for name, bench in material.run.benches.items()]
     arms = material.arms
     manifests = [flatten(material.run.arms[arm].manifest) if arm in material.run.arms else {} for arm in arms]
-    return Environment(arms=_compare([seen[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches))
+    return Environment(
+        arms=_compare([by_arm[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches)
+    )
 
 
 def _drift(bench: str, environment: Mapping[str, Any]) -> BenchChanges:
@@ -244,7 +246,7 @@ _PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "conf
 
 def identities(material: Material) -> tuple[TestedAdapter, ...]:
     """Each adapter under test with its driver in both arms, as it was read back from the bench."""
-    seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
+    sessions_of = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
     adapters: list[TestedAdapter] = []
     tested = material.tested
     for bench_name, bench in material.run.benches.items():
@@ -252,7 +254,7 @@ def identities(material: Material) -> tuple[TestedAdapter, ...]:
             if (bench_name, alias) not in tested:
                 continue
             driver = str(adapter.get("driver") or DASH)
-            builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
+            builds = [_build(sessions_of.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
             adapters.append(
                 TestedAdapter(
                     name=adapter_name(list(material.run.benches), bench_name, alias),

@@ -98,10 +98,10 @@ def overview(material: Material, rows: Sequence[JudgedCriterion], ident: str) ->
         means = [_mean(point, arm, name) for arm in ARMS]
         if None not in means and min(means[0] or 0.0, means[1] or 0.0) > 0:
             by_outcome.setdefault(outcomes.get(key, ""), []).append((key, means[0] or 0.0, means[1] or 0.0))
-    every = [value for pairs in by_outcome.values() for _, *pair in pairs for value in pair]
-    if len(every) < 2 * _FEWEST:
+    means_shown = [value for pairs in by_outcome.values() for _, *pair in pairs for value in pair]
+    if len(means_shown) < 2 * _FEWEST:
         return None
-    low, high = min(every) / 1.2, max(every) * 1.2
+    low, high = min(means_shown) / 1.2, max(means_shown) * 1.2
     ticks = tuple((tick, short(tick)) for tick in decade_ticks(low, high, 6))
     groups = [
         (_TONES.get(outcome, "skipped"), [(before, after) for _, before, after in pairs])

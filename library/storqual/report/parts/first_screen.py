@@ -122,12 +122,12 @@ def _passed(required: Sequence[JudgedCriterion]) -> Phrase:
         )
     noun = "measurement" if len(compared) == 1 else "measurements"
     shown = count(len(compared), "count:criteria:compared")
-    every = "the" if len(compared) == 1 else "all"
+    determiner = "the" if len(compared) == 1 else "all"
     margins = {row.number("margin_percent") for row in compared}
     limit: Phrase = ("the unacceptable loss",)
     if len(margins) == 1 and None not in margins:
         limit = (compared[0].percent("margin", signed=False),)
-    start = ("The candidate is shown to lose less than ", *limit, f" at {every} ", shown, f" required {noun}")
+    start = ("The candidate is shown to lose less than ", *limit, f" at {determiner} ", shown, f" required {noun}")
     rest = [row for row in required if row.against != "baseline"]
     if not rest:
         return (*start, ".")
@@ -173,8 +173,8 @@ def suite_points(material: Material) -> int | None:
     """The points of the whole suite on all adapters under test; None where the suite cannot be read any more."""
     if material.suite is None:
         return None
-    every = len(points_of(material.suite))
-    return every * len({key[:2] for key in material.points})
+    per_adapter = len(points_of(material.suite))
+    return per_adapter * len({key[:2] for key in material.points})
 
 
 def _points(material: Material) -> Phrase:
@@ -195,19 +195,19 @@ def _levels(material: Material) -> Iterator[str]:
     """Workloads and levels of the suite at which nothing at all was measured."""
     if material.suite is None:
         return
-    seen: dict[str, dict[str, set[Any]]] = {}
+    measured: dict[str, dict[str, set[Any]]] = {}
     for data in material.points.values():
         if any(data.good(arm) for arm in material.arms):
-            factors = seen.setdefault(data.planned.workload, {})
+            factors = measured.setdefault(data.planned.workload, {})
             for name, level in data.planned.factors.items():
                 factors.setdefault(name, set()).add(level)
-    lacking = [name for name in material.suite.workloads if name not in seen]
+    lacking = [name for name in material.suite.workloads if name not in measured]
     for name, workload in material.suite.workloads.items():
         levels = [
             level_text(factor, level)
             for factor, planned in workload.factors.items()
             for level in planned
-            if name in seen and level not in seen[name].get(factor, ())
+            if name in measured and level not in measured[name].get(factor, ())
         ]
         lacking += [f"{name} with {' or '.join(levels)}"] if levels else []
     if lacking:

@@ -313,9 +313,9 @@ def _of_logs(material: Material) -> Counted:
             for drive, log in (event.fields.get("logs") or {}).items():
                 looks[str(event.bench or ""), drive].append(log.get("counters") or {})
     counted: Counted = {}
-    for drive, seen in looks.items():
-        first, last = seen[0], seen[-1]
-        for counter in first if len(seen) > 1 else ():
+    for drive, readings in looks.items():
+        first, last = readings[0], readings[-1]
+        for counter in first if len(readings) > 1 else ():
             if any(word in counter for word in _LOGGED) and last.get(counter, -1) >= first[counter]:
                 before, drives = counted.get((counter, _ALL), (0, set()))
                 counted[counter, _ALL] = (before + last[counter] - first[counter], drives | {drive})

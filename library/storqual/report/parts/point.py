@@ -538,8 +538,8 @@ def point_evidence(
     metrics = [name for name in metrics if any(launch.number(name) is not None for launch in launches)]
     scales = {name: _scale(name, launches) for name in metrics}
     bad = any(row.required and row.outcome not in ("PASS", "SKIPPED") for row in rows)
-    seen = any(launch.began <= moment.at <= _end(launch) for launch in launches for moment in moments)
-    series = _series(launches, f"{ident}-s", moments) if few or bad or seen else None
+    disturbed = any(launch.began <= moment.at <= _end(launch) for launch in launches for moment in moments)
+    series = _series(launches, f"{ident}-s", moments) if few or bad or disturbed else None
     strip = launch_strip(point, rows, f"{ident}-r") if few or bad else None
     return PointEvidence(
         ident=ident,

@@ -46,7 +46,7 @@ _MOST_MARKS = 300
 
 def timeline_of(material: Material, bench: str, moments: Sequence[TimelineEvent], ident: str) -> Timeline:
     points = [data for key, data in material.points.items() if key[0] == bench]
-    mine = [moment for moment in moments if moment.bench in ("", bench)]
+    of_bench = [moment for moment in moments if moment.bench in ("", bench)]
     adapters: defaultdict[str, list[PointData]] = defaultdict(list)
     for data in points:
         adapters[data.planned.adapter].append(data)
@@ -59,13 +59,13 @@ def timeline_of(material: Material, bench: str, moments: Sequence[TimelineEvent]
         for number, (adapter, members) in enumerate(adapters.items()):
             arms = material.arms
             name = adapter_name(list(material.run.benches), bench, adapter)
-            chart = _chart(f"{ident}-{number}", name, members, mine, spans, (start, end), arms)
+            chart = _chart(f"{ident}-{number}", name, members, of_bench, spans, (start, end), arms)
             if chart is not None:
                 charts.append(chart)
     return Timeline(
         bench,
         tuple(charts),
-        tuple(moment for moment in mine if not moment.finding),
+        tuple(moment for moment in of_bench if not moment.finding),
         _sessions(material, bench, points),
         preconditioning_of(material, bench),
     )
@@ -132,8 +132,8 @@ def _chart(
     arms: Sequence[str],
 ) -> DrawnChart | None:
     deviations = _deviations(points, arms)
-    every = [abs(value) for marks in deviations.values() for *_, value, _ in marks]
-    if not every:
+    distances = [abs(value) for marks in deviations.values() for *_, value, _ in marks]
+    if not distances:
         return None
     across = clock_axis(*times)
     events = [
@@ -146,7 +146,7 @@ def _chart(
         "session means in the table below."
     )
     traces = [Trace(arm, _thinned(marks), joined=False) for arm, marks in deviations.items()]
-    up = percent_axis(max(_REACH, *every))
+    up = percent_axis(max(_REACH, *distances))
     picture = time_chart(ident, title, described, traces, across, up, spans=spans, events=events, zero=0.0)
     sessions: dict[tuple[str, str], list[float]] = {}
     for arm, marks in deviations.items():
