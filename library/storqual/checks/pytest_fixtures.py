@@ -281,9 +281,8 @@ def _without_point(item: pytest.Item) -> str:
     if not has_point or callspec is None or isinstance(callspec.params.get("point"), PlannedPoint):
         return ""
     marker = item.get_closest_marker("points")
-    arguments = ", ".join(
-        f"{name}={value!r}" for name, value in (marker.kwargs if marker is not None else {}).items()
-    )
+    kwargs = marker.kwargs if marker is not None else {}
+    arguments = ", ".join(f"{name}={value!r}" for name, value in kwargs.items())
     return f"no point of this run fits points({arguments})"
 
 

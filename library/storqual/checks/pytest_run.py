@@ -78,11 +78,9 @@ def _pytest(run: Path, files: Mapping[str, bytes], words: Sequence[str], what: s
     except subprocess.TimeoutExpired:
         raise StorqualError(f"pytest ({what}) did not end within {_LIMIT_S} s") from None
     if ended.returncode in _CRASHED or ended.returncode < 0:
-        output = (ended.stdout + ended.stderr).strip().splitlines()
+        output = (ended.stdout + ended.stderr).strip().splitlines() or ["no message"]
         append_event(run, "note", {"text": f"pytest ({what}) ended with {ended.returncode}"})
-        raise StorqualError(
-            f"pytest ({what}) ended with {ended.returncode}: {output[-1] if output else 'no message'}"
-        )
+        raise StorqualError(f"pytest ({what}) ended with {ended.returncode}: {output[-1]}")
     return int(ended.returncode)
 
 

@@ -173,10 +173,8 @@ def run_suites(
     except subprocess.TimeoutExpired:
         raise StorqualError(f"Robot Framework did not end within {_LIMIT_S} s") from None
     if ended.returncode > _CRASHED or ended.returncode < 0:
-        output_lines = (ended.stdout + ended.stderr).strip().splitlines()
-        raise StorqualError(
-            f"Robot Framework ended with {ended.returncode}: {output_lines[0] if output_lines else 'no message'}"
-        )
+        lines = (ended.stdout + ended.stderr).strip().splitlines() or ["no message"]
+        raise StorqualError(f"Robot Framework ended with {ended.returncode}: {lines[0]}")
     return read_checks(output / "output.xml")
 
 
@@ -260,9 +258,8 @@ def _add_checks(target: Target, suites: Sequence[Path], logs: Path, user_files: 
             first = _add_checks(target, shipped, logs, ()) if shipped else 0
             return first + sum(_add_checks(target, [suite], logs / suite.stem, user_files) for suite in users)
         reason = f"{users[0].name}: {problem}; {CORRECT}"
-        checks = [
-            {"id": users[0].name, "outcome": "ERROR", "reason": reason, "source": "robot", "bench": target.bench}
-        ]
+        failed = {"id": users[0].name, "outcome": "ERROR", "reason": reason}
+        checks = [{**failed, "source": "robot", "bench": target.bench}]
     for check in checks:
         append_check(target.run, check)
     return len(checks)

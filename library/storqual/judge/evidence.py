@@ -397,9 +397,8 @@ def transient(series: Seconds) -> tuple[int, float] | None:
     if len(series) < _FEWEST_LAUNCHES:
         return None
     length = min(map(len, series))
-    shares = np.array([seconds[:length] for seconds in series]) / np.array(
-        [[sum(seconds) / len(seconds)] for seconds in series]
-    )
+    means = np.array([[sum(seconds) / len(seconds)] for seconds in series])
+    shares = np.array([seconds[:length] for seconds in series]) / means
     # launches that want more than half of their seconds cut have not settled at all: then half is what is known
     cut = settled_from(shares.mean(axis=0).tolist(), group=1) or length // 2
     off = shares[:, :cut].mean(axis=1) / shares[:, cut:].mean(axis=1) - 1

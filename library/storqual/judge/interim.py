@@ -12,14 +12,7 @@ from storqual.inputs.policy import Gate
 from storqual.judge.answers import answer, measured_afresh
 from storqual.judge.earlier import read_histories
 from storqual.judge.evidence import NOTHING, Settling, settling
-from storqual.judge.question import (
-    Judged,
-    Question,
-    metrics_of,
-    optional_input,
-    planned_criteria,
-    questions_of,
-)
+from storqual.judge.question import Judged, Question, metrics_of, optional_input, planned_criteria, questions_of
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at
 from storqual.run.records import Launch
@@ -72,9 +65,8 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
         if first.outcome == "FAIL"
     ]
     settles = settling(questions)
-    settled = [
-        replace(need, settling=settles.get(need.point.key, NOTHING)) for need in candidates if need is not None
-    ]
+    needed = [need for need in candidates if need is not None]
+    settled = [replace(need, settling=settles.get(need.point.key, NOTHING)) for need in needed]
     return sorted(settled, key=lambda need: (need.units, need.point.key, need.criterion))
 
 

@@ -88,17 +88,16 @@ def _refuse_outdated(path: Path, stored: Mapping[str, Any]) -> None:
     if [_decided(entry) for entry in stored["criteria"]] != [_decided(entry) for entry in present["criteria"]]:
         summary = "this verdict is outdated: judged today the run has another one"
         # the reason may be a file that is not what it was
-        stored_sentences = {
-            *(str(entry.get("reason")) for entry in stored["criteria"]),
-            *map(str, stored.get("warnings") or ()),
-        }
+        before = {str(entry.get("reason")) for entry in stored["criteria"]} | set(
+            map(str, stored.get("warnings") or ())
+        )
         news = [
             str(entry)
             for entry in (
                 *(entry["reason"] for entry in present["criteria"] if entry["outcome"] == "ERROR"),
                 *present["warnings"],
             )
-            if str(entry) not in stored_sentences
+            if str(entry) not in before
         ]
         why = f" ({'; '.join(news[:3])})" if news else ""
         raise BadInputError([f"{path / 'verdict.json'}: {summary}{why}; write it again: storqual publish {path}"])

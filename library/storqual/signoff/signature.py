@@ -87,10 +87,9 @@ def signature_lines(path: Path) -> list[str]:
             continue
         signer = statement["signer"]
         waived = f", {len(statement['waivers'])} failures waived" if statement["waivers"] else ""
-        signed = (
-            f"{signer.name} as {signer.role}, {signer.signed_at}, key {signer.key}: {statement['outcome']}{waived}"
-        )
-        lines.append(f"{signed}, manifest SHA-256 {statement['subjects'].get(MANIFEST, '')}")
+        manifest = f"manifest SHA-256 {statement['subjects'].get(MANIFEST, '')}"
+        who = f"{signer.name} as {signer.role}, {signer.signed_at}, key {signer.key}"
+        lines.append(f"{who}: {statement['outcome']}{waived}, {manifest}")
     return lines
 
 

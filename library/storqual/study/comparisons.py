@@ -178,24 +178,20 @@ def _sentence(comparison: SubjectComparison, part: Range, measure: str, at: Show
     first, second, where = comparison.first, comparison.second, span(part.start, part.end, at)
     if part.relation == "equal":
         return f"{first} and {second} are equal in {measure} within {format_percent(MARGIN)} {where}."
-    if (
-        part.least is None
-        or part.most is None
-        or (part.relation == "open" and reaches_tenfold(part.least, part.most))
-    ):
+    low, high = part.least, part.most
+    if low is None or high is None or (part.relation == "open" and reaches_tenfold(low, high)):
         lacking = "have too few launches, or launches that vary too much,"
         return f"{first} and {second} {lacking} {where}: nothing can be said about the difference in {measure}."
     if part.relation == "open":
-        ends = f"{_signed(part.least)} to {_signed(part.most)}"
+        ends = f"{_signed(low)} to {_signed(high)}"
         return (
             f"No difference between {first} and {second} in {measure} is shown {where}: {first} may be {ends} better."
         )
     shifts = [level.shift.value for level in part.shifts]
-    low, high = part.least, part.most
     winner, loser = first, second
     if part.relation == "behind":
         winner, loser = second, first
-        shifts, low, high = [_turned(shift) for shift in shifts], _turned(part.most), _turned(part.least)
+        shifts, low, high = [_turned(shift) for shift in shifts], _turned(high), _turned(low)
     smallest, largest = (f"{100 * value:.1f}" for value in (min(shifts), max(shifts)))
     size = f"{smallest} %" if smallest == largest else f"{smallest} to {largest} %"
     sure = f"(interval {percent_range(low, high)})"

@@ -14,6 +14,7 @@ from typing import Any
 
 from storqual.base.figures import AXIS_NAMES, level_text
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
+from storqual.base.text import plural
 from storqual.statistics.estimates import Estimate, log_levels, mean_reach
 from storqual.statistics.scaling import SCALED, Scaling, ScalingLevel, scaling, scaling_sentences
 from storqual.study.points import PointLine, StudyPoint, lines_of
@@ -91,9 +92,7 @@ def drives_part(rates: Mapping[str, float], evidence: str = "") -> PathPart:
     """All drives together; `each` is what one drive gives by itself, in the unit of the result. Raises ValueError."""
     if not rates:
         raise ValueError("no drives")
-    return PathPart(
-        f"{len(rates)} drive{'s' if len(rates) > 1 else ''}", sum(rates.values()), rig=True, evidence=evidence
-    )
+    return PathPart(plural(len(rates), "drive"), sum(rates.values()), rig=True, evidence=evidence)
 
 
 def share_of(measured: Estimate, path: PathCeiling) -> Share:

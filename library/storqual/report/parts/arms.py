@@ -222,9 +222,7 @@ def environment_of(material: Material) -> Environment:
     benches = [_drift(name, bench.get("environment") or {}) for name, bench in material.run.benches.items()]
     arms = material.arms
     manifests = [flatten(material.run.arms[arm].manifest) if arm in material.run.arms else {} for arm in arms]
-    return Environment(
-        arms=_compare([by_arm[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches)
-    )
+    return Environment(_compare([by_arm[arm] for arm in arms]), _compare(manifests), tuple(benches))
 
 
 def _drift(bench: str, environment: Mapping[str, Any]) -> BenchChanges:

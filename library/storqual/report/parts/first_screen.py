@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -520,12 +521,11 @@ def _informative(rows: Sequence[JudgedCriterion]) -> tuple[Phrase, ...]:
     metrics = dict.fromkeys(measure(row.text("metric")).label for row in bad if row.against != "check")
     named = f" ({', '.join(metrics)})" if metrics else ""
     words = Counter(row.outcome for row in bad)
-    cells = (
-        cell for word, number in words.items() for cell in (", ", count(number, f"count:bad:{word}"), f" {word}")
+    numbers: Iterable[Phrase] = (
+        (", ", count(number, f"count:bad:{word}"), f" {word}") for word, number in words.items()
     )
-    return (
-        ("Of ", total, f" informative criteria, which do not affect the outcome{named}: ", *list(cells)[1:], "."),
-    )
+    _, *cells = itertools.chain.from_iterable(numbers)
+    return (("Of ", total, f" informative criteria, which do not affect the outcome{named}: ", *cells, "."),)
 
 
 def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
