@@ -67,7 +67,7 @@ class VerdictEntry:
 
 
 def judged_entry(question: Question, judged: Judged, log_evidence: Sequence[str]) -> VerdictEntry:
-    """A criterion that was judged; `found` is the kernel log's evidence about its launches."""
+    """A criterion that was judged; `log_evidence` is what the kernel log says about its launches."""
     metric, rule = question.metric, question.criterion
     arms = {arm: question.launches.of(arm) for arm in _ARMS}
     all_launches = {arm: question.launches.every(arm) for arm in _ARMS}

@@ -198,7 +198,7 @@ class Combination:
 
 
 def compatibility(folders: Sequence[Path], *, as_of: datetime | None = None) -> ReleaseDocument:
-    """The page of the runs at `places`; a result is of the candidate. Raises BadInputError when there is no run."""
+    """The page of the runs in `folders`; a result is of the candidate. Raises BadInputError when there is no run."""
     today = as_of or datetime.now(UTC)
     newest: dict[Combination, tuple[PastRun, str]] = {}
     for run in read_past(folders):

@@ -149,7 +149,7 @@ _LETTERS = {"beyond": "B", "shift": "S"}
 
 
 def build_trend(folders: Sequence[Path], page: Path, *, as_of: datetime | None = None) -> Path:
-    """Write the trend of the runs at `places` to `page`; returns its path.
+    """Write the trend of the runs in `folders` to `page`; returns its path.
 
     Raises BadInputError when there is none, StorqualError for a damaged run.
     """

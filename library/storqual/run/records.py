@@ -438,7 +438,7 @@ def read_samples(
 ) -> Iterator[Sample]:
     """The samples of a run directory, one by one and in the order they came in; nothing is kept.
 
-    With `wanted`, only the lines of those launches are parsed; without it each is shown to `look`. Raises
+    With `selection`, only the lines of those launches are parsed; without it each is shown to `look`. Raises
     StorqualError for a line that is no sample, or an id seen twice.
     """
     seen: set[str] = set()

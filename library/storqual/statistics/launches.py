@@ -230,7 +230,7 @@ class Odd:
 def odd_pairs(ratios: Floats, prior_variance: Floats, prior_df: Floats, floor: float) -> NDArray[np.intp]:
     """The one odd pair of each point, -1 where there is none or more than one; `ratios` has axes (point, pair).
 
-    `known` is the variance of a pair's log-ratio as history and other points know it, with its degrees of freedom.
+    `prior_variance` is what history and other points know of the variance of a pair's log-ratio, with `prior_df`.
     """
     points, count = ratios.shape
     if count < FEWEST_PAIRS:

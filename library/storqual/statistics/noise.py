@@ -100,7 +100,7 @@ def pooled_sd(parts: Iterable[tuple[float | None, float]]) -> tuple[float | None
 
 
 def with_priors(variance: Floats, df: Floats, prior_variance: Floats, prior_df: Floats) -> tuple[Floats, Floats]:
-    """The same where each point has its own earlier knowledge; none where `known_df` is 0."""
+    """The same where each point has its own earlier knowledge; none where `prior_df` is 0."""
     weight = np.maximum(prior_df, 1e-9)
     limit = special.fdtri(np.maximum(df, 1.0), weight, 1 - _NOISIER)
     alone = (prior_df <= 0) | ((df >= 1) & (variance > limit * prior_variance))

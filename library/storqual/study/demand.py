@@ -89,7 +89,7 @@ def link_part(port: float, ports: int, *, both_ways: bool = False, evidence: str
 
 
 def drives_part(rates: Mapping[str, float], evidence: str = "") -> PathPart:
-    """All drives together; `each` is what one drive gives by itself, in the unit of the result. Raises ValueError."""
+    """All drives together; `rates` is what each gives by itself, in the unit of the result. Raises ValueError."""
     if not rates:
         raise ValueError("no drives")
     return PathPart(plural(len(rates), "drive"), sum(rates.values()), rig=True, evidence=evidence)

@@ -207,7 +207,7 @@ _LANE = {2.5: 250e6, 5.0: 500e6, 8.0: 984.6e6, 16.0: 1969.2e6, 32.0: 3938.5e6, 6
 
 
 def placement_advice(alias: str, declared: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences about one adapter: `declared` is its entry of the inventory, `found` what the bench read of it.
+    """Sentences about one adapter: `declared` is its entry of the inventory, `read` what the bench read of it.
 
     A slot that carries less than its ports' links together is the limit however many drives are attached (HP A6826A
     paper, p. 2 and 7: 412 MB/s of two ports in a slot of 528 MB/s).
@@ -234,7 +234,7 @@ def placement_advice(alias: str, declared: Mapping[str, Any], read: Mapping[str,
 
 
 def shared_advice(bench: str, adapters: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Sentences about the tested cards of a bench together: `found` is what it read of each adapter, by alias.
+    """Sentences about the tested cards of a bench together: `adapters` is what it read of each adapter, by alias.
 
     Behind each PCI root how many cards are, and for each bridge that several share whether it carries what they can
     (HP A6826A paper, p. 6 and 7: so many cards in each half of an I/O backplane). Functions of one card are one card.
