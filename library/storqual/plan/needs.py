@@ -33,7 +33,7 @@ def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
     ]
 
 
-_BOOTED = {"kernel": "kernel", "dkms": "driver build", "module": "driver build"}
+_BOOTED = {"kernel": "kernel", "dkms": "driver build", "kmod": "driver build", "module": "driver build"}
 
 
 def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Sequence[str], str]]:

@@ -324,6 +324,8 @@ virtual.unplug unplug : take a drive away while a batch runs, {drive, after_s}
 driver.kernel kernel_package reboot \
 : a kernel: {package, version}, or {files} of its packages : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
+driver.kmod kmod_package reboot \
+: packages with a built driver (kmod RPM, KMP), {files, module, version, as} : three srcversions
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
 firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
@@ -508,6 +510,28 @@ def _dkms_package(setting: Setting, value: object) -> dict[str, str]:
     return fields
 
 
+KMOD_FORMS = ("package", "module")
+"""How a driver in a package comes to a bench: installed as its customers do, or its module alone."""
+
+
+def _kmod_package(setting: Setting, value: object) -> dict[str, object]:
+    entries = _mapping(setting, value)
+    unknown = sorted(set(entries) - {"files", "module", "version", "as"})
+    missing = [name for name in ("files", "module") if name not in entries]
+    if unknown or missing:
+        told = f"has no {unknown[0]}" if unknown else f"needs {' and '.join(missing)}"
+        raise ValueError(f"{told}: expected files and module, and where wanted version and as")
+    files = _list(setting, entries["files"])
+    names = [file.rpartition("/")[2] for file in files]
+    if not names or any(not name.endswith(".rpm") for name in names):
+        raise ValueError(f"{', '.join(names) or 'no file'}: expected package files (.rpm)")
+    form = _text(setting, entries.get("as", KMOD_FORMS[0]))
+    if form not in KMOD_FORMS:
+        raise ValueError(f"as is {form!r}, expected {' or '.join(KMOD_FORMS)}")
+    version = {"version": _text(setting, entries["version"])} if "version" in entries else {}
+    return {"files": list(files), "module": _text(setting, entries["module"]), **version, "as": form}
+
+
 def _module_file(setting: Setting, value: object) -> dict[str, str]:
     fields = _fields(setting, value, ("file", "sha256"), ())
     if not re.search(r"\.ko(?:\.(?:xz|zst|gz))?\Z", fields["file"]):
@@ -565,6 +589,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "list": _list,
     "mapping": _mapping,
     "dkms_package": _dkms_package,
+    "kmod_package": _kmod_package,
     "drive_numbers": _drive_numbers,
     "module_file": _module_file,
     "module_options": _module_options,

@@ -398,11 +398,12 @@ class Apply:
         build, call, bench = self._request.declared["driver"]["build"], self._request.call, self._options
         if not build:
             return unstage_builds(call, bench) if kernel else remove_builds(call, bench)
-        missing = {each["to"] for each in self._missing()} if call.check else ()
+        missing = {each["to"] for each in self._missing()} if call.check else set()
         request = BuildRequest(
             **{name: build[name] for name in ("module", "version", "sha256")},
-            files=[str(self._path(build["path"]))],
-            awaited=build["path"] in missing,
+            files=[str(self._path(path)) for path in build["paths"]],
+            kmod=build["kmod"],
+            awaited=not missing.isdisjoint(build["paths"]),
             kernel=kernel,
             call=call,
         )

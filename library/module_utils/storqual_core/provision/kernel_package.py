@@ -19,6 +19,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 from ..host.block_stack import physical
 from ..host.in_use import device_of, read_mounts
 from ..host.sysfs import read_adapters, read_drives
+from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, read_saved, remember
@@ -52,15 +53,21 @@ class KernelFiles:
     missing: tuple[str, ...]
 
 
-def read_files(system: System, files: Sequence[str]) -> KernelFiles:
-    """What is in package files. Raises ToolError for files of other machines, and for one that is no package."""
+def packages_in(runner: Runner, files: Sequence[str]) -> tuple[list[str], tuple[Nevra, ...]]:
+    """Absolute paths of package files, and the package in each. Raises ToolError for those of other machines."""
     paths = [str(Path(file).absolute()) for file in files]
-    packages = rpm.listing(system.runner, ["-p", "--", *paths]).packages
+    packages = rpm.listing(runner, ["-p", "--", *paths]).packages
     machine = os.uname().machine
     foreign = [each.label for each in packages if each.architecture not in (machine, "noarch")]
     if len(packages) != len(files) or foreign:
         named = ", ".join(foreign or files)
         raise ToolError(f"{named}: expected one package in each file, for {machine}")
+    return paths, packages
+
+
+def read_files(system: System, files: Sequence[str]) -> KernelFiles:
+    """What is in package files. Raises ToolError for files of other machines, and for one that is no package."""
+    paths, packages = packages_in(system.runner, files)
     named = ", ".join(Path(file).name for file in files)
     carried: dict[str, Nevra] = {}
     for path, package in zip(paths, packages):
@@ -94,7 +101,7 @@ _OTHER_KERNELS = re.compile(
 )
 
 
-def look_before(system: System, files: Sequence[str]) -> list[str]:
+def look_before(runner: Runner, files: Sequence[str]) -> list[str]:
     """What is to be told of package files before they are installed: who signed them, scripts for other kernels.
 
     Raises ToolError for files that are damaged, for an installation that would change anything else, and where it
@@ -102,23 +109,21 @@ def look_before(system: System, files: Sequence[str]) -> list[str]:
     """
     paths = [str(Path(file).absolute()) for file in files]
     remarks = []
-    for check in rpm.signatures(system.runner, paths):
+    for check in rpm.signatures(runner, paths):
         name = Path(check.file).name
         if check.wrong:
             raise ToolError(f"{name} is damaged or was changed: bad {', '.join(check.wrong)}")
         by = f"signed with key {', '.join(check.keys) or 'of no id'}" if check.signed else "not signed"
         remarks.append(f"{name}: {by}{'' if check.good else ', which this bench does not know'}")
     for path in paths:
-        for script in rpm.scripts(system.runner, path):
+        for script in rpm.scripts(runner, path):
             other = _OTHER_KERNELS.search(script.text)
             if other:
                 remarks.append(
                     f"{Path(path).name}: its script {script.when} is for other kernels too: {other.group()}"
                 )
-    named = {
-        (each.name, each.version, each.release) for each in rpm.listing(system.runner, ["-p", "--", *paths]).packages
-    }
-    plan = rpm.preview(system.runner, paths).planned
+    named = {(each.name, each.version, each.release) for each in rpm.listing(runner, ["-p", "--", *paths]).packages}
+    plan = rpm.preview(runner, paths).planned
     _refuse_others(
         plan, sorted(name for name, *_ in named), lambda each: (each.name, each.version, each.release) in named
     )
@@ -288,7 +293,8 @@ def _all_labels(system: System) -> set[str]:
     return {each.label for each in rpm.listing(system.runner, ["-a"]).packages}
 
 
-def _keep_list(system: System, state_dir: str) -> None:
+def keep_list(system: System, state_dir: str) -> None:
+    """Note which packages are there after a step of the run, so that the next one tells what another party did."""
     replace_file(Path(state_dir) / _LISTED, "".join(f"{label}\n" for label in sorted(_all_labels(system))))
 
 
@@ -298,15 +304,15 @@ def foreign_changes(system: System, state_dir: str, *, check: bool) -> list[str]
     own = {
         label
         for key, added in (saved.values if saved else {}).items()
-        if key.startswith("packages.")
-        for label in added["labels"]
+        if key.startswith(("packages.", "build.module@"))
+        for label in added.get("labels", ())
     }
     if not own or not file.exists():
         return []
     before, now = set(file.read_text(encoding="utf-8").splitlines()), _all_labels(system)
     came, went = sorted(now - before - own), sorted(before - now)
     if (came or went) and not check:
-        _keep_list(system, state_dir)
+        keep_list(system, state_dir)
     changes = [f"{word} {', '.join(labels)}" for word, labels in (("installed", came), ("removed", went)) if labels]
     return [f"another party {change} since the last step" for change in changes]
 
@@ -433,11 +439,11 @@ def _install_rpms(
     if kernel.release == system.running:
         raise ToolError(f"kernel {kernel.release} runs: its packages are not exchanged under it")
     check_room(system)
-    steps += look_before(system, files)
+    steps += look_before(system.runner, files)
     if lock is not None:
         purges = (Path(system.boot) / _PURGE).exists()
         remember(lock, {f"packages.{kernel.release}@bench": {"labels": list(kernel.missing), "purges": purges}})
     with held(system, state_dir, steps):
         system.packages.install_packages(system.runner, files)
-    _keep_list(system, state_dir)
+    keep_list(system, state_dir)
     return proof(system, kernel.release, kernel.labels)

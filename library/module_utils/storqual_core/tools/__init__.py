@@ -26,6 +26,7 @@ def _shipped() -> None:
         boot_files,
         bootctl,
         dc390,
+        depmod,
         dkms,
         dmidecode,
         dmsetup,
