@@ -10,13 +10,15 @@ default boots what it always booted, from its own initramfs and from a disk with
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ContextManager, Mapping, Sequence
 
 from ..host.reach import refuse_when_used
-from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes
+from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes, replace_json
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock, read_saved, remember
 from ..kit.results import PartialError, Provisioned, told
@@ -45,6 +47,7 @@ from .driver_package import (
 )
 from .engine import LOCK_WAIT_S, Call, StepOutcome
 from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_build, plain_module
+from .kernel_package import driver_labels
 from .module_policy import policy_objections
 from .options import OptionsBench, boot_reason
 
@@ -278,7 +281,7 @@ def set_aside(bench: OptionsBench, memory: Mapping[str, Any], state_dir: str) ->
     built module goes, with what its scripts left.
     """
     if "labels" in memory:
-        return remove_driver(_brought(state_dir), replace(bench, release=str(memory["kernel"])), state_dir)
+        return remove_driver(driver_labels(state_dir), replace(bench, release=str(memory["kernel"])), state_dir)
     package = str(memory["package"])
     known = bench.packages.installed(bench.runner, package) if package else None
     if known is None or not known.complete:
@@ -497,9 +500,15 @@ def _make(
         content = _content(file)
         name = image_name(bench.kernel, content)
         steps += [f"/boot/{gone} removed" for gone in remove_images(str(boot), _needed(request, bench, system, name))]
-        module = NewModule(request.name, content, file.needs)
-        image = made or copy_with(native.read_bytes(), bench.kernel, module, depmod_index(bench.runner, bench.kernel))
+        module, base = NewModule(request.name, content, file.needs), native.read_bytes()
+        inputs = [hashlib.sha256(each).hexdigest() for each in (base, content)]
+        if _is_made(boot / name, inputs, request.call.state_dir):
+            steps.append(f"/boot/{name} is there, made of the same {bench.initrd} and {request.module}")
+            return name, steps
+        image = made or copy_with(base, bench.kernel, module, depmod_index(bench.runner, bench.kernel))
         _write(boot, name, image)
+        made_of = {"inputs": inputs, "image": hashlib.sha256(image).hexdigest()}
+        replace_json(Path(request.call.state_dir) / _MADE, {name: made_of})
         packed = builds_in(str(boot / name), [request.name])[request.name]
         if packed is None or words_of(packed) != words_of(module_build(content)):
             raise ToolError(
@@ -530,6 +539,19 @@ def _build(
         raise ToolError("\n".join(against))
     steps.append(f"{source.name} {source.version} built for kernel {bench.kernel}")
     return file
+
+
+_MADE = "initramfs-made.json"
+
+
+def _is_made(image: Path, inputs: Sequence[str], state_dir: str) -> bool:
+    """Whether an image is there as it was made of the same files in an earlier session."""
+    try:
+        made_of = json.loads((Path(state_dir) / _MADE).read_text(encoding="utf-8"))[image.name]
+        digest = hashlib.sha256(image.read_bytes()).hexdigest()
+        return bool(made_of == {"inputs": list(inputs), "image": digest})
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _needed(request: BuildRequest, bench: OptionsBench, system: System, name: str) -> set[str]:
@@ -637,12 +659,7 @@ def _install_driver(
     request: BuildRequest, bench: OptionsBench, package: DriverPackage, steps: list[str], *, runs: bool
 ) -> bytes | None:
     state_dir = request.call.state_dir
-    return install_driver(package, _brought(state_dir), bench, state_dir, steps, runs=runs)
-
-
-def _brought(state_dir: str) -> list[str]:
-    """The labels of all driver packages that the run installs, for whichever kernel."""
-    return sorted({label for memory in builds_of_run(state_dir).values() for label in memory.get("labels", ())})
+    return install_driver(package, driver_labels(state_dir), bench, state_dir, steps, runs=runs)
 
 
 def check_build(request: BuildRequest, wanted: Wanted, now: Builds) -> None:

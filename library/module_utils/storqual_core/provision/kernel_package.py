@@ -23,10 +23,10 @@ from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, read_saved, remember
-from ..kit.machine import Machine
+from ..kit.machine import Machine, visible
 from ..kit.package_names import Nevra, kernel_problem, split_nevra
 from ..kit.results import PartialError, Provisioned
-from ..tools import rpm
+from ..tools import rpm, zypper
 from ..tools.capabilities import Packages
 from ..tools.grub import ours
 from ..tools.lsinitrd import parse_listing
@@ -259,7 +259,7 @@ def remove_added(
     if release == system.running:
         raise ToolError(f"kernel {release} runs, so its packages {', '.join(labels)} stay; boot the former one first")
     steps = [*put_settings_back(system, state_dir), *foreign_changes(system, state_dir, check=False)]
-    (Path(state_dir) / _LISTED).unlink(missing_ok=True)
+    forget_list(state_dir)
     there = rpm.listing(system.runner, ["--", *labels]).packages if labels else ()
     if there:
         system.runner(["rpm", "-e", "--", *(each.label for each in there)], timeout=_TIMEOUT).expect()
@@ -298,14 +298,29 @@ def keep_list(system: System, state_dir: str) -> None:
     replace_file(Path(state_dir) / _LISTED, "".join(f"{label}\n" for label in sorted(_all_labels(system))))
 
 
+def forget_list(state_dir: str) -> None:
+    """The bench is as it was found: what other parties do from now on concerns nobody."""
+    (Path(state_dir) / _LISTED).unlink(missing_ok=True)
+
+
+def driver_labels(state_dir: str) -> list[str]:
+    """The labels of all driver packages that the run installs, for whichever kernel."""
+    saved = read_saved(Path(state_dir))
+    found = (added for key, added in (saved.values if saved else {}).items() if key.startswith("build.module@"))
+    return sorted({label for added in found for label in added.get("labels", ())})
+
+
 def foreign_changes(system: System, state_dir: str, *, check: bool) -> list[str]:
     """Packages that came or went since the last step and not by this run; nothing where it installed no kernel."""
     file, saved = Path(state_dir) / _LISTED, read_saved(Path(state_dir))
     own = {
-        label
-        for key, added in (saved.values if saved else {}).items()
-        if key.startswith(("packages.", "build.module@"))
-        for label in added.get("labels", ())
+        *driver_labels(state_dir),
+        *(
+            label
+            for key, added in (saved.values if saved else {}).items()
+            if key.startswith("packages.")
+            for label in added["labels"]
+        ),
     }
     if not own or not file.exists():
         return []
@@ -313,8 +328,28 @@ def foreign_changes(system: System, state_dir: str, *, check: bool) -> list[str]
     came, went = sorted(now - before - own), sorted(before - now)
     if (came or went) and not check:
         keep_list(system, state_dir)
-    changes = [f"{word} {', '.join(labels)}" for word, labels in (("installed", came), ("removed", went)) if labels]
-    return [f"another party {change} since the last step" for change in changes]
+    changes = [
+        f"{word} {', '.join(labels)} since the last step{_by_whom(system, labels)}"
+        for word, labels in (("installed", came), ("removed", went))
+        if labels
+    ]
+    return [f"another party {change}" for change in changes]
+
+
+def _by_whom(system: System, labels: Sequence[str]) -> str:
+    """When and by which command a package of these came or went, where zypper's history tells."""
+    path = system.root / "var/log/zypp/history"
+    names = {package.name for package in map(split_nevra, labels) if package}
+    with suppress(OSError, ToolError):
+        command = ""
+        told = ""
+        for entry in zypper.parse_history(path.read_text(encoding="utf-8", errors="replace")):
+            if entry.action == "command":
+                command = " ".join(visible(word) for word in entry.words[:2])
+            elif entry.name in names:
+                told = f" ({entry.time}: {command})" if command else f" ({entry.time})"
+        return told
+    return ""
 
 
 def look_at_files(system: System, files: Sequence[str]) -> tuple[str, str, bool]:
@@ -436,6 +471,15 @@ def _install_rpms(
 ) -> list[str]:
     """The same beside what is there; what is wrong with it afterwards."""
     kernel = read_files(system, files)
+    drivers = driver_labels(state_dir)
+    there = rpm.listing(system.runner, ["--", *drivers]).packages if drivers else ()
+    if there:
+        # its scripts would be asked for the new kernel too, which has the driver in its first initramfs then
+        named = ", ".join(each.label for each in there)
+        raise ToolError(
+            f"{named} is installed for a trial, and kernel {kernel.release} would come with it: declare the kernel "
+            "in both arms, or restore the bench first"
+        )
     if kernel.release == system.running:
         raise ToolError(f"kernel {kernel.release} runs: its packages are not exchanged under it")
     check_room(system)

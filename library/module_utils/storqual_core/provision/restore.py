@@ -26,7 +26,7 @@ from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
 from .engine import LOCK_WAIT_S, StepOutcome, apply, lock_for, plan
 from .firmware.flash import Step, put_firmware_back
-from .kernel_package import remove_added
+from .kernel_package import forget_list, remove_added
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
 from .os_tuning import restore_interrupts, restore_processors
@@ -121,6 +121,7 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
         pending, reboot = _Restore(saved, state_dir, tools, report, lock).run()
         if lock is not None and not reboot and not report.failures:
             report.attempt(lambda: remove_after_proof(lock, report.read_back))
+            forget_list(state_dir)
     if report.failures and not check:
         raise PartialError("\n".join(report.failures), steps=report.steps, settings=report.settings)
     return {

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.campaign.declared import declared_document
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.machine import Machine
 from storqual_core.kit.results import PartialError
 from storqual_core.provision.apply import Apply, ApplyRequest, ProvisionedBench
+from storqual_core.provision.engine import Call
 from storqual_core.provision.initramfs import builds_in
 from storqual_core.provision.kernel_copies import KernelCopies, read_state
+from storqual_core.provision.kernel_package import install_package
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_kmod import (
     CRCS,
@@ -412,3 +415,127 @@ def test_a_power_cut_at_any_moment_ends_in_the_bench_as_it_was_found(
         assert read_saved(bench.folder / "state") is None
         assert not KernelCopies(Machine(str(bench.folder)), str(bench.folder / "state")).kernel
     assert cuts >= 80
+
+
+# a driver that can be loaded again where it is
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> KmodBench:
+    """A bench that boots without the driver, whose adapter has no drive."""
+    return make_data(tmp_path)
+
+
+def make_data(root: Path) -> KmodBench:
+    bench = make(root)
+    (bench.folder / "proc" / "self" / "mountinfo").write_text("22 1 252:0 / / rw - ext4 /dev/vda rw\n")
+    for place in ("block/sda", "class/block/sda", "dev/block/8:0"):
+        (bench.folder / "sys" / place).unlink()
+    shutil.rmtree(bench.folder / "sys" / "devices" / "pci0000:00" / "0000:00:10.0" / "host0")
+    bench.in_initramfs = False
+    for kernel in bench.kernels:
+        bench.dracut(kernel)
+    return bench
+
+
+def loaded(bench: KmodBench) -> str:
+    return (bench.folder / "sys" / "module" / NAME / "srcversion").read_text().strip()
+
+
+def test_a_driver_without_which_the_bench_runs_is_loaded_again(data: KmodBench) -> None:
+    before, beside = as_it_is(data), others(data)
+    result = apply(data, package(data))
+    assert not result["boot_needed"]
+    assert (loaded(data), data.build(RUNS)) == ("BBBB", "BBBB")
+    assert others(data) == beside
+    assert not apply(data, package(data))["changed"]
+    apply(data)
+    assert (loaded(data), data.build(RUNS)) == ("AAAA", "AAAA")
+    apply(data, package(data))
+    put_back(data)
+    assert loaded(data) == "AAAA"
+    assert as_it_is(data) == before
+
+
+@pytest.mark.slow
+def test_a_power_cut_while_such_a_driver_comes_and_goes_ends_as_it_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = itertools.count(5000)
+    monkeypatch.setattr(os, "getpid", lambda: next(numbers))
+    file = package(make_data(tmp_path / "file"))
+
+    def work(bench: KmodBench, mains: Mains) -> None:
+        runner = mains.runner(bench)
+        apply(bench, file, runner)
+        apply(bench, "", runner)
+
+    cuts = 0
+    for bench in every_cut(tmp_path, make_data, work):
+        cuts += 1
+        bench.reboot()
+        put_back(bench)
+        fresh = as_it_is(make_data(bench.folder / "fresh"))
+        assert as_it_is(bench) == fresh, f"cut {cuts}"
+        assert loaded(bench) == "AAAA"
+    assert cuts >= 40
+
+
+def test_the_initramfs_of_an_arm_is_made_once(bench: KmodBench) -> None:
+    file = package(bench)
+    made = [step for step in arm_steps(bench, file) if "initrd.storqual" in step]
+    again = [step for step in arm_steps(bench, file) if "initrd.storqual" in step]
+    assert any("made from" in step for step in made)
+    assert not any("made from" in step for step in again)
+    assert any("made of the same" in step for step in again)
+    # another initramfs of the distribution is another base
+    arm(bench)
+    bench.dracut(RUNS)
+    assert any("made from" in step for step in apply(bench, file)["steps"])
+
+
+def arm_steps(bench: KmodBench, file: str) -> list[str]:
+    """What is done for an arm after the other one."""
+    arm(bench)
+    return list(arm(bench, file)["steps"])
+
+
+@pytest.mark.parametrize("package_manager", ["dnf", "zypper"])
+def test_a_transaction_of_another_party_is_named_with_its_command(bench: KmodBench, package_manager: str) -> None:
+    file = package(bench)
+    arm(bench, file)
+    bench.rpms.add(f"tuned-2.24-1.el9.{MACHINE}")
+    if package_manager == "zypper":
+        history = bench.folder / "var" / "log" / "zypp" / "history"
+        history.parent.mkdir(parents=True)
+        history.write_text(
+            "2026-11-26 10:00:00|command|root@bench|'zypper' 'in' 'tuned'|\n"
+            f"2026-11-26 10:00:09|install|tuned|2.24-1.el9|{MACHINE}||repo|abc|\n"
+        )
+    told = f"another party installed tuned-2.24-1.el9.{MACHINE} since the last step"
+    by = " (2026-11-26 10:00:09: root@bench 'zypper' 'in' 'tuned')" if package_manager == "zypper" else ""
+    assert f"{told}{by}" in apply(bench, file)["drift"]
+
+
+def test_a_kernel_is_not_installed_while_a_driver_package_is(bench: KmodBench) -> None:
+    arm(bench, package(bench))
+    kernel = f"5.14.0-600.1.1.el9_6.{MACHINE}"
+    files = [f"/p/{name}-{kernel}.rpm" for name in ("kernel-core", "kernel-modules")]
+    with pytest.raises(PartialError, match=f"{LABEL} is installed for a trial"):
+        install_package("kernel-core", "", files, Call(str(bench.folder / "state"), "provision"), bench.system)
+
+
+def test_why_a_module_was_not_linked_is_told_in_the_words_of_its_script(
+    bench: KmodBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = f"Module {NAME}.ko from kernel {OLDER} is not compatible with kernel {RUNS} in symbols: scsi_done"
+
+    def answer(argv: list[str], **options: Any) -> Completed:
+        if argv[0] == "weak-modules":
+            assert options["send"] == f"/lib/modules/{OLDER}/extra/{NAME}/{NAME}.ko\n".encode()
+            return Completed(tuple(argv), 0, said, "", 0.0)
+        return bench(argv, **options)
+
+    monkeypatch.setattr(bench, "weak_modules", lambda **_words: None)
+    with pytest.raises(PartialError, match="weak-modules: it differs in scsi_done"):
+        apply(bench, package(bench, release=OLDER), answer)
