@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.campaign.declared import declared_document
+from storqual.inputs import load_drop
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.kit.lock import read_saved
@@ -38,6 +39,7 @@ from tests.support.fake_kmod import (
     package_bytes,
 )
 from tests.support.power_cut import Mains, every_cut
+from tests.support.site_blocks import DOCS, blocks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -415,6 +417,34 @@ def test_a_power_cut_at_any_moment_ends_in_the_bench_as_it_was_found(
         assert read_saved(bench.folder / "state") is None
         assert not KernelCopies(Machine(str(bench.folder)), str(bench.folder / "state")).kernel
     assert cuts >= 80
+
+
+# the page for those who ship such packages
+
+
+def test_the_page_of_drops_as_rpm_is_followed(bench: KmodBench) -> None:
+    page = DOCS / "how-to" / "driver-developer" / "drop-as-rpm.md"
+    shown = [block for block in blocks(page) if block.title.startswith("drops/")]
+    texts = [line for block in blocks(page) if block.language == "text" for line in block.text.splitlines()]
+    source = package(bench, release=OLDER)
+    assert len(shown) == 2
+    for block in shown:
+        file = bench.folder / block.title
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(block.text)
+        ((_, (entry, *_)),) = [item for item in load_drop(file).sections.items() if item[0] == "driver"]
+        kmod = {**entry.settings["kmod"]}
+        (named,) = kmod.pop("files")
+        assert source.endswith(named)
+        before = as_it_is(bench)
+        steps = [*apply(bench, source, **kmod)["steps"]]
+        bench.reboot()
+        steps += [*arm(bench, source, **kmod)["steps"], *put_back(bench)]
+        if kmod["as"] == "package":
+            assert [text for text in texts if not any(text in step for step in steps)] == []
+            assert as_it_is(bench) == before
+        else:
+            assert not any("installed" in step for step in steps)
 
 
 # a driver that can be loaded again where it is
