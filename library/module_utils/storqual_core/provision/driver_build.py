@@ -50,6 +50,7 @@ from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_bui
 from .kernel_package import driver_labels
 from .module_policy import policy_objections
 from .options import OptionsBench, boot_reason
+from .selinux import check_types, denials
 
 Builds = Mapping[str, "kmod.Build | None"]
 """The build of one module by place: `loaded`, `disk`, and `initramfs` where that has it."""
@@ -477,6 +478,7 @@ def write_module(bench: OptionsBench, file: ModuleFile) -> list[str]:
     target = Path(bench.machine.path(place))
     make_folder(target.parent)
     copy_file(Path(file.path), target)
+    check_types(bench.machine, bench.runner, [place])
     bench.runner(["depmod", bench.kernel], timeout=300.0).expect()
     return [f"{place} written"]
 
@@ -507,6 +509,7 @@ def _make(
             return name, steps
         image = made or copy_with(base, bench.kernel, module, depmod_index(bench.runner, bench.kernel))
         _write(boot, name, image)
+        check_types(bench.machine, bench.runner, [f"/boot/{name}"])
         made_of = {"inputs": inputs, "image": hashlib.sha256(image).hexdigest()}
         replace_json(Path(request.call.state_dir) / _MADE, {name: made_of})
         packed = builds_in(str(boot / name), [request.name])[request.name]
@@ -631,7 +634,7 @@ def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wante
         note_starts(bench.machine, request.call.state_dir, [request.name])
         with told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
             _install(request, bench, wanted, steps)
-            reload_module(bench.machine, bench.runner, request.name)
+            _load_again(bench, request.name)
             forget_start(bench.machine, request.call.state_dir, request.name)
             steps.append(f"module {request.name} loaded again")
             now = identifiers(bench, request.name)
@@ -653,6 +656,17 @@ def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted, steps: 
         said = dkms.last_build_words() or "no build log"
         raise ToolError(f"{wanted.package} is installed, and DKMS has no driver of version {wanted.version}: {said}")
     steps.append(f"{wanted.package} {wanted.package_version} installed")
+
+
+def _load_again(bench: OptionsBench, module: str) -> None:
+    """Load a module again; where SELinux denied it, the error says so. Raises ToolError."""
+    try:
+        reload_module(bench.machine, bench.runner, module)
+    except ToolError as problem:
+        disk = kmod.on_disk(bench.runner, [module], bench.kernel)[module]
+        raise ToolError(
+            f"{problem}{denials(bench.machine, bench.runner, disk.filename) if disk else ''}"
+        ) from problem
 
 
 def _install_driver(

@@ -23,6 +23,7 @@ from ..kit.durable import copy_file, fsync_folder, make_folder, replace_json
 from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine
 from .boot import own_images
+from .selinux import read_context, write_context
 
 _FOLDER = "kernel-copies"
 _MANIFEST = "manifest.json"
@@ -35,7 +36,7 @@ _SPARE = 1.05
 _IS_FOLDER = "folder"
 
 State = Mapping[str, str]
-"""Paths below the root, to `file MODE DIGEST`, `link TARGET` or `folder`."""
+"""Paths below the root, to `file MODE DIGEST CONTEXT` (SELinux's), `link TARGET` or `folder`."""
 
 
 def read_state(root: Path) -> dict[str, str]:
@@ -48,7 +49,7 @@ def read_state(root: Path) -> dict[str, str]:
             elif path.is_dir():
                 words = _IS_FOLDER
             else:
-                words = f"file {stat.S_IMODE(path.stat().st_mode):o} {_digest(path)}"
+                words = f"file {stat.S_IMODE(path.stat().st_mode):o} {_digest(path)} {read_context(path)}"
         except OSError as problem:
             raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
         found[str(path.relative_to(root))] = words
@@ -305,9 +306,10 @@ class KernelCopies:
             place.symlink_to(words[len("link ") :])
             fsync_folder(place.parent)
             return
-        _, mode, digest = words.split(" ")
+        _, mode, digest, context = words.split(" ")
         copy_file(self._folder / digest, place)
         place.chmod(int(mode, 8))
+        write_context(place, context)
 
     def words(self) -> str:
         """What was compared and is as before, for the report."""

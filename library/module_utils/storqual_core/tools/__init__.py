@@ -43,6 +43,7 @@ def _shipped() -> None:
         lspci,
         lsscsi,
         makedumpfile,
+        matchpathcon,
         mdadm,
         mokutil,
         multipath,

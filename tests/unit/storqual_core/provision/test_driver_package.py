@@ -9,7 +9,8 @@ import lzma
 import os
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,9 +41,6 @@ from tests.support.fake_kmod import (
 )
 from tests.support.power_cut import Mains, every_cut
 from tests.support.site_blocks import DOCS, blocks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OVERRIDE = f"override {NAME} * weak-updates/{NAME}\n"
 LABEL = f"kmod-{NAME}-47.0-1.el9.{MACHINE}"
@@ -417,6 +415,31 @@ def test_a_power_cut_at_any_moment_ends_in_the_bench_as_it_was_found(
         assert read_saved(bench.folder / "state") is None
         assert not KernelCopies(Machine(str(bench.folder)), str(bench.folder / "state")).kernel
     assert cuts >= 80
+
+
+def test_contexts_of_other_kernels_files_are_put_back(bench: KmodBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that were made anew have lost theirs."""
+    contexts: dict[tuple[str, int], bytes] = {}
+    place = bench.boot / f"initramfs-{OLDER}.img"
+    wanted = b"system_u:object_r:boot_t:s0"
+
+    def key(path: Any) -> tuple[str, int]:
+        # a file that is replaced is another one
+        return str(path), Path(path).lstat().st_ino
+
+    def read(path: Any, _name: str, **_options: Any) -> bytes:
+        if key(path) not in contexts:
+            raise OSError
+        return contexts[key(path)]
+
+    def write(path: Any, _name: str, value: bytes, **_options: Any) -> None:
+        contexts[key(path)] = value.rstrip(b"\0")
+
+    monkeypatch.setattr(os, "getxattr", read)
+    monkeypatch.setattr(os, "setxattr", write)
+    write(place, "", wanted)
+    apply(bench, package(bench))
+    assert read(place, "") == wanted
 
 
 # the page for those who ship such packages
