@@ -464,6 +464,12 @@ def _module_options(setting: Setting, value: object) -> dict[str, dict[str, str]
 
 
 def _fields(setting: Setting, value: object, needed: Collection[str], optional: Collection[str]) -> dict[str, str]:
+    return {name: _text(setting, item) for name, item in _known(setting, value, needed, optional).items()}
+
+
+def _known(
+    setting: Setting, value: object, needed: Collection[str], optional: Collection[str]
+) -> Mapping[str, object]:
     entries = _mapping(setting, value)
     missing = sorted(set(needed) - set(entries))
     unknown = sorted(set(entries) - {*needed, *optional})
@@ -472,7 +478,7 @@ def _fields(setting: Setting, value: object, needed: Collection[str], optional: 
             unknown
         )
         raise ValueError("; ".join(told))
-    return {name: _text(setting, item) for name, item in entries.items()}
+    return entries
 
 
 _PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._~-]*\Z")
@@ -515,12 +521,7 @@ KMOD_FORMS = ("package", "module")
 
 
 def _kmod_package(setting: Setting, value: object) -> dict[str, object]:
-    entries = _mapping(setting, value)
-    unknown = sorted(set(entries) - {"files", "module", "version", "as"})
-    missing = [name for name in ("files", "module") if name not in entries]
-    if unknown or missing:
-        told = f"has no {unknown[0]}" if unknown else f"needs {' and '.join(missing)}"
-        raise ValueError(f"{told}: expected files and module, and where wanted version and as")
+    entries = _known(setting, value, ("files", "module"), ("version", "as"))
     files = _list(setting, entries["files"])
     names = [file.rpartition("/")[2] for file in files]
     if not names or any(not name.endswith(".rpm") for name in names):

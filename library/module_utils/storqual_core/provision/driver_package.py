@@ -141,8 +141,16 @@ def reach(package: DriverPackage, bench: OptionsBench, releases: Sequence[str]) 
 
 
 def package_objections(package: DriverPackage, bench: OptionsBench) -> list[str]:
-    """Why a package, installed as it is, would not bring its driver to the kernel that is meant."""
+    """Why a package, installed as it is, would not bring its driver to the kernel that is meant, or to others too."""
     found = list(packing_objections(package.place, bench.runner))
+    system = system_of(bench)
+    for release, image in system.kernels().items():
+        if image and not (Path(system.boot) / image).exists():
+            found.append(
+                f"the initramfs of kernel {release} is not in {system.boot}, where what a package's scripts make of "
+                "it could be put back; `as: module` installs no package"
+            )
+            break
     before = rpm.listing(bench.runner, ["--", package.package.name]).packages
     others = [each.label for each in before if each.label != package.package.label]
     if others and package.missing:

@@ -297,6 +297,20 @@ def test_a_module_that_drives_nothing_is_an_error(tmp_path: Path) -> None:
     ) in said
 
 
+def test_a_package_with_a_driver_is_there_and_the_only_build(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path, candidate={"driver": {"kmod": {"files": ["gone.rpm"], "module": "syn_driver"}}})
+    said = problems(lab)
+    assert "module 'syn_driver' drives no adapter" in said
+    assert "gone.rpm' does not exist" in said
+    both = {
+        "kmod": {"files": ["x.rpm"], "module": "sym_driver"},
+        "dkms": {"package": "x.deb", "module": "sym_driver"},
+    }
+    assert "dkms and kmod are builds of a driver each; name one" in problems(
+        make_lab(tmp_path / "both", candidate={"driver": both})
+    )
+
+
 def test_a_point_is_planned_alone_whatever_the_profile_chooses(tmp_path: Path) -> None:
     whole = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
     name = whole.document["plan"]["points"][-1]["point"]

@@ -22,6 +22,7 @@ from storqual_core.kit.lock import read_saved
 from storqual_core.kit.machine import Machine
 from storqual_core.kit.results import PartialError
 from storqual_core.provision.apply import Apply, ApplyRequest, ProvisionedBench
+from storqual_core.provision.boot import System
 from storqual_core.provision.engine import Call
 from storqual_core.provision.initramfs import builds_in
 from storqual_core.provision.kernel_copies import KernelCopies, read_state
@@ -79,7 +80,9 @@ def package(bench: KmodBench, **words: Any) -> str:
     return str(path)
 
 
-def apply(bench: KmodBench, file: str = "", runner: Any = None, resume: Any = None, **kmod: Any) -> dict[str, Any]:
+def apply(
+    bench: KmodBench, file: str = "", runner: Any = None, resume: Any = None, *, check: bool = False, **kmod: Any
+) -> dict[str, Any]:
     """One call of the module, for a drop with this package, or (without) for the other arm."""
     spec: dict[str, Any] = {"as_found": {"driver": {"": ["kmod"]}}}
     if file:
@@ -91,7 +94,8 @@ def apply(bench: KmodBench, file: str = "", runner: Any = None, resume: Any = No
         place.parent.mkdir(parents=True, exist_ok=True)
         if not place.exists():
             shutil.copyfile(each["from"], place)
-    request = ApplyRequest(declared, {}, "hardware", only=["driver"], state_dir=str(state), resume=resume or {})
+    where = {"only": ["driver"], "state_dir": str(state), "check": check}
+    request = ApplyRequest(declared, {}, "hardware", resume=resume or {}, **where)
     system = replace(bench.system, runner=runner or bench)
     return Apply(request, ProvisionedBench(runner or bench, Machine(str(bench.folder)), system)).run()
 
@@ -333,6 +337,21 @@ def test_a_transaction_that_would_not_come_to_it_is_refused(
     with pytest.raises(StorqualError, match=sentence):
         apply(bench, package(bench))
     assert as_it_is(bench) == before
+
+
+def test_check_mode_says_what_would_come_and_touches_nothing(bench: KmodBench) -> None:
+    before, file = as_it_is(bench), package(bench)
+    assert any("would be made" in step for step in apply(bench, file, check=True)["steps"])
+    assert as_it_is(bench) == before
+    with pytest.raises(ToolError, match="change nothing"):
+        apply(bench, package(bench, release=OLDER, override=""), check=True)
+    assert not [line for line in bench.seen if line.startswith(("dnf", "rpm -e", "depmod"))]
+
+
+def test_images_that_could_not_be_put_back_are_a_refusal(bench: KmodBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(System, "kernels", lambda _system: {RUNS: "linux/initrd"})
+    with pytest.raises(ToolError, match="where what a package's scripts make of it could be put back"):
+        apply(bench, package(bench))
 
 
 def test_a_file_that_is_no_package_is_told(bench: KmodBench) -> None:
