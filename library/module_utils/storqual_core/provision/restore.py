@@ -30,6 +30,7 @@ from .kernel_package import forget_list, remove_added
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
 from .os_tuning import restore_interrupts, restore_processors
+from .package_services import PREFIX, give_back
 from .raid.layout import Backends, restore_volume, volumes_of
 
 _ASIDE = "accepted"
@@ -301,6 +302,10 @@ class _Restore:
                 )
             )
             self.report.read_back[f"adapter@{alias}"] = known
+        units = [name[len(PREFIX) :] for name in bench if name.startswith(PREFIX)]
+        bench = {name: value for name, value in bench.items() if not name.startswith(PREFIX)}
+        if units:
+            self.report.attempt(lambda: give_back(units, self.tools.runner, check=self.check))
         if bench:
             self.report.attempt(lambda: restore_processors(bench, machine, self.tools.runner, check=self.check))
 
