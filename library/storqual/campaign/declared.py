@@ -116,7 +116,7 @@ _BUILDS = ("dkms", "kmod", "module")
 def _build(driver: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, Any]:
     """A DKMS package, packages with a built driver or a prebuilt module as the bench has it; empty without any."""
     package, kmod, prebuilt = (driver.get(name) or {} for name in _BUILDS)
-    named = [package.get("package"), *(kmod.get("files") or ()), prebuilt.get("file")]
+    named = [package.get("package"), *(kmod.get("files") or ()), kmod.get("driver_disk"), prebuilt.get("file")]
     sources = [str(source) for source in named if source]
     if not sources:
         return {}

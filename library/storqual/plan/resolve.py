@@ -282,8 +282,8 @@ def _with_files(settings: Mapping[str, Any], folder: str) -> dict[str, Any]:
     for name in ("kernel", "kmod"):
         if "files" in named.get(name, ()):
             named[name] = {**named[name], "files": [str(Path(folder, file)) for file in named[name]["files"]]}
-    for name, key in (("dkms", "package"), ("module", "file")):
-        if name in named:
+    for name, key in (("dkms", "package"), ("kmod", "driver_disk"), ("module", "file")):
+        if key in named.get(name, ()):
             named[name] = {**named[name], key: str(Path(folder, named[name][key]))}
     return named
 

@@ -325,7 +325,7 @@ driver.kernel kernel_package reboot \
 : a kernel: {package, version}, or {files} of its packages : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
 driver.kmod kmod_package reboot \
-: packages with a built driver (kmod RPM, KMP), {files, module, version, as} : three srcversions
+: a built driver in packages (kmod RPM, KMP), {files or driver_disk, module, version, as} : three srcversions
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
 firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
@@ -521,16 +521,25 @@ KMOD_FORMS = ("package", "module")
 
 
 def _kmod_package(setting: Setting, value: object) -> dict[str, object]:
-    entries = _known(setting, value, ("files", "module"), ("version", "as"))
-    files = _list(setting, entries["files"])
-    names = [file.rpartition("/")[2] for file in files]
-    if not names or any(not name.endswith(".rpm") for name in names):
-        raise ValueError(f"{', '.join(names) or 'no file'}: expected package files (.rpm)")
+    entries = _known(setting, value, ("module",), ("files", "driver_disk", "version", "as"))
+    if ("files" in entries) == ("driver_disk" in entries):
+        raise ValueError("needs files or driver_disk, and not both")
+    named: dict[str, object] = {}
+    if "files" in entries:
+        files = _list(setting, entries["files"])
+        names = [file.rpartition("/")[2] for file in files]
+        if not names or any(not name.endswith(".rpm") for name in names):
+            raise ValueError(f"{', '.join(names) or 'no file'}: expected package files (.rpm)")
+        named["files"] = list(files)
+    else:
+        named["driver_disk"] = _text(setting, entries["driver_disk"])
+        if not str(named["driver_disk"]).endswith(".iso"):
+            raise ValueError(f"{named['driver_disk']!r} is not a disc image (.iso)")
     form = _text(setting, entries.get("as", KMOD_FORMS[0]))
     if form not in KMOD_FORMS:
         raise ValueError(f"as is {form!r}, expected {' or '.join(KMOD_FORMS)}")
     version = {"version": _text(setting, entries["version"])} if "version" in entries else {}
-    return {"files": list(files), "module": _text(setting, entries["module"]), **version, "as": form}
+    return {**named, "module": _text(setting, entries["module"]), **version, "as": form}
 
 
 def _module_file(setting: Setting, value: object) -> dict[str, str]:

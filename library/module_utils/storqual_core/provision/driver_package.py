@@ -9,6 +9,7 @@ into every other kernel whose symbols fit. Which file of a module a kernel loads
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 from contextlib import contextmanager, suppress
@@ -16,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
 
+from ..kit import iso9660
 from ..kit.durable import copy_file, make_folder, replace_bytes
 from ..kit.errors import StorqualError, ToolError
-from ..kit.package_names import Nevra
+from ..kit.package_names import Nevra, split_file
 from ..tools import boot_files, depmod, kmod, rpm, weak_modules
 from .boot import System, added_arguments, booted_image, image_name, keep, restore_boot, saved_boot
 from .driver import ModuleFile, read_module_file
@@ -39,7 +41,8 @@ class DriverPackage:
     """Package files with a driver; `package` is the one with the module, which is built for kernel `built_for`.
 
     `place` is where its file lies in that kernel's folder, `file` the module itself, unpacked, in our state folder.
-    `missing` are the labels of what is not installed, `contents` all files by path.
+    `missing` are the labels of what is not installed, `contents` all files by path, `disk` the image of a driver disk
+    that they are from.
     """
 
     files: tuple[str, ...]
@@ -50,6 +53,7 @@ class DriverPackage:
     place: str
     file: ModuleFile
     contents: Mapping[str, bytes]
+    disk: str = ""
 
     @property
     def overrides(self) -> tuple[depmod.Override, ...]:
@@ -73,8 +77,12 @@ class DriverPackage:
 def read_package(bench: OptionsBench, files: Sequence[str], module: str) -> DriverPackage:
     """What is in the files of a driver package, and its module for the kernel that is meant.
 
-    Raises ToolError for files of other machines, for one that is no package, and where they hold no such module.
+    Of a driver disk that is the one package whose module is for it. Raises ToolError for files of other machines, for
+    one that is no package, and where they hold no such module.
     """
+    disk = Path(files[0]).name if files[0].endswith(".iso") else ""
+    if disk:
+        files = [_of_disk(bench, files[0], module)]
     paths, packages = packages_in(bench.runner, files)
     contents: dict[str, bytes] = {}
     found: dict[str, tuple[Nevra, str, str]] = {}
@@ -96,7 +104,37 @@ def read_package(bench: OptionsBench, files: Sequence[str], module: str) -> Driv
     file = read_module_file(bench.runner, _unpacked(folder, module, contents[chosen]))
     labels = tuple(each.label for each in packages)
     missing = tuple(_missing(labels, bench))
-    return DriverPackage(tuple(files), package, labels, missing, built_for, place, file, contents)
+    return DriverPackage(tuple(files), package, labels, missing, built_for, place, file, contents, disk)
+
+
+def _of_disk(bench: OptionsBench, image: str, module: str) -> str:
+    """The package of a driver disk with a module that the kernel that is meant takes. Raises ToolError."""
+    folder = Path(image).parent / "rpms"
+    machine = os.uname().machine
+    found: dict[str, tuple[str, str]] = {}
+    for member in iso9660.list_files(image):
+        name = member.path.rpartition("/")[2]
+        package = split_file(name) if name.endswith(".rpm") else None
+        if package is None or package.architecture not in (machine, "noarch"):
+            continue
+        path = folder / name
+        make_folder(folder)
+        replace_bytes(path, member.read(image))
+        for place, content in rpm.payload(str(path)).items():
+            match = _MODULE.fullmatch(place)
+            if match and module_name(place) == module.replace("-", "_"):
+                found[str(path)] = (match.group(1), _unpacked(Path(image).parent / "modules", module, content))
+    exact = [path for path, (release, _) in found.items() if release == bench.kernel]
+    if exact:
+        return exact[0]
+    unfit = []
+    for path, (release, file) in sorted(found.items(), reverse=True):
+        fit = fit_of_file(file, bench.machine, bench.kernel)
+        if fit.compatible:
+            return path
+        unfit.append(f"{Path(path).name} for {release}: {fit.words}")
+    told = "; ".join(unfit) or f"it has no package for {machine} with that module"
+    raise ToolError(f"{Path(image).name}: no package with {module} for kernel {bench.kernel} ({told})")
 
 
 def _unpacked(folder: Path, module: str, content: bytes) -> str:
@@ -211,6 +249,11 @@ def package_words(package: DriverPackage, bench: OptionsBench, releases: Sequenc
     no = "; ".join(f"{release}: {why}" for release, why in reached.items() if why)
     needs = [need for path in package.files for need in rpm.requires(bench.runner, path)]
     return [
+        *(
+            [f"{package.disk}: {Path(package.files[0]).name} is its package for kernel {bench.kernel}"]
+            if package.disk
+            else ()
+        ),
         f"{label}: {package.place} for kernel {package.built_for}, build {build}, {signed}{marked}, {override}",
         f"{label} reaches the kernels {yes}{f', and not {no}' if no else ''}",
         *([f"{label} needs {', '.join(needs)}"] if needs else []),

@@ -125,6 +125,11 @@ def bench_problems(file: DropFile, lab: Sequence[Bench], benches: Sequence[Bench
                 yield document.about((*keys, name), f"{sentence}; choose a bench that it drives (--limit)")
 
 
+_BUILD_FILES = (
+    ("dkms", "package", "DKMS package"),
+    ("kmod", "driver_disk", "driver disk"),
+    ("module", "file", "kernel module"),
+)
 _MODULES = ("dkms", "kmod")
 """Kinds of a driver's package that say which module is in it."""
 
@@ -180,8 +185,8 @@ def _build_problems(
     builds = [name for name in ("dkms", "kmod", "module") if name in settings]
     if len(builds) > 1:
         yield document.about((*keys, builds[1]), f"{' and '.join(builds)} are builds of a driver each; name one")
-    for name, key, what in (("dkms", "package", "DKMS package"), ("module", "file", "kernel module")):
-        if name not in settings:
+    for name, key, what in _BUILD_FILES:
+        if key not in settings.get(name, ()):
             continue
         file = Path(folder, settings[name][key])
         if not file.is_file():

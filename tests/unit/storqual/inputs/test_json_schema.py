@@ -123,6 +123,8 @@ SLIPS = [
     ("drop", "driver: {kernel: {package: p}}", "package: p", "package: p, files: [a.rpm]"),
     ("drop", "driver: {kernel: {files: [a.rpm]}}", "[a.rpm]", "[a.ko]"),
     ("drop", "driver: {kmod: {files: [a.rpm], module: m}}", "[a.rpm]", "[a.deb]"),
+    ("drop", "driver: {kmod: {driver_disk: a.iso, module: m}}", "a.iso", "a.img"),
+    ("drop", "driver: {kmod: {driver_disk: a.iso, module: m}}", "a.iso", "a.iso, files: [a.rpm]"),
     ("drop", "driver: {kmod: {files: [a.rpm], module: m}}", "module: m", "as: module"),
     ("drop", "driver: {kmod: {files: [a.rpm], module: m}}", "module: m", "module: m, as: modul"),
     ("drop", "drive: {on: {adapter: hba0}, WCE: 0}", "adapter: hba0", "bench: b1"),

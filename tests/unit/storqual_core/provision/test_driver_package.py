@@ -8,6 +8,7 @@ import itertools
 import lzma
 import os
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,8 @@ def apply(
     """One call of the module, for a drop with this package, or (without) for the other arm."""
     spec: dict[str, Any] = {"as_found": {"driver": {"": ["kmod"]}}}
     if file:
-        spec = {"driver": {"kmod": {"files": [file], "module": NAME, "as": "package", **kmod}}}
+        named = {} if "driver_disk" in kmod else {"files": [file]}
+        spec = {"driver": {"kmod": {**named, "module": NAME, "as": "package", **kmod}}}
     declared = declared_document({**spec, "expected_drivers": {"hba0": NAME}})
     state = bench.folder / "state"
     for each in declared["files"]:
@@ -466,7 +468,7 @@ def test_contexts_of_other_kernels_files_are_put_back(bench: KmodBench, monkeypa
 
 def test_the_page_of_drops_as_rpm_is_followed(bench: KmodBench) -> None:
     page = DOCS / "how-to" / "driver-developer" / "drop-as-rpm.md"
-    shown = [block for block in blocks(page) if block.title.startswith("drops/")]
+    shown = [block for block in blocks(page) if block.title.startswith("drops/") and "files:" in block.text]
     texts = [line for block in blocks(page) if block.language == "text" for line in block.text.splitlines()]
     source = package(bench, release=OLDER)
     assert len(shown) == 2
@@ -611,3 +613,47 @@ def test_why_a_module_was_not_linked_is_told_in_the_words_of_its_script(
     monkeypatch.setattr(bench, "weak_modules", lambda **_words: None)
     with pytest.raises(PartialError, match="weak-modules: it differs in scsi_done"):
         apply(bench, package(bench, release=OLDER), answer)
+
+
+# a driver disk
+
+
+def disk(bench: KmodBench, *packages: str) -> str:
+    if shutil.which("xorriso") is None:
+        pytest.skip("xorriso is not installed")
+    tree = bench.folder / "tree"
+    folder = tree / "rpms" / MACHINE
+    folder.mkdir(parents=True, exist_ok=True)
+    (tree / "rhdd3").write_text("Driver Update Disk version 3\n")
+    for file in packages:
+        shutil.copy(file, folder)
+    made = bench.folder / "drop" / "dd-mpt3sas.iso"
+    words = ["xorriso", "-as", "mkisofs", "-quiet", "-R", "-V", "OEMDRV", "-o", str(made), str(tree)]
+    subprocess.run(words, check=True, capture_output=True)
+    return str(made)
+
+
+def test_the_package_of_a_driver_disk_for_this_kernel_is_found(bench: KmodBench) -> None:
+    before, other = as_it_is(bench), f"kmod-{NAME}-47.0-1.el9_5.{MACHINE}"
+    image = disk(
+        bench,
+        package(bench, release=OLDER),
+        package(bench, release=NEWER, crcs=NEWER_CRCS, label=other),
+        package(bench, name="hba", label=f"kmod-hba-1-1.el9.{MACHINE}"),
+        package(bench, label=f"kmod-{NAME}-47.0-1.el9.s390x"),
+    )
+    result = arm(bench, image, driver_disk=image)
+    assert (bench.build(RUNS), bench.rpms - before[4]) == ("BBBB", {LABEL})
+    assert not result["boot_needed"]
+    put_back(bench)
+    assert as_it_is(bench) == before
+
+
+def test_a_driver_disk_without_one_for_this_kernel_is_refused_with_what_it_has(bench: KmodBench) -> None:
+    image = disk(bench, package(bench, release=NEWER, crcs=NEWER_CRCS))
+    with pytest.raises(ToolError, match=f"no package with {NAME} for kernel {RUNS}.*differs in scsi_host_alloc"):
+        apply(bench, image, driver_disk=image)
+    empty = disk(bench)
+    (bench.folder / "tree" / "rpms" / MACHINE / f"{LABEL}.rpm").unlink()
+    with pytest.raises(ToolError, match="it has no package for"):
+        apply(bench, disk(bench), driver_disk=empty)
