@@ -69,9 +69,8 @@ class DriverPackage:
         if release == self.built_for:
             return (self.place,)
         folder, _, rest = self.place.partition("/")
-        return f"{_LINKS}/{rest}" if folder in ("extra", "updates") else f"{_LINKS}/{self.place}", (
-            f"{_LINKS}/{self.place}"
-        )
+        inside = rest if folder in ("extra", "updates") else self.place
+        return f"{_LINKS}/{inside}", f"{_LINKS}/{self.place}"
 
 
 def read_package(bench: OptionsBench, files: Sequence[str], module: str) -> DriverPackage:
@@ -117,13 +116,13 @@ def _of_disk(bench: OptionsBench, image: str, module: str) -> str:
         package = split_file(name) if name.endswith(".rpm") else None
         if package is None or package.architecture not in (machine, "noarch"):
             continue
-        path = folder / name
+        path = str(folder / name)
         make_folder(folder)
-        replace_bytes(path, member.read(image))
-        for place, content in rpm.payload(str(path)).items():
+        replace_bytes(Path(path), member.read(image))
+        for place, content in rpm.payload(path).items():
             match = _MODULE.fullmatch(place)
             if match and module_name(place) == module.replace("-", "_"):
-                found[str(path)] = (match.group(1), _unpacked(Path(image).parent / "modules", module, content))
+                found[path] = (match.group(1), _unpacked(Path(image).parent / "modules", module, content))
     exact = [path for path, (release, _) in found.items() if release == bench.kernel]
     if exact:
         return exact[0]
@@ -224,11 +223,8 @@ def loses(package: DriverPackage, bench: OptionsBench) -> list[str]:
     if override:
         why = f"{override.file} says `{override.words}`"
     else:
-        has = (
-            f"it has {package.overrides[0].words}, which names no place of it"
-            if package.overrides
-            else ("it has no `override`")
-        )
+        words = [f"`{each.words}`, which names no place of it" for each in package.overrides]
+        has = f"it has {words[0] if words else 'no `override`'}"
         why = f"depmod looks in this order: {' '.join(order)}, and {has}"
     sentence = (
         f"{package.package.label} would be installed and change nothing: kernel {release} goes on loading "
@@ -247,13 +243,11 @@ def package_words(package: DriverPackage, bench: OptionsBench, releases: Sequenc
     reached = reach(package, bench, releases)
     yes = ", ".join(release for release, why in reached.items() if not why) or "none"
     no = "; ".join(f"{release}: {why}" for release, why in reached.items() if why)
+    found = [f"{package.disk}: {Path(package.files[0]).name} is its package for kernel {bench.kernel}"]
+    found = found if package.disk else []
     needs = [need for path in package.files for need in rpm.requires(bench.runner, path)]
     return [
-        *(
-            [f"{package.disk}: {Path(package.files[0]).name} is its package for kernel {bench.kernel}"]
-            if package.disk
-            else ()
-        ),
+        *found,
         f"{label}: {package.place} for kernel {package.built_for}, build {build}, {signed}{marked}, {override}",
         f"{label} reaches the kernels {yes}{f', and not {no}' if no else ''}",
         *([f"{label} needs {', '.join(needs)}"] if needs else []),

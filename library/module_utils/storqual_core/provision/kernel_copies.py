@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Callable, Collection, Iterator, Mapping
@@ -136,6 +136,15 @@ class _Manifest:
         return folder in self.state and not (root / folder).is_dir()
 
 
+@contextmanager
+def _readable(place: Path) -> Iterator[None]:
+    """An error of the system in here names what could not be copied."""
+    try:
+        yield
+    except OSError as problem:
+        raise ToolError(f"{problem.filename or place} cannot be copied: {problem.strerror}") from problem
+
+
 def _leads_to(place: Path, package: Collection[str]) -> bool:
     """Whether a path is a link to a file of the package, which may be gone."""
     return place.is_symlink() and plain_path(os.readlink(place)) in package
@@ -193,9 +202,10 @@ class KernelCopies:
                 f"{self._folder} has {free >> 20} MiB left, and copies of what the package's scripts rewrite "
                 f"of every kernel take {need >> 20} MiB"
             )
-        for digest, path in sources.items():
-            copy_file(self.root / path, self._folder / digest)
-        self._write(_Manifest(state, tuple(sorted(map(plain_path, package))), kernel))
+        with _readable(self._folder):
+            for digest, path in sources.items():
+                copy_file(self.root / path, self._folder / digest)
+            self._write(_Manifest(state, tuple(sorted(map(plain_path, package))), kernel))
 
     def begin(self) -> list[str]:
         """Scripts are going to work; what another party changed before them, which stays, is told."""
@@ -241,7 +251,8 @@ class KernelCopies:
         for path in [*reversed([each for each in wrong if each not in manifest.state]), *wrong]:
             place = self.root / path
             if path in manifest.state:
-                self._restore(place, manifest.state[path])
+                with _readable(place):
+                    self._restore(place, manifest.state[path])
                 steps.append(f"/{path} put back as it was before the package's scripts")
             elif place.is_dir() and not place.is_symlink():
                 # one that is not empty has files of others
