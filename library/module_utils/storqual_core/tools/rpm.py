@@ -441,10 +441,13 @@ def payload(path: str) -> dict[str, bytes]:
         place += -place % fill
     packed = data[place:]
     try:
-        members, _ = read_archive(packed if packed[:6] in MAGICS else unpack(packed), 0)
+        plain = packed if packed[:6] in MAGICS else unpack(packed)
+        members, _ = read_archive(plain, 0)
     except ToolError as problem:
         raise ToolError(f"{path}: {problem}") from problem
-    return {f"/{member.name.lstrip('./')}": member.content for member in members}
+    if not plain.rstrip(b"\0").endswith(b"TRAILER!!!"):
+        raise ToolError(f"{path} is cut: its archive of files has no end")
+    return {"/" + re.sub(r"^\.?/+", "", member.name): member.content for member in members}
 
 
 def requires(runner: Runner, file: str) -> tuple[str, ...]:
