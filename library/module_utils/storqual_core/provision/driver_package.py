@@ -79,6 +79,9 @@ def read_package(bench: OptionsBench, files: Sequence[str], module: str) -> Driv
     Of a driver disk that is the one package whose module is for it. Raises ToolError for files of other machines, for
     one that is no package, and where they hold no such module.
     """
+    if bench.packages.MANAGER != rpm.MANAGER:
+        named = ", ".join(Path(file).name for file in files)
+        raise ToolError(f"{named}: the packages of this bench are those of {bench.packages.MANAGER}, not of rpm")
     disk = Path(files[0]).name if files[0].endswith(".iso") else ""
     if disk:
         files = [_of_disk(bench, files[0], module)]

@@ -276,10 +276,10 @@ class KernelCopies:
 
     def _tidy(self, manifest: _Manifest) -> None:
         """Remove what writes of ours that were cut short left beside their files."""
-        names = {path.rpartition("/")[0]: set[str]() for path in manifest.state}
+        names: dict[str, set[str]] = {}
         for path in manifest.state:
             folder, _, name = path.rpartition("/")
-            names[folder].add(name)
+            names.setdefault(folder, set()).add(name)
         for folder, known in names.items():
             for part in (self.root / folder).glob(".*.part"):
                 if part.name[1:].rsplit(".", 2)[0] in known:

@@ -356,6 +356,12 @@ def test_images_that_could_not_be_put_back_are_a_refusal(bench: KmodBench, monke
         apply(bench, package(bench))
 
 
+def test_a_bench_whose_packages_are_of_another_kind_is_told_so(bench: KmodBench) -> None:
+    (bench.folder / "usr" / "bin" / "rpm").unlink()
+    with pytest.raises(ToolError, match="the packages of this bench are those of dpkg"):
+        apply(bench, package(bench))
+
+
 def test_a_file_that_is_no_package_is_told(bench: KmodBench) -> None:
     file = package(bench)
     os.truncate(file, 100)
@@ -381,6 +387,33 @@ def test_a_package_whose_links_did_not_come_is_removed_again(bench: KmodBench) -
     with pytest.raises(PartialError, match="is installed and changes nothing"):
         apply(bench, package(bench, release=OLDER))
     bench.__dict__.pop("weak_modules")
+    assert as_it_is(bench) == before
+
+
+@pytest.mark.parametrize("release", [RUNS, OLDER, f"5.14.0-427.el9.{MACHINE}"], ids=["this", "other", "none of here"])
+def test_a_transaction_that_broke_off_leaves_no_file_though_rpm_knows_none(
+    bench: KmodBench, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    before, front_end = as_it_is(bench), bench._front_end
+
+    def broken(words: Any) -> tuple[str, int]:
+        told = front_end(words)
+        if "--assumeno" in words:
+            return told
+        bench.rpms.discard(LABEL)
+        return "Error: Transaction failed", 1
+
+    monkeypatch.setattr(bench, "_front_end", broken)
+    with pytest.raises(PartialError, match="the bench is as it was"):
+        apply(bench, package(bench, release=release))
+    assert as_it_is(bench) == before
+
+
+def test_a_package_for_a_kernel_that_is_not_here_comes_and_goes(bench: KmodBench) -> None:
+    before, release = as_it_is(bench), f"5.14.0-427.el9.{MACHINE}"
+    arm(bench, package(bench, release=release))
+    assert (loaded(bench), bench.build(RUNS)) == ("BBBB", "BBBB")
+    put_back(bench)
     assert as_it_is(bench) == before
 
 
