@@ -484,3 +484,14 @@ def test_the_write_cache_of_an_nvme_drive_needs_nvme_cli(tmp_path: Path) -> None
 def test_a_kernel_of_a_drop_needs_a_bench_that_can_be_booted_with_it(tmp_path: Path) -> None:
     found = needs(tmp_path, {"driver": {"kernel": {"package": "linux-image-x", "version": "6.12.1-1"}}})
     assert found == {"fio": "launches", "boots": "the kernel of the drop"}
+
+
+def test_a_driver_package_needs_rpm_and_a_bench_that_can_be_booted_with_it(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir(exist_ok=True)
+    (tmp_path / "drops" / "x.rpm").touch()
+    found = needs(tmp_path, {"driver": {"kmod": {"files": ["x.rpm"], "module": "sym_driver"}}})
+    assert found == {
+        "fio": "launches",
+        "rpm": "the driver package of the drop",
+        "boots": "the driver build of the drop",
+    }
