@@ -149,6 +149,8 @@ _VALUES: Mapping[str, str] = {
     "drive_numbers": "number, or mapping: drives to numbers",
     "kernel_package": "mapping: `{package, version}`, the name as the package manager knows it, "
     "or `{files}`, the .rpm or .deb files of one kernel",
+    "kmod_package": "mapping: `{files, module, version, as}`, the .rpm files, or `driver_disk`, an .iso; "
+    "`as` is `package` or `module`",
     "link_rate": ", ".join(f"`{rate}`" for rate in LINK_RATES),
     "list": "list",
     "mapping": "mapping: see [All keys](keys.md#firmware-of-drop)",

@@ -43,7 +43,7 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
             "options": driver.get("options") or {},
             "options_as_found": _options_as_found(found),
             "build": _build(driver, files),
-            "build_as_found": any(name in (found.get("driver") or {}).get("", ()) for name in ("dkms", "module")),
+            "build_as_found": any(name in (found.get("driver") or {}).get("", ()) for name in _BUILDS),
             "fresh_boot": spec.get("boot") == "always",
             "panic_at_boot": bool((spec.get("virtual") or {}).get("panic_at_boot")),
         },
@@ -110,17 +110,22 @@ def _kernel(kernel: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str,
     return {**kernel, **named}
 
 
-def _build(driver: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, str]:
-    """A DKMS package or a prebuilt module as the bench has it; empty where none is declared."""
-    package, prebuilt = driver.get("dkms") or {}, driver.get("module") or {}
-    source = str(package.get("package") or prebuilt.get("file") or "")
-    if not source:
+_BUILDS = ("dkms", "kmod", "module")
+
+
+def _build(driver: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, Any]:
+    """A DKMS package, packages with a built driver or a prebuilt module as the bench has it; empty without any."""
+    package, kmod, prebuilt = (driver.get(name) or {} for name in _BUILDS)
+    named = [package.get("package"), *(kmod.get("files") or ()), kmod.get("driver_disk"), prebuilt.get("file")]
+    sources = [str(source) for source in named if source]
+    if not sources:
         return {}
-    path = _package_file(source, files)
+    module = package.get("module") or kmod.get("module") or PurePath(sources[0]).name.partition(".ko")[0]
     return {
-        "module": str(package.get("module") or PurePath(source).name.partition(".ko")[0]),
-        "version": str(package.get("version") or ""),
-        "path": path,
+        "module": str(module),
+        "version": str(package.get("version") or kmod.get("version") or ""),
+        "paths": [_package_file(source, files) for source in sources],
+        "kmod": str(kmod.get("as") or ""),
         "sha256": str(prebuilt.get("sha256") or ""),
     }
 

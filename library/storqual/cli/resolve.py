@@ -74,7 +74,9 @@ def _software(driver: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "driver.kernel", _named({**driver["kernel"], "files": files})
     if driver["build"]:
         build = {name: driver["build"][name] for name in ("module", "version", "sha256")}
-        yield "driver build", _named({"file": PurePath(driver["build"]["path"]).name, **build})
+        files = [PurePath(path).name for path in driver["build"]["paths"]]
+        named = {"file": files[0]} if len(files) == 1 else {"files": files}
+        yield "driver build", _named({**named, **build, "as": driver["build"]["kmod"]})
     for module, options in driver["options"].items():
         yield f"options of {module}", _named(options) if isinstance(options, dict) else str(options)
     if driver["modules"]:

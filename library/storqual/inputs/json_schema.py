@@ -23,7 +23,7 @@ from storqual.inputs.inventory import HOST_VARIABLES, Bench
 from storqual.inputs.policy import Gate, Trust, WaiversFile
 from storqual.inputs.suite import Suite
 from storqual_core.kit.quantities import format_size
-from storqual_core.kit.settings import LINK_RATES, Setting, section_of
+from storqual_core.kit.settings import KMOD_FORMS, LINK_RATES, Setting, section_of
 
 Json = dict[str, Any]
 
@@ -193,6 +193,19 @@ def _values(setting: Setting) -> Json:
                 "files": {"type": "array", "items": {"type": "string", "pattern": r"\.(rpm|deb)$"}, "minItems": 1},
             },
             "oneOf": [{"required": ["package"]}, {"required": ["files"]}],
+        },
+        "kmod_package": {
+            "type": "object",
+            "properties": {
+                "files": {"type": "array", "items": {"type": "string", "pattern": r"\.rpm$"}, "minItems": 1},
+                "driver_disk": {"type": "string", "pattern": r"\.iso$"},
+                "module": dict(WORD),
+                "version": dict(WORD),
+                "as": {"enum": list(KMOD_FORMS)},
+            },
+            "required": ["module"],
+            "oneOf": [{"required": ["files"]}, {"required": ["driver_disk"]}],
+            "additionalProperties": False,
         },
         "mapping": {"type": "object", "minProperties": 1},
         "module_options": {"type": "object", "additionalProperties": {"type": "object", "minProperties": 1}},

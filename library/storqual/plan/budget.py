@@ -267,7 +267,8 @@ def once(bench: Bench, arms: Sequence[Resolved], costs: Costs) -> tuple[TimeLine
     back = max(
         (change_cost(differences(Resolved(), arm)) for arm in arms), key=lambda name: costs.change.get(name, 0)
     )
-    packages = {str(arm.driver.get(name)) for arm in arms for name in ("kernel", "dkms") if arm.driver.get(name)}
+    names = ("kernel", "dkms", "kmod")
+    packages = {str(arm.driver.get(name)) for arm in arms for name in names if arm.driver.get(name)}
     return (
         TimeLine("installing packages", len(packages) * _PACKAGE_S[bench.kind], f"{len(packages)} of them, {usual}"),
         TimeLine("the first configuration", costs.change.get(first, 0.0), _by(first, usual)),

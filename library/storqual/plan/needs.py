@@ -33,7 +33,7 @@ def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
     ]
 
 
-_BOOTED = {"kernel": "kernel", "dkms": "driver build", "module": "driver build"}
+_BOOTED = {"kernel": "kernel", "dkms": "driver build", "kmod": "driver build", "module": "driver build"}
 
 
 def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Sequence[str], str]]:
@@ -61,6 +61,8 @@ def _of_drops(plan: BenchPlan) -> Iterator[tuple[Sequence[str], str]]:
             yield _programs(FIRMWARE_TOOLS.get(image["tool"], "")), f"the firmware of {owners}"
         if (spec["driver"] or {}).get("dkms"):
             yield ("dkms",), "the driver build of the drop"
+        if (spec["driver"] or {}).get("kmod"):
+            yield ("rpm",), "the driver package of the drop"
         for drive, settings in spec["drive"].items():
             if drive in nvme and _WRITE_CACHE in settings:
                 yield ("nvme",), "the write cache of NVMe drives"

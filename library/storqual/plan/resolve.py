@@ -268,9 +268,9 @@ def is_for(on: On, bench: Bench) -> bool:
 
 
 def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Later values hold; mappings (module options, limits by drive) are merged one level down, a kernel never is."""
+    """Later values hold; mappings (module options, limits by drive) are merged one level down, packages never are."""
     for name, value in values.items():
-        if name != "kernel" and isinstance(value, dict) and isinstance(into.get(name), dict):
+        if name not in ("kernel", "kmod") and isinstance(value, dict) and isinstance(into.get(name), dict):
             into[name] = {**into[name], **value}
         else:
             into[name] = value
@@ -279,10 +279,11 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
 def _with_files(settings: Mapping[str, Any], folder: str) -> dict[str, Any]:
     """The settings with the files of kernels and drivers where they are: relative ones begin at the manifest."""
     named = dict(settings)
-    if "files" in named.get("kernel", ()):
-        named["kernel"] = {**named["kernel"], "files": [str(Path(folder, file)) for file in named["kernel"]["files"]]}
-    for name, key in (("dkms", "package"), ("module", "file")):
-        if name in named:
+    for name in ("kernel", "kmod"):
+        if "files" in named.get(name, ()):
+            named[name] = {**named[name], "files": [str(Path(folder, file)) for file in named[name]["files"]]}
+    for name, key in (("dkms", "package"), ("kmod", "driver_disk"), ("module", "file")):
+        if key in named.get(name, ()):
             named[name] = {**named[name], key: str(Path(folder, named[name][key]))}
     return named
 

@@ -16,6 +16,7 @@ from ..kit.command import Runner, find_program
 from ..kit.machine import Machine, selected_word, visible
 from ..provision.initramfs import initramfs_maker
 from ..provision.package_manager import package_manager
+from ..tools import depmod
 
 
 @dataclass(frozen=True)
@@ -185,39 +186,18 @@ def _efi_writes(machine: Machine) -> Trait:
     return _unknown("/proc/self/mountinfo for efivarfs")
 
 
-_DEPMOD = ("/etc/depmod.d", "/run/depmod.d", "/usr/local/lib/depmod.d", "/lib/depmod.d", "/usr/lib/depmod.d")
-
-
-def _depmod_lines(machine: Machine, word: str) -> list[tuple[str, list[str]]]:
-    """The lines of depmod's configuration that begin with a word, with the file of each, in depmod's order.
-
-    A file hides those of the same name in folders further back (depmod.d(5)).
-    """
-    files: dict[str, str] = {}
-    for folder in _DEPMOD:
-        for name in machine.names(folder):
-            files.setdefault(name, f"{folder}/{name}")
-    return [
-        (files[name], line.split()[1:])
-        for name in sorted(files)
-        if name.endswith(".conf")
-        for line in machine.lines(files[name])
-        if line.split()[:1] == [word]
-    ]
-
-
 def module_order(machine: Machine) -> Trait:
     """Where depmod looks for a module, the first place that wins first."""
-    searches = _depmod_lines(machine, "search")
-    words = [word for _, found in searches for word in found]
-    if not words:
-        return Trait("updates built-in", f"depmod's own order: no `search` in {', '.join(_DEPMOD)}")
-    return Trait(" ".join(words), f"`search` in {', '.join(dict.fromkeys(file for file, _ in searches))}")
+    searches = depmod.config_lines(machine, "search")
+    order = " ".join(depmod.search_order(machine))
+    if not searches:
+        return Trait(order, f"depmod's own order: no `search` in {', '.join(depmod.FOLDERS)}")
+    return Trait(order, f"`search` in {', '.join(dict.fromkeys(file for file, _ in searches))}")
 
 
 def _overrides(machine: Machine) -> Trait:
     """Modules whose place is named, whatever the order says."""
-    lines = _depmod_lines(machine, "override")
+    lines = depmod.config_lines(machine, "override")
     named = "; ".join(" ".join(words) for _, words in lines)
     return Trait(named or "none", ", ".join(dict.fromkeys(file for file, _ in lines)) or "no `override` line")
 

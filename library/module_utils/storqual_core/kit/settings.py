@@ -324,6 +324,8 @@ virtual.unplug unplug : take a drive away while a batch runs, {drive, after_s}
 driver.kernel kernel_package reboot \
 : a kernel: {package, version}, or {files} of its packages : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
+driver.kmod kmod_package reboot \
+: a built driver in packages (kmod RPM, KMP), {files or driver_disk, module, version, as} : three srcversions
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
 firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
@@ -462,6 +464,12 @@ def _module_options(setting: Setting, value: object) -> dict[str, dict[str, str]
 
 
 def _fields(setting: Setting, value: object, needed: Collection[str], optional: Collection[str]) -> dict[str, str]:
+    return {name: _text(setting, item) for name, item in _known(setting, value, needed, optional).items()}
+
+
+def _known(
+    setting: Setting, value: object, needed: Collection[str], optional: Collection[str]
+) -> Mapping[str, object]:
     entries = _mapping(setting, value)
     missing = sorted(set(needed) - set(entries))
     unknown = sorted(set(entries) - {*needed, *optional})
@@ -470,7 +478,7 @@ def _fields(setting: Setting, value: object, needed: Collection[str], optional: 
             unknown
         )
         raise ValueError("; ".join(told))
-    return {name: _text(setting, item) for name, item in entries.items()}
+    return entries
 
 
 _PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._~-]*\Z")
@@ -506,6 +514,32 @@ def _dkms_package(setting: Setting, value: object) -> dict[str, str]:
     if not fields["package"].endswith(".deb"):
         raise ValueError(f"{fields['package']!r} is not a package file (.deb)")
     return fields
+
+
+KMOD_FORMS = ("package", "module")
+"""How a driver in a package comes to a bench: installed as its customers do, or its module alone."""
+
+
+def _kmod_package(setting: Setting, value: object) -> dict[str, object]:
+    entries = _known(setting, value, ("module",), ("files", "driver_disk", "version", "as"))
+    if ("files" in entries) == ("driver_disk" in entries):
+        raise ValueError("needs files or driver_disk, and not both")
+    named: dict[str, object] = {}
+    if "files" in entries:
+        files = _list(setting, entries["files"])
+        names = [file.rpartition("/")[2] for file in files]
+        if not names or any(not name.endswith(".rpm") for name in names):
+            raise ValueError(f"{', '.join(names) or 'no file'}: expected package files (.rpm)")
+        named["files"] = list(files)
+    else:
+        named["driver_disk"] = _text(setting, entries["driver_disk"])
+        if not str(named["driver_disk"]).endswith(".iso"):
+            raise ValueError(f"{named['driver_disk']!r} is not a disc image (.iso)")
+    form = _text(setting, entries.get("as", KMOD_FORMS[0]))
+    if form not in KMOD_FORMS:
+        raise ValueError(f"as is {form!r}, expected {' or '.join(KMOD_FORMS)}")
+    version = {"version": _text(setting, entries["version"])} if "version" in entries else {}
+    return {**named, "module": _text(setting, entries["module"]), **version, "as": form}
 
 
 def _module_file(setting: Setting, value: object) -> dict[str, str]:
@@ -565,6 +599,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "list": _list,
     "mapping": _mapping,
     "dkms_package": _dkms_package,
+    "kmod_package": _kmod_package,
     "drive_numbers": _drive_numbers,
     "module_file": _module_file,
     "module_options": _module_options,

@@ -38,6 +38,7 @@ from .kernel_package import fetch_package, foreign_changes, install_package, loo
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible
+from .package_services import hold_services
 from .raid.layout import Chooser, RaidRequest, provision_volumes, volumes_of
 
 SUBSYSTEMS = ("firmware", "driver", "nvram", "queue", "os", "modepages", "raid")
@@ -398,11 +399,12 @@ class Apply:
         build, call, bench = self._request.declared["driver"]["build"], self._request.call, self._options
         if not build:
             return unstage_builds(call, bench) if kernel else remove_builds(call, bench)
-        missing = {each["to"] for each in self._missing()} if call.check else ()
+        missing = {each["to"] for each in self._missing()} if call.check else set()
         request = BuildRequest(
             **{name: build[name] for name in ("module", "version", "sha256")},
-            files=[str(self._path(build["path"]))],
-            awaited=build["path"] in missing,
+            files=[str(self._path(path)) for path in build["paths"]],
+            kmod=build["kmod"],
+            awaited=not missing.isdisjoint(build["paths"]),
             kernel=kernel,
             call=call,
         )
@@ -464,8 +466,12 @@ class Apply:
         )
 
     def _os(self, _state: Mapping[str, Any]) -> None:
+        bench = self._bench
+        if self._request.asks("os") and self._request.kind != "local":
+            # what is still while the bench is measured is no drift of the drop's
+            held = hold_services(self._request.call, bench.machine, bench.runner)
+            self._keep(held, drift=False)
         if self._request.asks("os") and any(self._request.declared["os"].values()):
-            bench = self._bench
             self._keep(provision_os(self._os_request(), bench.machine, bench.runner, bench.access))
 
     def _drives(self, _state: Mapping[str, Any]) -> None:

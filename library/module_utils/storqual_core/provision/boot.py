@@ -52,8 +52,9 @@ def own_images(boot: str) -> list[str]:
 
 
 def remove_images(boot: str, keep: Collection[str]) -> list[str]:
-    """Remove the images of ours that are not in `keep`; their names."""
-    gone = [name for name in own_images(boot) if name not in keep]
+    """Remove the images of ours that are not in `keep`, and what a write that was cut short left; their names."""
+    parts = [path.name for path in Path(boot).glob(f".{_PREFIX}*.part")]
+    gone = [*(name for name in own_images(boot) if name not in keep), *parts]
     for name in gone:
         (Path(boot) / name).unlink()
     if gone:

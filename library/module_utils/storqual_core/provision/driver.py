@@ -21,6 +21,7 @@ from ..kit.durable import replace_json
 from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine, read_attribute, write_attribute
 from ..tools import kmod
+from .module_policy import enforced
 from .module_symbols import fit_of_file
 
 
@@ -112,7 +113,7 @@ FOLDER = "updates/storqual"
 class ModuleFile:
     """What a module file says of itself, and its digest; `signer` is empty for one that is not signed.
 
-    `needs`: the modules that must be loaded before it.
+    `needs`: the modules that must be loaded before it. `supported`: SUSE's mark (`yes`, `external`), empty for none.
     """
 
     path: str
@@ -121,6 +122,7 @@ class ModuleFile:
     build: kmod.Build
     signer: str
     needs: tuple[str, ...] = ()
+    supported: str = ""
 
 
 def read_module_file(runner: Runner, path: str) -> ModuleFile:
@@ -136,7 +138,8 @@ def read_module_file(runner: Runner, path: str) -> ModuleFile:
     name = values.get("name") or Path(path).name.partition(".")[0]
     build = kmod.Build(values.get("srcversion", ""), values.get("version", ""), values["vermagic"], path)
     needs = tuple(word for word in values.get("depends", "").split(",") if word)
-    return ModuleFile(path, name.replace("-", "_"), digest, build, values.get("signer", "").strip(), needs)
+    signer, supported = (values.get(key, "").strip() for key in ("signer", "supported"))
+    return ModuleFile(path, name.replace("-", "_"), digest, build, signer, needs, supported)
 
 
 def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, native: kmod.Build | None) -> list[str]:
@@ -155,7 +158,7 @@ def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, na
             f"{file.path} has no srcversion, so that it could not be told from another build once it is loaded: "
             "build it with MODULE_VERSION, or with CONFIG_MODULE_SRCVERSION_ALL"
         )
-    why = _enforced(machine)
+    why = enforced(machine)
     if why and not file.signer:
         found.append(f"{file.path} is not signed, and this kernel loads signed modules only ({why})")
     return found
@@ -174,14 +177,6 @@ def _other_kernel(file: ModuleFile, machine: Machine, release: str, kernels: Seq
     except ToolError as problem:
         return [f"{told}: {problem}"]
     return [] if fit.compatible else [f"{told}: {fit.words}"]
-
-
-def _enforced(machine: Machine) -> str:
-    """Why the kernel wants signatures, as part of a sentence; empty when it does not."""
-    if machine.text("/sys/module/module/parameters/sig_enforce") == "Y":
-        return "module.sig_enforce"
-    chosen = [word for word in machine.text("/sys/kernel/security/lockdown").split() if word.startswith("[")]
-    return f"lockdown {chosen[0]}" if chosen and chosen[0] != "[none]" else ""
 
 
 def place_of(file: ModuleFile, release: str) -> str:

@@ -10,13 +10,15 @@ default boots what it always booted, from its own initramfs and from a disk with
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ContextManager, Mapping, Sequence
 
 from ..host.reach import refuse_when_used
-from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes
+from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes, replace_json
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock, read_saved, remember
 from ..kit.results import PartialError, Provisioned, told
@@ -34,9 +36,21 @@ from .driver import (
     reload_module,
     take_out,
 )
+from .driver_package import (
+    DriverPackage,
+    index_modules,
+    install_driver,
+    package_objections,
+    read_package,
+    remove_driver,
+    system_of,
+)
 from .engine import LOCK_WAIT_S, Call, StepOutcome
 from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_build, plain_module
+from .kernel_package import driver_labels
+from .module_policy import policy_objections
 from .options import OptionsBench, boot_reason
+from .selinux import check_types, denials
 
 Builds = Mapping[str, "kmod.Build | None"]
 """The build of one module by place: `loaded`, `disk`, and `initramfs` where that has it."""
@@ -46,14 +60,17 @@ Builds = Mapping[str, "kmod.Build | None"]
 class BuildRequest:
     """A driver build: `module` and, where declared, its `version`; files on the bench; `sha256` of a prebuilt module.
 
-    A `.ko` file (packed or not) is a prebuilt module, `.deb` files are a DKMS package. `awaited`: they are not copied
-    yet, what lies under their names is another build. `kernel`: the release that it is for (empty: the running one).
+    A `.ko` file (packed or not) is a prebuilt module, others are a DKMS package, or with `kmod` packages
+    with a built module: `package` installs them with their scripts, `module` takes the module out. `awaited`: they
+    are not copied yet, what lies under their names is another build. `kernel`: the release that it is for (empty:
+    the running one).
     """
 
     module: str
     version: str = ""
     files: Sequence[str] = field(default_factory=tuple)
     sha256: str = ""
+    kmod: str = ""
     awaited: bool = False
     kernel: str = ""
     call: Call = field(default_factory=Call)
@@ -69,13 +86,14 @@ class BuildRequest:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What must run: a prebuilt file, or the package and version that bring the driver."""
+    """What must run: a prebuilt file, or the package and version that bring the driver, or both."""
 
     file: ModuleFile | None = None
     package: str = ""
     package_version: str = ""
     version: str = ""
     installed: bool = False
+    driver_package: DriverPackage | None = None
 
 
 def identifiers(bench: OptionsBench, module: str) -> dict[str, kmod.Build | None]:
@@ -107,16 +125,22 @@ def takes_boot(bench: OptionsBench, module: str, state_dir: str) -> str:
 
 def wanted_build(request: BuildRequest, bench: OptionsBench, native: kmod.Build | None) -> Wanted:
     """What the files are. Raises ToolError with everything that speaks against them."""
-    if request.prebuilt:
-        file = read_module_file(bench.runner, request.files[0])
+    if request.prebuilt or request.kmod:
+        package = read_package(bench, request.files, request.module) if request.kmod else None
+        file = package.file if package else read_module_file(bench.runner, request.files[0])
         against = objections(file, request.sha256, bench.machine, bench.kernel, native)
+        against += policy_objections(file.path, file.signer, file.supported, bench.machine, bench.runner)
         if file.name != request.name:
             against.append(f"{file.path} is module {file.name}, the drop declares {request.module}")
         if request.version and file.build.version and file.build.version != request.version:
             against.append(f"{file.path} is version {file.build.version}, {request.version} is declared")
+        if package and request.kmod == "package" and package.missing:
+            against += package_objections(package, bench)
         if against:
             raise ToolError("\n".join(against))
-        return Wanted(file=file, version=request.version)
+        if package is None or request.kmod != "package":
+            return Wanted(file=file, version=request.version)
+        return Wanted(file, package.package.name, package.package.evr, request.version, not package.missing, package)
     name, version = bench.packages.file_package(bench.runner, request.files[-1])
     if not bench.machine.exists(f"/lib/modules/{bench.kernel}/build/Makefile"):
         raise ToolError(
@@ -134,7 +158,8 @@ def is_there(wanted: Wanted, now: Builds) -> bool:
     if disk is None or differing(now):
         return False
     if wanted.file is not None:
-        return bool(disk.srcversion) and disk.srcversion == wanted.file.build.srcversion
+        there = wanted.installed or wanted.driver_package is None
+        return there and bool(disk.srcversion) and disk.srcversion == wanted.file.build.srcversion
     return wanted.installed and (not wanted.version or disk.version == wanted.version)
 
 
@@ -207,12 +232,13 @@ def remember_build(
     fresh = {
         "package": wanted.package,
         "package_before": known.version if known and known.complete else "",
-        "file": place_of(wanted.file, bench.kernel) if wanted.file else "",
+        "file": place_of(wanted.file, bench.kernel) if wanted.file and not wanted.package else "",
         "kernel": bench.kernel,
         "srcversion": former.srcversion if former else "",
         "version": former.version if former else "",
         "known": former is not None,
         "boots": boots,
+        **({"labels": list(wanted.driver_package.missing)} if wanted.driver_package else {}),
     }
     owner = f"{module}/{bench.kernel}"
     kept = builds_of_run(str(lock.state_dir)).get(owner, fresh)
@@ -249,11 +275,14 @@ def is_former(bench: OptionsBench, module: str, memory: Mapping[str, Any]) -> bo
     return now is not None and (now.srcversion, now.version) == (memory["srcversion"], memory["version"])
 
 
-def set_aside(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
+def set_aside(bench: OptionsBench, memory: Mapping[str, Any], state_dir: str) -> list[str]:
     """Have the disk without a build that will be wanted again; what was done. Raises ToolError.
 
-    A package stays, and what DKMS has built of it: the next session of its arm need not compile it again.
+    A package stays, and what DKMS has built of it: the next session of its arm need not compile it again. One with a
+    built module goes, with what its scripts left.
     """
+    if "labels" in memory:
+        return remove_driver(driver_labels(state_dir), replace(bench, release=str(memory["kernel"])), state_dir)
     package = str(memory["package"])
     known = bench.packages.installed(bench.runner, package) if package else None
     if known is None or not known.complete:
@@ -263,8 +292,10 @@ def set_aside(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
     return [f"{source.name} {source.version} uninstalled"] if lay else []
 
 
-def take_off(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
+def take_off(bench: OptionsBench, memory: Mapping[str, Any], state_dir: str) -> list[str]:
     """Take a build off the disk, which loads nothing; what was done. Raises ToolError."""
+    if "labels" in memory:
+        return set_aside(bench, memory, state_dir)
     steps = _remove_file(bench, memory)
     package, before = str(memory["package"]), str(memory["package_before"])
     known = bench.packages.installed(bench.runner, package) if package else None
@@ -296,15 +327,15 @@ def uninstall(bench: OptionsBench, module: str, memory: Mapping[str, Any], state
     One that came with a boot goes with a boot, and one of another kernel is not loaded: only the disk is seen to.
     """
     if memory["boots"] or memory["kernel"] != bench.running:
-        return take_off(bench, memory)
+        return take_off(bench, memory, state_dir)
     adapters = adapters_of_module(bench.machine, module)
     refuse_when_used(bench.machine, adapters, state_dir, f"reloading {module} unloads it for a moment")
     if not _was_known(memory):
         out = not is_former(bench, module, memory)
         if out:
             take_out(bench.machine, bench.runner, module)
-        return [*([f"module {module} unloaded"] if out else []), *take_off(bench, memory)]
-    steps = take_off(bench, memory)
+        return [*([f"module {module} unloaded"] if out else []), *take_off(bench, memory, state_dir)]
+    steps = take_off(bench, memory, state_dir)
     if steps or not is_former(bench, module, memory):
         reload_module(bench.machine, bench.runner, module)
         steps.append(f"module {module} loaded again as it was found")
@@ -324,7 +355,7 @@ def take_builds_off(
     for owner, was in builds_in_memory(saved).items():
         if was["boots"]:
             if not check:
-                steps += take_off(bench, was)
+                steps += take_off(bench, was, state_dir)
                 native = Path(bench.machine.path(replace(bench, release=str(was["kernel"])).initrd))
                 back = put_native_back(native, state_dir)
                 if back:
@@ -399,7 +430,7 @@ def unstage_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
         boots = boots or not is_former(bench, owner.partition("/")[0], memory)
         if not call.check:
             with _locked(call):
-                steps += set_aside(bench, memory)
+                steps += set_aside(bench, memory, call.state_dir)
     return StepOutcome([], steps).result(identifiers={}, initramfs=found, boots=boots)
 
 
@@ -419,7 +450,10 @@ def put_on_disk(
         )
     steps: list[str] = []
     with _locked(request.call), told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
-        if wanted.file is not None:
+        if wanted.driver_package is not None:
+            index_modules(bench)
+            steps.append(f"{wanted.package} {wanted.package_version} in the index of kernel {bench.kernel}")
+        elif wanted.file is not None:
             steps += write_module(bench, wanted.file)
         else:
             source = dkms.source_of(bench.runner, wanted.package, bench.machine.root, bench.packages)
@@ -444,6 +478,7 @@ def write_module(bench: OptionsBench, file: ModuleFile) -> list[str]:
     target = Path(bench.machine.path(place))
     make_folder(target.parent)
     copy_file(Path(file.path), target)
+    check_types(bench.machine, bench.runner, [place])
     bench.runner(["depmod", bench.kernel], timeout=300.0).expect()
     return [f"{place} written"]
 
@@ -455,8 +490,11 @@ def _make(
     boot = Path(bench.machine.path("/boot"))
     native = Path(bench.machine.path(bench.initrd))
     steps: list[str] = []
+    made: bytes | None = None
     try:
         file = wanted.file
+        if wanted.driver_package is not None:
+            made = _install_driver(request, bench, wanted.driver_package, steps, runs=False)
         if file is None:
             with unchanged(native, request.call.state_dir, steps):
                 file = _build(request, bench, wanted, before, steps)
@@ -464,9 +502,16 @@ def _make(
         content = _content(file)
         name = image_name(bench.kernel, content)
         steps += [f"/boot/{gone} removed" for gone in remove_images(str(boot), _needed(request, bench, system, name))]
-        module = NewModule(request.name, content, file.needs)
-        image = copy_with(native.read_bytes(), bench.kernel, module, depmod_index(bench.runner, bench.kernel))
+        module, base = NewModule(request.name, content, file.needs), native.read_bytes()
+        inputs = [hashlib.sha256(each).hexdigest() for each in (base, content)]
+        if _is_made(boot / name, inputs, request.call.state_dir):
+            steps.append(f"/boot/{name} is there, made of the same {bench.initrd} and {request.module}")
+            return name, steps
+        image = made or copy_with(base, bench.kernel, module, depmod_index(bench.runner, bench.kernel))
         _write(boot, name, image)
+        check_types(bench.machine, bench.runner, [f"/boot/{name}"])
+        made_of = {"inputs": inputs, "image": hashlib.sha256(image).hexdigest()}
+        replace_json(Path(request.call.state_dir) / _MADE, {name: made_of})
         packed = builds_in(str(boot / name), [request.name])[request.name]
         if packed is None or words_of(packed) != words_of(module_build(content)):
             raise ToolError(
@@ -490,12 +535,26 @@ def _build(
     path = dkms.build(bench.runner, source, request.name, bench.kernel, bench.machine.root)
     file = read_module_file(bench.runner, str(path))
     against = objections(file, "", bench.machine, bench.kernel, before["disk"])
+    against += policy_objections(file.path, file.signer, file.supported, bench.machine, bench.runner)
     if wanted.version and file.build.version != wanted.version:
         against.append(f"{file.path} is version {file.build.version or '(none)'}, {wanted.version} is declared")
     if against:
         raise ToolError("\n".join(against))
     steps.append(f"{source.name} {source.version} built for kernel {bench.kernel}")
     return file
+
+
+_MADE = "initramfs-made.json"
+
+
+def _is_made(image: Path, inputs: Sequence[str], state_dir: str) -> bool:
+    """Whether an image is there as it was made of the same files in an earlier session."""
+    try:
+        made_of = json.loads((Path(state_dir) / _MADE).read_text(encoding="utf-8"))[image.name]
+        digest = hashlib.sha256(image.read_bytes()).hexdigest()
+        return bool(made_of == {"inputs": list(inputs), "image": digest})
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _needed(request: BuildRequest, bench: OptionsBench, system: System, name: str) -> set[str]:
@@ -568,11 +627,14 @@ def provision_build(request: BuildRequest, bench: OptionsBench) -> dict[str, Any
 def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wanted: Wanted) -> dict[str, Any]:
     steps: list[str] = []
     with _locked(request.call) as lock:
+        if wanted.driver_package is not None:
+            # while its scripts are at work the default is held
+            remember_boot(lock, system_of(bench))
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=False)
         note_starts(bench.machine, request.call.state_dir, [request.name])
         with told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
-            steps += _install(request, bench, wanted)
-            reload_module(bench.machine, bench.runner, request.name)
+            _install(request, bench, wanted, steps)
+            _load_again(bench, request.name)
             forget_start(bench.machine, request.call.state_dir, request.name)
             steps.append(f"module {request.name} loaded again")
             now = identifiers(bench, request.name)
@@ -580,16 +642,38 @@ def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wante
     return result(request, before, now, steps)
 
 
-def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted) -> list[str]:
-    """Put the build on disk; what was done. Raises ToolError."""
+def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted, steps: list[str]) -> None:
+    """Put the build on disk; what was done is added to `steps`. Raises ToolError."""
+    if wanted.driver_package is not None:
+        _install_driver(request, bench, wanted.driver_package, steps, runs=True)
+        return
     if wanted.file is not None:
-        return write_module(bench, wanted.file)
+        steps += write_module(bench, wanted.file)
+        return
     bench.packages.install_packages(bench.runner, request.files)
     built = dkms.built_for(dkms.status(bench.runner), wanted.version, bench.kernel) if wanted.version else [None]
     if not built:
         said = dkms.last_build_words() or "no build log"
         raise ToolError(f"{wanted.package} is installed, and DKMS has no driver of version {wanted.version}: {said}")
-    return [f"{wanted.package} {wanted.package_version} installed"]
+    steps.append(f"{wanted.package} {wanted.package_version} installed")
+
+
+def _load_again(bench: OptionsBench, module: str) -> None:
+    """Load a module again; where SELinux denied it, the error says so. Raises ToolError."""
+    try:
+        reload_module(bench.machine, bench.runner, module)
+    except ToolError as problem:
+        disk = kmod.on_disk(bench.runner, [module], bench.kernel)[module]
+        raise ToolError(
+            f"{problem}{denials(bench.machine, bench.runner, disk.filename) if disk else ''}"
+        ) from problem
+
+
+def _install_driver(
+    request: BuildRequest, bench: OptionsBench, package: DriverPackage, steps: list[str], *, runs: bool
+) -> bytes | None:
+    state_dir = request.call.state_dir
+    return install_driver(package, driver_labels(state_dir), bench, state_dir, steps, runs=runs)
 
 
 def check_build(request: BuildRequest, wanted: Wanted, now: Builds) -> None:

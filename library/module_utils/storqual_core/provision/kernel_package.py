@@ -19,13 +19,14 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 from ..host.block_stack import physical
 from ..host.in_use import device_of, read_mounts
 from ..host.sysfs import read_adapters, read_drives
+from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder, replace_file
 from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock, read_saved, remember
-from ..kit.machine import Machine
+from ..kit.machine import Machine, visible
 from ..kit.package_names import Nevra, kernel_problem, split_nevra
 from ..kit.results import PartialError, Provisioned
-from ..tools import rpm
+from ..tools import rpm, zypper
 from ..tools.capabilities import Packages
 from ..tools.grub import ours
 from ..tools.lsinitrd import parse_listing
@@ -52,15 +53,21 @@ class KernelFiles:
     missing: tuple[str, ...]
 
 
-def read_files(system: System, files: Sequence[str]) -> KernelFiles:
-    """What is in package files. Raises ToolError for files of other machines, and for one that is no package."""
+def packages_in(runner: Runner, files: Sequence[str]) -> tuple[list[str], tuple[Nevra, ...]]:
+    """Absolute paths of package files, and the package in each. Raises ToolError for those of other machines."""
     paths = [str(Path(file).absolute()) for file in files]
-    packages = rpm.listing(system.runner, ["-p", "--", *paths]).packages
+    packages = rpm.listing(runner, ["-p", "--", *paths]).packages
     machine = os.uname().machine
     foreign = [each.label for each in packages if each.architecture not in (machine, "noarch")]
     if len(packages) != len(files) or foreign:
         named = ", ".join(foreign or files)
         raise ToolError(f"{named}: expected one package in each file, for {machine}")
+    return paths, packages
+
+
+def read_files(system: System, files: Sequence[str]) -> KernelFiles:
+    """What is in package files. Raises ToolError for files of other machines, and for one that is no package."""
+    paths, packages = packages_in(system.runner, files)
     named = ", ".join(Path(file).name for file in files)
     carried: dict[str, Nevra] = {}
     for path, package in zip(paths, packages):
@@ -94,7 +101,7 @@ _OTHER_KERNELS = re.compile(
 )
 
 
-def look_before(system: System, files: Sequence[str]) -> list[str]:
+def look_before(runner: Runner, files: Sequence[str]) -> list[str]:
     """What is to be told of package files before they are installed: who signed them, scripts for other kernels.
 
     Raises ToolError for files that are damaged, for an installation that would change anything else, and where it
@@ -102,23 +109,21 @@ def look_before(system: System, files: Sequence[str]) -> list[str]:
     """
     paths = [str(Path(file).absolute()) for file in files]
     remarks = []
-    for check in rpm.signatures(system.runner, paths):
+    for check in rpm.signatures(runner, paths):
         name = Path(check.file).name
         if check.wrong:
             raise ToolError(f"{name} is damaged or was changed: bad {', '.join(check.wrong)}")
         by = f"signed with key {', '.join(check.keys) or 'of no id'}" if check.signed else "not signed"
         remarks.append(f"{name}: {by}{'' if check.good else ', which this bench does not know'}")
     for path in paths:
-        for script in rpm.scripts(system.runner, path):
+        for script in rpm.scripts(runner, path):
             other = _OTHER_KERNELS.search(script.text)
             if other:
                 remarks.append(
                     f"{Path(path).name}: its script {script.when} is for other kernels too: {other.group()}"
                 )
-    named = {
-        (each.name, each.version, each.release) for each in rpm.listing(system.runner, ["-p", "--", *paths]).packages
-    }
-    plan = rpm.preview(system.runner, paths).planned
+    named = {(each.name, each.version, each.release) for each in rpm.listing(runner, ["-p", "--", *paths]).packages}
+    plan = rpm.preview(runner, paths).planned
     _refuse_others(
         plan, sorted(name for name, *_ in named), lambda each: (each.name, each.version, each.release) in named
     )
@@ -254,7 +259,7 @@ def remove_added(
     if release == system.running:
         raise ToolError(f"kernel {release} runs, so its packages {', '.join(labels)} stay; boot the former one first")
     steps = [*put_settings_back(system, state_dir), *foreign_changes(system, state_dir, check=False)]
-    (Path(state_dir) / _LISTED).unlink(missing_ok=True)
+    forget_list(state_dir)
     there = rpm.listing(system.runner, ["--", *labels]).packages if labels else ()
     if there:
         system.runner(["rpm", "-e", "--", *(each.label for each in there)], timeout=_TIMEOUT).expect()
@@ -288,27 +293,63 @@ def _all_labels(system: System) -> set[str]:
     return {each.label for each in rpm.listing(system.runner, ["-a"]).packages}
 
 
-def _keep_list(system: System, state_dir: str) -> None:
+def keep_list(system: System, state_dir: str) -> None:
+    """Note which packages are there after a step of the run, so that the next one tells what another party did."""
     replace_file(Path(state_dir) / _LISTED, "".join(f"{label}\n" for label in sorted(_all_labels(system))))
+
+
+def forget_list(state_dir: str) -> None:
+    """The bench is as it was found: what other parties do from now on concerns nobody."""
+    (Path(state_dir) / _LISTED).unlink(missing_ok=True)
+
+
+def driver_labels(state_dir: str) -> list[str]:
+    """The labels of all driver packages that the run installs, for whichever kernel."""
+    saved = read_saved(Path(state_dir))
+    found = (added for key, added in (saved.values if saved else {}).items() if key.startswith("build.module@"))
+    return sorted({label for added in found for label in added.get("labels", ())})
 
 
 def foreign_changes(system: System, state_dir: str, *, check: bool) -> list[str]:
     """Packages that came or went since the last step and not by this run; nothing where it installed no kernel."""
     file, saved = Path(state_dir) / _LISTED, read_saved(Path(state_dir))
     own = {
-        label
-        for key, added in (saved.values if saved else {}).items()
-        if key.startswith("packages.")
-        for label in added["labels"]
+        *driver_labels(state_dir),
+        *(
+            label
+            for key, added in (saved.values if saved else {}).items()
+            if key.startswith("packages.")
+            for label in added["labels"]
+        ),
     }
     if not own or not file.exists():
         return []
     before, now = set(file.read_text(encoding="utf-8").splitlines()), _all_labels(system)
     came, went = sorted(now - before - own), sorted(before - now)
     if (came or went) and not check:
-        _keep_list(system, state_dir)
-    changes = [f"{word} {', '.join(labels)}" for word, labels in (("installed", came), ("removed", went)) if labels]
-    return [f"another party {change} since the last step" for change in changes]
+        keep_list(system, state_dir)
+    changes = [
+        f"{word} {', '.join(labels)} since the last step{_by_whom(system, labels)}"
+        for word, labels in (("installed", came), ("removed", went))
+        if labels
+    ]
+    return [f"another party {change}" for change in changes]
+
+
+def _by_whom(system: System, labels: Sequence[str]) -> str:
+    """When and by which command a package of these came or went, where zypper's history tells."""
+    path = system.root / "var/log/zypp/history"
+    names = {package.name for package in map(split_nevra, labels) if package}
+    with suppress(OSError, ToolError):
+        command = ""
+        told = ""
+        for entry in zypper.parse_history(path.read_text(encoding="utf-8", errors="replace")):
+            if entry.action == "command":
+                command = " ".join(visible(word) for word in entry.words[:2])
+            elif entry.name in names:
+                told = f" ({entry.time}: {command})" if command else f" ({entry.time})"
+        return told
+    return ""
 
 
 def look_at_files(system: System, files: Sequence[str]) -> tuple[str, str, bool]:
@@ -430,14 +471,23 @@ def _install_rpms(
 ) -> list[str]:
     """The same beside what is there; what is wrong with it afterwards."""
     kernel = read_files(system, files)
+    drivers = driver_labels(state_dir)
+    there = rpm.listing(system.runner, ["--", *drivers]).packages if drivers else ()
+    if there:
+        # its scripts would be asked for the new kernel too, which has the driver in its first initramfs then
+        named = ", ".join(each.label for each in there)
+        raise ToolError(
+            f"{named} is installed for a trial, and kernel {kernel.release} would come with it: declare the kernel "
+            "in both arms, or restore the bench first"
+        )
     if kernel.release == system.running:
         raise ToolError(f"kernel {kernel.release} runs: its packages are not exchanged under it")
     check_room(system)
-    steps += look_before(system, files)
+    steps += look_before(system.runner, files)
     if lock is not None:
         purges = (Path(system.boot) / _PURGE).exists()
         remember(lock, {f"packages.{kernel.release}@bench": {"labels": list(kernel.missing), "purges": purges}})
     with held(system, state_dir, steps):
         system.packages.install_packages(system.runner, files)
-    _keep_list(system, state_dir)
+    keep_list(system, state_dir)
     return proof(system, kernel.release, kernel.labels)

@@ -26,10 +26,11 @@ from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
 from .engine import LOCK_WAIT_S, StepOutcome, apply, lock_for, plan
 from .firmware.flash import Step, put_firmware_back
-from .kernel_package import remove_added
+from .kernel_package import forget_list, remove_added
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
 from .os_tuning import restore_interrupts, restore_processors
+from .package_services import PREFIX, give_back
 from .raid.layout import Backends, restore_volume, volumes_of
 
 _ASIDE = "accepted"
@@ -121,6 +122,7 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
         pending, reboot = _Restore(saved, state_dir, tools, report, lock).run()
         if lock is not None and not reboot and not report.failures:
             report.attempt(lambda: remove_after_proof(lock, report.read_back))
+            forget_list(state_dir)
     if report.failures and not check:
         raise PartialError("\n".join(report.failures), steps=report.steps, settings=report.settings)
     return {
@@ -300,6 +302,10 @@ class _Restore:
                 )
             )
             self.report.read_back[f"adapter@{alias}"] = known
+        units = [name[len(PREFIX) :] for name in bench if name.startswith(PREFIX)]
+        bench = {name: value for name, value in bench.items() if not name.startswith(PREFIX)}
+        if units:
+            self.report.attempt(lambda: give_back(units, self.tools.runner, check=self.check))
         if bench:
             self.report.attempt(lambda: restore_processors(bench, machine, self.tools.runner, check=self.check))
 

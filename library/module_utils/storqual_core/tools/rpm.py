@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterable, Sequence
 
+from ..kit.archives import MAGICS, read_archive, unpack
 from ..kit.command import Completed, Runner
 from ..kit.errors import BadInputError, MissingToolError, ToolError
 from ..kit.labelled_text import first_line, line_error, numbered_lines
@@ -415,6 +417,55 @@ def signatures(runner: Runner, files: Sequence[str]) -> tuple[SignatureCheck, ..
 def scripts(runner: Runner, file: str) -> tuple[Script, ...]:
     """The scripts of a package file. Raises ToolError."""
     return parse_scripts(runner(["rpm", "-q", "--scripts", "-p", "--", file], timeout=_TIMEOUT).expect().stdout)
+
+
+_LEAD = 96
+_HEADER_MAGIC = b"\x8e\xad\xe8\x01"
+
+
+def payload(path: str) -> dict[str, bytes]:
+    """The files in a package file: content by path. Raises ToolError for a file that is cut, or no package.
+
+    A package is a lead, two headers (the first one, of signatures, filled up to eight bytes) and a packed archive.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as problem:
+        raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
+    place = _LEAD
+    for fill in (8, 1):
+        if data[place : place + 4] != _HEADER_MAGIC or len(data) < place + 16:
+            raise ToolError(f"{path} is no RPM package, or is cut: it has no header at byte {place}")
+        entries, size = struct.unpack_from(">II", data, place + 8)
+        place += 16 + 16 * entries + size
+        place += -place % fill
+    packed = data[place:]
+    try:
+        plain = packed if packed[:6] in MAGICS else unpack(packed)
+        members, _ = read_archive(plain, 0)
+    except ToolError as problem:
+        raise ToolError(f"{path}: {problem}") from problem
+    if not plain.rstrip(b"\0").endswith(b"TRAILER!!!"):
+        raise ToolError(f"{path} is cut: its archive of files has no end")
+    return {"/" + re.sub(r"^\.?/+", "", member.name): member.content for member in members}
+
+
+def requires(runner: Runner, file: str) -> tuple[str, ...]:
+    """What a package file needs of other packages; a kernel's symbols and rpm's own features are not listed."""
+    said = runner(["rpm", "-q", "--requires", "-p", "--", file], timeout=_TIMEOUT).expect().stdout
+    own = re.compile(r"(?:kernel|ksym)\(|rpmlib\(|/")
+    return tuple(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip() and not own.match(line)))
+
+
+def erase(runner: Runner, labels: Sequence[str]) -> list[str]:
+    """Take packages off, without their scripts where one of these fails; what was told. Raises ToolError."""
+    ended = runner(["rpm", "-e", "--", *labels], timeout=_INSTALL_TIMEOUT)
+    if ended.rc != 0:
+        runner(["rpm", "-e", "--noscripts", "--", *labels], timeout=_INSTALL_TIMEOUT).expect()
+    os.sync()
+    if ended.rc == 0:
+        return []
+    return [f"removed without their scripts, one of which failed: {ended.last_words()}"]
 
 
 def remove_package(runner: Runner, name: str) -> None:

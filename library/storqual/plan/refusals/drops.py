@@ -97,7 +97,8 @@ def drop_problems(file: DropFile, lab: Sequence[Bench]) -> Iterator[str]:
             for name, text in named:
                 yield from _drive_problems(document, (*keys, name), text, lab)
             if section == "driver":
-                yield from _module_problems(document, (*keys, "dkms"), entry.settings.get("dkms", {}), lab)
+                for name in _MODULES:
+                    yield from _module_problems(document, (*keys, name), entry.settings.get(name, {}), lab)
                 yield from _build_problems(document, keys, entry.settings, file.drop.folder)
             if section == "raid":
                 yield from _member_problems(document, keys, entry.settings, lab)
@@ -114,13 +115,23 @@ def bench_problems(file: DropFile, lab: Sequence[Bench], benches: Sequence[Bench
     for number, entry in enumerate(file.drop.sections["driver"]):
         keys = section_keys(document, "driver", number)
         meant = [bench for bench in benches if is_for(entry.on, bench)]
-        module = entry.settings.get("dkms", {}).get("module")
         drivers = [adapter.driver for bench in meant for adapter in bench.adapters.values()]
-        others = [one.name for one in lab if module in [adapter.driver for adapter in one.adapters.values()]]
-        if module is not None and meant and others and None not in drivers and module not in drivers:
-            here = ", ".join(bench.name for bench in meant)
-            sentence = f"module {module!r} drives adapters of {', '.join(others)} and none of {here}"
-            yield document.about((*keys, "dkms"), f"{sentence}; choose a bench that it drives (--limit)")
+        for name in _MODULES:
+            module = entry.settings.get(name, {}).get("module")
+            others = [one.name for one in lab if module in [adapter.driver for adapter in one.adapters.values()]]
+            if module is not None and meant and others and None not in drivers and module not in drivers:
+                here = ", ".join(bench.name for bench in meant)
+                sentence = f"module {module!r} drives adapters of {', '.join(others)} and none of {here}"
+                yield document.about((*keys, name), f"{sentence}; choose a bench that it drives (--limit)")
+
+
+_BUILD_FILES = (
+    ("dkms", "package", "DKMS package"),
+    ("kmod", "driver_disk", "driver disk"),
+    ("module", "file", "kernel module"),
+)
+_MODULES = ("dkms", "kmod")
+"""Kinds of a driver's package that say which module is in it."""
 
 
 def emulator_problems(file: DropFile, lab: Sequence[Bench], benches: Sequence[Bench]) -> Iterator[str]:
@@ -166,12 +177,16 @@ def _build_problems(
     document: Document, keys: tuple[str | int, ...], settings: Mapping[str, Any], folder: str
 ) -> Iterator[str]:
     """Files of a driver that are not there, and a module file that is not what its SHA-256 says."""
-    for number, named in enumerate(settings.get("kernel", {}).get("files", ())):
-        if not Path(folder, named).is_file():
-            sentence = f"kernel package {str(Path(folder, named))!r} does not exist"
-            yield document.about((*keys, "kernel", "files", number), sentence)
-    for name, key, what in (("dkms", "package", "DKMS package"), ("module", "file", "kernel module")):
-        if name not in settings:
+    for section, what in (("kernel", "kernel"), ("kmod", "driver")):
+        for number, named in enumerate(settings.get(section, {}).get("files", ())):
+            if not Path(folder, named).is_file():
+                sentence = f"{what} package {str(Path(folder, named))!r} does not exist"
+                yield document.about((*keys, section, "files", number), sentence)
+    builds = [name for name in ("dkms", "kmod", "module") if name in settings]
+    if len(builds) > 1:
+        yield document.about((*keys, builds[1]), f"{' and '.join(builds)} are builds of a driver each; name one")
+    for name, key, what in _BUILD_FILES:
+        if key not in settings.get(name, ()):
             continue
         file = Path(folder, settings[name][key])
         if not file.is_file():

@@ -5,18 +5,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from storqual.campaign.declared import declared_document
 from storqual.plan import make_plan
 from tests.support.make_lab import make_lab
 
 
-def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path) -> None:
-    build = {"dkms": {"package": "x.deb", "module": "sym_driver"}}
-    lab = make_lab(tmp_path, baseline={}, candidate={"driver": build})
-    (tmp_path / "drops" / "x.deb").touch()
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("dkms", {"package": "x.deb", "module": "sym_driver"}),
+        ("kmod", {"files": ["x.rpm"], "module": "sym_driver"}),
+    ],
+)
+def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path, name: str, build: dict) -> None:
+    lab = make_lab(tmp_path, baseline={}, candidate={"driver": {name: build}})
+    for file in ("x.deb", "x.rpm"):
+        (tmp_path / "drops" / file).touch()
     campaign = make_plan(lab)
     specs = campaign.document["provision"]["b1"]
-    assert Path(specs["candidate"]["driver"]["dkms"]["package"]).is_absolute()
+    placed = specs["candidate"]["driver"][name]
+    assert all(Path(file).is_absolute() for file in placed.get("files", [placed.get("package")]))
     baseline, candidate = declared_document(specs["baseline"]), declared_document(specs["candidate"])
     assert (baseline["driver"]["build_as_found"], baseline["driver"]["build"]) == (True, {})
     assert (candidate["driver"]["build_as_found"], candidate["driver"]["build"]["module"]) == (False, "sym_driver")

@@ -297,6 +297,20 @@ def test_a_module_that_drives_nothing_is_an_error(tmp_path: Path) -> None:
     ) in said
 
 
+def test_a_package_with_a_driver_is_there_and_the_only_build(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path, candidate={"driver": {"kmod": {"files": ["gone.rpm"], "module": "syn_driver"}}})
+    said = problems(lab)
+    assert "module 'syn_driver' drives no adapter" in said
+    assert "gone.rpm' does not exist" in said
+    both = {
+        "kmod": {"files": ["x.rpm"], "module": "sym_driver"},
+        "dkms": {"package": "x.deb", "module": "sym_driver"},
+    }
+    assert "dkms and kmod are builds of a driver each; name one" in problems(
+        make_lab(tmp_path / "both", candidate={"driver": both})
+    )
+
+
 def test_a_point_is_planned_alone_whatever_the_profile_chooses(tmp_path: Path) -> None:
     whole = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
     name = whole.document["plan"]["points"][-1]["point"]
@@ -470,3 +484,14 @@ def test_the_write_cache_of_an_nvme_drive_needs_nvme_cli(tmp_path: Path) -> None
 def test_a_kernel_of_a_drop_needs_a_bench_that_can_be_booted_with_it(tmp_path: Path) -> None:
     found = needs(tmp_path, {"driver": {"kernel": {"package": "linux-image-x", "version": "6.12.1-1"}}})
     assert found == {"fio": "launches", "boots": "the kernel of the drop"}
+
+
+def test_a_driver_package_needs_rpm_and_a_bench_that_can_be_booted_with_it(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir(exist_ok=True)
+    (tmp_path / "drops" / "x.rpm").touch()
+    found = needs(tmp_path, {"driver": {"kmod": {"files": ["x.rpm"], "module": "sym_driver"}}})
+    assert found == {
+        "fio": "launches",
+        "rpm": "the driver package of the drop",
+        "boots": "the driver build of the drop",
+    }

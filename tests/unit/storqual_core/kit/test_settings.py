@@ -148,6 +148,14 @@ def test_no_value_gives_anything_but_a_plain_form_or_a_sentence(setting: Setting
         ("dkms", {"package": "x.deb"}, "needs module"),
         ("dkms", {"package": "x.rpm", "module": "m"}, "not a package file"),
         ("dkms", {"package": "x.deb", "module": "m", "verson": "1"}, "does not know verson"),
+        ("kmod", {"files": ["x.rpm"]}, "needs module"),
+        ("kmod", {"files": ["x.rpm", "x.deb"], "module": "m"}, "expected package files"),
+        ("kmod", {"module": "m"}, "needs files or driver_disk"),
+        ("kmod", {"files": ["x.rpm"], "driver_disk": "x.iso", "module": "m"}, "and not both"),
+        ("kmod", {"driver_disk": "x.img", "module": "m"}, "not a disc image"),
+        ("kmod", {"files": [], "module": "m"}, "no file: expected package files"),
+        ("kmod", {"files": ["x.rpm"], "module": "m", "as": "link"}, "expected package or module"),
+        ("kmod", {"files": ["x.rpm"], "module": "m", "versoin": "1"}, "does not know versoin"),
         ("module", {"file": "m.ko"}, "needs sha256"),
         ("module", {"file": "m.o", "sha256": "0" * 64}, "not a kernel module"),
         ("module", {"file": "m.ko.xz", "sha256": "abc"}, "not a SHA-256"),
@@ -163,6 +171,10 @@ def test_a_driver_build_that_is_not_whole_is_refused(name: str, value: dict, wor
 def test_a_driver_build_is_taken_as_it_is_written() -> None:
     build = {"package": "/srv/x.deb", "module": "m", "version": "1.10"}
     assert check_value(find("driver", "dkms"), build) == build
+    kmod = {"files": ["/srv/x.rpm"], "module": "m"}
+    assert check_value(find("driver", "kmod"), kmod) == {**kmod, "as": "package"}
+    disk = {"driver_disk": "/srv/x.iso", "module": "m", "version": "1.0", "as": "module"}
+    assert check_value(find("driver", "kmod"), disk) == disk
     assert check_value(find("driver", "options"), {"m-x": {"p": 4, "q": True}}) == {"m_x": {"p": "4", "q": "1"}}
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import random
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +13,11 @@ from storqual_core.kit.errors import BadInputError, MissingToolError, ToolError
 from storqual_core.tools import rpm
 from tests.support.replay import Call, Replay
 from tests.support.tool_fixtures import fixture_text
+from tests.unit.storqual_core.provision.test_initramfs import PACKERS, archive
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from storqual_core.kit.command import Completed
 
@@ -271,3 +275,45 @@ def test_the_owner_of_a_file_is_told_or_empty() -> None:
     assert rpm.owner(Replay([Call(line, f"file {path} is not owned by any package\n", rc=1)]), path) == ""
     missing = Call(line, stderr=f"error: file {path}: No such file or directory\n", rc=1)
     assert rpm.owner(Replay([missing]), path) == ""
+
+
+CONTENTS = {"/lib/modules/5.14/extra/hba.ko": b"a module" * 300, "/boot/.hidden": b"x", "/etc/depmod.d/hba.conf": b""}
+
+
+def package(pack: Callable[[bytes], bytes]) -> bytes:
+    """A package file; its first header ends within eight bytes, as most do."""
+
+    def header(entries: int, store: bytes) -> bytes:
+        return b"\x8e\xad\xe8\x01" + bytes(4) + struct.pack(">II", entries, len(store)) + bytes(16 * entries) + store
+
+    signature = header(2, b"signed")
+    names = {f".{path}": content for path, content in CONTENTS.items()}
+    fill = bytes(-(96 + len(signature)) % 8)
+    return bytes(96) + signature + fill + header(1, b"name") + pack(archive(names))
+
+
+@pytest.mark.parametrize("pack", PACKERS.values(), ids=list(PACKERS))
+def test_the_files_in_a_package_are_read_whatever_packed_them(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    file = tmp_path / "x.rpm"
+    file.write_bytes(package(pack))
+    assert rpm.payload(str(file)) == CONTENTS
+
+
+def test_a_package_that_is_cut_or_changed_ends_in_a_sentence(tmp_path: Path) -> None:
+    file, whole, chance = tmp_path / "x.rpm", package(PACKERS["gzip"]), random.Random(7)
+    cuts = [whole[:size] for size in range(0, len(whole) - 20, 3)]
+    for data in cuts:
+        file.write_bytes(data)
+        with pytest.raises(ToolError, match=r"x\.rpm"):
+            rpm.payload(str(file))
+    told = 0
+    for _ in range(1000):
+        changed = bytearray(package(PACKERS["plain"]) if chance.random() < 0.5 else whole)
+        for _ in range(chance.randint(1, 6)):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        file.write_bytes(changed)
+        try:
+            rpm.payload(str(file))
+        except ToolError:
+            told += 1
+    assert told
