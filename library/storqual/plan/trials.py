@@ -29,6 +29,7 @@ from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.boot import HUNG_TASK_S
 from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, LAYER_S, LAYERS, reached_places
 from storqual_core.turns.load_sweep import span_of
+from storqual_core.turns.requests import SILENCE_S
 
 PURPOSE = "trials"
 """Of a session that has trials or programs, and no launches."""
@@ -363,6 +364,7 @@ def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:
     return {
         **{name: value for name, value in planned.to_json().items() if name in own},
         "expect": suite.trials[planned.number].expect.model_dump(mode="json"),
+        "silence_s": SILENCE_S,
         "load": {
             "first": _FIRST_BYTE // SECTOR,
             "sectors": load.region // SECTOR,
@@ -425,6 +427,7 @@ def _program(suite: Suite, planned: PlannedProgram) -> dict[str, Any]:
         "package": program.package,
         "checkout": program.checkout,
         "limit_s": program.limit,
+        "silence_s": SILENCE_S,
     }
 
 

@@ -126,7 +126,8 @@ def hang_words(release: str, hung_task_s: int, *, hardware_watchdog: bool) -> li
     if sets or hung_task_s <= HUNG_TASK_S:
         words.append("hung_task_panic=1")
     if sets:
-        words.append(f"sysctl.kernel.hung_task_timeout_secs={hung_task_s}")
+        # also on a bench that boots with nowatchdog; the detector by NMI would take a counter that cycles are read by
+        words += ["sysctl.kernel.soft_watchdog=1", f"sysctl.kernel.hung_task_timeout_secs={hung_task_s}"]
     return words
 
 

@@ -310,6 +310,8 @@ EVENT_WORDS: dict[str, str] = {
     "restore_failed": "Restoring failed",
     "session_lost": "Session lost",
     "unplugged": "Drive unplugged",
+    "bench_hung": "Bench hung",
+    "recovery_step": "Bringing the bench back",
     "resumed": "Run resumed",
     "checks_corrected": "Checks corrected",
     "note": "Note",
@@ -320,4 +322,12 @@ EVENT_WORDS: dict[str, str] = {
     "session_planned": "Session added",
 }
 
-SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed", "session_lost", "unplugged")
+SERIOUS_EVENTS = (
+    "kernel_panic",
+    "failed",
+    "provision_failed",
+    "restore_failed",
+    "session_lost",
+    "unplugged",
+    "bench_hung",
+)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.bench.follow import ConnectionLostError
+from storqual.bench.ladder import Recovery
 from storqual.run import read_run
 from storqual.turns import live_trial as live_trial_module
+from storqual.turns import live_turn as live_turn_module
 from storqual.turns.live_turn import TurnLostError
 from storqual_core.kit.errors import ToolError
 from tests.support.turn_records import REQUEST, Faked, live_trial, plan_campaign, turns_planned
@@ -86,12 +88,52 @@ def test_a_bench_that_panics_has_failed_at_the_first_time(tmp_path: Path) -> Non
     assert silent_trial(tmp_path, SilentLink(None), PANIC, again=True)["outcome"] == "failed"
 
 
-@pytest.mark.parametrize("boot", ["boot-1", None], ids=["busy", "mute"])
-def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path: Path, boot: str | None) -> None:
-    link = SilentLink(boot)
+def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path: Path) -> None:
+    link = SilentLink("boot-1")
     record = silent_trial(tmp_path, link, "")
     assert link.waited == 100
-    assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
+    assert not any(reason.startswith(("panic", "bench down", "hung: it stopped")) for reason in record["reasons"])
+
+
+def brought_back(monkeypatch: pytest.MonkeyPatch, recovery: Recovery) -> list[dict[str, Any]]:
+    """What is asked for when the bench of a silent link is brought back, which ends so."""
+    asked: list[dict[str, Any]] = []
+
+    def bring_back(*_: object, **words: Any) -> Recovery:
+        asked.append(words)
+        return recovery
+
+    monkeypatch.setattr(live_turn_module, "bring_back", bring_back)
+    return asked
+
+
+def test_a_bench_that_hangs_is_brought_back_and_its_trial_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = brought_back(monkeypatch, Recovery("watchdog i6300ESB timer", "boot-2", 95.0))
+    link = SilentLink(None)
+    record = silent_trial(tmp_path, link, "", again=True)
+    # thirty seconds without a line, and no answer
+    assert (link.waited, [(words["hangs"], words["silent_s"]) for words in asked]) == (60, [(False, 30.0)])
+    assert record["outcome"] == "failed"
+    assert record["reasons"][0] == "hung: it stopped answering, ended by watchdog i6300ESB timer"
+
+
+def test_a_bench_whose_network_came_back_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = brought_back(monkeypatch, Recovery("", "boot-1", 20.0))
+    link = SilentLink(None)
+    record = silent_trial(tmp_path, link, "")
+    assert (link.waited, len(asked)) == (100, 3)
+    assert not any(reason.startswith(("panic", "bench down", "hung: it stopped")) for reason in record["reasons"])
+
+
+def test_a_bench_that_restarted_nobody_knows_why_may_have_been_reset_by_somebody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought_back(monkeypatch, Recovery("", "boot-2", 70.0))
+    with pytest.raises(TurnLostError, match="on boot boot-2") as lost:
+        silent_trial(tmp_path, SilentLink(None), "", again=True)
+    assert lost.value.rebooted
 
 
 class BrokenLink(SilentLink):
