@@ -15,6 +15,7 @@ from typing import Protocol
 
 from storqual.base.text import telling_line
 from storqual.bench.follow import ConnectionLostError
+from storqual.bench.reboot import Boot
 from storqual_core.kit.errors import StorqualError
 
 LIMIT_S = 900.0
@@ -45,18 +46,11 @@ class ConsoleTyping(Protocol):
     def text_since(self, mark: int) -> str: ...
 
 
-class Booted(Protocol):
-    """The boot that a power cycle ended in."""
-
-    @property
-    def boot_id(self) -> str: ...
-
-
 class PowerResult(Protocol):
     """How a power cycle ended; `boot` is None where nothing answered after it."""
 
     @property
-    def boot(self) -> Booted | None: ...
+    def boot(self) -> Boot | None: ...
 
 
 PowerCycle = Callable[[str], PowerResult]

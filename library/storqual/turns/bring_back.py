@@ -171,7 +171,7 @@ def bring_back(
         return told.isdecimal() and bool(int(told) & _BY_WATCHDOG)
 
     def tell(step: LadderStep) -> None:
-        fields = {"bench": bench.name, **hung.fields(), "step": step.name}
+        fields: dict[str, Any] = {"bench": bench.name, **hung.fields(), "step": step.name}
         fields |= {"seconds": step.seconds, "text": step.text}
         append_event(path, "recovery_step", {**fields, **({"evidence": step.evidence} if step.evidence else {})})
         say(terminal_text(f"{bench.name}: {step.name} after {step.seconds:.0f} s: {step.text}"))

@@ -35,6 +35,8 @@ _SLACK_S = 180.0
 _GRACE_S = 30.0
 _LOOKS_OF_SILENCE = 20
 """After so many half seconds without a line the bench is looked at."""
+_PATIENCE = 4
+"""So many times the silence of its bench a program may be silent on a bench that answers."""
 _ANSWER_S = 10.0
 _PANIC_LINES = 60
 _UNREACHED_S = 360.0
@@ -187,7 +189,7 @@ class LiveTrial(LiveTurn):
     def _is_down(self) -> bool:
         """Whether a bench that is silent went down by itself: by its console, else by the boot it answers from.
 
-        Raises TurnLostError when it is on another boot and may have been reset by somebody.
+        Raises TurnLostError when it is on another boot and may have been reset by somebody, or tells nothing.
         """
         if self._silent % _LOOKS_OF_SILENCE:
             return False
@@ -198,12 +200,20 @@ class LiveTrial(LiveTurn):
             self._take({"kind": "down", "text": f"panic: {telling_line(panic)}"})
             return True
         boot = self._look_for_boot()
-        if not boot and self._silent * SILENCE_S >= self._request.get("silence_s", TURN_SILENCE_S):
+        silence_s = self._request.get("silence_s", TURN_SILENCE_S)
+        if not boot and self._silent * SILENCE_S >= silence_s:
             recovery = self._await_return()
             if recovery.ended_by:
                 self._take({"kind": "down", "text": f"hung: it stopped answering, ended by {recovery.ended_by}"})
                 return True
-            boot = recovery.boot_id
+            # what it told meanwhile is on its way
+            boot, self._silent = recovery.boot_id, 0
+        if boot == self._boot_id and self._silent * SILENCE_S >= _PATIENCE * silence_s:
+            text = f"the bench's program told nothing for {_PATIENCE * silence_s:g} s"
+            if self._again:
+                raise TurnLostError(text, rebooted=False)
+            self._take({"kind": "down", "text": f"hung: {text}"})
+            return True
         if boot in ("", self._boot_id):
             return False
         if self._again:

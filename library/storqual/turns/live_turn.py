@@ -26,7 +26,7 @@ from storqual.run.turns import derive_record
 from storqual.turns.bring_back import BenchHere, Hung, bring_back
 from storqual_core.kit.errors import StorqualError
 from storqual_core.turns.requests import SILENCE_S as TURN_SILENCE_S
-from storqual_core.turns.spool import spool_path
+from storqual_core.turns.spool import ALIVE, spool_path
 
 _START_S = 240.0
 
@@ -95,11 +95,15 @@ class LiveTurn(ABC):
         return []
 
     def _lines(self, part: str, limit_s: float) -> Iterator[dict[str, Any] | None]:
-        """Start the bench's program for a part of the turn; its lines as they come, None in times of silence."""
+        """Start the bench's program for a part of the turn; its lines as they come, None in times of silence.
+
+        That a turn goes on, and has nothing to tell, ends a silence and is no line of it.
+        """
         path, self._silent = self._start(part), 0
         for line in stream(self._bench.connection, path, limit_s=limit_s) if path else ():
             self._silent = self._silent + 1 if line is None else 0
-            yield line
+            if line is None or line["kind"] != ALIVE:
+                yield line
 
     def _start(self, part: str) -> str:
         """Have the bench's program run this part of the turn; the path of its stream, empty where it did not start.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,8 @@ PANIC = (
 class SilentLink(Faked):
     """A bench that says nothing any more once its load goes on; it answers from `boot`, or not at all."""
 
-    def __init__(self, boot: str | None) -> None:
-        self.boot, self.waited = boot, 0
+    def __init__(self, boot: str | None, silence: int = 100, *, alive: bool = False) -> None:
+        self.boot, self.waited, self.silence, self.alive = boot, 0, silence, alive
 
     def run(self, command: str, *, limit_s: float = 0.0) -> str:
         if "boot_id" not in command:
@@ -49,15 +50,16 @@ class SilentLink(Faked):
         yield {"kind": "begin", "at": 1, "node": "/dev/sda", "touched": [], "wall": 0}
         yield {"kind": "loading", "at": 2}
         assert limit_s > 0
-        for self.waited in range(1, 101):
-            yield None
+        while self.waited < self.silence:
+            self.waited += 1
+            yield {"kind": "alive", "at": 3, "ios": 0} if self.alive and self.waited % 10 == 0 else None
 
 
 def silent_trial(tmp_path: Path, link: SilentLink, said: str, *, again: bool = False) -> dict[str, Any]:
     """The record of a trial of a fault of the bench, whose console says so much while it goes on."""
     run = read_run(plan_campaign(REQUEST, tmp_path))
     planned = next(one for one in turns_planned(run) if one.point == "host_reset")
-    console = tmp_path / "console.log"
+    console = run.path / "console.log"
     console.write_text(PANIC.replace("an abort", "an earlier boot"), encoding="utf-8")
     trial = live_trial(run, planned, link, console=console, again=again)
     with console.open("a", encoding="utf-8") as file:
@@ -95,6 +97,24 @@ def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path:
     assert not any(reason.startswith(("panic", "bench down", "hung: it stopped")) for reason in record["reasons"])
 
 
+def test_a_program_that_tells_nothing_on_a_bench_that_answers_hangs(tmp_path: Path) -> None:
+    link = SilentLink("boot-1", silence=400)
+    record = silent_trial(tmp_path, link, "")
+    # two minutes: the program says every five seconds that it goes on
+    assert link.waited == 240
+    assert record["reasons"][0] == "hung: the bench's program told nothing for 120 s"
+    with pytest.raises(TurnLostError, match="told nothing"):
+        silent_trial(tmp_path / "again", SilentLink("boot-1", silence=400), "", again=True)
+
+
+def test_a_turn_that_waits_and_says_so_is_not_silent_and_that_is_no_line_of_it(tmp_path: Path) -> None:
+    link = SilentLink("boot-1", silence=400, alive=True)
+    record = silent_trial(tmp_path, link, "")
+    assert link.waited == 400
+    assert not any("told nothing" in reason for reason in record["reasons"])
+    assert b"alive" not in gzip.decompress(next(tmp_path.rglob("*.stream.jsonl.gz")).read_bytes())
+
+
 def brought_back(monkeypatch: pytest.MonkeyPatch, recovery: Recovery) -> list[dict[str, Any]]:
     """What is asked for when the bench of a silent link is brought back, which ends so."""
     asked: list[dict[str, Any]] = []
@@ -123,7 +143,7 @@ def test_a_bench_whose_network_came_back_goes_on(tmp_path: Path, monkeypatch: py
     asked = brought_back(monkeypatch, Recovery("", "boot-1", 20.0))
     link = SilentLink(None)
     record = silent_trial(tmp_path, link, "")
-    assert (link.waited, len(asked)) == (100, 3)
+    assert (link.waited, len(asked)) == (100, 1)
     assert not any(reason.startswith(("panic", "bench down", "hung: it stopped")) for reason in record["reasons"])
 
 
@@ -243,7 +263,7 @@ def crash_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: CrashedLi
     )
     request = replace(REQUEST, candidate=str(drop), baseline="", suite=str(suite), profile=None)
     run = read_run(plan_campaign(request, tmp_path / "runs"))
-    console = tmp_path / "console.log"
+    console = run.path / "console.log"
     console.write_text(PANIC, encoding="utf-8")
     monkeypatch.setattr(live_trial_module, "reset", link.press_reset)
     return live_trial(run, turns_planned(run)[0], link, console=console).run()
