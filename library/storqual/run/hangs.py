@@ -53,7 +53,7 @@ def _judged(run: Run, bench: str, hangs: Sequence[Event]) -> tuple[str, str]:
     made = _exposure(run, bench, hangs)
     if not hung[_CANDIDATE]:
         return "PASS", f"the candidate made {made[_CANDIDATE]} turns; the baseline hung in {_share(hung, made)}"
-    counts = f"the bench hung by the candidate: {told(hung[_CANDIDATE], made[_CANDIDATE])}"
+    counts = f"the bench hung under the candidate: {told(hung[_CANDIDATE], made[_CANDIDATE])}"
     if _BASELINE not in run.arms:
         return "FAIL", counts
     if hung[_BASELINE]:

@@ -254,7 +254,18 @@ def _moments(run: store.Run, event: store.Event) -> Iterator[TimelineEvent]:
     )
 
 
+_SHOWN_LINES = 40
+"""Of what a bench that hung has shown: its last lines hold the panic."""
+
+
 def _text(event: store.Event) -> str:
+    if event.kind == "recovery_step":
+        shown = event.text("evidence").splitlines()[-_SHOWN_LINES:]
+        return "\n".join([f"{event.text('step')}: {event.text('text')}", *shown])
+    if event.kind == "bench_hung":
+        ended = event.text("ended_by") or "nothing: the bench is out of service"
+        where = event.text("turn") or event.text("block")
+        return f"{event.text('text')} in {where}; ended after {event.fields['seconds']:.0f} s by {ended}"
     for name in ("text", "reason", "message", "drive", "outcome"):
         if event.text(name):
             return event.text(name)
