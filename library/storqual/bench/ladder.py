@@ -26,6 +26,8 @@ _SHOWN_S = 5.0
 """How long the kernel may take to print what a key of sysrq asks for."""
 _LATE_S = 10.0
 """By how much a watchdog may be late."""
+_SIGN_S = 20.0
+"""After so long a machine that boots has written to its console."""
 _SEEN = ("w", "l", "m")
 """Keys of sysrq that show: tasks that wait, what each processor does, memory."""
 _LOUD, _CRASH, _RESTART = "7", "c", "b"
@@ -167,9 +169,13 @@ class _Ladder:
         """The steps in their order; each gives the boot that answers after it, and a sentence."""
         bench = self._bench
         yield "ask", self._ask
-        yield "look", self._look
+        if bench.hangs:
+            yield "look", self._look
         if bench.watch.timeout_s or bench.spare_s:
             yield "watchdog", self._await_watchdog
+        if not bench.hangs:
+            # a bench that may only be out of reach goes on with what it does, and is not disturbed before
+            yield "look", self._look
         if bench.console or bench.trigger:
             yield "restart by the kernel", partial(self._key, _CRASH if bench.kdump else _RESTART)
         if bench.nmi:
@@ -178,6 +184,7 @@ class _Ladder:
             yield "power cycle", partial(self._cycle, bench.cycle_power)
         if bench.cycle_longer:
             yield "power cycle, longer off", partial(self._cycle, bench.cycle_longer)
+        yield "wait", self._wait
 
     def _make(self, name: str, step: Callable[[], tuple[str, str]]) -> str:
         try:
@@ -206,7 +213,7 @@ class _Ladder:
         """By what the hang was ended, where it was not the step itself."""
         if boot == self._bench.boot_id:
             return ""
-        if step not in ("ask", "look", "watchdog"):
+        if step not in ("ask", "look", "watchdog", "wait"):
             return step
         if self._panic:
             return f"detector of the kernel: {telling_line(self._panic)}"
@@ -256,9 +263,7 @@ class _Ladder:
         bench, watch = self._bench, self._bench.watch
         if self._answers:
             return "", "it answers, so its watchdog is fed"
-        due_s = watch.timeout_s + _LATE_S + bench.boot_s if watch.timeout_s else 0.0
-        end_s = max(due_s, bench.spare_s)
-        while self._seconds < end_s and self._clock() < self._end:
+        while self._seconds < max(self._due_s(), bench.spare_s) and self._clock() < self._end:
             boot, answers = self._other_boot()
             if boot:
                 return boot, f"it answers from boot {boot}"
@@ -267,6 +272,16 @@ class _Ladder:
                 return "", "it answers again, in the same boot"
             self._sleep(_POLL_S)
         return "", f"{watch.identity or 'no watchdog'} did not end it within {self._seconds:.0f} s"
+
+    def _due_s(self) -> float:
+        """Until when the watchdog may have fired and the bench may boot; a console without a word shows no boot."""
+        watch, bench = self._bench.watch, self._bench
+        fires_s = watch.timeout_s + _LATE_S if watch.timeout_s else 0.0
+        if bench.console is not None and self._seconds > fires_s + _SIGN_S:
+            with suppress(StorqualError):
+                if not bench.console.text_since(self._mark).strip():
+                    return fires_s
+        return fires_s + bench.boot_s if fires_s else 0.0
 
     def _key(self, letter: str) -> tuple[str, str]:
         bench = self._bench
@@ -292,6 +307,11 @@ class _Ladder:
             return outcome.boot.boot_id, f"its power was cycled; it is on boot {outcome.boot.boot_id}"
         boot, _ = self._other_boot()
         return boot, "its power was cycled" if boot else "its power was cycled, and nothing answers"
+
+    def _wait(self) -> tuple[str, str]:
+        """What is left of the time: somebody may have been called to it."""
+        boot = self._await(self._end - self._clock())
+        return boot, f"it answers from boot {boot}" if boot else "nothing else can be done from here"
 
     def _awaited(self, done: str) -> tuple[str, str]:
         boot = self._await(self._bench.boot_s)

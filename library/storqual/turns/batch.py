@@ -17,7 +17,7 @@ from storqual.run.collect import finish_streamed
 from storqual.run.layout import BATCHES, TURNS
 from storqual.run.time_left import TimeLeft
 from storqual.run.turns import keep_record
-from storqual.turns.bring_back import BenchHere, Hung, OutOfServiceError, bring_back
+from storqual.turns.bring_back import BenchHere, Hung, OutOfServiceError, bring_back, ensure_answer
 from storqual.turns.live_trial import LiveTrial
 from storqual.turns.live_turn import LiveProgram, TurnLostError
 from storqual.turns.needed_packages import install_package
@@ -65,6 +65,7 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
         finally:
             # whatever is next, on this batch's bench nothing is left of it
             if answers:
+                ensure_answer(path, bench, Hung.of(planned, planned["turns"][-1]), say=say)
                 settle(bench.connection, bench.state_dir, bench.virtual, say=say)
 
 

@@ -15,6 +15,7 @@ from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import LIMIT_S, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
 from storqual.bench.reboot import Boot
 from storqual.run import Run, append_event, read_run
+from storqual.run.records import Event
 from storqual.virtual_bench.console import VirtualConsole
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_cycle, power_state, reset
@@ -113,16 +114,31 @@ def still_limit_s(run: Run, bench: str) -> float:
     return _TRIES_S + max((float(spec.get("hung_task_s") or 0.0) for spec in specs), default=0.0)
 
 
+def _started(run: Run, bench: str, session: str) -> Event | None:
+    kind = "session_started"
+    return next((e for e in run.events if (e.kind, e.bench, e.text("session")) == (kind, bench, session)), None)
+
+
 def armed_watch(run: Run, bench: str, session: str) -> Watch:
     """The watchdog that was armed when the session was started."""
-    for event in run.events:
-        if event.kind == "session_started" and (event.bench, event.text("session")) == (bench, session):
-            for setting in (event.fields.get("provisioned") or {}).get("settings") or ():
-                identity, _, seconds = str(setting.get("read_back") or "").rpartition(", ")
-                number = seconds.partition(" ")[0]
-                if setting.get("name") == WATCHDOG and number.isascii() and number.isdecimal():
-                    return Watch(identity, float(number))
+    event = _started(run, bench, session)
+    for setting in () if event is None else (event.fields.get("provisioned") or {}).get("settings") or ():
+        identity, _, seconds = str(setting.get("read_back") or "").rpartition(", ")
+        number = seconds.partition(" ")[0]
+        if setting.get("name") == WATCHDOG and number.isascii() and number.isdecimal():
+            return Watch(identity, float(number))
     return Watch()
+
+
+def ensure_answer(path: Path, bench: BenchHere, hung: Hung, *, say: Callable[[str], None]) -> None:
+    """Bring the bench back where it does not answer between two turns. Raises OutOfServiceError."""
+    try:
+        bench.connection.run("true", limit_s=_ANSWER_S)
+    except ConnectionLostError as problem:
+        event = _started(read_run(path), bench.name, hung.session)
+        boot = "" if event is None else event.text("boot_id")
+        mark = bench.console_mark()
+        bring_back(path, bench, hung, boot=boot, hangs=False, reason=str(problem), console_mark=mark, say=say)
 
 
 def _has_crash_kernel(run: Run, bench: str) -> bool:

@@ -13,7 +13,16 @@ from storqual.bench.follow import ConnectionLostError
 from storqual.bench.ladder import Watch
 from storqual.bench.reboot import Boot
 from storqual.run import append_event, iter_events, read_run
-from storqual.turns.bring_back import BenchHere, Hung, Means, OutOfServiceError, armed_watch, bring_back
+from storqual.turns import bring_back as bring_back_module
+from storqual.turns.bring_back import (
+    BenchHere,
+    Hung,
+    Means,
+    OutOfServiceError,
+    armed_watch,
+    bring_back,
+    ensure_answer,
+)
 from tests.support.turn_records import REQUEST, plan_campaign
 
 if TYPE_CHECKING:
@@ -32,6 +41,7 @@ class Link:
     commands: list[str] = field(default_factory=list)
     host: str = "vbench"
     bootstatus: str = "0"
+    remote: bool = True
 
     def boot_id(self, *, limit_s: float = 60.0) -> str:
         assert limit_s
@@ -42,6 +52,8 @@ class Link:
     def run(self, command: str, *, limit_s: float = 0.0) -> str:
         assert limit_s
         self.commands.append(command)
+        if command == "true" and not self.answers:
+            raise ConnectionLostError("no answer")
         if "bootstatus" in command:
             return self.bootstatus
         if "echo b" in command:
@@ -111,6 +123,25 @@ def test_power_is_cycled_when_nothing_answers_and_nobody_is_accused_who_only_los
     assert len(told(path, "bench_hung")) == 1
     assert back(path, Link(answers=True), hangs=False).ended_by == ""
     assert len(told(path, "bench_hung")) == 1
+
+
+def test_a_bench_that_does_not_answer_between_two_turns_is_brought_back_before_it_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(bring_back_module, "bring_back", lambda *_, **words: asked.append(words))
+    for link in (Link(answers=True), Link()):
+        here = BenchHere("vbench", cast("Connection", link), "python3", "/s", "/s/core.pyz", None)
+        ensure_answer(path, here, HUNG, say=lambda _line: None)
+    [words] = asked
+    assert (words["boot"], words["hangs"]) == ("boot-1", False)
+
+
+def test_a_bench_that_is_the_control_node_itself_is_never_restarted_from_here(path: Path) -> None:
+    link = Link(answers=True, remote=False)
+    with pytest.raises(OutOfServiceError):
+        back(path, link, hangs=True)
+    assert not any("sysrq-trigger" in command for command in link.commands)
 
 
 def test_a_boot_that_the_watchdog_says_it_made_is_its_work(path: Path) -> None:
