@@ -142,7 +142,8 @@ class ActionModule(ActionBase):
 
         try:
             here = self._here(bench)
-        except StorqualError:
+        except (StorqualError, KeyError):
+            # it asks for passwords, or is reached by something else than OpenSSH
             return None
         if not here.connection.remote:
             return None
