@@ -18,6 +18,7 @@ from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.bench.follow import ConnectionLostError, UnreachableError
 from storqual.bench.reboot import (
+    BOOTSTATUS,
     QUESTION,
     Boot,
     SshAddress,
@@ -25,6 +26,7 @@ from storqual.bench.reboot import (
     parse_ssh_address,
     ssh_answers,
     wait_for_boot,
+    watchdog_fired,
 )
 from storqual_core.kit.errors import StorqualError
 
@@ -52,7 +54,8 @@ class ActionModule(ActionBase):
     at first, and a login is begun only when its SSH server says its name), `settle_s` (90: seconds to wait for the
     end of the boot), `virtual_state` (a virtual bench's state folder on the control node), `recovery_limit_s` (900:
     for how long a bench that was given up is brought back). Returns `boot_id`, `previous_boot_id`, `kernel`,
-    `seconds` (until it answered) and `system` (running, degraded or starting).
+    `seconds` (until it answered), `ended_by` (what ended a hang of the boot before; empty where nothing had to) and
+    `system` (running, degraded or starting).
 
     `ansible.builtin.reboot` does the same with pauses that double; on a bench that is up in twenty seconds these
     pauses are a third of the time.
@@ -68,6 +71,7 @@ class ActionModule(ActionBase):
             return {**result, "changed": True, "msg": "the bench would be rebooted"}
         arguments = self._task.args
         bench = str((task_vars or {}).get("inventory_hostname", ""))
+        ended_by = ""
         try:
             before = self._ask()
             with suppress(UnreachableError):
@@ -86,7 +90,8 @@ class ActionModule(ActionBase):
                         sleep=time.sleep,
                     )
                 except StorqualError as problem:
-                    boot, seconds = self._bring_back(bench, before, str(problem))
+                    boot, seconds, ended_by = self._bring_back(bench, before, str(problem))
+            ended_by = ended_by or ("its watchdog" if watchdog_fired(self._shell(BOOTSTATUS)) else "")
             system = self._shell(_SETTLE.format(seconds=float(arguments.get("settle_s", 90)))).split()
         except (StorqualError, UnreachableError) as problem:
             return {**result, "failed": True, "changed": True, "msg": str(problem), "storqual_exit_code": 2}
@@ -97,11 +102,12 @@ class ActionModule(ActionBase):
             "previous_boot_id": before.boot_id,
             "kernel": boot.kernel,
             "seconds": round(seconds, 1),
+            "ended_by": ended_by,
             "system": system[-1] if system else "",
         }
 
-    def _bring_back(self, bench: str, before: Boot, reason: str) -> tuple[Boot, float]:
-        """The boot of a bench that did not come back by itself, and the seconds that took. Raises StorqualError."""
+    def _bring_back(self, bench: str, before: Boot, reason: str) -> tuple[Boot, float, str]:
+        """The boot of a bench that did not come back, the seconds that took, what ended it. Raises StorqualError."""
         from storqual.bench.ladder import SilentBench, climb  # noqa: PLC0415 - what a boot needs not is not imported
         from storqual.turns.bring_back import means_of  # noqa: PLC0415 - as above
         from storqual.virtual_bench.console import VirtualConsole  # noqa: PLC0415 - as above
@@ -148,7 +154,7 @@ class ActionModule(ActionBase):
         if not recovery.boot_id:
             raise StorqualError(f"{reason}; nothing brought it back within {recovery.seconds:.0f} s more")
         display.warning(f"{bench}: {reason}; ended by {recovery.ended_by or 'itself'}")
-        return self._ask(), recovery.seconds
+        return self._ask(), recovery.seconds, recovery.ended_by
 
     def _shell(self, command: str) -> str:
         try:

@@ -153,8 +153,8 @@ class _Stillness:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._since, self._index = clock, clock(), -1
 
-    def look(self, progress: BatchProgress | None, *, told: bool) -> float:
-        if told or progress is None or progress.iops_now != 0 or progress.index != self._index:
+    def look(self, progress: BatchProgress | None, *, progressed: bool) -> float:
+        if progressed or progress is None or progress.iops_now != 0 or progress.index != self._index:
             self._since, self._index = self._clock(), -1 if progress is None else progress.index
         return self._clock() - self._since
 
@@ -247,7 +247,7 @@ def follow(
         progress = _parse_progress(answer)
         show(progress, "")
         tick()
-        still = stillness.look(progress, told=bool(lines))
+        still = stillness.look(progress, progressed=bool(lines))
         if bring_back is not None and held != "free" and still >= still_s:
             bring_back(progress, Stopped(f"a launch made no I/O for {still:.0f} s", still, answers=True))
             stillness = _Stillness(clock)

@@ -162,7 +162,7 @@ class _Ladder:
             boot = self._make(name, step)
             if boot:
                 return Recovery(self._ended_by(name, boot), boot, self._seconds)
-        self._told("out of service", f"the bench did not come back within {self._seconds:.0f} s")
+        self._report("out of service", f"the bench did not come back within {self._seconds:.0f} s")
         return Recovery("", "", self._seconds)
 
     def _steps(self) -> Iterator[tuple[str, Callable[[], tuple[str, str]]]]:
@@ -191,10 +191,10 @@ class _Ladder:
             boot, text = step()
         except StorqualError as problem:
             boot, text = "", str(problem)
-        self._told(name, text)
+        self._report(name, text)
         return boot
 
-    def _told(self, name: str, text: str) -> None:
+    def _report(self, name: str, text: str) -> None:
         evidence, self._evidence = self._evidence, ""
         if self._bench.console is not None:
             try:

@@ -129,6 +129,7 @@ def _hung_points(run: Run, progress: CampaignProgress) -> set[tuple[str, str, st
     return {
         _point_of(turn)
         for block, name in progress.hung
+        if block
         for turn in read_batch(run.path, block)["turns"]
         if turn["id"] == name and turn["kind"] == "launch"
     }

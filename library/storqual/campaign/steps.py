@@ -29,7 +29,7 @@ class CampaignProgress:
     more: dict[str, list[str]] = field(default_factory=dict)
     """Session -> batches that were planned for it since it was."""
     hung: list[tuple[str, str]] = field(default_factory=list)
-    """Block and turn of each hang that the bench was brought back from."""
+    """Block and turn of each hang; both are empty for one in a boot."""
     failed: str = ""
     """The first turn whose record says that it failed."""
     halt: str = ""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from storqual.base.text import telling_line
-from storqual.kinds.trial_checks import told
+from storqual.kinds.trial_checks import failures_sentence
 from storqual.run.records import Check, Event, read_launches
 from storqual.run.run import Run
 from storqual.run.turns import COUNTED, turns_of
@@ -53,7 +53,7 @@ def _judged(run: Run, bench: str, hangs: Sequence[Event]) -> tuple[str, str]:
     made = _exposure(run, bench, hangs)
     if not hung[_CANDIDATE]:
         return "PASS", f"the candidate made {made[_CANDIDATE]} turns; the baseline hung in {_share(hung, made)}"
-    counts = f"the bench hung under the candidate: {told(hung[_CANDIDATE], made[_CANDIDATE])}"
+    counts = f"the bench hung under the candidate: {failures_sentence(hung[_CANDIDATE], made[_CANDIDATE])}"
     if _BASELINE not in run.arms:
         return "FAIL", counts
     if hung[_BASELINE]:
@@ -72,7 +72,7 @@ def _share(hung: Counter[str], made: Counter[str]) -> str:
 def _evidence(run: Run, bench: str, hangs: Sequence[Event]) -> Iterator[str]:
     """What ended the first hang, and the line in which the bench itself names the driver under test."""
     first = next((event for event in hangs if event.text("arm") == _CANDIDATE), hangs[0])
-    where = first.text("turn") or first.text("block")
+    where = first.text("turn") or first.text("block") or f"the boot of session {first.text('session')}"
     ended = first.text("ended_by") or "nothing: the bench is out of service"
     yield f"first in {where}, ended after {first.fields['seconds']:.0f} s by {ended}"
     drivers = {str(one.get("driver") or "") for one in run.benches[bench]["adapters"].values()} - {""}

@@ -13,7 +13,7 @@ from typing import Any
 from storqual.base.text import terminal_text
 from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import LIMIT_S, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
-from storqual.bench.reboot import Boot
+from storqual.bench.reboot import BOOTSTATUS, Boot, watchdog_fired
 from storqual.run import Run, append_event, read_run
 from storqual.run.records import Event
 from storqual.virtual_bench.console import VirtualConsole
@@ -28,9 +28,6 @@ SPARE_S = 360.0
 _SHOWN_LINES = 400
 _TRIGGER_S = 30.0
 _ANSWER_S = 20.0
-_BOOTSTATUS = "cat /sys/class/watchdog/watchdog0/bootstatus"
-_BY_WATCHDOG = 0x20
-"""WDIOF_CARDRESET: the watchdog made this boot."""
 _LOADED = "loaded"
 _TRIES_S = 120.0
 """Beyond the limit of hung tasks: a kernel sends a command six times, for 30 s each, before it gives up."""
@@ -181,10 +178,9 @@ def bring_back(
 
     def fired() -> bool:
         try:
-            told = connection.run(f"{_BOOTSTATUS} 2>/dev/null || echo 0", limit_s=_ANSWER_S).strip()
+            return watchdog_fired(connection.run(BOOTSTATUS, limit_s=_ANSWER_S))
         except ConnectionLostError:
             return False
-        return told.isdecimal() and bool(int(told) & _BY_WATCHDOG)
 
     def tell(step: LadderStep) -> None:
         fields: dict[str, Any] = {"bench": bench.name, **hung.fields(), "step": step.name}

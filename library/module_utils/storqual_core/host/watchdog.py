@@ -22,10 +22,10 @@ def read_watchdogs(machine: Machine) -> list[dict[str, Any]]:
     `hardware` is False for softdog; `armed`: somebody feeds it, and it fires `timeout_s` after the last time.
     """
     names = [name for name in machine.names(_CLASS) if name[len("watchdog") :].isdecimal()]
-    found = []
+    watchdogs = []
     for name in sorted(names, key=lambda name: int(name[len("watchdog") :])):
         identity = machine.text(f"{_CLASS}/{name}/identity") or "unnamed"
-        found.append(
+        watchdogs.append(
             {
                 "name": name,
                 "identity": identity,
@@ -34,7 +34,7 @@ def read_watchdogs(machine: Machine) -> list[dict[str, Any]]:
                 "armed": machine.text(f"{_CLASS}/{name}/state") == "active",
             }
         )
-    return found
+    return watchdogs
 
 
 def has_hardware(watchdogs: Sequence[Mapping[str, Any]]) -> bool:
@@ -45,5 +45,5 @@ def watchdog_words(watchdogs: Sequence[Mapping[str, Any]]) -> str:
     """All of them on a line, with what softdog cannot see where there is no other."""
     if not watchdogs:
         return NONE
-    told = ", ".join(visible(each["identity"]) for each in watchdogs)
-    return told if has_hardware(watchdogs) else f"{told} ({BLIND})"
+    names = ", ".join(visible(each["identity"]) for each in watchdogs)
+    return names if has_hardware(watchdogs) else f"{names} ({BLIND})"

@@ -72,3 +72,19 @@ def test_the_line_that_names_the_driver_is_shown_and_does_not_replace_the_count(
     [check] = hang_checks(read_run(make_run(tmp_path / "b", events=events)))
     assert f"[9.1] {driver}_wait" in check.reason
     assert check.outcome == "INCONCLUSIVE"
+
+
+def test_a_candidate_that_hangs_in_its_boot_fails_and_the_rig_is_not_blamed_for_its_session(tmp_path: Path) -> None:
+    failed = {
+        "kind": "provision_failed",
+        "bench": "vbench",
+        "session": "s02",
+        "arm": "candidate",
+        "reason": "no start",
+    }
+    boot = {name: value for name, value in hung("candidate").items() if name != "block"}
+    assert judge_run(make_run(tmp_path / "a", events=[failed]))["outcome"] == "ERROR"
+    [check] = hang_checks(read_run(make_run(tmp_path / "b", events=[boot, failed])))
+    assert "first in the boot of session s02" in check.reason
+    verdict = judge_run(make_run(tmp_path / "c", events=[boot, failed]))
+    assert "could not be provisioned" not in verdict["reason"]
