@@ -75,7 +75,8 @@ def _evidence(run: Run, bench: str, hangs: Sequence[Event]) -> Iterator[str]:
     where = first.text("turn") or first.text("block") or f"the boot of session {first.text('session')}"
     ended = first.text("ended_by") or "nothing: the bench is out of service"
     yield f"first in {where}, ended after {first.fields['seconds']:.0f} s by {ended}"
-    drivers = {str(one.get("driver") or "") for one in run.benches[bench]["adapters"].values()} - {""}
+    adapters = (run.benches.get(bench) or {}).get("adapters") or {}
+    drivers = {str(one.get("driver") or "") for one in adapters.values()} - {""}
     for event in run.events:
         if event.kind != "recovery_step" or (event.bench, event.text("block")) != (bench, first.text("block")):
             continue
