@@ -149,10 +149,11 @@ def recovered_problems(run: Run) -> list[str]:
 
 def _against_the_rig(run: Run) -> Iterator[tuple[str, str]]:
     """What each event says against the rig, and why it no longer does; empty where it still does."""
-    hung = {(event.bench, event.text("session")) for event in run.events if event.kind == "bench_hung"}
+    # a hang of the candidate is a criterion of its own, which never passes
+    hangs = (event for event in run.events if event.kind == "bench_hung" and event.text("arm") == "candidate")
+    hung = {(event.bench, event.text("session")) for event in hangs}
     for event in run.events:
         if event.kind == "provision_failed" and (event.bench, event.text("session")) in hung:
-            # a boot that hung is judged by the arm that it hung in
             continue
         sentence = _sentence_against_the_rig(event)
         if sentence:

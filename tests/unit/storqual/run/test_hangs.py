@@ -88,3 +88,6 @@ def test_a_candidate_that_hangs_in_its_boot_fails_and_the_rig_is_not_blamed_for_
     assert "first in the boot of session s02" in check.reason
     verdict = judge_run(make_run(tmp_path / "c", events=[boot, failed]))
     assert "could not be provisioned" not in verdict["reason"]
+    # a hang of the baseline takes nothing back: its criterion passes
+    other = make_run(tmp_path / "d", events=[{**boot, "arm": "baseline"}, failed])
+    assert judge_run(other)["outcome"] == "ERROR"
