@@ -39,6 +39,10 @@ options:
   virtual_state:
     description: The state folder of a virtual bench on the control node.
     type: path
+  recovery_limit_s:
+    description: For how many seconds a bench that hangs is brought back before it is out of service.
+    type: float
+    default: 900.0
 attributes:
   check_mode:
     description: A batch cannot be run without its effects.

@@ -27,7 +27,7 @@ from storqual.plan import PlanRequest
 from storqual.run import read_run
 from storqual.run.collect import collect
 from storqual.run.turns import turns_of
-from storqual.turns.live_turn import BenchHere
+from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.live_bench import INVENTORY, REPOSITORY

@@ -18,7 +18,7 @@ from pathlib import Path
 from storqual.bench import follow
 from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.turns import live_trial
-from storqual.turns.live_turn import BenchHere
+from storqual.turns.bring_back import BenchHere
 from storqual_core.turns import spool
 from tests.support.turn_records import drive
 

@@ -18,8 +18,8 @@ from storqual.run import append_event, iter_events, planned_session, read_batch,
 from storqual.run.collect import finish_streamed
 from storqual.run.turns import keep_record, turns_of
 from storqual.turns.batch import run_streamed
+from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_trial import LiveTrial
-from storqual.turns.live_turn import BenchHere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -117,7 +117,7 @@ def run_session(path: Path, session: str, connection: object, *, virtual: object
     A turn after which the bench must be set up again ends it.
     """
     state = "/var/lib/storqual"
-    places = cast("BenchPlaces | None", virtual)
+    places = cast("BenchPlaces | None", SimpleNamespace(console=path / "console.log") if virtual else None)
     here = BenchHere("vbench", cast("Connection", connection), "python3", state, f"{state}/core.pyz", places)
     ended: list[str] = []
     blocks = next(one.batches for one in read_run(path).plan.sessions if one.id == session)

@@ -20,7 +20,7 @@ from storqual.bench.program import build_program
 from storqual.plan import PlanRequest
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from storqual.turns.live_turn import BenchHere
+from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from tests.support.live_bench import INVENTORY, powered_bench
 from tests.support.planted_driver import SUITE

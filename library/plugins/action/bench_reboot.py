@@ -15,8 +15,10 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.base import child
-from storqual.bench.follow import UnreachableError
+from storqual.base.text import terminal_text
+from storqual.bench.follow import ConnectionLostError, UnreachableError
 from storqual.bench.reboot import (
+    BOOTSTATUS,
     QUESTION,
     Boot,
     SshAddress,
@@ -24,6 +26,7 @@ from storqual.bench.reboot import (
     parse_ssh_address,
     ssh_answers,
     wait_for_boot,
+    watchdog_fired,
 )
 from storqual_core.kit.errors import StorqualError
 
@@ -49,14 +52,16 @@ class ActionModule(ActionBase):
     Arguments: `limit_s` (300: seconds until a bench that does not answer is given up), `connect_s` (5: seconds one
     attempt to connect may take where the way leads through another host; a bench that is reached directly is knocked
     at first, and a login is begun only when its SSH server says its name), `settle_s` (90: seconds to wait for the
-    end of the boot). Returns `boot_id`, `previous_boot_id`, `kernel`, `seconds` (until it answered) and `system`
-    (running, degraded or starting).
+    end of the boot), `virtual_state` (a virtual bench's state folder on the control node), `recovery_limit_s` (900:
+    for how long a bench that was given up is brought back). Returns `boot_id`, `previous_boot_id`, `kernel`,
+    `seconds` (until it answered), `ended_by` (what ended a hang of the boot before; empty where nothing had to) and
+    `system` (running, degraded or starting).
 
     `ansible.builtin.reboot` does the same with pauses that double; on a bench that is up in twenty seconds these
     pauses are a third of the time.
     """
 
-    _VALID_ARGS = frozenset({"connect_s", "limit_s", "settle_s"})
+    _VALID_ARGS = frozenset({"connect_s", "limit_s", "recovery_limit_s", "settle_s", "virtual_state"})
     _supports_check_mode = True
     TRANSFERS_FILES = False
 
@@ -66,6 +71,7 @@ class ActionModule(ActionBase):
             return {**result, "changed": True, "msg": "the bench would be rebooted"}
         arguments = self._task.args
         bench = str((task_vars or {}).get("inventory_hostname", ""))
+        ended_by = ""
         try:
             before = self._ask()
             with suppress(UnreachableError):
@@ -73,15 +79,19 @@ class ActionModule(ActionBase):
                 self._shell(_REBOOT)
             address = self._ssh_address()
             with self._impatient(float(arguments.get("connect_s", 5)) if address is None else _LOGIN_S):
-                boot, seconds = wait_for_boot(
-                    partial(self._ask_anew, address),
-                    before,
-                    limit_s=float(arguments.get("limit_s", 300)),
-                    poll_s=_POLL_S,
-                    show=self._teller(bench),
-                    clock=time.monotonic,
-                    sleep=time.sleep,
-                )
+                try:
+                    boot, seconds = wait_for_boot(
+                        partial(self._ask_anew, address),
+                        before,
+                        limit_s=float(arguments.get("limit_s", 300)),
+                        poll_s=_POLL_S,
+                        show=self._teller(bench),
+                        clock=time.monotonic,
+                        sleep=time.sleep,
+                    )
+                except StorqualError as problem:
+                    boot, seconds, ended_by = self._bring_back(bench, before, str(problem))
+            ended_by = ended_by or ("its watchdog" if watchdog_fired(self._shell(BOOTSTATUS)) else "")
             system = self._shell(_SETTLE.format(seconds=float(arguments.get("settle_s", 90)))).split()
         except (StorqualError, UnreachableError) as problem:
             return {**result, "failed": True, "changed": True, "msg": str(problem), "storqual_exit_code": 2}
@@ -92,8 +102,59 @@ class ActionModule(ActionBase):
             "previous_boot_id": before.boot_id,
             "kernel": boot.kernel,
             "seconds": round(seconds, 1),
+            "ended_by": ended_by,
             "system": system[-1] if system else "",
         }
+
+    def _bring_back(self, bench: str, before: Boot, reason: str) -> tuple[Boot, float, str]:
+        """The boot of a bench that did not come back, the seconds that took, what ended it. Raises StorqualError."""
+        from storqual.bench.ladder import SilentBench, climb  # noqa: PLC0415 - what a boot needs not is not imported
+        from storqual.turns.bring_back import means_of  # noqa: PLC0415 - as above
+        from storqual.virtual_bench.console import VirtualConsole  # noqa: PLC0415 - as above
+        from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
+
+        arguments = self._task.args
+        state = str(arguments.get("virtual_state") or "")
+        places = BenchPlaces.of(state) if state else None
+        means = means_of(places, float(arguments.get("recovery_limit_s", 900)))
+        console = None if places is None else VirtualConsole(places)
+
+        def ask(_limit_s: float) -> str:
+            # a bench whose power was cycled may have another address
+            with suppress(UnreachableError):
+                return self._ask_anew(self._ssh_address()).boot_id
+            return ""
+
+        def trigger(letters: str) -> str:
+            keys = "; ".join(f"echo {letter} > /proc/sysrq-trigger" for letter in letters)
+            try:
+                return self._shell(f"{keys}; dmesg | tail -n 400")
+            except UnreachableError as problem:
+                raise ConnectionLostError(str(problem)) from problem
+
+        silent = SilentBench(
+            boot_id=before.boot_id,
+            ask=ask,
+            trigger=None if self._connection.transport == "local" else trigger,
+            console=console,
+            console_mark=console.mark() if console else 0,
+            cycle_power=means.cycle_power,
+            cycle_longer=means.cycle_longer,
+        )
+        recovery = climb(
+            silent,
+            reason,
+            limit_s=means.limit_s,
+            tell=lambda step: display.display(
+                terminal_text("\n".join(filter(None, (f"{bench}: {step.name}: {step.text}", step.evidence))))
+            ),
+            clock=time.monotonic,
+            sleep=time.sleep,
+        )
+        if not recovery.boot_id:
+            raise StorqualError(f"{reason}; nothing brought it back within {recovery.seconds:.0f} s more")
+        display.warning(f"{bench}: {reason}; ended by {recovery.ended_by or 'itself'}")
+        return self._ask(), recovery.seconds, recovery.ended_by
 
     def _shell(self, command: str) -> str:
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +16,19 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from storqual.bench.follow import BatchProgress, Collector, UnreachableError, describe, follow
+from storqual.bench.follow import BatchProgress, Collector, Stopped, UnreachableError, describe, follow
 from storqual.bench.live_line import progress_line
 from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
 from storqual.campaign.pipeline import next_step, turns
-from storqual.run import read_batch
+from storqual.run import read_batch, read_run
 from storqual.witness import notify_witness
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from storqual.turns.bring_back import BenchHere
 
 display = Display()
 
@@ -38,11 +41,14 @@ class ActionModule(ActionBase):
 
     Arguments: `run` (run directory), `block` (the first), `state_dir` (on the bench), `poll_s`, `python` (the bench's
     interpreter), `disturb` (what the drop of a virtual bench asks to happen meanwhile), `virtual_state` (that bench's
-    state folder on the control node). With `settle` no batch is run: the end of what runs is waited for, and what
-    faults left on the bench is put right, where the run has batches that could leave something.
+    state folder on the control node), `recovery_limit_s` (for how long a bench that hangs is brought back). With
+    `settle` no batch is run: the end of what runs is waited for, and what faults left on the bench is put right,
+    where the run has batches that could leave something.
     """
 
-    _VALID_ARGS = frozenset({"block", "disturb", "poll_s", "python", "run", "settle", "state_dir", "virtual_state"})
+    _VALID_ARGS = frozenset(
+        {"block", "disturb", "poll_s", "python", "recovery_limit_s", "run", "settle", "state_dir", "virtual_state"}
+    )
     _supports_check_mode = True
     _benches = 1
     TRANSFERS_FILES = True
@@ -80,6 +86,8 @@ class ActionModule(ActionBase):
     def _measure(self, run: Path, bench: str, batch: str, disturb: Callable[[], None]) -> dict[str, Any]:
         arguments = self._task.args
         collector = Collector(run, bench, batch)
+        from storqual.turns.bring_back import still_limit_s  # noqa: PLC0415 - as below
+
         line = progress_line(lambda text, end: display.display(text, newline=end == "\n"), bench, self._benches)
 
         def show(progress: BatchProgress | None, trouble: str) -> None:
@@ -100,6 +108,8 @@ class ActionModule(ActionBase):
                 show=show,
                 poll_s=float(arguments.get("poll_s", 2.0)),
                 tick=disturb,
+                bring_back=self._way_back(run, bench, collector),
+                still_s=still_limit_s(read_run(run), bench),
             )
         except StorqualError as problem:
             return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
@@ -115,16 +125,55 @@ class ActionModule(ActionBase):
                 result["storqual_exit_code"] = 4
         return result
 
+    def _here(self, bench: str) -> BenchHere:
+        """How the bench is reached for what outlasts a command. Raises StorqualError, see `_lasting`."""
+        from storqual.turns.bring_back import BenchHere, means_of  # noqa: PLC0415 - what a module need not is not imported
+
+        arguments, virtual = self._task.args, self._places()
+        means = means_of(virtual, float(arguments.get("recovery_limit_s", 900.0)))
+        return BenchHere(
+            bench, self._lasting(), str(arguments["python"]), str(arguments["state_dir"]), "", virtual, means
+        )
+
+    def _way_back(self, run: Path, bench: str, collector: Collector) -> Callable[..., None] | None:
+        """How a bench that stops answering under a batch is brought back; None where it cannot be."""
+        from storqual.campaign.next_step import session_boot  # noqa: PLC0415 - as above
+        from storqual.turns.bring_back import Hung, bring_back  # noqa: PLC0415 - as above
+
+        try:
+            here = self._here(bench)
+        except (StorqualError, KeyError):
+            # it asks for passwords, or is reached by something else than OpenSSH
+            return None
+        if not here.connection.remote:
+            return None
+        console = here.console_mark()
+
+        def way_back(progress: BatchProgress | None, stopped: Stopped) -> None:
+            hung = Hung.of(collector.planned, collector.turn_of(progress))
+            boot = session_boot(read_run(run), bench, hung.session)
+            bring_back(
+                run,
+                here,
+                hung,
+                boot=boot,
+                hangs=stopped.answers,
+                reason=stopped.reason,
+                silent_s=stopped.seconds,
+                console_mark=console,
+                say=display.display,
+            )
+            self._connection.reset()
+
+        return way_back
+
     def _run_streamed(self, run: Path, bench: str, batch: str) -> dict[str, Any]:
         """One batch of trials or programs, whose acts of the control node happen here."""
         from storqual.turns.batch import run_streamed  # noqa: PLC0415 - what launches need not is not imported
-        from storqual.turns.live_turn import BenchHere  # noqa: PLC0415 - as above
 
-        arguments, virtual = self._task.args, self._places()
-        state_dir = str(arguments["state_dir"])
+        state_dir = str(self._task.args["state_dir"])
         try:
-            program = f"{state_dir}/{self._send_program(run, state_dir)}"
-            here = BenchHere(bench, self._lasting(), str(arguments["python"]), state_dir, program, virtual)
+            here = replace(self._here(bench), program=f"{state_dir}/{self._send_program(run, state_dir)}")
             outcome, message = run_streamed(run, batch, here, say=display.display)
         except StorqualError as problem:
             return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
@@ -159,7 +208,7 @@ class ActionModule(ActionBase):
 
         ssh, become = self._connection, self._connection.become
         if ssh.transport == "local":
-            return Connection("this machine", lambda command: ["sh", "-c", command], ["true"])
+            return Connection("this machine", lambda command: ["sh", "-c", command], ["true"], remote=False)
         if ssh.get_option("password") or (become and become.get_option("become_pass")):
             raise StorqualError("trials and programs need a key for SSH and sudo without a password")
         program = ssh.get_option("ssh_executable")

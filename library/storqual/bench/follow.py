@@ -134,6 +134,31 @@ class BatchEnd:
     samples: int
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """A bench under which a batch does not go on: a sentence, for how long, and whether it answers."""
+
+    reason: str
+    seconds: float
+    answers: bool
+
+
+ANSWER_SILENCE_S = 30.0
+"""For so long a bench may not answer before it is brought back."""
+
+
+class _Stillness:
+    """For how long launches have made no I/O; a launch that is prepared or read back says nothing of its rate."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._since, self._index = clock, clock(), -1
+
+    def look(self, progress: BatchProgress | None, *, progressed: bool) -> float:
+        if progressed or progress is None or progress.iops_now != 0 or progress.index != self._index:
+            self._since, self._index = self._clock(), -1 if progress is None else progress.index
+        return self._clock() - self._since
+
+
 def _parse_progress(text: str) -> BatchProgress | None:
     """The bench's progress file; None while there is none or it is being replaced."""
     try:
@@ -160,22 +185,28 @@ def follow(
     poll_s: float = 2.0,
     patience_s: float = 900.0,
     tick: Callable[[], None] = lambda: None,
+    bring_back: Callable[[BatchProgress | None, Stopped], None] | None = None,
+    still_s: float = 600.0,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> BatchEnd:
     """Start or attach to the batch, collect its spool line by line, and return how it ended.
 
     `collect` takes complete spool lines and returns how many samples were new; `show` is told about progress and
-    connection trouble; `tick` is called on every turn. A bench that is silent for `patience_s` seconds raises
-    UnreachableError. Starting a batch that runs already attaches to it; one that is finished is only collected.
+    connection trouble; `tick` is called on every turn. A bench that does not answer for ANSWER_SILENCE_S seconds, or
+    whose launch makes no I/O for `still_s`, is given to `bring_back` with how far it was; without that, one that is
+    silent for `patience_s` seconds raises UnreachableError. Starting a batch that runs already attaches to it; one
+    that is finished is only collected.
     """
     started = False
     why = "the bench program ended without finishing its batch"
     samples = 0
     tail = Tail(paths.spool)
     silent_since: float | None = None
+    progress: BatchProgress | None = None
+    stillness = _Stillness(clock)
     command = " ".join(shlex.quote(word) for word in (paths.python, paths.program, "start", paths.batch_file))
-    progress, lock = shlex.quote(paths.progress), shlex.quote(paths.lock)
+    progress_file, lock = shlex.quote(paths.progress), shlex.quote(paths.lock)
     while True:
         try:
             if not started:
@@ -189,13 +220,18 @@ def follow(
             # the lock is asked first: a batch that ends between the two questions has then written its last line
             # the bench waits for the end itself: nobody sleeps while a batch is over, and no processor time is spent
             rc, out, err = shell(
-                f"flock -w {poll_s:g} {lock} true && echo free || echo held; cat {progress} 2>/dev/null; "
+                f"flock -w {poll_s:g} {lock} true && echo free || echo held; cat {progress_file} 2>/dev/null; "
                 f"echo {_MARK}; {tail.command()} 2>/dev/null"
             )
             silent_since = None
         except UnreachableError as problem:
             silent_since = silent_since if silent_since is not None else clock()
-            if clock() - silent_since > patience_s:
+            silent_s = clock() - silent_since
+            if bring_back is not None and silent_s >= ANSWER_SILENCE_S:
+                bring_back(progress, Stopped("it stopped answering", silent_s, answers=False))
+                silent_since, stillness = None, _Stillness(clock)
+                continue
+            if silent_s > patience_s:
                 raise
             show(None, f"bench does not answer ({problem}); it finishes the batch on its own, trying again")
             wait(poll_s)
@@ -208,8 +244,13 @@ def follow(
             last = json.loads(lines[-1])
             if last.get("kind") == "end":
                 return BatchEnd(str(last.get("outcome", "done")), str(last.get("message") or ""), samples)
-        show(_parse_progress(answer), "")
+        progress = _parse_progress(answer)
+        show(progress, "")
         tick()
+        still = stillness.look(progress, progressed=bool(lines))
+        if bring_back is not None and held != "free" and still >= still_s:
+            bring_back(progress, Stopped(f"a launch made no I/O for {still:.0f} s", still, answers=True))
+            stillness = _Stillness(clock)
         if held == "free":
             return BatchEnd("died", why, samples)
 
@@ -266,8 +307,16 @@ class Collector:
         collect(self._run, self._batch, "".join(self._kept), lost=reason)
 
     def arm_of(self, progress: BatchProgress) -> str:
-        turns = self._planned["turns"]
-        return str(turns[min(progress.index, len(turns) - 1)]["arm"])
+        return str(self.turn_of(progress)["arm"])
+
+    def turn_of(self, progress: BatchProgress | None) -> Mapping[str, Any]:
+        turns: Sequence[Mapping[str, Any]] = self._planned["turns"]
+        return turns[min(progress.index if progress else 0, len(turns) - 1)]
+
+    @property
+    def planned(self) -> Mapping[str, Any]:
+        """The batch as it was planned."""
+        return self._planned
 
     def left(self, progress: BatchProgress) -> Left:
         """Until the bench is restored and the run published."""
@@ -300,13 +349,14 @@ class Connection:
     """One bench; safe from several threads. `words` makes of a shell command what is run here to have it run there.
 
     `parting` is what ends the connection without a word to what runs on the bench, `greeting` a line that comes
-    before the output of every command (of sudo, by Ansible).
+    before the output of every command (of sudo, by Ansible). `remote` is False where it leads to this machine.
     """
 
     host: str
     words: Callable[[str], Sequence[str]]
     parting: Sequence[str]
     greeting: str = ""
+    remote: bool = True
     _lasting: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def call(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from storqual.plan.inputs import DropFile
 from storqual.plan.refusals.drops import drop_problems, emulator_problems, file_problems, queue_problems
 from storqual.plan.resolve import Resolved, narrowed, resolve
 from storqual_core.kit.errors import BadInputError
+from storqual_core.provision.boot import HUNG_TASK_S
 from storqual_core.provision.firmware.subject import REDFISH, file_digest
 
 OS_SETTINGS = ("governor", "irq_affinity")
@@ -46,6 +47,7 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
             "build_as_found": any(name in (found.get("driver") or {}).get("", ()) for name in _BUILDS),
             "fresh_boot": spec.get("boot") == "always",
             "panic_at_boot": bool((spec.get("virtual") or {}).get("panic_at_boot")),
+            "hung_task_s": spec.get("hung_task_s") or HUNG_TASK_S,
         },
         "nvram": {
             "settings": spec.get("nvram") or {},

@@ -99,11 +99,13 @@ def _following(run: Run, progress: CampaignProgress, session: PlannedSession, at
         batches: Sequence[Mapping[str, Any]] = [read_batch(run.path, batch) for batch in stored]
     else:
         done = {launch.id for launch in read_launches(run.path)} | run.recorded
+        hung = _hung_points(run, progress)
         open_batches = [batch for batch in attempt.session.batches if progress.ended.get(batch) != "done"]
         known = {str(batch["block"]): batch for batch in attempt.batches}
         rests: list[Mapping[str, Any]] = []
         for batch in open_batches:
             content = known.get(batch) or read_batch(run.path, batch)
+            done |= {str(turn["id"]) for turn in content["turns"] if _point_of(turn) in hung}
             rest = rest_of(content, done, name=f"{name}-b{len(rests) + 1:02d}", session=name)
             if rest is not None:
                 rests.append(rest)
@@ -116,6 +118,21 @@ def _following(run: Run, progress: CampaignProgress, session: PlannedSession, at
     again = replace(session, id=name, batches=names, boot=boot)
     failures = attempt.failures + (attempt.session.id not in progress.bounded)
     return _Attempt(number, failures, again, tuple(batches))
+
+
+def _point_of(turn: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(turn["adapter"]), str(turn["point"]), str(turn["arm"])
+
+
+def _hung_points(run: Run, progress: CampaignProgress) -> set[tuple[str, str, str]]:
+    """The points of launches by which the bench hung: they are not tried again in the session that they cost."""
+    return {
+        _point_of(turn)
+        for block, name in progress.hung
+        if block
+        for turn in read_batch(run.path, block)["turns"]
+        if turn["id"] == name and turn["kind"] == "launch"
+    }
 
 
 def _spec(run: Run, session: PlannedSession, *, boot: str) -> dict[str, Any]:

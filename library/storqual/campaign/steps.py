@@ -28,6 +28,8 @@ class CampaignProgress:
     """Sessions that were planned since the plan."""
     more: dict[str, list[str]] = field(default_factory=dict)
     """Session -> batches that were planned for it since it was."""
+    hung: list[tuple[str, str]] = field(default_factory=list)
+    """Block and turn of each hang; both are empty for one in a boot."""
     failed: str = ""
     """The first turn whose record says that it failed."""
     halt: str = ""
@@ -62,6 +64,10 @@ def _follow(progress: CampaignProgress, event: Event) -> None:
                 progress.failed = progress.failed or event.text("turn")
             if event.fields.get("ends_session"):
                 progress.lost.setdefault(session, f"after {event.text('turn')} the bench is set up again")
+        case "bench_hung":
+            # the point is not tried again, which bounds it
+            progress.hung.append((batch, event.text("turn")))
+            progress.bounded.add(session)
         case "provision_failed":
             progress.halt = f"session {session} could not be provisioned: {event.text('reason')}"
         case "resumed":

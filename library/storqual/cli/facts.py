@@ -14,6 +14,7 @@ from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, json_text, on_terminal, print_rows
 from storqual.cli.schema import with_schema
 from storqual_core.facts.bench_kind import kind_words
+from storqual_core.host.watchdog import watchdog_words
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError
 
@@ -135,6 +136,7 @@ def _draft(found: dict[str, Any]) -> str:
 def _show(name: str, facts: dict[str, Any]) -> None:
     """A bench in a few lines: adapters with driver, firmware and link, drives below them, and what was not read."""
     click.echo(terminal_text(f"{name}  kernel {facts['kernel']['release']}  boot {facts['boot_id']}"))
+    click.echo(terminal_text(f"  watchdog: {watchdog_words(facts['watchdogs'])}"))
     for adapter in facts["adapters"]:
         words = [adapter["pci"], adapter["driver"] or "no driver", adapter["board"], adapter["firmware"]]
         if adapter["slot"]:

@@ -41,6 +41,7 @@ from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, wri
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
 from storqual.run.files import DAMAGE, file_digest, limit_of, parse_line, read_bytes, read_object, refuse_odd
+from storqual.run.hangs import hang_checks
 from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, locked
 from storqual.run.measurements import Measurements, measurements
 from storqual.run.reopened import corrections, counted_checks, reopened
@@ -143,6 +144,7 @@ def _verdict(
     outcomes = [
         *data_checks(measured),
         *turns_of(run).checks(),
+        *hang_checks(run),
         *_latest([*counted_checks(run), *checks]),
         *missing_checks(run),
     ]

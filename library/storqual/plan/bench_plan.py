@@ -53,7 +53,7 @@ from storqual.plan.sessions import (
     plan_sessions,
     turn_change,
 )
-from storqual.plan.trials import PURPOSE, TurnPlan, batches_of_turns, plan_turns
+from storqual.plan.trials import PURPOSE, TurnPlan, batches_of_turns, hung_task_s, plan_turns
 from storqual.plan.volumes import NO_VOLUMES, Layout, layouts_of, volumes_of
 from storqual.run.records import PlannedPoint, PlannedSession
 from storqual.run.time_left import Effort
@@ -292,7 +292,10 @@ def plan_bench(
         points=_points(bench, choice, [c for c in configurations.values() if c.arm == next(iter(drops))], layouts),
         sessions=tuple(sessions),
         batches=(*batches, *turn_batches),
-        specs={name: _spec(c, first, bench, under_test) for name, c in configurations.items()},
+        specs={
+            name: {**_spec(c, first, bench, under_test), "hung_task_s": hung_task_s(turns.trials)}
+            for name, c in configurations.items()
+        },
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
         time=took.lines(factor, [preconditioning, *tried.lines(1.0, ()), *around]),
         measuring_seconds=factor * measuring,

@@ -8,8 +8,9 @@ always the later one.
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from typing import Any
@@ -22,11 +23,13 @@ from storqual.inputs.trials import EVERY, SECTOR, IntegrityLoad, Trial
 from storqual.plan.batches import batch_of, claim
 from storqual.plan.covering import covering
 from storqual.plan.resolve import resolve
-from storqual_core.data.faults import FAULTS, LOGGING_WAY, WAYS, Fault, Way
+from storqual_core.data.faults import FAULTS, LOGGING_WAY, NOTHING, WAYS, Fault, Way
 from storqual_core.guard.signatures import window
 from storqual_core.kit.errors import BadInputError
+from storqual_core.provision.boot import HUNG_TASK_S
 from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, LAYER_S, LAYERS, reached_places
 from storqual_core.turns.load_sweep import span_of
+from storqual_core.turns.requests import SILENCE_S
 
 PURPOSE = "trials"
 """Of a session that has trials or programs, and no launches."""
@@ -361,6 +364,7 @@ def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:
     return {
         **{name: value for name, value in planned.to_json().items() if name in own},
         "expect": suite.trials[planned.number].expect.model_dump(mode="json"),
+        "silence_s": SILENCE_S,
         "load": {
             "first": _FIRST_BYTE // SECTOR,
             "sectors": load.region // SECTOR,
@@ -423,6 +427,7 @@ def _program(suite: Suite, planned: PlannedProgram) -> dict[str, Any]:
         "package": program.package,
         "checkout": program.checkout,
         "limit_s": program.limit,
+        "silence_s": SILENCE_S,
     }
 
 
@@ -434,6 +439,21 @@ def _boot_words(drop: Drop) -> list[str]:
 def _boots_with(begin: str, lines: Sequence[Sequence[str]]) -> bool:
     """Whether every arm's kernel is given a word that begins so."""
     return not begin or (bool(lines) and all(any(word.startswith(begin) for word in line) for line in lines))
+
+
+_COMMAND_S, _SENDINGS = 30.0, 6
+"""The kernel's timeout of a command, and how often it sends one before it gives up: once, and five times again."""
+_BEYOND_S = 30.0
+
+
+def hung_task_s(trials: Iterable[PlannedTrial]) -> int:
+    """After how many seconds of waiting a task hangs: above the longest wait that the trials themselves make.
+
+    A fault may keep a command until the kernel has given up all its sendings, from when the fault is over.
+    """
+    faults = [trial for trial in trials if FAULTS[trial.fault].acts_on != NOTHING and not _downs(trial)]
+    longest = max((_COMMAND_S * _SENDINGS + trial.away_s + _BEYOND_S for trial in faults), default=0.0)
+    return max(HUNG_TASK_S, math.ceil(longest))
 
 
 def _downs(trial: PlannedTrial) -> bool:

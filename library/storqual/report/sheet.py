@@ -19,6 +19,7 @@ from storqual.report.render import render_template
 from storqual_core.facts.bench_kind import kind_words
 from storqual_core.facts.preflight import compare
 from storqual_core.host.identity import same_text
+from storqual_core.host.watchdog import watchdog_words
 from storqual_core.kit.machine import selected_word
 
 _UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
@@ -221,6 +222,7 @@ def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[st
         yield "processor", _words(facts["cpu"]["model"], f"({facts['cpu']['online']} online)")
         yield "kernel", facts["kernel"]["release"]
         yield "system", facts["os"]["name"] or "not shown"
+        yield "watchdog", watchdog_words(facts["watchdogs"])
         yield "set up with", ", ".join(kind_words(facts["kind"])) or "not shown"
     yield "state folder", bench.state_dir
 

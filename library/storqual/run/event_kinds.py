@@ -76,6 +76,7 @@ _FINISHED: Mapping[str, Shape] = {
     "boot_id?": "text",
     "end": {"disks": _DISKS},
 }
+_HUNG: Mapping[str, Shape] = {**_ON_BENCH, "arm": "name", "block?": "name", "turn?": "name"}
 _WITNESS: Mapping[str, Shape] = {"bench": "name", "block": "name", "place": "name", "sha256": "sha256"}
 
 
@@ -154,6 +155,10 @@ EVENT_KINDS: Mapping[str, EventKind] = {
     ),
     "provision_failed": _campaign({**_ON_BENCH, "reason": "text", "arm?": "text", "task?": "text"}, recorded=True),
     "kernel_panic": _campaign({"bench": "name", "text": "text", "session?": "text", "arm?": "text"}, recorded=True),
+    "recovery_step": _campaign(
+        {**_HUNG, "step": "name", "seconds": "number", "text": "text", "evidence?": "text"},
+    ),
+    "bench_hung": _campaign({**_HUNG, "ended_by": "text", "seconds": "number", "text": "text"}, recorded=True),
     "unplugged": _campaign({"bench": "name", "drive": "name"}),
     "powered_on": _campaign({"bench": "name"}, recorded=True),
     "failed": _campaign({"bench": "name", "message": "text", "task?": "text", "evidence?": "any"}, recorded=True),

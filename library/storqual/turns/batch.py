@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from storqual.bench.follow import ConnectionLostError
-from storqual.run import Run, append_event, read_batch, read_run
+from storqual.run import Run, append_event, iter_events, read_batch, read_run
 from storqual.run.collect import finish_streamed
 from storqual.run.layout import BATCHES, TURNS
 from storqual.run.time_left import TimeLeft
 from storqual.run.turns import keep_record
+from storqual.turns.bring_back import BenchHere, Hung, OutOfServiceError, bring_back, ensure_answer
 from storqual.turns.live_trial import LiveTrial
-from storqual.turns.live_turn import BenchHere, LiveProgram, TurnLostError
+from storqual.turns.live_turn import LiveProgram, TurnLostError
 from storqual.turns.needed_packages import install_package
 from storqual.turns.paths import make_maps, paths_of
 from storqual.turns.settle import settle
@@ -27,6 +28,8 @@ from storqual_core.data.faults import WAYS
 
 _BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
 """What the reasons of a trial begin with that leaves a bench on which nothing more can be tried."""
+_HUNG = ("hung", "panic")
+"""Likewise, of a trial whose bench hangs, or has hung."""
 _RESETS, _LOSSES = 1, 4
 """How often a bench may be found on another boot in one trial, and how often one may be cut short in all."""
 _INTERRUPTED = "the campaign was interrupted in it"
@@ -38,8 +41,8 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
     A turn counts when its record is told in the events. One that was under way when its campaign was killed, the
     bench was reset or its connection lost is made again in another session, after the bench was set up again, and its
     earlier stream is not counted. What is cut short too often is judged as it is. One process runs batches of a
-    bench at a time. Raises ConnectionLostError when the bench does not answer, ToolError when a package cannot be
-    installed.
+    bench at a time. Raises ConnectionLostError when the bench does not answer, OutOfServiceError when nothing brought
+    it back, ToolError when a package cannot be installed.
     """
     with _alone(path, bench.name, say):
         run = read_run(path)
@@ -53,11 +56,17 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
             settle(bench.connection, bench.state_dir, bench.virtual, say=say)
             return finish_streamed(path, planned, "lost", _INTERRUPTED, {"interrupted": True})
         append_event(path, "block_started", fields)
+        answers = True
         try:
             return _turns(path, run, planned, bench, say)
+        except OutOfServiceError:
+            answers = False
+            raise
         finally:
             # whatever is next, on this batch's bench nothing is left of it
-            settle(bench.connection, bench.state_dir, bench.virtual, say=say)
+            if answers:
+                ensure_answer(path, bench, Hung.of(planned, planned["turns"][-1]), say=say)
+                settle(bench.connection, bench.state_dir, bench.virtual, say=say)
 
 
 def _turns(
@@ -93,10 +102,15 @@ def _trial(
 ) -> tuple[dict[str, Any], bool, str]:
     """The record of a trial, whether the bench must be set up again after it, and a sentence."""
     again = _may_be_lost(run, turn["id"])
-    record = LiveTrial(run.path, bench, batch, turn, boot=bench.connection.boot_id(), again=again).run()
-    broken = any(reason.partition(": ")[0] in _BROKEN for reason in record["reasons"])
-    if broken and bench.virtual is not None:
-        # a bench that hangs, or whose drive is out of reach, is none for the next trial: it needs another boot
+    boot, console = bench.connection.boot_id(), bench.console_mark()
+    record = LiveTrial(run.path, bench, batch, turn, boot=boot, again=again).run()
+    begins = [reason.partition(": ")[0] for reason in record["reasons"]]
+    broken = any(begin in _BROKEN for begin in begins)
+    hung = next((reason for begin, reason in zip(begins, record["reasons"], strict=True) if begin in _HUNG), "")
+    if hung and not _was_ended(run.path, turn["id"]):
+        bring_back(run.path, bench, Hung.of(batch, turn), boot=boot, hangs=True, reason=hung, console_mark=console)
+    elif broken and not hung and bench.virtual is not None:
+        # a bench whose drive is out of reach is none for the next trial: it needs another boot
         reset(bench.virtual)
         bench.connection.cut()
     why = f": {record['reasons'][0]}" if record["reasons"] else ""
@@ -138,6 +152,11 @@ def _alone(run: Path, bench: str, say: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         os.close(opened)
+
+
+def _was_ended(run: Path, turn: str) -> bool:
+    """Whether the bench was brought back from its hang while the trial was followed."""
+    return any(event.kind == "bench_hung" and event.text("turn") == turn for event in iter_events(run))
 
 
 def _may_be_lost(run: Run, turn: str) -> bool:

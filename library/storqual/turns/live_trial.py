@@ -13,25 +13,30 @@ from typing import Any
 
 from storqual.base.text import telling_line
 from storqual.bench.follow import SILENCE_S, ConnectionLostError
+from storqual.bench.ladder import Recovery
 from storqual.kinds.images import logged_writes, read_log
 from storqual.kinds.record import Observed
 from storqual.kinds.trial import WRITES, head_line
 from storqual.run.collect import keep_raw
 from storqual.run.layout import TURNS, now
 from storqual.turns.acts import CONTROL_WAYS, Reach
-from storqual.turns.live_turn import BenchHere, LiveTurn, TurnLostError
+from storqual.turns.bring_back import BenchHere
+from storqual.turns.live_turn import LiveTurn, TurnLostError
 from storqual.turns.needed_packages import install_package
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.power import reset
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Way
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.turns.load_levels import LAYER_S
+from storqual_core.turns.requests import SILENCE_S as TURN_SILENCE_S
 from storqual_core.turns.trial import ENDED
 
 _SLACK_S = 180.0
 _GRACE_S = 30.0
 _LOOKS_OF_SILENCE = 20
 """After so many half seconds without a line the bench is looked at."""
+_PATIENCE = 4
+"""So many times the silence of its bench a program may be silent on a bench that answers."""
 _ANSWER_S = 10.0
 _PANIC_LINES = 60
 _UNREACHED_S = 360.0
@@ -59,7 +64,6 @@ class LiveTrial(LiveTurn):
         self._again = again
         self._unreached = 0.0
         self._cut_off = ""
-        self._console = 0 if bench.virtual is None else mark(bench.virtual.console)
         self._way: Way = WAYS[self._request["way"]][1]
         self._reached = threading.Event()
         self._began = 0.0
@@ -185,7 +189,7 @@ class LiveTrial(LiveTurn):
     def _is_down(self) -> bool:
         """Whether a bench that is silent went down by itself: by its console, else by the boot it answers from.
 
-        Raises TurnLostError when it is on another boot and may have been reset by somebody.
+        Raises TurnLostError when it is on another boot and may have been reset by somebody, or tells nothing.
         """
         if self._silent % _LOOKS_OF_SILENCE:
             return False
@@ -196,6 +200,20 @@ class LiveTrial(LiveTurn):
             self._take({"kind": "down", "text": f"panic: {telling_line(panic)}"})
             return True
         boot = self._look_for_boot()
+        silence_s = self._request.get("silence_s", TURN_SILENCE_S)
+        if not boot and self._silent * SILENCE_S >= silence_s:
+            recovery = self._await_return()
+            if recovery.ended_by:
+                self._take({"kind": "down", "text": f"hung: it stopped answering, ended by {recovery.ended_by}"})
+                return True
+            # what it told meanwhile is on its way
+            boot, self._silent = recovery.boot_id, 0
+        if boot == self._boot_id and self._silent * SILENCE_S >= _PATIENCE * silence_s:
+            text = f"the bench's program told nothing for {_PATIENCE * silence_s:g} s"
+            if self._again:
+                raise TurnLostError(text, rebooted=False)
+            self._take({"kind": "down", "text": f"hung: {text}"})
+            return True
         if boot in ("", self._boot_id):
             return False
         if self._again:
@@ -203,6 +221,14 @@ class LiveTrial(LiveTurn):
             raise TurnLostError(text, rebooted=True)
         self._take({"kind": "down", "text": f"bench down: it went down by itself and is on boot {boot} now"})
         return True
+
+    def _await_return(self) -> Recovery:
+        """The way back of a bench that does not answer. Raises OutOfServiceError when there is none."""
+        began = time.monotonic()
+        try:
+            return self._bring_back("it stopped answering", hangs=False, silent_s=self._silent * SILENCE_S)
+        finally:
+            self._unreached += time.monotonic() - began
 
     def _look_for_boot(self) -> str:
         """The bench's boot; the time for which it does not answer is not counted."""

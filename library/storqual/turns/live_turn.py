@@ -13,34 +13,22 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.bench.follow import Connection, ConnectionLostError, stream
+from storqual.bench.follow import SILENCE_S, ConnectionLostError, stream
+from storqual.bench.ladder import Recovery
 from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.program import OUTPUT, ProgramStream, run_line
 from storqual.run.collect import keep_raw
 from storqual.run.layout import TURNS, now
 from storqual.run.turns import derive_record
-from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import reset
+from storqual.turns.bring_back import BenchHere, Hung, bring_back
 from storqual_core.kit.errors import StorqualError
-from storqual_core.turns.spool import spool_path
+from storqual_core.turns.requests import SILENCE_S as TURN_SILENCE_S
+from storqual_core.turns.spool import ALIVE, spool_path
 
 _START_S = 240.0
-
-
-@dataclass(frozen=True)
-class BenchHere:
-    """One bench while its turns run: how it is reached, where its program lies, its virtual state if any."""
-
-    name: str
-    connection: Connection
-    python: str
-    state_dir: str
-    program: str
-    virtual: BenchPlaces | None
 
 
 class TurnLostError(StorqualError):
@@ -75,6 +63,8 @@ class LiveTurn(ABC):
     ) -> None:
         self._run, self._bench, self._batch, self._see, self._boot_id = run, bench, batch, see, boot
         self._planned = PlannedTurn.of(batch, turn)
+        self._hung = Hung.of(batch, turn)
+        self._console = bench.console_mark()
         self._request = self._planned.request
         self._lock = threading.Lock()
         self._clock = 0
@@ -105,11 +95,15 @@ class LiveTurn(ABC):
         return []
 
     def _lines(self, part: str, limit_s: float) -> Iterator[dict[str, Any] | None]:
-        """Start the bench's program for a part of the turn; its lines as they come, None in times of silence."""
+        """Start the bench's program for a part of the turn; its lines as they come, None in times of silence.
+
+        That a turn goes on, and has nothing to tell, ends a silence and is no line of it.
+        """
         path, self._silent = self._start(part), 0
         for line in stream(self._bench.connection, path, limit_s=limit_s) if path else ():
             self._silent = self._silent + 1 if line is None else 0
-            yield line
+            if line is None or line["kind"] != ALIVE:
+                yield line
 
     def _start(self, part: str) -> str:
         """Have the bench's program run this part of the turn; the path of its stream, empty where it did not start.
@@ -139,6 +133,19 @@ class LiveTurn(ABC):
                 file.write(json.dumps(body, separators=(",", ":")).encode() + b"\n")
             self._see(body)
 
+    def _bring_back(self, reason: str, *, hangs: bool, silent_s: float = 0.0) -> Recovery:
+        """See `bring_back`. Raises OutOfServiceError."""
+        return bring_back(
+            self._run,
+            self._bench,
+            self._hung,
+            boot=self._boot_id,
+            hangs=hangs,
+            reason=reason,
+            silent_s=silent_s,
+            console_mark=self._console,
+        )
+
     def _boot(self, limit_s: float) -> str:
         """The bench's boot, empty while it does not answer."""
         try:
@@ -149,15 +156,13 @@ class LiveTurn(ABC):
 
 _SLACK_S = 240.0
 """What a run may take beside its program: guard, the end of what hangs, a scan, the look at all disks."""
-_BACK_S = 900.0
-_AGAIN_S = 5.0
 _SILENT = 60
 """After how many half seconds of silence the bench is asked whether it is still the same boot."""
 _ANSWER_S = 20.0
 
 
 class LiveProgram(LiveTurn):
-    """One run of a program under way; a bench that hangs by it is reset."""
+    """One run of a program under way; a bench that hangs by it is brought back."""
 
     stream_name = OUTPUT
 
@@ -167,6 +172,7 @@ class LiveProgram(LiveTurn):
         self._seen = ProgramStream()
         super().__init__(run, bench, batch, turn, self._seen.take, boot=boot)
         self.was_reset = False
+        self._recovery: Recovery | None = None
 
     def _head(self) -> dict[str, Any]:
         return run_line(self._planned, boot=self._boot_id, start=now())
@@ -177,7 +183,7 @@ class LiveProgram(LiveTurn):
         for line in self._lines("all", self._request["limit_s"] + _SLACK_S):
             if line is not None:
                 self._take(line)
-            elif self._silent % _SILENT == 0 and self._boot(_ANSWER_S) not in ("", self._boot_id):
+            elif self._silent % _SILENT == 0 and (self._boot(_ANSWER_S) or self._returned_boot()) != self._boot_id:
                 break
         silent = self._seen.end is None
         if silent or self._seen.stuck:
@@ -185,18 +191,21 @@ class LiveProgram(LiveTurn):
             self.was_reset = True
         self._take({"kind": "spent", "seconds": round(time.monotonic() - began, 1)})
 
+    def _returned_boot(self) -> str:
+        """The boot of a bench that did not answer. Raises OutOfServiceError when it stays away."""
+        silent_s = self._silent * SILENCE_S
+        if silent_s < self._request.get("silence_s", TURN_SILENCE_S):
+            return self._boot_id
+        self._recovery = self._bring_back("it stopped answering", hangs=False, silent_s=silent_s)
+        return self._recovery.boot_id
+
     def _reset(self, before: str, *, silent: bool) -> str:
-        """Reset the bench and take the drive back; a sentence about it. Raises ConnectionLostError, StorqualError."""
+        """Bring the bench back and take the drive back; a sentence. Raises StorqualError."""
         why = "the bench fell silent" if silent else self._seen.stuck.partition(":")[0]
-        if silent and self._boot(_ANSWER_S) not in ("", before):
-            how = "it had restarted by itself"
-        elif self._bench.virtual is not None:
-            reset(self._bench.virtual)
-            self._bench.connection.cut()
-            how = "its reset button was pressed"
-        else:
-            self._restart(before)
-            how = "its kernel was told to reset it"
+        recovery = self._recovery
+        if recovery is None or recovery.boot_id == before:
+            recovery = self._bring_back(why, hangs=True)
+        how = f"ended by {recovery.ended_by}" if recovery.ended_by else "it had restarted by itself"
         taken = None
         for line in self._lines("reclaim", 2 * _SLACK_S):
             taken = line if line is not None and line["kind"] == "end" else taken
@@ -204,20 +213,3 @@ class LiveProgram(LiveTurn):
             told = "no answer" if taken is None else taken["message"]
             raise StorqualError(f"drive {self._planned.drive} cannot be taken back after a reset: {told}")
         return f"{why}; {how}, and the drive was stamped again"
-
-    def _restart(self, before: str) -> None:
-        """Have a bench without a reset button restart at once, and wait until it answers from another boot."""
-        connection = self._bench.connection
-        try:
-            connection.run(
-                "sync & echo 1 > /proc/sys/kernel/sysrq; (sleep 1; echo b > /proc/sysrq-trigger) >/dev/null 2>&1 &"
-            )
-        except ConnectionLostError as problem:
-            raise ConnectionLostError(f"the bench hangs and takes no reset from here: {problem}") from None
-        end = time.monotonic() + _BACK_S
-        while time.monotonic() < end:
-            time.sleep(_AGAIN_S)
-            connection.cut()
-            if self._boot(_ANSWER_S) not in ("", before):
-                return
-        raise ConnectionLostError(f"the bench did not come back within {_BACK_S:g} s after a reset")

@@ -180,7 +180,9 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
     forward = f"tcp:127.0.0.1:0-{GUEST_ADDRESS}:22"
     argv += ["-netdev", f"user,id=network,restrict=on,ipv6=off,hostfwd={forward}"]
     argv += ["-device", _json(driver="virtio-net-pci", netdev="network", addr="4", romfile="")]
-    argv += ["-device", _json(driver="virtio-rng-pci", addr="2")]
+    argv += ["-device", _json(driver="virtio-rng-pci", addr="2.0", multifunction=True)]
+    # what ends a guest that hangs; armed in boots on trial. The slots from 5 on are for adapters
+    argv += ["-device", _json(driver="i6300esb", addr="2.1"), "-action", "watchdog=reset"]
     for adapter in description.adapters:
         for channel in range(adapter.channels):
             argv += ["-device", json.dumps(_adapter_device(adapter, channel))]

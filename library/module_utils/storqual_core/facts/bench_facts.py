@@ -17,6 +17,7 @@ from ..host.block_stack import read_enclosures, read_volumes
 from ..host.counters import hexadecimal, read_link
 from ..host.identity import declared_address
 from ..host.sysfs import SysfsAdapter, SysfsDrive, read_adapters, read_drives
+from ..host.watchdog import read_watchdogs
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError
 from ..kit.machine import Machine
@@ -55,6 +56,7 @@ def read_facts(
         "machine": _machine(machine),
         "cpu": _cpu(machine),
         "memory": {"total": _memory(machine)},
+        "watchdogs": read_watchdogs(machine),
         "adapters": [_adapter(adapter, drives, slots) for adapter in adapters],
         "drives": [_drive(machine, drive, reading.disks.get(drive.name)) for drive in drives],
         "volumes": read_volumes(machine, {drive.name: drive.id for drive in drives}),

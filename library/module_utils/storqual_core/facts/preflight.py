@@ -16,6 +16,7 @@ from ..guard.rules import Refusal
 from ..guard.signatures import own_volumes
 from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
 from ..host.reach import Reached
+from ..host.watchdog import has_hardware, watchdog_words
 from ..kit.command import Runner, find_program, program_path, run
 from ..kit.errors import BadInputError
 from ..kit.lock import hold_lock
@@ -295,6 +296,8 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     claimed = claimed_drives(facts, request.adapters)
     logs = read_drive_logs(claimed, runner=runner)
     around = read_conditions(facts, sorted({drive["adapter"] for drive in claimed}), machine, runner)
+    if request.kind == "hardware" and not has_hardware(facts["watchdogs"]):
+        around.conditions.append(watchdog_words(facts["watchdogs"]))
     unread = [*around.unread, *(unknown_for_provisioning(facts["kind"]) if provisions else ())]
     return Result(facts, environment, problems, refusals, stamped, logs, around.conditions, unread)
 

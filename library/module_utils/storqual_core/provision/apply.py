@@ -9,7 +9,7 @@ boot) ends the call: its result says what is needed, and the next call goes on t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable, Collection, Mapping, Sequence
 
@@ -339,7 +339,12 @@ class Apply:
         kernel = _kernel_name(declared["kernel"]) if package["missing"] else release
         booted = facts["initramfs"] if release == facts["running"] else ""
         wanted = TrialBoot(
-            kernel, staged.get("initramfs", booted), words, facts["boot_id"][:8], facts["found_default"]
+            kernel,
+            staged.get("initramfs", booted),
+            words,
+            facts["boot_id"][:8],
+            facts["found_default"],
+            declared["hung_task_s"],
         )
         differs = kernel != facts["running"] or words != facts["added"]
         if differs and not declared["fresh_boot"]:
@@ -352,7 +357,7 @@ class Apply:
             self._keep({"changed": True, "steps": [f"kernel {kernel} would be installed and booted"]})
             return wanted, True, None
         panic = _PANIC if declared["panic_at_boot"] else ()
-        asked = TrialBoot(wanted.kernel, wanted.initramfs, [*words, *panic], wanted.mark, wanted.fallback)
+        asked = replace(wanted, arguments=[*words, *panic])
         self._keep(prepare_trial(asked, request.call, self._bench.system))
         reason = f"kernel {kernel}"
         pause = None if request.check else Pause({"trial": asdict(wanted)}, boot={"kind": "reboot", "reason": reason})

@@ -3,19 +3,22 @@
 
 The trial's command line carries a mark (`storqual.trial=`), because the kernel's release alone cannot tell a trial
 from the default when both boot the same kernel. `panic=` makes a kernel that panics reboot by itself, into the
-default, since the boot loader forgot the trial before it started it. An initramfs of our own, which carries another
-build of a driver, is named on the command line before the mark.
+default, since the boot loader forgot the trial before it started it. Before the mark come the words that have a hang
+end by itself (`hang_words`), and the name of an initramfs of our own, which carries another build of a driver. All of
+them are gone with the next boot.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Collection, Iterator, Mapping, Protocol, Sequence
 
+from ..host.watchdog import has_hardware, read_watchdogs
 from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder
 from ..kit.errors import ToolError
@@ -91,9 +94,42 @@ def put_native_back(native: Path, state_dir: str) -> list[str]:
 
 _MARK = "storqual.trial="
 _KEPT_MARK = "storqual.kept="
-_PANIC = "panic=5"
+_PANIC = "panic=10"
 _PSTORE = ("/sys/fs/pstore", "/var/lib/systemd/pstore")
 _LAST_LINES = 60
+
+
+WATCHDOG_S = 60
+"""Of the run-time and the reboot watchdog; systemd feeds it twice in that time."""
+HUNG_TASK_S = 120
+"""The kernel's own limit for a task that waits without interruption."""
+_SETS_SYSCTLS = (5, 8)
+"""The first kernel that takes `sysctl.` on its command line."""
+_RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+
+
+def hang_words(release: str, hung_task_s: int, *, hardware_watchdog: bool) -> list[str]:
+    """Words of the command line with which a kernel ends its own hangs.
+
+    A bench that boots with `nowatchdog` keeps its detectors of lockups off. An older kernel cannot be told
+    `hung_task_s`: where that is above its own limit, it does not panic by hung tasks.
+    """
+    version = _RELEASE.match(release)
+    sets = version is not None and tuple(map(int, version.groups())) >= _SETS_SYSCTLS
+    words = [
+        f"systemd.watchdog_sec={WATCHDOG_S}",
+        "oops=panic",
+        "softlockup_panic=1",
+        "nmi_watchdog=panic",
+        "sysrq_always_enabled=1",
+    ]
+    if not hardware_watchdog:
+        words.append("modules_load=softdog")
+    if sets or hung_task_s <= HUNG_TASK_S:
+        words.append("hung_task_panic=1")
+    if sets:
+        words.append(f"sysctl.kernel.hung_task_timeout_secs={hung_task_s}")
+    return words
 
 
 class Loader(Protocol):
@@ -204,6 +240,10 @@ class System:
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
 
 
+def _machine(system: System) -> Machine:
+    return Machine(str(Path(system.sysfs).parent))
+
+
 def last_words() -> list[dict[str, str]]:
     """What a panic left in pstore, newest kernel message dumps first; empty where the bench has none."""
     found = []
@@ -261,6 +301,7 @@ def read_facts(system: System, modules: Sequence[str] = ()) -> dict[str, Any]:
         "default": {"release": default.release, "entry": default.path} if default else None,
         "next_entry": environment.get("next_entry", ""),
         "installed": system.kernels(),
+        "watchdogs": read_watchdogs(_machine(system)),
         "modules": builds,
         "drivers": {name: _driver(build, system.running) for name, build in builds.items()},
     }
@@ -364,13 +405,13 @@ def check_trial(system: System, release: str, image: str = "") -> None:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no default entry to fall back to")
 
 
-def trial(system: System, release: str, arguments: Sequence[str], mark: str, image: str = "") -> list[str]:
-    """Have the next start, and only that, boot `release` with `arguments` and, where given, our initramfs `image`.
-
-    Returns what was done. Raises ToolError.
-    """
-    loader = system.loader
-    loader.put_entry(_entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC], image), TRIAL_ENTRY)
+def trial(system: System, planned: TrialBoot) -> list[str]:
+    """Have the next start, and only that, be `planned`. Returns what was done. Raises ToolError."""
+    loader, release, image = system.loader, planned.kernel, planned.initramfs
+    watched = has_hardware(read_watchdogs(_machine(system)))
+    guards = hang_words(release, planned.hung_task_s, hardware_watchdog=watched)
+    words = [*guards, f"{_MARK}{planned.mark}", *planned.arguments, _PANIC]
+    loader.put_entry(_entry(system, TRIAL_ENTRY, release, words, image), TRIAL_ENTRY)
     # the entry and its files must be where the loader looks before it is told to boot them
     seen = loader.settle(_files(system, release, image))
     chosen, default = loader.resolve(TRIAL_ENTRY), loader.default()
@@ -445,7 +486,7 @@ class TrialBoot:
     """A one-shot boot: the kernel's release, an initramfs of ours in /boot, words for the command line.
 
     `mark` tells this boot from the default; `fallback` is the release that must be the default meanwhile (empty: what
-    is the default now).
+    is the default now). A task that waits for more than `hung_task_s` seconds is a panic.
     """
 
     kernel: str
@@ -453,6 +494,7 @@ class TrialBoot:
     arguments: Sequence[str] = ()
     mark: str = "trial"
     fallback: str = ""
+    hung_task_s: int = HUNG_TASK_S
 
 
 def boot_facts(system: System, state_dir: str, modules: Sequence[str] = ()) -> dict[str, Any]:
@@ -541,6 +583,10 @@ def _driver_records(facts: Mapping[str, Any], kernel: str) -> list[dict[str, Any
     records = [
         Provisioned("driver.kernel", kernel, None, facts["running"], proven=True, proof="uname -r and trial mark")
     ]
+    for watchdog in facts["watchdogs"]:
+        if watchdog["armed"]:
+            armed = f"{watchdog['identity']}, {watchdog['timeout_s']} s"
+            records.append(Provisioned("boot.watchdog", None, None, armed, proven=True, proof="armed in sysfs"))
     for name, builds in facts["modules"].items():
         loaded = builds["loaded"] or builds["disk"].get(kernel) or {}
         words = [word for word in (loaded.get("srcversion", ""), loaded.get("version", "")) if word]
@@ -573,7 +619,7 @@ def prepare_trial(planned: TrialBoot, call: Call, system: System) -> dict[str, A
             with told(steps):
                 if fallback != before["default"] or lost:
                     steps += keep(system, fallback, [])
-                steps += trial(system, planned.kernel, planned.arguments, planned.mark, planned.initramfs)
+                steps += trial(system, planned)
     return {
         "changed": True,
         "steps": steps or [f"one-shot boot of {planned.kernel} would be prepared"],

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Mapping, Sequence
 
 from ..host.sysfs import read_drives
+from ..host.watchdog import read_watchdogs
 from ..kit.archives import compose, new_folder, new_program, unpack
 from ..kit.errors import ToolError
 from ..kit.kernel import load_crash_kernel
@@ -186,9 +187,16 @@ def _read(descriptor: int, place: DumpPlace, at: int, length: int) -> bytes:
 
 
 def _modules(aim: Aim) -> list[tuple[str, str, bytes]]:
-    """What the drive is reached through, as (path, options, content), each behind what it needs itself."""
+    """What the drive is reached through, as (path, options, content), each behind what it needs itself.
+
+    First the drivers of watchdogs: they stop what the kernel that panicked had armed, before it ends the dump.
+    """
     machine = aim.machine
     found: dict[str, str] = {}
+    watchdogs: dict[str, str] = {}
+    for each in read_watchdogs(machine):
+        name = machine.target(f"/sys/class/watchdog/{each['name']}/device/driver/module")
+        watchdogs.update(_needed(aim, name) if name else {})
     for place in (f"/sys/bus/pci/devices/{aim.drive.adapter}", f"/sys/block/{aim.drive.name}"):
         parts = machine.real(place).split("/")
         for count in range(3, len(parts) + 1):
@@ -196,7 +204,8 @@ def _modules(aim: Aim) -> list[tuple[str, str, bytes]]:
             found.update(_needed(aim, name) if name else {})
     if not found:
         raise ToolError(f"no module drives drive {aim.drive.id}: a crash kernel would not reach it")
-    return [(path[: path.rindex(".ko") + 3], options, _content(aim, path)) for path, options in found.items()]
+    every = {**watchdogs, **found}
+    return [(path[: path.rindex(".ko") + 3], options, _content(aim, path)) for path, options in every.items()]
 
 
 def _needed(aim: Aim, module: str) -> dict[str, str]:

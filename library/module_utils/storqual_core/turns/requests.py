@@ -10,8 +10,10 @@ from ..data.faults import LOGGING_WAY, WAYS
 from .entries import EntryReader
 from .integrity_load import IntegrityRequest, read_integrity
 
-_TRIAL = {"pci", "pair", "fault", "way", "load", "seed", "at_s", "away_s", "load_s", "expect", "number"}
-_PROGRAM = {"pci", "program", "number", "words", "reads", "report", "package", "checkout", "limit_s"}
+_TRIAL = {"pci", "pair", "fault", "way", "load", "seed", "at_s", "away_s", "load_s", "expect", "number", "silence_s"}
+_PROGRAM = {"pci", "program", "number", "words", "reads", "report", "package", "checkout", "limit_s", "silence_s"}
+SILENCE_S = 30.0
+"""`silence_s`: a bench that does not answer, and of whose turn nothing was told for so long, is brought back."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ from ..kit.errors import StorqualError
 
 STREAMS = Path("/run/storqual/turns")
 BATCH_S = 0.1
+ALIVE_S = 5.0
+"""After so long without a line a stream says that its turn goes on."""
+ALIVE = "alive"
 """I/Os of a stream are told together, so far apart: else telling would cost more than doing them."""
 
 
@@ -115,19 +118,22 @@ def _no_sync(_handle: int) -> None:
 class Stream:
     """The lines of one turn as they come; `at` in them is the monotonic clock in nanoseconds.
 
-    I/Os are told in batches. `told` counts them, so that who follows the stream knows that none is missing.
+    I/Os are told in batches. `told` counts them, so that who follows the stream knows that none is missing. A turn
+    that has nothing to tell, because it waits, says at least that.
     """
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
         self._ios: list[list[Any]] = []
         self.told = 0
+        self._last = time.monotonic()
         self._waiting = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._batches, daemon=True, name="stream")
         self._thread.start()
 
     def line(self, kind: str, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON holds
+        self._last = time.monotonic()
         self._spool.append({"kind": kind, "at": time.monotonic_ns(), **fields})
 
     def tell(self, kind: str, sequence: int, sector: int, length: int, begin: int, end: int, problem: int) -> None:
@@ -138,6 +144,8 @@ class Stream:
     def _batches(self) -> None:
         while not self._stop.wait(BATCH_S):
             self.send()
+            if time.monotonic() - self._last >= ALIVE_S:
+                self.line(ALIVE, ios=self.told)
 
     def send(self) -> None:
         with self._waiting:

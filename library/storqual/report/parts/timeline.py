@@ -254,7 +254,18 @@ def _moments(run: store.Run, event: store.Event) -> Iterator[TimelineEvent]:
     )
 
 
+_SHOWN_LINES = 40
+"""Of what a bench that hung has shown: its last lines hold the panic."""
+
+
 def _text(event: store.Event) -> str:
+    if event.kind == "recovery_step":
+        shown = event.text("evidence").splitlines()[-_SHOWN_LINES:]
+        return "\n".join([f"{event.text('step')}: {event.text('text')}", *shown])
+    if event.kind == "bench_hung":
+        ended = event.text("ended_by") or "nothing: the bench is out of service"
+        where = event.text("turn") or event.text("block") or f"the boot of session {event.text('session')}"
+        return f"{event.text('text')} in {where}; ended after {event.fields['seconds']:.0f} s by {ended}"
     for name in ("text", "reason", "message", "drive", "outcome"):
         if event.text(name):
             return event.text(name)
@@ -310,6 +321,8 @@ EVENT_WORDS: dict[str, str] = {
     "restore_failed": "Restoring failed",
     "session_lost": "Session lost",
     "unplugged": "Drive unplugged",
+    "bench_hung": "Bench hung",
+    "recovery_step": "Bringing the bench back",
     "resumed": "Run resumed",
     "checks_corrected": "Checks corrected",
     "note": "Note",
@@ -320,4 +333,12 @@ EVENT_WORDS: dict[str, str] = {
     "session_planned": "Session added",
 }
 
-SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed", "session_lost", "unplugged")
+SERIOUS_EVENTS = (
+    "kernel_panic",
+    "failed",
+    "provision_failed",
+    "restore_failed",
+    "session_lost",
+    "unplugged",
+    "bench_hung",
+)

@@ -38,7 +38,11 @@ boot, command = folder / "boot", sys.argv[-1]
 with (folder / "logins").open("a") as log:
     log.write("up\\n" if boot.exists() else "down\\n")
 if "--no-block reboot" in command:
-    boot.unlink()
+    if not (folder / "hangs").exists():
+        boot.unlink()
+elif "echo b > /proc/sysrq-trigger" in command:
+    boot.write_text({new!r})
+    sys.exit(255)
 elif not boot.exists():
     if (folder / "logins").read_text().count("down") == {knocks}:
         boot.write_text({new!r})
@@ -67,17 +71,17 @@ class Lab:
                 return
             with caller:
                 knocks += 1
-                if knocks == KNOCKS:
+                if knocks == KNOCKS and not (self.folder / "hangs").exists():
                     (self.folder / "boot").write_text(NEW, encoding="utf-8")
                 if (self.folder / "boot").exists():
                     caller.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
 
-    def reboot(self, *options: str) -> tuple[int, dict[str, object]]:
+    def reboot(self, *options: str, limit_s: int = 60) -> tuple[int, dict[str, object]]:
         """Exit code of a play that reboots the bench, and what the task returned."""
         left = self.folder / "left.json"
         keep = {"content": "{{ booted | to_json }}", "dest": str(left), "mode": "0644"}
         tasks = [
-            {"name": "Reboot", "bench_reboot": {"limit_s": 60}, "register": "booted", "ignore_errors": True},
+            {"name": "Reboot", "bench_reboot": {"limit_s": limit_s}, "register": "booted", "ignore_errors": True},
             {"name": "Keep it", "ansible.builtin.copy": keep, "delegate_to": "localhost", "check_mode": False},
         ]
         plays = [{"name": "Play", "hosts": "bench", "gather_facts": False, "tasks": tasks}]
@@ -140,6 +144,13 @@ def test_a_bench_behind_another_host_is_asked_by_logins_alone(lab: Lab) -> None:
     assert code == 0
     assert result["boot_id"] == NEW
     assert lab.logins().count("down") == KNOCKS
+
+
+def test_a_shutdown_that_never_ends_is_ended_by_the_kernel_itself(lab: Lab) -> None:
+    (lab.folder / "hangs").touch()
+    code, booted = lab.reboot(limit_s=2)
+    assert booted["ended_by"] == "restart by the kernel"
+    assert (code, booted["boot_id"], booted["previous_boot_id"]) == (0, NEW, OLD)
 
 
 def test_check_mode_reboots_nothing(lab: Lab) -> None:

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from storqual.bench.follow import Collector, Stopped
+from storqual.run import append_event, read_batch, read_run
 from storqual_core.kit.errors import StorqualError
+from tests.support.turn_records import REQUEST, plan_campaign
 
 WORD = "a word"
 PLUGIN = Path(__file__).resolve().parents[4] / "library" / "plugins" / "action" / "bench_turns.py"
@@ -81,6 +84,44 @@ def test_a_connection_that_asks_for_a_password_is_refused(connection: Ssh) -> No
 def test_a_bench_that_is_this_machine_is_reached_by_a_shell() -> None:
     lasting = action(SimpleNamespace(transport="local", become=None))._lasting()
     assert lasting.run("echo here").strip() == "here"
+
+
+ARGUMENTS = {"python": "python3", "state_dir": "/s", "virtual_state": "", "recovery_limit_s": 600}
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [SimpleNamespace(transport="local", become=None), Ssh(password=WORD)],
+    ids=["this machine", "password"],
+)
+def test_a_bench_that_cannot_be_brought_back_is_waited_for(connection: Any) -> None:
+    here = action(connection)
+    here._task = SimpleNamespace(args=ARGUMENTS)
+    assert here._way_back(Path("run"), "vbench", None) is None
+
+
+def test_a_bench_that_stops_answering_under_a_batch_is_brought_back_from_the_boot_of_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_campaign(REQUEST, tmp_path)
+    append_event(run, "session_started", {"bench": "vbench", "session": "s01", "boot_id": "boot-1"})
+    batch = next(iter(read_run(run).plan.sessions)).batches[0]
+    asked: list[tuple[Any, ...]] = []
+
+    def bring_back(path: Path, bench: Any, hung: Any, **words: Any) -> None:
+        asked.append((path, bench.means.limit_s, hung, words["boot"], words["hangs"], words["silent_s"]))
+
+    monkeypatch.setattr("storqual.turns.bring_back.bring_back", bring_back)
+    here, resets = action(Ssh()), list[str]()
+    here._task = SimpleNamespace(args=ARGUMENTS)
+    here._connection.reset = lambda: resets.append("reset")
+    collector = Collector(run, "vbench", batch)
+    here._way_back(run, "vbench", collector)(None, Stopped("it stopped answering", 31.0, answers=False))
+    [(path, limit_s, hung, boot, hangs, silent_s)] = asked
+    assert (path, limit_s, boot, hangs, silent_s) == (run, 600.0, "boot-1", False, 31.0)
+    assert (hung.session, hung.block, hung.turn) == ("s01", batch, read_batch(run, batch)["turns"][0]["id"])
+    # what Ansible keeps open leads to the boot that is gone
+    assert resets == ["reset"]
 
 
 @pytest.mark.parametrize("become", [None, object()])

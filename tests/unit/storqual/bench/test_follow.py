@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.bench.follow import BatchPaths, BatchProgress, UnreachableError, follow
+from storqual.bench.follow import BatchPaths, BatchProgress, Stopped, UnreachableError, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +27,18 @@ class FakeBench:
     """A bench whose spool grows by one piece a question; None in place of a piece is a lost connection."""
 
     def __init__(
-        self, pieces: list[str | None], *, start: tuple[int, str, str] = (0, "", ""), held: bool = True
+        self,
+        pieces: list[str | None],
+        *,
+        start: tuple[int, str, str] = (0, "", ""),
+        held: bool = True,
+        rate: float | None = 300.0,
     ) -> None:
         self.spool = ""
         self.pieces = pieces
         self.start = start
         self.held = held
+        self.rate = rate
         self.starts = 0
         self.questions: list[str] = []
 
@@ -47,7 +53,7 @@ class FakeBench:
             raise UnreachableError("connection lost")
         self.spool += piece
         offset = int(command.split("tail -c +")[1].split(maxsplit=1)[0]) - 1
-        progress = json.dumps({"block": "b", "index": 0, "of": 2, "point": "p", "iops_now": 300.0, "eta_s": 9})
+        progress = json.dumps({"block": "b", "index": 0, "of": 2, "point": "p", "iops_now": self.rate, "eta_s": 9})
         state = "held" if self.held else "free"
         return 0, f"{state}\n{progress}\n--storqual--\n{self.spool[offset:]}", ""
 
@@ -116,6 +122,43 @@ def test_a_lost_connection_costs_nothing_but_time() -> None:
 def test_a_bench_that_stays_silent_is_given_up() -> None:
     with pytest.raises(UnreachableError, match="connection lost"):
         run(FakeBench([START, *[None] * 50]), patience_s=10)
+
+
+def test_a_bench_that_stays_silent_is_brought_back_and_its_batch_died_with_its_boot() -> None:
+    bench = FakeBench([START, *[None] * 40, SAMPLE])
+    stopped: list[Stopped] = []
+
+    def bring_back(progress: BatchProgress | None, why: Stopped) -> None:
+        assert progress is not None
+        stopped.append(why)
+        bench.pieces[:] = [SAMPLE]
+        bench.held = False
+
+    end, _, _ = run(bench, bring_back=bring_back)
+    assert end.outcome == "died"
+    [why] = stopped
+    assert (why.answers, why.seconds >= 30) == (False, True)
+
+
+def test_a_launch_without_an_io_is_brought_back_and_one_that_is_slow_is_not() -> None:
+    stopped: list[Stopped] = []
+
+    def bring_back(_progress: BatchProgress | None, why: Stopped) -> None:
+        stopped.append(why)
+        bench.pieces[:] = [END]
+
+    bench = FakeBench([START, *[""] * 200, END])
+    run(bench, bring_back=bring_back, still_s=100.0)
+    assert not stopped
+    bench = FakeBench([START, *[""] * 200, END], rate=0.0)
+    run(bench, bring_back=bring_back, still_s=100.0)
+    [why] = stopped
+    assert (why.answers, why.seconds) == (True, pytest.approx(100, abs=2))
+    # a launch that is prepared has no rate
+    stopped.clear()
+    bench = FakeBench([START, *[""] * 200, END], rate=None)
+    run(bench, bring_back=bring_back, still_s=100.0)
+    assert not stopped
 
 
 def test_a_refused_start_is_no_block() -> None:

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.bench.follow import UnreachableError
-from storqual.bench.reboot import Boot, SshAddress, parse_boot, parse_ssh_address, ssh_answers, wait_for_boot
+from storqual.bench.reboot import (
+    Boot,
+    SshAddress,
+    parse_boot,
+    parse_ssh_address,
+    ssh_answers,
+    wait_for_boot,
+    watchdog_fired,
+)
 from storqual_core.kit.errors import StorqualError
 
 OLD = Boot("0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11", "6.1.0-1-amd64")
@@ -138,3 +146,11 @@ def test_nobody_listening_is_not_open() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = SshAddress(*listener.getsockname())
     assert not ssh_answers(address, 5)
+
+
+@pytest.mark.parametrize(
+    ("status", "fired"),
+    [("32\n", True), ("33", True), ("0\n", False), ("", False), ("running", False), ("\u0663", False)],
+)
+def test_a_watchdog_tells_whether_it_made_the_boot(status: str, fired: bool) -> None:
+    assert watchdog_fired(status) is fired

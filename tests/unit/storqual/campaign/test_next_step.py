@@ -191,3 +191,28 @@ def test_fields_are_words_or_json() -> None:
     assert parse_fields(["a=1", "b:=1", 'c:={"d": [2]}']) == {"a": "1", "b": 1, "c": {"d": [2]}}
     with pytest.raises(BadInputError, match="expected name=value"):
         parse_fields(["a", "b:={"])
+
+
+def test_a_point_by_which_the_bench_hung_is_not_tried_again_in_its_session_and_the_others_are(tmp_path: Path) -> None:
+    path, bench = plan(tmp_path), Bench()
+    step = next_command(path, "b1", boot_id=bench.boot_id)
+    assert isinstance(step, Provision)
+    append_event(path, "session_started", {"bench": "b1", "session": step.session.id, "boot_id": bench.boot_id})
+    step = next_command(path, "b1", boot_id=bench.boot_id)
+    assert isinstance(step, RunBatch)
+    batch = read_batch(path, step.batch)
+    append_event(path, "block_started", {"bench": "b1", "session": step.session, "block": step.batch})
+    hung = batch["turns"][0]
+    where = {"bench": "b1", "session": step.session, "arm": hung["arm"], "block": step.batch, "turn": hung["id"]}
+    append_event(
+        path, "bench_hung", {**where, "ended_by": "watchdog", "seconds": 90.0, "text": "it stopped answering"}
+    )
+    collect(path, step.batch, "", lost="the bench hung")
+    bench.reset()
+    again = next_command(path, "b1", boot_id=bench.boot_id)
+    assert isinstance(again, Provision)
+    names = ("adapter", "point", "arm")
+    left = {tuple(turn[name] for name in names) for one in again.batches for turn in one["turns"]}
+    session = next(one for one in read_run(path).plan.sessions if one.id == step.session)
+    whole = {tuple(turn[n] for n in names) for b in session.batches for turn in read_batch(path, b)["turns"]}
+    assert left == whole - {tuple(hung[name] for name in names)}

@@ -20,7 +20,7 @@ from storqual.kinds.output.formats import FORMATS, STATUS
 from storqual.kinds.trial_shown import show_trials
 from storqual.plan import PlannedCampaign, make_plan
 from storqual.plan.make import plan_run
-from storqual.plan.trials import Seat, _trial, plan_programs, plan_trials, usable_ways
+from storqual.plan.trials import Seat, _trial, hung_task_s, plan_programs, plan_trials, usable_ways
 from storqual.run import append_event, read_batch, read_run
 from storqual.run.turns import turns_of
 from storqual_core.data.faults import FAULTS
@@ -580,3 +580,13 @@ def test_requirements_of_trials_are_answered_by_their_checks(tmp_path: Path) -> 
     suite = tmp_path / "all.suite.yml"
     suite.write_text(SUITE, encoding="utf-8")
     assert load_suite(suite).requirements["REQ-1"].checks == ("trials.device_reset",)
+
+
+def test_a_task_hangs_only_after_the_longest_wait_that_the_trials_make_themselves() -> None:
+    trials, _ = plan()
+    faults = [trial for trial in trials if trial.fault == "command_timeout"]
+    assert faults
+    # six sendings of thirty seconds each, from the end of the fault on
+    assert hung_task_s(faults) > max(180 + trial.away_s for trial in faults)
+    assert hung_task_s([trial for trial in trials if trial.fault in ("bench_reset", "integrity")]) == 120
+    assert hung_task_s(()) == 120

@@ -145,6 +145,18 @@ def test_warnings_do_not_say_again_what_stands_above_them(tmp_path: Path) -> Non
     assert "Kernel panic" not in warnings
 
 
+def test_a_hang_is_shown_with_what_ended_it_and_what_the_bench_showed_before(tmp_path: Path) -> None:
+    where = {"bench": "vbench", "session": "s02", "arm": "candidate", "block": "s02-b01"}
+    shown = "\n".join(["early", *(f"filler {number}" for number in range(60)), "task fio:12 blocked"])
+    step = {"kind": "recovery_step", **where, "step": "look", "seconds": 40.0, "text": "sysrq w", "evidence": shown}
+    hung = {"kind": "bench_hung", **where, "ended_by": "watchdog iTCO_wdt", "seconds": 95.0, "text": "no answer"}
+    page = read_page(build_report(judged(tmp_path, points=QUICK[:1], events=[step, hung])))
+    assert "ended after 95 s by watchdog iTCO_wdt" in page.section("problems").text()
+    story = page.section("time").text()
+    assert "task fio:12 blocked" in story
+    assert "early" not in story
+
+
 def test_checks_that_did_not_pass_stand_before_those_that_did(tmp_path: Path) -> None:
     checks = [
         {"id": f"{word.lower()}_check", "outcome": word, "reason": word} for word in ("PASS", "SKIPPED", "FAIL")

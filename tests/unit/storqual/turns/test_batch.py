@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from threading import Thread
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -13,7 +14,8 @@ from storqual.campaign import Provision, RunBatch
 from storqual.campaign.next_step import next_command
 from storqual.run import append_event, iter_events, read_run
 from storqual.turns import batch
-from storqual.turns.live_turn import BenchHere, TurnLostError
+from storqual.turns.bring_back import BenchHere
+from storqual.turns.live_turn import TurnLostError
 from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.turn_records import REQUEST, Faked, drive, plan_campaign, record_by_hand, turns_planned
 
@@ -67,8 +69,10 @@ def make(
 
     monkeypatch.setattr(batch, "LiveTrial", FakeTrial)
     monkeypatch.setattr(batch, "settle", lambda *_, **__: None)
-    monkeypatch.setattr(batch, "reset", resets.append)
-    here = BenchHere("vbench", cast("Any", FakeConnection()), "python3", "/s", "/s/core.pyz", virtual)
+    monkeypatch.setattr(batch, "reset", lambda _places: resets.append("reset"))
+    monkeypatch.setattr(batch, "bring_back", lambda *_, **words: resets.append(words["reason"]))
+    places = cast("Any", SimpleNamespace(console=run / "console.log") if virtual else None)
+    here = BenchHere("vbench", cast("Any", FakeConnection()), "python3", "/s", "/s/core.pyz", places)
     return drive(run, here, sessions=["s01"]), made, resets
 
 
@@ -91,7 +95,15 @@ def test_a_bench_on_which_nothing_more_can_be_tried_is_reset_and_set_up_again_be
     run: Path, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
     planned = planned_in(run, "s01")
-    assert make(run, monkeypatch, {2: [reason]}, "places") == (["s01", "s01.2"], planned, ["places"])
+    done = [reason if reason.startswith(("hung", "panic")) else "reset"]
+    assert make(run, monkeypatch, {2: [reason]}, "places") == (["s01", "s01.2"], planned, done)
+
+
+def test_a_bench_that_hangs_is_brought_back_also_without_a_virtual_switch(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions, _, done = make(run, monkeypatch, {2: ["hung: an I/O did not end"]})
+    assert (sessions, done) == (["s01", "s01.2"], ["hung: an I/O did not end"])
 
 
 def test_a_failure_that_leaves_the_bench_whole_resets_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from storqual.bench.follow import ConnectionLostError
+from storqual.bench.ladder import Recovery
 from storqual.campaign.pipeline import publish
 from storqual.kinds.kind import COUNTED
 from storqual.run import append_event, iter_events, read_run
@@ -94,7 +95,15 @@ def session(
 ) -> tuple[bool, list[Any]]:
     """Run a session; whether it is done, and the resets."""
     resets: list[Any] = []
-    monkeypatch.setattr(live_turn, "reset", resets.append)
+
+    def bring_back(*_: Any, boot: str, **words: Any) -> Recovery:
+        link.cut()
+        if link.boot != boot:
+            return Recovery("", link.boot, 1.0)
+        resets.append(words["reason"])
+        return Recovery("power cycle", "boot-2", 40.0)
+
+    monkeypatch.setattr(live_turn, "bring_back", bring_back)
     monkeypatch.setattr(batch, "settle", lambda *_, **__: None)
     monkeypatch.setattr(batch, "install_package", lambda *_, **__: "1.0")
     done, _ = run_session(path, name, link, virtual=virtual)
@@ -191,7 +200,7 @@ def test_a_bench_that_hangs_is_reset_its_drive_taken_back_and_the_campaign_goes_
     assert link.files[1]["attempt"]["part"] == "reclaim"
     (hung,) = turns_of(read_run(path)).records
     assert [(name, outcome) for name, outcome, _ in hung["tests"]] == [("reads", "passed"), ("(program)", "hung")]
-    assert "its reset button was pressed, and the drive was stamped again" in hung["recovered"]
+    assert "ended by power cycle, and the drive was stamped again" in hung["recovered"]
     assert session(path, monkeypatch, "s01", FakeLink([*told(GOOD), END])) == (True, [])
 
 

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storqual.bench.follow import ConnectionLostError
+from storqual.bench.ladder import Recovery
 from storqual.run import read_run
 from storqual.turns import live_trial as live_trial_module
+from storqual.turns import live_turn as live_turn_module
 from storqual.turns.live_turn import TurnLostError
 from storqual_core.kit.errors import ToolError
 from tests.support.turn_records import REQUEST, Faked, live_trial, plan_campaign, turns_planned
@@ -30,8 +33,8 @@ PANIC = (
 class SilentLink(Faked):
     """A bench that says nothing any more once its load goes on; it answers from `boot`, or not at all."""
 
-    def __init__(self, boot: str | None) -> None:
-        self.boot, self.waited = boot, 0
+    def __init__(self, boot: str | None, silence: int = 100, *, alive: bool = False) -> None:
+        self.boot, self.waited, self.silence, self.alive = boot, 0, silence, alive
 
     def run(self, command: str, *, limit_s: float = 0.0) -> str:
         if "boot_id" not in command:
@@ -47,15 +50,16 @@ class SilentLink(Faked):
         yield {"kind": "begin", "at": 1, "node": "/dev/sda", "touched": [], "wall": 0}
         yield {"kind": "loading", "at": 2}
         assert limit_s > 0
-        for self.waited in range(1, 101):
-            yield None
+        while self.waited < self.silence:
+            self.waited += 1
+            yield {"kind": "alive", "at": 3, "ios": 0} if self.alive and self.waited % 10 == 0 else None
 
 
 def silent_trial(tmp_path: Path, link: SilentLink, said: str, *, again: bool = False) -> dict[str, Any]:
     """The record of a trial of a fault of the bench, whose console says so much while it goes on."""
     run = read_run(plan_campaign(REQUEST, tmp_path))
     planned = next(one for one in turns_planned(run) if one.point == "host_reset")
-    console = tmp_path / "console.log"
+    console = run.path / "console.log"
     console.write_text(PANIC.replace("an abort", "an earlier boot"), encoding="utf-8")
     trial = live_trial(run, planned, link, console=console, again=again)
     with console.open("a", encoding="utf-8") as file:
@@ -86,12 +90,70 @@ def test_a_bench_that_panics_has_failed_at_the_first_time(tmp_path: Path) -> Non
     assert silent_trial(tmp_path, SilentLink(None), PANIC, again=True)["outcome"] == "failed"
 
 
-@pytest.mark.parametrize("boot", ["boot-1", None], ids=["busy", "mute"])
-def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path: Path, boot: str | None) -> None:
-    link = SilentLink(boot)
+def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path: Path) -> None:
+    link = SilentLink("boot-1")
     record = silent_trial(tmp_path, link, "")
     assert link.waited == 100
-    assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
+    assert not any(reason.startswith(("panic", "bench down", "hung: it stopped")) for reason in record["reasons"])
+
+
+def test_a_program_that_tells_nothing_on_a_bench_that_answers_hangs(tmp_path: Path) -> None:
+    link = SilentLink("boot-1", silence=400)
+    record = silent_trial(tmp_path, link, "")
+    # two minutes: the program says every five seconds that it goes on
+    assert link.waited == 240
+    assert record["reasons"][0] == "hung: the bench's program told nothing for 120 s"
+    with pytest.raises(TurnLostError, match="told nothing"):
+        silent_trial(tmp_path / "again", SilentLink("boot-1", silence=400), "", again=True)
+
+
+def test_a_turn_that_waits_and_says_so_is_not_silent_and_that_is_no_line_of_it(tmp_path: Path) -> None:
+    link = SilentLink("boot-1", silence=400, alive=True)
+    record = silent_trial(tmp_path, link, "")
+    assert link.waited == 400
+    assert not any("told nothing" in reason for reason in record["reasons"])
+    assert b"alive" not in gzip.decompress(next(tmp_path.rglob("*.stream.jsonl.gz")).read_bytes())
+
+
+def brought_back(monkeypatch: pytest.MonkeyPatch, recovery: Recovery) -> list[dict[str, Any]]:
+    """What is asked for when the bench of a silent link is brought back, which ends so."""
+    asked: list[dict[str, Any]] = []
+
+    def bring_back(*_: object, **words: Any) -> Recovery:
+        asked.append(words)
+        return recovery
+
+    monkeypatch.setattr(live_turn_module, "bring_back", bring_back)
+    return asked
+
+
+def test_a_bench_that_hangs_is_brought_back_and_its_trial_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = brought_back(monkeypatch, Recovery("watchdog i6300ESB timer", "boot-2", 95.0))
+    link = SilentLink(None)
+    record = silent_trial(tmp_path, link, "", again=True)
+    # thirty seconds without a line, and no answer
+    assert (link.waited, [(words["hangs"], words["silent_s"]) for words in asked]) == (60, [(False, 30.0)])
+    assert record["outcome"] == "failed"
+    assert record["reasons"][0] == "hung: it stopped answering, ended by watchdog i6300ESB timer"
+
+
+def test_a_bench_whose_network_came_back_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = brought_back(monkeypatch, Recovery("", "boot-1", 20.0))
+    link = SilentLink(None)
+    record = silent_trial(tmp_path, link, "")
+    assert (link.waited, len(asked)) == (100, 1)
+    assert not any(reason.startswith(("panic", "bench down", "hung: it stopped")) for reason in record["reasons"])
+
+
+def test_a_bench_that_restarted_nobody_knows_why_may_have_been_reset_by_somebody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought_back(monkeypatch, Recovery("", "boot-2", 70.0))
+    with pytest.raises(TurnLostError, match="on boot boot-2") as lost:
+        silent_trial(tmp_path, SilentLink(None), "", again=True)
+    assert lost.value.rebooted
 
 
 class BrokenLink(SilentLink):
@@ -201,7 +263,7 @@ def crash_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: CrashedLi
     )
     request = replace(REQUEST, candidate=str(drop), baseline="", suite=str(suite), profile=None)
     run = read_run(plan_campaign(request, tmp_path / "runs"))
-    console = tmp_path / "console.log"
+    console = run.path / "console.log"
     console.write_text(PANIC, encoding="utf-8")
     monkeypatch.setattr(live_trial_module, "reset", link.press_reset)
     return live_trial(run, turns_planned(run)[0], link, console=console).run()

@@ -118,6 +118,13 @@ def test_instructions_are_counted_where_the_bench_says_so() -> None:
     assert _values(machine_argv(counting, _machine(), TCG), "-icount") == ["shift=2"]
 
 
+def test_the_watchdog_resets_a_guest_and_takes_no_slot_of_an_adapter() -> None:
+    argv = machine_argv(_bench(), _machine(), TCG)
+    devices = {device["driver"]: device for device in _devices(argv)}
+    assert _values(argv, "-action") == ["watchdog=reset"]
+    assert devices["i6300esb"]["addr"].partition(".")[0] == devices["virtio-rng-pci"]["addr"].partition(".")[0] == "2"
+
+
 def test_emulation_uses_one_thread_for_all_cpus() -> None:
     argv = machine_argv(_bench(), _machine(), TCG)
     assert "thread=single" in _values(argv, "-accel")[0]

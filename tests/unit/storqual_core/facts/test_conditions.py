@@ -127,5 +127,6 @@ def test_a_preflight_of_a_run_says_it_and_passes(tree: BenchTree) -> None:
     request = {"adapters": adapters, "state_dir": STATE}
     runner = Tools(SHELF)
     found = examine(Request(**request, logs=True), machine=tree.machine, runner=runner)
-    assert (found.exit_code, len(found.conditions)) == (0, 4)
+    assert (found.exit_code, len(found.conditions)) == (0, 5)
+    assert found.conditions[-1].startswith("no watchdog")
     assert examine(Request(**request), machine=tree.machine, runner=runner).conditions == []

@@ -407,7 +407,7 @@ def test_another_kernel_is_booted_once_and_proven(booting: FakeBench) -> None:
         "driver.kernel",
         "driver.module.sym53c8xx",
     ]
-    assert {"nosmt", "panic=5"} <= set(booting.system.arguments())
+    assert {"nosmt", "panic=10"} <= set(booting.system.arguments())
     again = called()
     assert (again["changed"], again["boot_needed"]) == (False, {})
     booting.reboot()

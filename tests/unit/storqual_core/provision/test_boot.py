@@ -12,6 +12,7 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
+from storqual_core.provision.boot import hang_words
 from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_package import install_package, look_at_package
 from storqual_core.provision.restore import Tools, restore
@@ -63,7 +64,7 @@ def test_a_trial_boots_once_and_the_default_stays(bench: FakeBench) -> None:
     assert result["changed"]
     bench.reboot()
     assert bench.running == NEW
-    assert {"nosmt", "panic=5", "storqual.trial=abc", "console=ttyS0"} <= set(bench.system.arguments())
+    assert {"nosmt", "panic=10", "storqual.trial=abc", "console=ttyS0"} <= set(bench.system.arguments())
     facts = boot(bench, "verify", kernel=NEW, mark="abc", modules=["sym53c8xx"])["facts"]
     assert facts["added"] == ["nosmt"]
     assert facts["drivers"] == {"sym53c8xx": {"srcversion": "BBBB", "version": ""}}
@@ -72,6 +73,53 @@ def test_a_trial_boots_once_and_the_default_stays(bench: FakeBench) -> None:
     assert bench.running == OLD
     facts = boot(bench, "facts")["facts"]
     assert (facts["added"], facts["trial"], facts["found_running"]) == ([], "", OLD)
+
+
+def test_a_trial_ends_its_own_hangs_and_leaves_nothing_of_that_behind(bench: FakeBench) -> None:
+    boot(bench, "trial", kernel=NEW, arguments=["nosmt"], mark="abc", hung_task_s=225)
+    bench.reboot()
+    arguments = bench.system.arguments()
+    assert set(hang_words(NEW, 225, hardware_watchdog=False)) <= set(arguments)
+    assert "modules_load=softdog" in arguments
+    assert "sysctl.kernel.hung_task_timeout_secs=225" in arguments
+    # they are no words of the drop, or the next session would boot again for them
+    assert boot(bench, "facts")["facts"]["added"] == ["nosmt"]
+    bench.reboot()
+    assert not set(hang_words(NEW, 225, hardware_watchdog=False)) & set(bench.system.arguments())
+
+
+def test_a_hardware_watchdog_makes_softdog_needless_and_is_told_once_it_is_armed(bench: FakeBench) -> None:
+    folder = bench.folder / "sys/class/watchdog/watchdog0"
+    folder.mkdir(parents=True)
+    for name, text in (("identity", "iTCO_wdt"), ("timeout", "60"), ("state", "inactive")):
+        (folder / name).write_text(f"{text}\n")
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    assert "modules_load=softdog" not in bench.system.arguments()
+    names = [each["name"] for each in boot(bench, "verify", kernel=NEW, mark="abc")["settings"]]
+    assert "boot.watchdog" not in names
+    (folder / "state").write_text("active\n")
+    settings = {each["name"]: each for each in boot(bench, "verify", kernel=NEW, mark="abc")["settings"]}
+    assert settings["boot.watchdog"]["read_back"] == "iTCO_wdt, 60 s"
+
+
+@pytest.mark.parametrize(
+    ("release", "seconds", "panics", "told"),
+    [
+        ("6.1.0-47-amd64", 300, True, True),
+        ("5.8.0", 120, True, True),
+        ("4.18.0-553.el8_10.x86_64", 120, True, False),
+        # the kernel would take the hang that a trial makes on purpose for one of its own
+        ("4.18.0-553.el8_10.x86_64", 300, False, False),
+        ("nonsense", 300, False, False),
+    ],
+)
+def test_a_kernel_that_cannot_be_told_the_limit_does_not_panic_by_a_hang_on_purpose(
+    release: str, seconds: int, panics: bool, told: bool
+) -> None:
+    words = hang_words(release, seconds, hardware_watchdog=True)
+    assert ("hung_task_panic=1" in words) is panics
+    assert any(word.endswith(f"hung_task_timeout_secs={seconds}") for word in words) is told
 
 
 def test_a_kernel_that_panics_leaves_the_bench_on_its_default(bench: FakeBench) -> None:

@@ -39,7 +39,7 @@ def test_a_trial_boots_once_from_an_entry_without_a_counter(bench: EfiBench) -> 
     assert bench.text("LoaderEntryOneShot") == "storqual-trial.conf"
     bench.reboot()
     assert bench.running == NEW
-    assert {"quiet", "nosmt", "panic=5", "storqual.trial=abc"} <= set(bench.system.arguments())
+    assert {"quiet", "nosmt", "panic=10", "storqual.trial=abc"} <= set(bench.system.arguments())
     assert step(bench, "verify", kernel=NEW, mark="abc")["facts"]["running"] == NEW
     bench.reboot()
     assert bench.running == OLD

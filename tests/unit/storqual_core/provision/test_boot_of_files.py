@@ -10,6 +10,7 @@ import pytest
 
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.kit.lock import read_saved
+from storqual_core.provision.boot import hang_words
 from storqual_core.provision.restore import Tools, restore
 from storqual_core.tools import grub
 from tests.support.fake_bls import BlsBench
@@ -17,6 +18,7 @@ from tests.support.fake_boot import boot_step
 
 OLD, NEW = "5.14.0-70.13.1.el9_0.x86_64", "5.14.0-162.6.1.el9_1.x86_64"
 KEPT = "root=/dev/mapper/r-root ro quiet transparent_hugepages=never"
+GUARDS = " ".join(hang_words(NEW, 120, hardware_watchdog=False))
 DIGITS = "4d684a4a6166439a867e701ded4f7e10"
 
 
@@ -45,7 +47,7 @@ def test_a_trial_is_made_from_its_kernels_own_entry_and_boots_once(tmp_path: Pat
     assert text.splitlines() == [
         "menuentry 'storqual-trial' --unrestricted --id storqual-trial {",
         "    search --no-floppy --fs-uuid --set=root 2222",
-        f"    linux /vmlinuz-{NEW} {KEPT} storqual.trial=abc nosmt panic=5",
+        f"    linux /vmlinuz-{NEW} {KEPT} {GUARDS} storqual.trial=abc nosmt panic=10",
         f"    initrd /initramfs-{NEW}.img",
         "}",
     ]

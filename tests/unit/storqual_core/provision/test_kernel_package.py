@@ -89,7 +89,7 @@ def test_a_campaign_with_a_kernel_leaves_the_bench_as_it_was(bench: RpmBench) ->
 
 
 def test_arguments_of_a_running_trial_do_not_become_the_new_kernels(bench: RpmBench) -> None:
-    bench.boot_with(["root=/dev/sda", "storqual.trial=abc", "panic=5", "quiet"])
+    bench.boot_with(["root=/dev/sda", "storqual.trial=abc", "panic=10", "quiet"])
     install(bench)
     entry = bench.folder / "boot" / "loader" / "entries" / f"token-{NEW}.conf"
     assert "options root=/dev/sda quiet\n" in entry.read_text()

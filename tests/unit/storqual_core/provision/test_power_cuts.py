@@ -252,3 +252,33 @@ def test_a_kernel_is_kept_in_the_next_run_and_the_former_one_put_back(tmp_path: 
         assert restore(state, Tools(bench, bench.system, access), check=False)["restored"]
         assert bench.variables == machine(bench.folder / "fresh").variables
         assert not bench.system.loader.custom.exists()
+
+
+def test_a_trial_boot_that_loses_power_at_any_moment_is_the_former_kernel_at_the_next_boot(tmp_path: Path) -> None:
+    """Between writing its entry and the reboot, and while it runs: nothing of it is left in the boot after it."""
+
+    def work(bench: FakeBench, mains: Mains) -> None:
+        prepare_alone(bench, mains.runner(Bootable(bench)))
+
+    cuts = tried = 0
+    for bench in every_cut(tmp_path, machine, work):
+        cuts += 1
+        bench.reboot()
+        on_trial = any(word.startswith("storqual.trial=") for word in bench.system.arguments())
+        assert on_trial == (bench.running == NEW)
+        tried += on_trial
+        bench.reboot()
+        assert bench.running == OLD
+        words = bench.system.arguments()
+        assert not any(word.startswith(("storqual.", "systemd.watchdog_sec=", "hung_task_panic")) for word in words)
+    assert cuts >= 12
+    # some cuts are after the loader was told, and the trial is what boots first
+    assert 0 < tried < cuts
+
+
+def prepare_alone(bench: FakeBench, runner: Callable[..., Completed]) -> None:
+    """Have the next boot be a trial, and no more."""
+    system = bench.system
+    seen = System(runner, system.boot, system.proc, system.sysfs, release=bench.running)
+    facts = boot_step(seen, f"{bench.folder}/state", "facts")["facts"]
+    boot_step(seen, f"{bench.folder}/state", "trial", kernel=NEW, mark=facts["boot_id"][:8])

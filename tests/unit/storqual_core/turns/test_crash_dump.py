@@ -137,7 +137,7 @@ def test_without_memory_for_a_crash_kernel_nothing_panics(tree: BenchTree) -> No
         ACTS["kdump"](aim_at(tree, silent), lambda _seen, _text: None)
 
 
-def test_a_crash_kernel_holds_the_drivers_of_its_drive_alone_and_the_panic_is_announced_first(
+def test_a_crash_kernel_stops_the_watchdog_reaches_its_drive_alone_and_the_panic_is_announced_first(
     tree: BenchTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree.write("/sys/kernel/kexec_crash_size", "201326592\n")
@@ -147,8 +147,11 @@ def test_a_crash_kernel_holds_the_drivers_of_its_drive_alone_and_the_panic_is_an
     for name in ("busybox", "makedumpfile"):
         tree.write(f"/usr/bin/{name}", name)
     tree.write("/lib/libc.so.6", "libc")
-    for module in ("scsi_mod", "sym53c8xx", "sd_mod"):
+    for module in ("scsi_mod", "sym53c8xx", "sd_mod", "i6300esb"):
         tree.write(f"/lib/modules/{module}.ko", module)
+    tree.write("/sys/class/watchdog/watchdog0/identity", "i6300ESB timer")
+    tree.write("/sys/class/watchdog/watchdog0/device/driver/x", "")
+    Path(tree.machine.path("/sys/class/watchdog/watchdog0/device/driver/module")).symlink_to("/sys/module/i6300esb")
     tree.write("/sys/block/sda/device/driver/module", "")
     place = Path(tree.machine.path("/sys/block/sda/device/driver/module"))
     place.unlink()
@@ -162,7 +165,8 @@ def test_a_crash_kernel_holds_the_drivers_of_its_drive_alone_and_the_panic_is_an
             return Completed(tuple(argv), 0, "\tlibc.so.6 => /lib/libc.so.6 (0x00007f07)\n", "", 0.0)
         assert argv[:2] == ["modprobe", "--show-depends"]
         options = " safe=y" if argv[2] == "sym53c8xx" else ""
-        lines = f"insmod /lib/modules/scsi_mod.ko \nbuiltin crc\ninsmod /lib/modules/{argv[2]}.ko{options}\n"
+        needed = "" if argv[2] == "i6300esb" else "insmod /lib/modules/scsi_mod.ko \n"
+        lines = f"{needed}builtin crc\ninsmod /lib/modules/{argv[2]}.ko{options}\n"
         return Completed(tuple(argv), 0, lines, "", 0.0)
 
     loaded: list[tuple[str, bytes, str]] = []
@@ -186,7 +190,7 @@ def test_a_crash_kernel_holds_the_drivers_of_its_drive_alone_and_the_panic_is_an
     )
     files = {member.name: member.content for member in read_archive(image, 0)[0]}
     assert [name for name in files if name.endswith(".ko")] == [
-        f"lib/modules/{name}.ko" for name in ("scsi_mod", "sym53c8xx", "sd_mod")
+        f"lib/modules/{name}.ko" for name in ("i6300esb", "scsi_mod", "sym53c8xx", "sd_mod")
     ]
     assert files["bin/makedumpfile"] == b"makedumpfile"
     assert files["lib/libc.so.6"] == b"libc"

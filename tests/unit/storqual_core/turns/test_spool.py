@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual_core.kit.errors import StorqualError
+from storqual_core.turns import spool as spool_module
 from storqual_core.turns.spool import Spool, Stream, read_spool
 
 if TYPE_CHECKING:
@@ -88,6 +90,23 @@ def test_a_stream_tells_what_ended_in_batches_and_each_line_at_once(tmp_path: Pa
     assert (lines[-1]["ios"], read_spool(spool.path).end) == (3, lines[-1])
     # what only the control node may read lies there
     assert spool.path.stat().st_mode & 0o077 == 0
+
+
+def test_a_stream_that_has_nothing_to_tell_says_that_its_turn_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool_module, "ALIVE_S", 0.2)
+    spool = Spool(tmp_path / "t.jsonl", durable=False)
+    stream = Stream(spool)
+    stream.tell("w", 1, 4096, 1, 5, 6, 0)
+    end = time.monotonic() + 20
+    while '"alive"' not in (text := spool.path.read_text(encoding="utf-8")):
+        assert time.monotonic() < end
+        time.sleep(0.02)  # a file that grows tells nobody
+    stream.close()
+    spool.close()
+    kinds = [json.loads(line)["kind"] for line in text.splitlines()]
+    assert kinds[:2] == ["io", "alive"]
 
 
 def test_a_write_that_fails_half_way_is_taken_back(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hung bench brought back: what is asked of it over SSH, and what the run says of it afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from storqual.bench.follow import ConnectionLostError
+from storqual.bench.ladder import Watch
+from storqual.bench.reboot import Boot
+from storqual.run import append_event, iter_events, read_run
+from storqual.turns import bring_back as bring_back_module
+from storqual.turns.bring_back import (
+    BenchHere,
+    Hung,
+    Means,
+    OutOfServiceError,
+    armed_watch,
+    bring_back,
+    ensure_answer,
+)
+from tests.support.turn_records import REQUEST, plan_campaign
+
+if TYPE_CHECKING:
+    from storqual.bench.follow import Connection
+
+NONE = Means()
+HUNG = Hung("s01", "candidate", "s01-b001", "a-trial")
+
+
+@dataclass
+class Link:
+    """A bench that hangs in boot-1: it answers nothing, or everything but its load; `boot` is what it runs."""
+
+    boot: str = "boot-1"
+    answers: bool = False
+    commands: list[str] = field(default_factory=list)
+    host: str = "vbench"
+    bootstatus: str = "0"
+    remote: bool = True
+
+    def boot_id(self, *, limit_s: float = 60.0) -> str:
+        assert limit_s
+        if not self.answers:
+            raise ConnectionLostError("no answer")
+        return self.boot
+
+    def run(self, command: str, *, limit_s: float = 0.0) -> str:
+        assert limit_s
+        self.commands.append(command)
+        if command == "true" and not self.answers:
+            raise ConnectionLostError("no answer")
+        if "bootstatus" in command:
+            return self.bootstatus
+        if "echo b" in command:
+            self.boot = "boot-2"
+            raise ConnectionLostError("it is gone")
+        return "INFO: task fio:12 blocked"
+
+    def cut(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Cycled:
+    boot: Boot | None
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    run = plan_campaign(REQUEST, tmp_path)
+    setting = {"name": "boot.watchdog", "declared": None, "read_back": "i6300ESB timer, 60 s"}
+    started = {"bench": "vbench", "session": "s01", "boot_id": "boot-1", "provisioned": {"settings": [setting]}}
+    append_event(run, "session_started", started)
+    return run
+
+
+def back(path: Path, link: Link, *, hangs: bool, means: Means = NONE) -> Any:
+    here = BenchHere("vbench", cast("Connection", link), "python3", "/s", "/s/core.pyz", None, means)
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    return bring_back(
+        path,
+        here,
+        HUNG,
+        boot="boot-1",
+        hangs=hangs,
+        reason="it stopped answering",
+        console_mark=0,
+        clock=lambda: now[0],
+        sleep=sleep,
+    )
+
+
+def told(path: Path, kind: str) -> list[dict[str, Any]]:
+    return [dict(event.fields) for event in iter_events(path) if event.kind == kind]
+
+
+def test_a_load_that_hangs_on_a_bench_that_answers_shows_its_tasks_and_is_ended_by_the_kernel(path: Path) -> None:
+    link = Link(answers=True)
+    recovery = back(path, link, hangs=True)
+    assert (recovery.boot_id, recovery.ended_by) == ("boot-2", "restart by the kernel")
+    look = next(step for step in told(path, "recovery_step") if step["step"] == "look")
+    assert look["evidence"] == "INFO: task fio:12 blocked"
+    assert link.commands[0].startswith("echo w > /proc/sysrq-trigger; echo l > /proc/sysrq-trigger; echo m >")
+    [hung] = told(path, "bench_hung")
+    assert (hung["session"], hung["arm"], hung["block"], hung["turn"], hung["ended_by"]) == (
+        *("s01", "candidate", "s01-b001", "a-trial"),
+        "restart by the kernel",
+    )
+
+
+def test_power_is_cycled_when_nothing_answers_and_nobody_is_accused_who_only_lost_the_network(path: Path) -> None:
+    means = Means(cycle_power=lambda _reason: Cycled(Boot("boot-2", "6.1")))
+    assert back(path, Link(), hangs=False, means=means).ended_by == "power cycle"
+    assert len(told(path, "bench_hung")) == 1
+    assert back(path, Link(answers=True), hangs=False).ended_by == ""
+    assert len(told(path, "bench_hung")) == 1
+
+
+def test_a_bench_that_does_not_answer_between_two_turns_is_brought_back_before_it_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(bring_back_module, "bring_back", lambda *_, **words: asked.append(words))
+    for link in (Link(answers=True), Link()):
+        here = BenchHere("vbench", cast("Connection", link), "python3", "/s", "/s/core.pyz", None)
+        ensure_answer(path, here, HUNG, say=lambda _line: None)
+    [words] = asked
+    assert (words["boot"], words["hangs"]) == ("boot-1", False)
+
+
+def test_a_bench_that_is_the_control_node_itself_is_never_restarted_from_here(path: Path) -> None:
+    link = Link(answers=True, remote=False)
+    with pytest.raises(OutOfServiceError):
+        back(path, link, hangs=True)
+    assert not any("sysrq-trigger" in command for command in link.commands)
+
+
+def test_a_boot_that_the_watchdog_says_it_made_is_its_work(path: Path) -> None:
+    link = Link(boot="boot-2", answers=True, bootstatus="32")
+    assert back(path, link, hangs=True).ended_by == "watchdog i6300ESB timer"
+    assert back(path, Link(boot="boot-2", answers=True), hangs=True).ended_by == ""
+
+
+def test_a_bench_that_nothing_brings_back_is_out_of_service(path: Path) -> None:
+    with pytest.raises(OutOfServiceError, match="vbench is out of service: it stopped answering"):
+        back(path, Link(), hangs=True, means=Means(cycle_power=lambda _reason: Cycled(None)))
+    assert told(path, "recovery_step")[-1]["step"] == "out of service"
+    assert told(path, "bench_hung")[0]["ended_by"] == ""
+
+
+def test_the_watchdog_that_was_armed_is_the_sessions(path: Path) -> None:
+    run = read_run(path)
+    assert armed_watch(run, "vbench", "s01") == Watch("i6300ESB timer", 60.0)
+    assert armed_watch(run, "vbench", "s02") == Watch()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel of a trial boot that hangs is ended without hands: by the watchdog, by a detector, by the ladder."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from storqual.bench.follow import Connection
+from storqual.run import append_event, iter_events
+from storqual.turns.bring_back import BenchHere, Hung, bring_back, means_of
+from storqual.virtual_bench.places import BenchPlaces
+from storqual_core.provision.boot import WATCHDOG_S
+from tests.support.driver_sources import driver_sources
+from tests.support.live_bench import REPOSITORY, discard, over_ssh, play
+from tests.support.turn_records import REQUEST, plan_campaign
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storqual.bench.ladder import Recovery
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(2400)]
+
+INVENTORY = REPOSITORY / "inventories" / "virtual_debug"
+BENCH = "vdebug"
+PANIC = "(sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 & sleep 5"
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+WATCHDOG = "cd /sys/class/watchdog/watchdog0 && echo $(cat identity), $(cat timeout) s, $(cat state)"
+DETECTORS = "sysctl -n kernel.panic kernel.softlockup_panic kernel.hung_task_panic kernel.panic_on_oops kernel.sysrq"
+SPIN = """\
+#include <linux/kthread.h>
+#include <linux/module.h>
+static int spin(void *unused)
+{
+	local_irq_disable();
+	for (;;)
+		cpu_relax();
+	return 0;
+}
+static int __init spin_init(void)
+{
+	return PTR_ERR_OR_ZERO(kthread_run(spin, NULL, "spin"));
+}
+module_init(spin_init);
+MODULE_LICENSE("GPL");
+"""
+"""A driver that spins with interrupts off, one second after it was loaded at the latest."""
+
+
+@pytest.fixture(scope="module")
+def places() -> Iterator[BenchPlaces]:
+    found = BenchPlaces.of(REPOSITORY / ".cache" / "bench" / "hangs")
+    discard(found.state)
+    run(found, "bench_up.yml")
+    yield found
+    discard(found.state)
+
+
+def run(places: BenchPlaces, playbook: str, *words: object) -> str:
+    log = places.state.parent / "hangs.log"
+    code, output = play(log, INVENTORY, playbook, "-e", f"virtual_bench_state={places.state}", *words)
+    assert code == 0, output[-3000:]
+    return output
+
+
+@pytest.fixture
+def boot(places: BenchPlaces, tmp_path: Path) -> str:
+    """The bench in a fresh trial boot; its id."""
+    drop = tmp_path / "drop.yml"
+    drop.write_text(f"name: t\ndescription: d\nos: {{cmdline: [storqual.n={time.time_ns()}]}}\n", encoding="utf-8")
+    run(places, "provision.yml", "-e", f"drop={drop}", "-e", "prove_s=0")
+    assert "storqual.trial=" in over_ssh(places.state, BENCH, "cat /proc/cmdline")
+    return over_ssh(places.state, BENCH, BOOT_ID).strip()
+
+
+def connection(places: BenchPlaces) -> Connection:
+    def words(command: str) -> list[str]:
+        return ["ssh", "-F", str(places.state / "ssh_config"), "-o", "ConnectTimeout=10", BENCH, command]
+
+    return Connection(BENCH, words, ["true"])
+
+
+def recovered(places: BenchPlaces, path: Path, boot: str, began: float) -> Recovery:
+    """What the ladder makes of a bench that fell silent at `began`, in a run of its own."""
+    setting = {"name": "boot.watchdog", "declared": None, "read_back": f"i6300ESB timer, {WATCHDOG_S} s"}
+    started = {"bench": "vbench", "session": "s01", "boot_id": boot, "provisioned": {"settings": [setting]}}
+    append_event(path, "session_started", started)
+    here = BenchHere("vbench", connection(places), "python3", "/s", "/s/p", places, means_of(places))
+    return bring_back(
+        path,
+        here,
+        Hung("s01", "candidate", "s01-b001", "a-turn"),
+        boot=boot,
+        hangs=True,
+        reason="it stopped answering",
+        silent_s=time.monotonic() - began,
+        console_mark=here.console_mark(),
+        say=print,
+    )
+
+
+def start(places: BenchPlaces, line: str) -> float:
+    """Have the bench run what hangs it, and when that was."""
+    with suppress(AssertionError, subprocess.TimeoutExpired):
+        over_ssh(places.state, BENCH, line, limit_s=15)
+    return time.monotonic()
+
+
+def test_a_trial_boot_has_its_watchdog_armed_and_its_detectors_set(places: BenchPlaces, boot: str) -> None:
+    assert boot
+    assert over_ssh(places.state, BENCH, WATCHDOG).strip() == f"i6300ESB timer, {WATCHDOG_S} s, active"
+    assert over_ssh(places.state, BENCH, DETECTORS).split() == ["10", "1", "1", "1", "1"]
+
+
+def test_a_spin_with_interrupts_off_is_ended_by_the_watchdog(places: BenchPlaces, boot: str, tmp_path: Path) -> None:
+    sources = driver_sources(tmp_path, ())
+    folder = tmp_path / "spin"
+    folder.mkdir()
+    (folder / "spin.c").write_text(SPIN, encoding="utf-8")
+    (folder / "Makefile").write_text("obj-m := spin.o\n", encoding="utf-8")
+    module = sources._compiled(folder, "spin")
+    over_ssh(places.state, BENCH, "cat > /root/spin.ko", data=module.read_bytes())
+    path = plan_campaign(REQUEST, tmp_path / "runs")
+    began = start(places, "insmod /root/spin.ko; sleep 5")
+    recovery = recovered(places, path, boot, began)
+    assert recovery.ended_by == "watchdog i6300ESB timer"
+    assert time.monotonic() - began < 300
+    [hung] = [event for event in iter_events(path) if event.kind == "bench_hung"]
+    assert cast("float", hung.fields["seconds"]) < 300
+    assert "storqual.trial=" not in over_ssh(places.state, BENCH, "cat /proc/cmdline")
+
+
+def test_a_panic_that_nobody_ends_is_ended_by_the_watchdog_and_its_trace_is_kept(
+    places: BenchPlaces, boot: str, tmp_path: Path
+) -> None:
+    path = plan_campaign(REQUEST, tmp_path / "runs")
+    began = start(
+        places, "sysctl -qw kernel.panic=0; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 & sleep 5"
+    )
+    recovery = recovered(places, path, boot, began)
+    assert recovery.boot_id not in ("", boot)
+    assert time.monotonic() - began < 300
+
+
+def test_tasks_are_shown_over_the_keyboard_of_a_bench_that_answers_and_it_is_restarted(
+    places: BenchPlaces, boot: str, tmp_path: Path
+) -> None:
+    path = plan_campaign(REQUEST, tmp_path / "runs")
+    recovery = recovered(places, path, boot, time.monotonic())
+    assert recovery.ended_by == "restart by the kernel"
+    look = next(event for event in iter_events(path) if event.text("step") == "look")
+    assert "sysrq: Show Blocked State" in look.text("evidence")
