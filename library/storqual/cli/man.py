@@ -50,13 +50,25 @@ def man_command(folder: Path, as_json: bool) -> None:
 def manual_pages(program: click.Group) -> Iterator[tuple[str, str]]:
     """Name and text (roff, macros of man) of the page of `program` and of each of its commands that people call."""
     context = click.Context(program, info_name="storqual")
-    commands = {name: program.get_command(context, name) for name in program.list_commands(context)}
-    shown = {name: command for name, command in commands.items() if command is not None and not command.hidden}
-    pages = {f"storqual-{name}": command for name, command in shown.items()}
+    shown = {name: command for name, command in every_command(program).items() if not command.hidden}
+    pages = {f"storqual-{name.replace(' ', '-')}": name for name in shown}
     yield "storqual", _page("storqual", "storqual", program, context, tuple(pages))
-    for page, command in pages.items():
-        name = page.removeprefix("storqual-")
-        yield page, _page(page, f"storqual {name}", command, click.Context(command, context, name), ("storqual",))
+    for page, name in pages.items():
+        own = click.Context(shown[name], context, name)
+        yield page, _page(page, f"storqual {name}", shown[name], own, ("storqual",))
+
+
+def every_command(program: click.Group) -> dict[str, click.Command]:
+    """All commands by what is written for them; of a group that of each (`bench console`)."""
+    context = click.Context(program)
+    found: dict[str, click.Command] = {}
+    for name in program.list_commands(context):
+        command = program.get_command(context, name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {inner}": one for inner, one in every_command(command).items()}
+        elif command is not None:
+            found[name] = command
+    return found
 
 
 def _page(page: str, called: str, command: click.Command, context: click.Context, others: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from storqual.base.console_log import panic_text
 from storqual.base.text import telling_line
 from storqual.bench.follow import SILENCE_S, ConnectionLostError
 from storqual.kinds.images import logged_writes, read_log
@@ -21,7 +22,7 @@ from storqual.run.layout import TURNS, now
 from storqual.turns.acts import CONTROL_WAYS, Reach
 from storqual.turns.live_turn import BenchHere, LiveTurn, TurnLostError
 from storqual.turns.needed_packages import install_package
-from storqual.virtual_bench.boot import mark, panic_text, written_since
+from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.power import reset
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Way
 from storqual_core.kit.errors import StorqualError, ToolError
