@@ -98,8 +98,8 @@ class Console:
 
     def _spawn(self, order: Mapping[str, Any]) -> None:
         argv = child.python("-m", "storqual.console.recorder")
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = child.start(argv, start_new_session=True, **pipes)
+        pipe = subprocess.PIPE
+        process = child.start(argv, start_new_session=True, stdin=pipe, stdout=pipe, stderr=pipe)
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None  # noqa: PT018, S101 - pipes
         # the password goes by a pipe: arguments and environment of a process can be read by others
         with suppress(BrokenPipeError):

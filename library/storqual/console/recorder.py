@@ -225,7 +225,7 @@ class Recorder:
     def _answer_to(self, line: bytes) -> dict[str, Any]:
         try:
             question = json.loads(line)
-            act = {
+            act: Callable[[], None] = {
                 "status": lambda: None,
                 "end": lambda: self._end("it was told to end"),
                 "break": self._break,
