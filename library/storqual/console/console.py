@@ -9,8 +9,8 @@ import selectors
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -163,6 +163,17 @@ class Console:
     def expect_no_longer(self) -> None:
         """Raises ToolError."""
         self._ask("no_longer")
+
+    @contextmanager
+    def expecting(self, why: str, for_s: float) -> Iterator[None]:
+        """Say beforehand that a panic is provoked, and when it is over; nothing where nothing is recorded."""
+        with suppress(ToolError):
+            self.expect(why, for_s)
+        try:
+            yield
+        finally:
+            with suppress(ToolError):
+                self.expect_no_longer()
 
     def _ask(self, act: str, **more: object) -> dict[str, Any]:
         if self.running() is None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.bench.follow import Connection, ConnectionLostError, stream
+from storqual.console.console import Console
 from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.program import OUTPUT, ProgramStream, run_line
 from storqual.run.collect import keep_raw
@@ -41,6 +42,11 @@ class BenchHere:
     state_dir: str
     program: str
     virtual: BenchPlaces | None
+
+    @property
+    def console(self) -> Console:
+        """Its serial console; one that nobody records says nothing."""
+        return Console(self.name, self.virtual)
 
 
 class TurnLostError(StorqualError):
