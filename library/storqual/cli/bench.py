@@ -157,10 +157,14 @@ def _show(console: Console, most: int, *, quiet: bool, follow: bool) -> list[dic
     for line in found:
         told(line)
     while follow:
-        # the recorder is another process, and a file tells nobody that it has grown
-        time.sleep(_LOOK_S)
+        wait_for_more()
         until = console.mark()
         for line in read_recording(console.recording.read(mark, until)) if until > mark else ():
             told(line)
         mark = until
     return [{"time": line.at, "mark": line.mark, "text": line.text} for line in found]
+
+
+def wait_for_more() -> None:
+    # the recorder is another process, and a file tells nobody that it has grown
+    time.sleep(_LOOK_S)

@@ -33,7 +33,7 @@ RUN = "20261121T101500Z-adapter-4f2a"
 EARLIER = "20261120T093000Z-adapter-77aa"
 NAMED = re.compile(r"runs/(\d{8}T\d{6}Z-[a-z0-9-]+-[0-9a-f]{4})\b")
 
-NEEDS_A_BENCH = ("bench console", "facts", "packages", "playbook", "qualify", "robot", "sheet")
+NEEDS_A_BENCH = ("facts", "packages", "playbook", "qualify", "robot", "sheet")
 """These are run up to where a bench, an archive or Robot Framework would be asked."""
 
 
@@ -110,6 +110,9 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
             write_json(Path(more["variables"]["answers_folder"]) / "bench01.json", facts["bench01"])
         return 2
 
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
     def fetch(*words: Any, **more: Any) -> list[Any]:
         calls.append({"name": words[1], **more})
         return []
@@ -121,6 +124,10 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         "storqual.cli.qualify",
     ):
         monkeypatch.setattr(f"{module}.run_playbook", play)
+    # no example has its recorder started; whoever follows a console ends that himself
+    for act, answer in (("start", True), ("stop", True), ("_ask", {})):
+        monkeypatch.setattr(f"storqual.console.console.Console.{act}", lambda *_, _answer=answer, **__: _answer)
+    monkeypatch.setattr("storqual.cli.bench.wait_for_more", interrupt)
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
     monkeypatch.setattr("storqual.virtual_bench.package_cache.fetch_packages", fetch)
     monkeypatch.setattr("storqual.robot_library.run_suites", fetch)
@@ -205,6 +212,7 @@ def test_an_example_does_what_it_says(
     out, err = capsys.readouterr()
     promised = {
         "audit": (0, 1),
+        "bench console": (130,) if "follow" in words else (0,),
         "judge": (0, 1),
         "playbook": (2,),
         # the run here has no check that could be corrected
