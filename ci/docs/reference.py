@@ -18,7 +18,7 @@ from supported import supported_page
 from playbooks import playbooks_page
 from storqual.checks import pytest_fixtures
 from storqual.cli import storqual
-from storqual.cli.man import every_command
+from storqual.cli.man import commands_of
 from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.json_schema import SCHEMAS, json_schema
 from storqual.metrics import METRICS
@@ -194,7 +194,7 @@ def _needs(needs: Iterable[str]) -> str:
 def commands_page() -> str:
     """Every command that people call, with its options, as its own parser knows them."""
     context = click.Context(storqual, info_name="storqual")
-    commands = every_command(storqual)
+    commands = commands_of(storqual)
     names = [name for name, command in commands.items() if not command.hidden]
     parts = [
         "# Commands",

@@ -50,22 +50,21 @@ def man_command(folder: Path, as_json: bool) -> None:
 def manual_pages(program: click.Group) -> Iterator[tuple[str, str]]:
     """Name and text (roff, macros of man) of the page of `program` and of each of its commands that people call."""
     context = click.Context(program, info_name="storqual")
-    shown = {name: command for name, command in every_command(program).items() if not command.hidden}
-    pages = {f"storqual-{name.replace(' ', '-')}": name for name in shown}
+    shown = {name: command for name, command in commands_of(program).items() if not command.hidden}
+    pages = {f"storqual-{name.replace(' ', '-')}": command for name, command in shown.items()}
     yield "storqual", _page("storqual", "storqual", program, context, tuple(pages))
-    for page, name in pages.items():
-        own = click.Context(shown[name], context, name)
-        yield page, _page(page, f"storqual {name}", shown[name], own, ("storqual",))
+    for (page, command), name in zip(pages.items(), shown, strict=True):
+        yield page, _page(page, f"storqual {name}", command, click.Context(command, context, name), ("storqual",))
 
 
-def every_command(program: click.Group) -> dict[str, click.Command]:
-    """All commands by what is written for them; of a group that of each (`bench console`)."""
+def commands_of(program: click.Group) -> dict[str, click.Command]:
+    """Every command by its name; those of a group have the name of the group in front: `bench power`."""
     context = click.Context(program)
     found: dict[str, click.Command] = {}
     for name in program.list_commands(context):
         command = program.get_command(context, name)
         if isinstance(command, click.Group):
-            found |= {f"{name} {inner}": one for inner, one in every_command(command).items()}
+            found |= {f"{name} {inner}": each for inner, each in commands_of(command).items()}
         elif command is not None:
             found[name] = command
     return found

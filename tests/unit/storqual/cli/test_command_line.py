@@ -19,7 +19,7 @@ from click.shell_completion import ShellComplete
 
 from storqual.bench.ansible_run import Answers
 from storqual.cli import main, storqual
-from storqual.cli.man import every_command
+from storqual.cli.man import commands_of
 from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree
 from tests.support.hostile_payloads import PAYLOADS, infect
@@ -28,7 +28,7 @@ from tests.support.signing import make_person, write_keys
 
 pytestmark = pytest.mark.slow
 
-EVERY = every_command(storqual)
+EVERY = commands_of(storqual)
 COMMANDS = sorted(EVERY)
 
 
@@ -45,7 +45,7 @@ def command(name: str) -> click.Command:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name: str) -> None:
+def test_commands_of_has_help_with_an_example_and_an_answer_for_programs(name: str) -> None:
     """A first sentence, an example, and `--json`."""
     help_of = command(name)
     text = help_of.help or ""
@@ -54,7 +54,7 @@ def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name:
     assert "--json" in {word for option in help_of.params for word in option.opts}, name
 
 
-def test_every_command_has_a_file_of_its_name() -> None:
+def test_commands_of_has_a_file_of_its_name() -> None:
     """Three files hold a pair: suites and keywords, both ends of a signature, a verdict and its waivers."""
     pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge", "note": "signoff"}
     modules = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
@@ -166,7 +166,7 @@ def test_profiles_adapters_drops_and_suites_of_the_current_folder_are_completed(
     assert completed("qualify", "-i", "hosts.yml", "--baseline", "f") == ["field"]
 
 
-def test_every_command_has_a_manual_page_with_each_of_its_options(
+def test_commands_of_has_a_manual_page_with_each_of_its_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
@@ -303,7 +303,7 @@ def test_no_command_has_an_option_that_trusts_samples(name: str) -> None:
     assert not {option for option in options if "trust" in option or "evidence" in option}
 
 
-def test_help_shows_the_way_of_a_qualification_first_and_every_command_once(
+def test_help_shows_the_way_of_a_qualification_first_and_commands_of_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pages = []

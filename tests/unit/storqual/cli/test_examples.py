@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from storqual.cli import main, storqual
-from storqual.cli.man import every_command
+from storqual.cli.man import commands_of
 from storqual.inputs import lab
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
@@ -40,7 +40,7 @@ NEEDS_A_BENCH = ("facts", "packages", "playbook", "qualify", "robot", "sheet")
 def examples() -> list[tuple[str, str]]:
     """(command, line) of every help; a line that goes on after a backslash is one."""
     lines_found = []
-    for name, command in every_command(storqual).items():
+    for name, command in commands_of(storqual).items():
         _, _, text = (command.help or "").partition("Example")
         lines_found += [(name, line.strip()) for line in text.splitlines() if "storqual " in line]
     return lines_found
