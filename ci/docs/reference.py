@@ -18,6 +18,7 @@ from supported import supported_page
 from playbooks import playbooks_page
 from storqual.checks import pytest_fixtures
 from storqual.cli import storqual
+from storqual.cli.man import commands_of
 from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.json_schema import SCHEMAS, json_schema
 from storqual.metrics import METRICS
@@ -193,31 +194,25 @@ def _needs(needs: Iterable[str]) -> str:
 def commands_page() -> str:
     """Every command that people call, with its options, as its own parser knows them."""
     context = click.Context(storqual, info_name="storqual")
-    names = [name for name in storqual.list_commands(context) if not _of(name, context).hidden]
+    commands = commands_of(storqual)
+    names = [name for name, command in commands.items() if not command.hidden]
     parts = [
         "# Commands",
         _OF_COMMANDS,
     ]
-    called = {name for name in names if ".playbook." in (_of(name, context).callback or print).__module__}
+    called = {name for name in names if ".playbook." in (commands[name].callback or print).__module__}
     internal = called - {"playbook"}
     for name in (name for name in names if name not in internal):
-        command = _of(name, context)
+        command = commands[name]
         parts += [f"## storqual {name}", _help(command)]
         rows = [(_spelling(option, context), option.help or "", _default(option)) for option in _options(command)]
         usage = " ".join(["storqual", name, *command.collect_usage_pieces(click.Context(command))])
         parts += [f"```text\n{usage}\n```", table(("option", "meaning", "default"), rows)]
-    listed = [(f"`storqual {name}`", _sentence(_of(name, context).help)) for name in sorted(internal)]
+    listed = [(f"`storqual {name}`", _sentence(commands[name].help)) for name in sorted(internal)]
     if listed:
         parts += ["## Called by playbooks", "You need these only to follow what a playbook does."]
         parts.append(table(("command", "meaning"), listed))
     return "\n\n".join(parts)
-
-
-def _of(name: str, context: click.Context) -> click.Command:
-    found = storqual.get_command(context, name)
-    if found is None:
-        raise LookupError(name)
-    return found
 
 
 def _options(command: click.Command) -> list[click.Option]:

@@ -101,10 +101,14 @@ class Faked:
 
 
 def live_trial(
-    run: Run, planned: PlannedTurn, connection: object, *, console: Path, again: bool = False
+    run: Run, planned: PlannedTurn, connection: object, *, console: Path | None, again: bool = False
 ) -> LiveTrial:
-    """A trial of a run on a bench that is such a connection; it is on boot `boot-1` when its turn begins."""
-    virtual = cast("BenchPlaces", SimpleNamespace(console=console))
+    """A trial of a run on a bench that is such a connection; it is on boot `boot-1` when its turn begins.
+
+    `console` is the log of a virtual bench; without it the bench is another one.
+    """
+    places = console and SimpleNamespace(console=console, recording=console.with_name("recording"))
+    virtual = cast("BenchPlaces | None", places)
     state = "/var/lib/storqual"
     here = BenchHere("vbench", cast("Connection", connection), "python3", state, f"{state}/core.pyz", virtual)
     batch = batch_of(run.path, planned.id)

@@ -3,41 +3,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from storqual.virtual_bench.boot import mark, panic_text, written_since
+from storqual.base.console_log import joined_dumps, panic_text
+from storqual.console.console import Console
+from storqual.virtual_bench.boot import mark, written_since
 
-_PSTORE = "cat /sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt 2>/dev/null"
+_FILES = {
+    "pstore": "/sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt /var/lib/systemd/pstore/*/*/dmesg.txt",
+    "kdump": "/var/crash/*/dmesg* /var/crash/*/vmcore-dmesg.txt",
+}
+"""Where a panic leaves its trace for the next boot, by what keeps it there."""
+_BETWEEN = "---- storqual: another file ----"
 
 
 class ActionModule(ActionBase):
-    """Return where the console log ends now (`offset`), and the panic it holds after argument `since` (`panic`).
+    """Return where the console ends now (`offset`) and which traces lie on the bench already (`lying`).
 
-    Arguments: `console` (the serial console log on the control node; empty where there is none), `since` (bytes).
-    Without a console log, what pstore kept over the reboot is read from the bench itself.
+    After arguments `since` and `lying` return the panic since then (`panic`), and which of the sources had it
+    (`sources`): the console, what pstore kept over the reboot, what kdump wrote. `console` is the serial console log
+    of a virtual bench on the control node; empty for another bench, whose recorder is asked, if it has one.
     """
 
-    _VALID_ARGS = frozenset({"console", "since"})
+    _VALID_ARGS = frozenset({"console", "lying", "since"})
     _supports_check_mode = True
     TRANSFERS_FILES = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Never fails: last words that nobody kept are an empty text."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result["changed"] = False
-        console = str(self._task.args.get("console") or "")
-        start = self._task.args.get("since")
-        if console:
-            log = Path(console)
-            return {**result, "offset": mark(log), "panic": panic_text(written_since(log, int(start or 0)))}
-        if start is None:
-            return {**result, "offset": 0, "panic": ""}
+        return {**result, **self._find(self._task.args, str((task_vars or {}).get("inventory_hostname", "")))}
+
+    def _find(self, arguments: Mapping[str, Any], bench: str) -> dict[str, Any]:
+        result: dict[str, Any] = {"changed": False, "panic": "", "sources": {}}
+        log = str(arguments.get("console") or "")
+        recorded = Console(bench)
+        heard = bool(log) or recorded.running() is not None
+        since = arguments.get("since")
         try:
-            kept = self._low_level_execute_command(_PSTORE, sudoable=True)
+            result["lying"] = [line for name in _FILES for line in self._lying(name)]
         except AnsibleConnectionFailure as problem:
-            return {**result, "offset": 0, "panic": "", "msg": str(problem)}
-        return {**result, "offset": 0, "panic": panic_text(str(kept["stdout"]))}
+            result.update(lying=None, msg=str(problem))
+        result["offset"] = (mark(Path(log)) if log else recorded.mark()) if heard else 0
+        if since is None:
+            return result
+        found: dict[str, str] = {}
+        if heard:
+            said = written_since(Path(log), int(since)) if log else recorded.text_since(int(since))
+            found["console"] = panic_text(said)
+        before = arguments.get("lying")
+        if result["lying"] is not None and before is not None:
+            for name in _FILES:
+                found[name] = panic_text(self._dumped(name, before))
+        result["panic"] = next(filter(None, found.values()), "")
+        result["sources"] = {name: bool(text) for name, text in found.items()}
+        return result
+
+    def _lying(self, name: str) -> list[str]:
+        """Name, time and size of each file; a name alone may be used again. Raises AnsibleConnectionFailure."""
+        return self._ask(f"stat -c '%n %Y %s' {_FILES[name]} 2>/dev/null").splitlines()
+
+    def _dumped(self, name: str, before: list[str]) -> str:
+        """What lies there now and did not before; empty for a bench that does not answer any more."""
+        try:
+            fresh = [line.rpartition(" ")[0].rpartition(" ")[0] for line in self._lying(name) if line not in before]
+            show = f'for file in {_FILES[name]}; do echo "{_BETWEEN}$file"; cat "$file"; done 2>/dev/null'
+            texts = self._ask(show).split(_BETWEEN) if fresh else []
+        except AnsibleConnectionFailure:
+            return ""
+        parts = (text.partition("\n") for text in texts)
+        return joined_dumps([text for file, _, text in parts if file.strip() in fresh])
+
+    def _ask(self, command: str) -> str:
+        """The output of a command on the bench; a terminal, which becoming root may ask for, ends lines in CR LF."""
+        return str(self._low_level_execute_command(command, sudoable=True)["stdout"]).replace("\r\n", "\n")

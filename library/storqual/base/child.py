@@ -8,6 +8,7 @@ A command that is started inside a run directory would so execute the run's own 
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,33 @@ def run(
     environment = {name: value for name, value in child_environment(env).items() if name not in without}
     given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
     return subprocess.run(list(argv), env=environment, timeout=timeout, check=False, **given, **options)
+
+
+def ticks_of_start(pid: int) -> int | None:
+    """When process `pid` began, in clock ticks since boot: tells it from a later process of the same number."""
+    try:
+        after_name = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        )
+    except OSError:
+        return None
+    return None if after_name[0] in {"Z", "X"} else int(after_name[19])
+
+
+def is_running(pid: int, start_ticks: int) -> bool:
+    return ticks_of_start(pid) == start_ticks
+
+
+def await_end(pid: int, start_ticks: int, limit_s: float) -> bool:
+    """Wait for a process to end, without polling; False when it has not after `limit_s`."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return not is_running(pid, start_ticks) or bool(select.select([handle], [], [], limit_s)[0])
+    finally:
+        os.close(handle)
 
 
 class Workers(ProcessPoolExecutor):

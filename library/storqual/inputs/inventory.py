@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from storqual.inputs.console_way import ConsoleWay
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Pseudo, Rate, Size, Text, Wwn
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
@@ -307,6 +308,12 @@ class Bench(Shape):
     witness: Annotated[Text, AfterValidator(_witness)] | None = Field(
         default=None, description="a second place that records the digest of each batch"
     )
+    console: ConsoleWay | None = Field(default=None, description="the way to its serial console")
+
+    @property
+    def console_way(self) -> ConsoleWay | None:
+        """The way to its console: a virtual bench always has one. None: nothing of it can be recorded."""
+        return self.console or (ConsoleWay(virtual=True) if self.kind == "virtual" else None)
 
     def reached_by(self, alias: str) -> list[Drive]:
         """The claimed drives of an adapter, and those of others to which it is one of several paths."""
@@ -419,6 +426,10 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
                 ("storqual_virtual",), f"storqual_virtual is for virtual benches only, and this bench is {bench.kind}"
             )
         )
+    if bench.console is not None and (bench.console.virtual is True) != (bench.kind == "virtual"):
+        whose = "virtual benches" if bench.console.virtual else "benches that are not virtual"
+        sentence = f"`{bench.console.name}` is a console of {whose}, and this bench is {bench.kind}"
+        problems.append(document.about(("storqual_console",), sentence))
     named: list[tuple[Keys, str]] = [(("storqual_under_test",), alias) for alias in bench.under_test or ()]
     if bench.virtual is not None:
         named += [(("storqual_virtual", "adapters", alias), alias) for alias in bench.virtual.adapters]

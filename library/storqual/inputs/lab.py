@@ -71,6 +71,11 @@ def bench_names(sources: Sequence[Path], limit: str | None) -> list[str]:
     return _limited(sources, _benches_of(sources), limit)
 
 
+def host_variables(sources: Sequence[Path], name: str) -> dict[str, Any]:
+    """All variables of a bench as they are written: templates in them are not filled."""
+    return _benches_of(sources).get(name, {})
+
+
 def _benches_of(sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """Host variables by bench. Raises BadInputError when there is no bench."""
     listed = list_inventory(sources)

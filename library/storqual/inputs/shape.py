@@ -122,11 +122,15 @@ def _told(shape: type[Shape], document: Document, data: object, error: ErrorDeta
         word = str(keys[-1])
         return document.about(keys, unknown("key", word, names, most=len(names)))
     if kind == "missing":
-        field = owner.model_fields.get(str(keys[-1])) if owner else None
-        text = f" ({field.description})" if field is not None and field.description else ""
+        missing = owner.model_fields.get(str(keys[-1])) if owner else None
+        text = f" ({missing.description})" if missing is not None and missing.description else ""
         return document.about(keys[:-1], f"key {str(keys[-1])!r}{text} is missing{_inside(keys[:-1])}")
     of_key = error["loc"][-1:] == (_OF_KEY,) != tuple(keys[-1:])
     found = shown(keys[-1]) if of_key else shown(_at(data, keys))
+    field = owner.model_fields.get(str(keys[-1])) if owner and keys else None
+    if field is not None and field.exclude:
+        # what is in no dump of a shape is a secret
+        found = "a value that is not shown"
     if kind == "value_error" and found == shown({"": ""}):
         # the mapping is one; what is wrong is inside it
         return document.about(keys, f"{_path(keys)}: expected {_expected(error)}")

@@ -260,6 +260,11 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
                 f"{plan.bench.name}: at the expected noise this plan {size}; "
                 f"the margin is {format_percent(profile.margin)}"
             )
+        if plan.bench.kind == "hardware" and plan.bench.console_way is None:
+            warnings.append(
+                f"{plan.bench.name}: no console is declared (`storqual_console`): what its kernel says when it"
+                " panics, hangs or does not boot cannot be shown, but for what pstore keeps over a reboot"
+            )
         if plan.design.identical:
             warnings.append(
                 f"{plan.bench.name}: both arms declare the same; this campaign compares a drop with itself, "

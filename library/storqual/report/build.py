@@ -22,6 +22,7 @@ from storqual.report.parts.arms import (
     settings_of,
     shown_settings_of,
 )
+from storqual.report.parts.console import ConsoleSection, consoles_of
 from storqual.report.parts.criteria import Changes, CriteriaTable, changes_of, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups, overview
 from storqual.report.parts.first_screen import FirstScreen, first_screen
@@ -70,6 +71,7 @@ class Page:
     timelines: tuple[Timeline, ...] = ()
     findings: tuple[TimelineEvent, ...] = ()
     unclassified: Table | None = None
+    consoles: tuple[ConsoleSection, ...] = ()
     settings: tuple[SettingRow, ...] = ()
     settings_shown: ShownSettings | None = None
     environment: Environment | None = None
@@ -214,6 +216,7 @@ class _Pages:
             ),
             findings=tuple(moment for moment in self._moments if moment.finding),
             unclassified=unclassified_of(material),
+            consoles=consoles_of(material),
             settings=settings_of(material),
             settings_shown=shown_settings_of(material),
             environment=environment_of(material),

@@ -154,11 +154,24 @@ EVENT_KINDS: Mapping[str, EventKind] = {
         }
     ),
     "provision_failed": _campaign({**_ON_BENCH, "reason": "text", "arm?": "text", "task?": "text"}, recorded=True),
-    "kernel_panic": _campaign({"bench": "name", "text": "text", "session?": "text", "arm?": "text"}, recorded=True),
+    "kernel_panic": _campaign(
+        {"bench": "name", "text": "text", "session?": "text", "arm?": "text", "sources?": {"*": "flag"}},
+        recorded=True,
+    ),
     "recovery_step": _campaign(
         {**_HUNG, "step": "name", "seconds": "number", "text": "text", "evidence?": "text"},
     ),
     "bench_hung": _campaign({**_HUNG, "ended_by": "text", "seconds": "number", "text": "text"}, recorded=True),
+    "console_started": _campaign({"bench": "name", "console": "text", "from": "count"}),
+    "console_kept": _campaign(
+        {
+            "bench": "name",
+            "console": "text",
+            "gaps": "count",
+            "recording?": {"path": "name", "sha256": "sha256"},
+            "reason?": "text",
+        }
+    ),
     "unplugged": _campaign({"bench": "name", "drive": "name"}),
     "powered_on": _campaign({"bench": "name"}, recorded=True),
     "failed": _campaign({"bench": "name", "message": "text", "task?": "text", "evidence?": "any"}, recorded=True),

@@ -74,6 +74,7 @@ LIMITS = {
     "inputs/": FileLimit(4 * MIB, "a hand-written check has some KB, and is only copied"),
     "blocks/": FileLimit(16 * MIB, "the 250 launches of a batch have 40 KB"),
     "raw/": FileLimit(32 * MIB, "64 jobs with full histograms print 7 MB, which pack to 1 MB"),
+    "raw/.console.gz": FileLimit(32 * MIB, "a recorder keeps 24 MiB of a console"),
     "raw/.stream.jsonl.gz": _STREAM,
     "raw/.writes.jsonl.gz": _STREAM,
     "raw/.output.jsonl.gz": FileLimit(64 * MIB, "a program that prints 10 MB packs to 1 MB", 16 * MIB, 64 * MIB),

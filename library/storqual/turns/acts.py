@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from storqual.base.console_log import panic_text
 from storqual.base.text import telling_line
 from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.kinds.images import read_log
 from storqual.turns.paths import active_paths, await_paths
-from storqual.virtual_bench.boot import mark, panic_text, written_since
+from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.description import BenchDescription
 from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
 from storqual.virtual_bench.places import BenchPlaces

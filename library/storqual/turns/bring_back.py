@@ -12,8 +12,9 @@ from typing import Any
 
 from storqual.base.text import terminal_text
 from storqual.bench.follow import Connection, ConnectionLostError
-from storqual.bench.ladder import LIMIT_S, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
+from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
 from storqual.bench.reboot import BOOTSTATUS, Boot, watchdog_fired
+from storqual.console.console import Console
 from storqual.run import Run, append_event, read_run
 from storqual.run.records import Event
 from storqual.virtual_bench.console import VirtualConsole
@@ -81,9 +82,18 @@ class BenchHere:
     virtual: BenchPlaces | None
     means: Means = Means()
 
+    @property
+    def recorder(self) -> Console:
+        """What its console is recorded by; one that nobody records says nothing."""
+        return Console(self.name, self.virtual)
+
+    @property
+    def console(self) -> ConsoleTyping:
+        return self.recorder if self.virtual is None else VirtualConsole(self.virtual)
+
     def console_mark(self) -> int:
         """Where its console is now; 0 without one."""
-        return 0 if self.virtual is None else VirtualConsole(self.virtual).mark()
+        return self.console.mark()
 
 
 def means_of(places: BenchPlaces | None, limit_s: float = LIMIT_S) -> Means:
@@ -194,7 +204,7 @@ def bring_back(
         hangs=hangs,
         # a bench that is the control node itself is not restarted from here
         trigger=trigger if connection.remote else None,
-        console=None if bench.virtual is None else VirtualConsole(bench.virtual),
+        console=bench.console if bench.virtual is not None or bench.recorder.running() else None,
         console_mark=console_mark,
         watch=armed_watch(run, bench.name, hung.session),
         fired=fired,

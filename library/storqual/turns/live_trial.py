@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from storqual.base.console_log import panic_text
 from storqual.base.text import telling_line
 from storqual.bench.follow import SILENCE_S, ConnectionLostError
 from storqual.bench.ladder import Recovery
@@ -23,7 +24,6 @@ from storqual.turns.acts import CONTROL_WAYS, Reach
 from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_turn import LiveTurn, TurnLostError
 from storqual.turns.needed_packages import install_package
-from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.power import reset
 from storqual_core.data.faults import LOGGING_WAY, WAYS, Way
 from storqual_core.kit.errors import StorqualError, ToolError
@@ -103,17 +103,21 @@ class LiveTrial(LiveTurn):
         except ToolError as problem:
             self._take({"kind": "cannot", "reason": f"{self._way.name}: {problem}"})
             return
-        self._follow("all")
+        if self._way.downs_bench:
+            # whoever reads the console later must know which panic was asked for
+            with bench.recorder.expecting(f"{self._way.name} of trial {self._planned.id}", self._limit_s()):
+                self._follow("all")
+        else:
+            self._follow("all")
         if not self._way.downs_bench or (self._way.where == "bench" and self._seen.end is not None):
             # a bench that told of the end of its program did not go down
             return
-        if virtual is not None:
-            if self._way.where == "bench" and not self._reached.is_set():
-                # a crash kernel that never ends would keep the bench for ever
-                reset(virtual)
-                bench.connection.cut()
-            # what the console told so far was the fault itself
-            self._console = mark(virtual.console)
+        if virtual is not None and self._way.where == "bench" and not self._reached.is_set():
+            # a crash kernel that never ends would keep the bench for ever
+            reset(virtual)
+            bench.connection.cut()
+        # what the console told so far was the fault itself
+        self._console = bench.console_mark()
         self._follow("verify")
 
     def _beside(self) -> list[dict[str, str]]:
@@ -134,16 +138,20 @@ class LiveTrial(LiveTurn):
             self._boot_id = self._bench.connection.boot_id()
         return path
 
+    def _limit_s(self) -> float:
+        """What the load, the fault and the recovery may take in all, in seconds."""
+        request = self._request
+        sweep = request["load"].get("sweep") or {"limit_s": 0.0, "idles_s": (), "layers": ()}
+        swept = sweep["limit_s"] + sum(sweep["idles_s"]) + LAYER_S * len(sweep["layers"])
+        return float(swept + request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S)
+
     def _follow(self, part: str) -> None:
         """Start the program for this part and take its stream to the end, or until time is up.
 
         Time out of reach is not counted. Lines of a later boot get the time that it is by the clock of the boot that
         went down.
         """
-        request, later = self._request, part == "verify"
-        sweep = request["load"].get("sweep") or {"limit_s": 0.0, "idles_s": (), "layers": ()}
-        swept = sweep["limit_s"] + sum(sweep["idles_s"]) + LAYER_S * len(sweep["layers"])
-        limit = swept + request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S
+        later, limit = part == "verify", self._limit_s()
         fault: threading.Thread | None = None
         may_go_down = self._way.downs_bench and not later
         try:
@@ -193,8 +201,7 @@ class LiveTrial(LiveTurn):
         """
         if self._silent % _LOOKS_OF_SILENCE:
             return False
-        virtual = self._bench.virtual
-        panic = panic_text(written_since(virtual.console, self._console)) if virtual else ""
+        panic = panic_text(self._bench.console.text_since(self._console))
         if panic:
             self._take({"kind": "kernel", "lines": panic.splitlines()[:_PANIC_LINES]})
             self._take({"kind": "down", "text": f"panic: {telling_line(panic)}"})

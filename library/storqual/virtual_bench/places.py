@@ -75,6 +75,21 @@ class BenchPlaces:
         return self.state / "console.log"
 
     @property
+    def recording(self) -> Path:
+        """What a recorder kept of the console, with the time of each line."""
+        return self.state / "recording"
+
+    @property
+    def serial(self) -> Path:
+        """The socket of the serial line while the bench is on: it speaks telnet, and takes one listener."""
+        return socket_folder(self.state) / "serial"
+
+    @property
+    def pstore(self) -> Path:
+        """What the emulated firmware keeps over a reboot: the last lines of kernels that panicked."""
+        return self.state / "pstore.img"
+
+    @property
     def keys(self) -> Path:
         return self.state / "keys"
 

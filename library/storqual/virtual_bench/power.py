@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import signal
 import time
 from contextlib import suppress
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storqual.base import child
 from storqual.virtual_bench import boot, limits
 from storqual.virtual_bench.boot import Booted, BootFailedError, logs_in, wait_for_boot
 from storqual.virtual_bench.description import BenchDescription, from_plain
@@ -70,33 +70,6 @@ class PowerState:
         return from_plain(self.description)
 
 
-def _start_ticks(pid: int) -> int | None:
-    """When process `pid` began, in clock ticks since boot: tells it from a later process of the same number."""
-    try:
-        after_name = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        )
-    except OSError:
-        return None
-    return None if after_name[0] in {"Z", "X"} else int(after_name[19])
-
-
-def _runs(pid: int, start_ticks: int) -> bool:
-    return _start_ticks(pid) == start_ticks
-
-
-def _await_end(pid: int, start_ticks: int, limit_s: float) -> bool:
-    """Wait for a process to end, without polling; False when it has not after `limit_s`."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return not _runs(pid, start_ticks) or bool(select.select([handle], [], [], limit_s)[0])
-    finally:
-        os.close(handle)
-
-
 def power_state(places: BenchPlaces) -> PowerState | None:
     """The bench of that state folder as it runs now, or None when it is off."""
     try:
@@ -105,7 +78,7 @@ def power_state(places: BenchPlaces) -> PowerState | None:
         return None
     except (ValueError, TypeError) as problem:
         raise StorqualError(f"{places.power} is not readable as a power state: {problem}") from problem
-    return state if _runs(state.pid, state.start_ticks) else None
+    return state if child.is_running(state.pid, state.start_ticks) else None
 
 
 def _write(file: Path, text: str) -> None:
@@ -137,6 +110,8 @@ def _spawn(
         overlay=places.overlay,
         drives=places.drive("x").parent,
         console=places.console,
+        serial=places.serial,
+        pstore=places.pstore,
         monitor=sockets / "monitor",
         pidfile=sockets / "pid",
         host_key=keys.host,
@@ -145,10 +120,11 @@ def _spawn(
         debug_host=debug_host,
     )
     machine.monitor.unlink(missing_ok=True)
+    machine.serial.unlink(missing_ok=True)
     machine.pidfile.unlink(missing_ok=True)
     run(machine_argv(description, machine, acceleration)).expect()
     pid = int(machine.pidfile.read_text(encoding="ascii"))
-    ticks = _start_ticks(pid)
+    ticks = child.ticks_of_start(pid)
     if ticks is None:
         raise ToolError("QEMU ended as soon as it was started")
 
@@ -197,7 +173,7 @@ def _boot(places: BenchPlaces, state: PowerState, began: float, since: int, limi
         began=began,
         drives=state.bench.devices,
         limit_s=limit_s,
-        running=lambda: _runs(state.pid, state.start_ticks),
+        running=lambda: child.is_running(state.pid, state.start_ticks),
     )
     return _keep(
         places,
@@ -268,7 +244,7 @@ def _answering(places: BenchPlaces, state: PowerState) -> PowerState | None:
             return None
     looked = alive = time.monotonic()
     deadline, written, computed = looked + BOOT_LIMIT_S, boot.mark(places.console), _cpu_seconds(state.pid)
-    while looked < min(deadline, alive + _HUNG_S) and _runs(state.pid, state.start_ticks):
+    while looked < min(deadline, alive + _HUNG_S) and child.is_running(state.pid, state.start_ticks):
         if logs_in(state.bench.name, places.ssh_config, _ANSWER_LIMIT_S):
             return state
         time.sleep(_LOOK_S)
@@ -292,20 +268,20 @@ def _cpu_seconds(pid: int) -> float:
 
 def _end(pid: int, start_ticks: int) -> None:
     """End QEMU itself: at once, the guest is not asked."""
-    if _runs(pid, start_ticks):
+    if child.is_running(pid, start_ticks):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-    if not _await_end(pid, start_ticks, _QUIT_LIMIT_S):
+    if not child.await_end(pid, start_ticks, _QUIT_LIMIT_S):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        _await_end(pid, start_ticks, _QUIT_LIMIT_S)
+        child.await_end(pid, start_ticks, _QUIT_LIMIT_S)
 
 
 def _clear(places: BenchPlaces) -> None:
     """Remove what only a running bench has."""
     places.power.unlink(missing_ok=True)
     sockets = socket_folder(places.state)
-    for file in ("monitor", "pid"):
+    for file in ("monitor", "pid", "serial"):
         (sockets / file).unlink(missing_ok=True)
     for folder in (sockets, sockets.parent):
         with suppress(OSError):
@@ -330,7 +306,7 @@ def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]
         elif graceful and state.boot_id:
             with suppress(ToolError):
                 converse(Path(state.monitor), lambda monitor: monitor.ask("system_powerdown"))
-            if _await_end(state.pid, state.start_ticks, _OFF_LIMIT_S):
+            if child.await_end(state.pid, state.start_ticks, _OFF_LIMIT_S):
                 how = "the guest shut down"
             else:
                 how = f"the guest did not shut down within {_OFF_LIMIT_S:g} s, so the plug was pulled"

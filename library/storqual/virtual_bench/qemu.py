@@ -21,6 +21,7 @@ from storqual_core.kit.errors import BadInputError
 PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
 _TRANSLATION_CACHE_MIB = 256
+_PSTORE_BYTES = 1 << 20
 _NS_PER_INSTRUCTION_LOG2 = 2
 """4 ns for each instruction: a processor of 250 million a second, about what an emulator on a host of today runs."""
 
@@ -42,6 +43,8 @@ class EmulatedMachine:
     overlay: Path
     drives: Path
     console: Path
+    serial: Path
+    pstore: Path
     monitor: Path
     pidfile: Path
     host_key: Path
@@ -155,12 +158,9 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
     """The whole command line of a bench. It starts stopped (`-S`): limits are set before the first instruction."""
     argv = _base(description, acceleration)
     argv += ["-S", "-daemonize", "-pidfile", str(machine.pidfile)]
-    argv += [
-        "-chardev",
-        f"file,id=console,append=on,path={option_value(machine.console)}",
-        "-serial",
-        "chardev:console",
-    ]
+    # a listener may come and go, and type; whether one is there or not, the file has all that was said
+    line = f"socket,id=console,path={option_value(machine.serial)},server=on,wait=off,telnet=on"
+    argv += ["-chardev", f"{line},logfile={option_value(machine.console)},logappend=on", "-serial", "chardev:console"]
     argv += ["-chardev", f"socket,id=monitor,server=on,wait=off,path={option_value(machine.monitor)}"]
     argv += ["-mon", "chardev=monitor,mode=control"]
     for name, file in (
@@ -183,6 +183,11 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
     argv += ["-device", _json(driver="virtio-rng-pci", addr="2.0", multifunction=True)]
     # what ends a guest that hangs; armed in boots on trial. The slots from 5 on are for adapters
     argv += ["-device", _json(driver="i6300esb", addr="2.1"), "-action", "watchdog=reset"]
+    # firmware keeps what a kernel says in a panic (ERST), in a file that can be read while the bench is off; its slot
+    # is the chipset's, since each of the others may be an adapter's
+    store = {"qom_type": "memory-backend-file", "id": "erst", "size": _PSTORE_BYTES}
+    argv += ["-object", _json(**store, mem_path=str(machine.pstore), share=True)]
+    argv += ["-device", _json(driver="acpi-erst", memdev="erst", addr=_address(1, 4))]
     for adapter in description.adapters:
         for channel in range(adapter.channels):
             argv += ["-device", json.dumps(_adapter_device(adapter, channel))]

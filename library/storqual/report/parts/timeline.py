@@ -193,7 +193,8 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ta
 
 
 _END = ("run_finished", "checks_planned", "closed", "judged", "published")
-_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", *_END)
+_CONSOLE = ("console_started", "console_kept")
+_ROUTINE = ("planned", "environment", *_CONSOLE, "session_started", "limited", "block_started", *_END)
 
 
 @dataclass(frozen=True)

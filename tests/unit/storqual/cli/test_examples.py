@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from storqual.cli import main, storqual
+from storqual.cli.man import commands_of
 from storqual.inputs import lab
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
@@ -40,10 +40,7 @@ NEEDS_A_BENCH = ("facts", "packages", "playbook", "qualify", "robot", "sheet")
 def examples() -> list[tuple[str, str]]:
     """(command, line) of every help; a line that goes on after a backslash is one."""
     lines_found = []
-    context = click.Context(storqual)
-    for name in storqual.list_commands(context):
-        command = storqual.get_command(context, name)
-        assert command is not None
+    for name, command in commands_of(storqual).items():
         _, _, text = (command.help or "").partition("Example")
         lines_found += [(name, line.strip()) for line in text.splitlines() if "storqual " in line]
     return lines_found
@@ -113,6 +110,9 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
             write_json(Path(more["variables"]["answers_folder"]) / "bench01.json", facts["bench01"])
         return 2
 
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
     def fetch(*words: Any, **more: Any) -> list[Any]:
         calls.append({"name": words[1], **more})
         return []
@@ -124,6 +124,10 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         "storqual.cli.qualify",
     ):
         monkeypatch.setattr(f"{module}.run_playbook", play)
+    # no example has its recorder started; whoever follows a console ends that himself
+    for act, answer in (("start", True), ("stop", True), ("_ask", {})):
+        monkeypatch.setattr(f"storqual.console.console.Console.{act}", lambda *_, _answer=answer, **__: _answer)
+    monkeypatch.setattr("storqual.cli.bench.wait_for_more", interrupt)
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
     monkeypatch.setattr("storqual.virtual_bench.package_cache.fetch_packages", fetch)
     monkeypatch.setattr("storqual.robot_library.run_suites", fetch)
@@ -208,6 +212,7 @@ def test_an_example_does_what_it_says(
     out, err = capsys.readouterr()
     promised = {
         "audit": (0, 1),
+        "bench console": (130,) if "follow" in words else (0,),
         "judge": (0, 1),
         "playbook": (2,),
         # the run here has no check that could be corrected

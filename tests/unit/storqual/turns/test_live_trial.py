@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual.base.console_log import LineStamper
 from storqual.bench.follow import ConnectionLostError
 from storqual.bench.ladder import Recovery
+from storqual.console.console import Console
 from storqual.run import read_run
 from storqual.turns import live_trial as live_trial_module
 from storqual.turns import live_turn as live_turn_module
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
+AT = "2026-11-21T10:00:00.000Z"
 PANIC = (
     "[  9.1] Kernel panic - not syncing: an abort was asked for\n[  9.2] ---[ end Kernel panic - not syncing ]---\n"
 )
@@ -73,6 +76,22 @@ def test_a_bench_that_panics_ends_its_trial_at_once_with_the_panic_as_its_reason
     assert (record["outcome"], link.waited) == ("failed", 20)
     assert record["reasons"][0] == "panic: [  9.1] Kernel panic - not syncing: an abort was asked for"
     assert any(what == "kernel" for _, what, _ in record["timeline"])
+
+
+def test_a_panic_that_a_recorder_heard_ends_the_trial_of_a_bench_that_is_not_virtual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    run = read_run(plan_campaign(REQUEST, tmp_path))
+    planned = next(one for one in turns_planned(run) if one.point == "host_reset")
+    recording, link = Console("vbench").recording, SilentLink(None)
+    recording.folder.mkdir(parents=True)
+    recording.append(LineStamper().take(PANIC.replace("an abort", "an earlier boot").encode(), AT))
+    trial = live_trial(run, planned, link, console=None)
+    recording.append(LineStamper().take(PANIC.encode(), AT))
+    record = trial.run()
+    assert (record["outcome"], link.waited) == ("failed", 20)
+    assert record["reasons"][0] == "panic: [  9.1] Kernel panic - not syncing: an abort was asked for"
 
 
 def test_a_bench_that_answers_from_another_boot_went_down_by_itself(tmp_path: Path) -> None:
@@ -203,7 +222,12 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
     planned, console = turns_planned(run)[0], tmp_path / "console.log"
     console.write_text("", encoding="utf-8")
 
+    noted: list[str] = []
+    monkeypatch.setattr(Console, "expect", lambda _, why, for_s: noted.append(f"{why}, {for_s > 0}"))
+    monkeypatch.setattr(Console, "expect_no_longer", lambda _: noted.append("no longer"))
+
     def panic(reach: Reach) -> None:
+        noted.append("panic")
         console.write_text(PANIC, encoding="utf-8")
         reach.tell("panicked", "it did")
         reach.tell("other_boot", "it started again")
@@ -211,6 +235,7 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
     monkeypatch.setitem(live_trial_module.CONTROL_WAYS, planned.request["way"], panic)
     trial = live_trial(run, planned, RestartedLink(), console=console)
     record = trial.run()
+    assert noted == [f"{planned.request['way']} of trial {planned.id}, True", "panic", "no longer"]
     assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
     assert [seen for _, what, seen in record["timeline"] if what == "proof"] == [
         *("panicked: it did", "other_boot: it started again"),

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual.base import child
+from storqual.base.console_log import panic_text
 from storqual.virtual_bench import power
-from storqual.virtual_bench.boot import mark, panic_text, written_since
+from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import PowerState, power_off, power_on, power_state
 from tests.support.fake_qemu import bench_of_three_drives
@@ -44,7 +46,7 @@ def qemu(places: BenchPlaces) -> Iterator[subprocess.Popen[bytes]]:
 
 def remember(places: BenchPlaces, pid: int, boot_id: str = "b" * 36) -> PowerState:
     """The state of a bench that was powered on before."""
-    ticks = power._start_ticks(pid)
+    ticks = child.ticks_of_start(pid)
     assert ticks is not None
     state = PowerState(
         pid=pid,

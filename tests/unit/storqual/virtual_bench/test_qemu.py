@@ -41,6 +41,8 @@ def _machine(folder: str = "/state") -> EmulatedMachine:
         overlay=place / "system.qcow2",
         drives=place / "drives",
         console=place / "console.log",
+        serial=place / "serial",
+        pstore=place / "pstore.img",
         monitor=place / "monitor",
         pidfile=place / "pid",
         host_key=place / "host",
@@ -88,7 +90,10 @@ def test_any_folder_name_stays_one_value(folder: str) -> None:
     machine = _machine(f"/x/{folder}")
     argv = machine_argv(_bench(), machine, TCG)
     console = next(value for value in _values(argv, "-chardev") if "id=console" in value)
-    assert console.split("path=", 1)[1].replace(",,", ",") == str(machine.console)
+    for key, file in (("path", machine.serial), ("logfile", machine.console)):
+        assert f",{key}={option_value(str(file))}," in console
+    (store,) = map(json.loads, _values(argv, "-object"))
+    assert store["mem-path"] == str(machine.pstore)
     assert {json.loads(node)["file"]["filename"] for node in _values(argv, "-blockdev")} >= {
         str(machine.image_root),
         str(machine.overlay),
@@ -224,7 +229,8 @@ def problems(**changes: Any) -> list[str]:
 
 def argv(description: BenchDescription) -> list[str]:
     names = (
-        "image_root boot_disc overlay drives console monitor pidfile host_key authorized_keys host_name debug_host"
+        "image_root boot_disc overlay drives console serial pstore monitor pidfile host_key authorized_keys host_name"
+        " debug_host"
     )
     machine = EmulatedMachine(**{name: Path("/state") / name for name in names.split()})
     return machine_argv(description, machine, Acceleration("tcg", ""))

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to a serial console: a TCP or Unix socket that may speak telnet, or a program that somebody else wrote."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import termios
+import tty
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from storqual.base import child
+from storqual_core.kit.errors import ToolError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storqual.inputs.console_way import ConsoleWay
+
+_CONNECT_S = 4.0
+_TYPE_S = 5.0
+_BEFORE_S = 10.0
+_END_S = 2.0
+_CHUNK = 65536
+_LAST_WORDS = 4096
+_PR_SET_PDEATHSIG = 1
+# telnet (RFC 854): a break is all that is ever asked for, and every option is refused
+_IAC, _DONT, _DO, _WONT, _WILL, _SB, _SE, _BREAK = 255, 254, 253, 252, 251, 250, 240, 243
+
+
+class ConsoleLostError(ToolError):
+    """The way to a console ended, or could not be gone."""
+
+
+class OpenConsole(Protocol):
+    """An open way to a console."""
+
+    def filenos(self) -> tuple[int, ...]:
+        """What becomes readable when something was said, or when it ended."""
+
+    def receive(self) -> bytes:
+        """What was said since; may be empty. Raises ConsoleLostError when there is nothing more to come."""
+
+    def send(self, data: bytes) -> None:
+        """Type. Raises ConsoleLostError."""
+
+    def send_break(self) -> None:
+        """Send a BREAK. Raises ToolError where this way knows none."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class ConsoleSource(Protocol):
+    """A way to a console that can be gone again and again."""
+
+    def open(self) -> OpenConsole:
+        """Go it. Raises ConsoleLostError."""
+
+
+class Telnet:
+    """What a telnet server sends, without its commands: each option that it offers or wants is refused once."""
+
+    def __init__(self) -> None:
+        self._command = b""
+        self._answered: set[tuple[int, int]] = set()
+
+    def take(self, data: bytes) -> tuple[bytes, bytes]:
+        """The text in it, and what is to be answered. A command may end in the next data."""
+        text, answer = bytearray(), bytearray()
+        for byte in data:
+            if not self._command:
+                if byte == _IAC:
+                    self._command = bytes([byte])
+                else:
+                    text.append(byte)
+                continue
+            self._command += bytes([byte])
+            verb = self._command[1]
+            if verb == _IAC:
+                text.append(_IAC)
+                self._command = b""
+            elif verb == _SB:
+                # its length is the server's choice: what it says is not kept, only whether it ends
+                ended = self._command[-2:] == bytes([_IAC, _SE])
+                self._command = b"" if ended else bytes([_IAC, _SB]) + self._command[2:][-1:]
+            elif verb not in (_WILL, _WONT, _DO, _DONT):
+                self._command = b""
+            elif len(self._command) == 3:
+                if verb in (_WILL, _DO) and (verb, byte) not in self._answered:
+                    self._answered.add((verb, byte))
+                    answer += bytes([_IAC, _DONT if verb == _WILL else _WONT, byte])
+                self._command = b""
+        return bytes(text), bytes(answer)
+
+
+@dataclass(frozen=True)
+class SocketSource:
+    """`host` is the path of a Unix socket where `port` is 0."""
+
+    host: str
+    port: int = 0
+
+    def open(self) -> OpenConsole:
+        try:
+            if not self.port:
+                made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                try:
+                    made.settimeout(_CONNECT_S)
+                    made.connect(self.host)
+                except OSError:
+                    made.close()
+                    raise
+            else:
+                made = socket.create_connection((self.host, self.port), timeout=_CONNECT_S)
+                # a server that lost its power says nothing: without this it would be listened to for ever
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+        except OSError as problem:
+            raise ConsoleLostError(f"no connection: {problem.strerror or problem}") from None
+        made.settimeout(_TYPE_S)
+        return _SocketLine(made)
+
+
+class _SocketLine:
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket, self._telnet = connected, Telnet()
+
+    def filenos(self) -> tuple[int, ...]:
+        return (self._socket.fileno(),)
+
+    def receive(self) -> bytes:
+        try:
+            data = self._socket.recv(_CHUNK)
+        except TimeoutError:
+            return b""
+        except OSError as problem:
+            raise ConsoleLostError(f"the connection ended: {problem.strerror}") from None
+        if not data:
+            raise ConsoleLostError("the connection was closed by the other end")
+        text, answer = self._telnet.take(data)
+        if answer:
+            self._all(answer)
+        return text
+
+    def send(self, data: bytes) -> None:
+        self._all(data.replace(bytes([_IAC]), bytes([_IAC, _IAC])))
+
+    def send_break(self) -> None:
+        self._all(bytes([_IAC, _BREAK]))
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _all(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as problem:
+            raise ConsoleLostError(f"nothing can be typed: {problem.strerror or problem}") from None
+
+
+@dataclass(frozen=True)
+class ProgramSource:
+    """A program with a terminal of its own; `first` is run ahead of it, `secret` is for its environment alone.
+
+    `break_keys` make it send a BREAK; empty where it cannot.
+    """
+
+    argv: tuple[str, ...]
+    break_keys: str = ""
+    first: tuple[str, ...] = ()
+    secret: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def open(self) -> OpenConsole:
+        if self.first:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                child.run(self.first, env=self.secret, stdout=child.DEVNULL, stderr=child.DEVNULL, timeout=_BEFORE_S)
+        return _ProgramLine(self)
+
+
+class _ProgramLine:
+    """Its terminal is raw, and nothing is ever typed but by us: a program that reads to the end finds none."""
+
+    def __init__(self, source: ProgramSource) -> None:
+        self._source = source
+        self._complaints, self._complained = b"", False
+        self._master, terminal = pty.openpty()
+        tty.setraw(terminal)
+        try:
+            self._process = child.start(
+                source.argv,
+                env=source.secret,
+                stdin=terminal,
+                stdout=terminal,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                preexec_fn=_end_with_recorder,  # the recorder has one thread
+            )
+        except OSError as problem:
+            os.close(self._master)
+            raise ConsoleLostError(f"{source.argv[0]} cannot be started: {problem.strerror}") from None
+        finally:
+            os.close(terminal)
+        assert self._process.stderr is not None  # noqa: S101 - it is a pipe, for mypy
+        os.set_blocking(self._master, False)
+        os.set_blocking(self._process.stderr.fileno(), False)
+
+    def filenos(self) -> tuple[int, ...]:
+        assert self._process.stderr is not None  # noqa: S101 - it is a pipe, for mypy
+        return (self._master, *([] if self._complained else [self._process.stderr.fileno()]))
+
+    def receive(self) -> bytes:
+        self._hear_complaints()
+        try:
+            data = os.read(self._master, _CHUNK)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            # what Linux says of a terminal that nobody has open any more
+            data = b""
+        if data:
+            return data
+        self._end()
+        self._hear_complaints()
+        said = self._complaints.decode("utf-8", "replace").strip().splitlines()
+        told = f": {said[-1]}" if said else ""
+        raise ConsoleLostError(f"{self._source.argv[0]} ended with {self._process.returncode}{told}")
+
+    def _hear_complaints(self) -> None:
+        """What the program says of itself is no console; its last words tell why it ended."""
+        assert self._process.stderr is not None  # noqa: S101 - as above
+        with suppress(BlockingIOError):
+            data = os.read(self._process.stderr.fileno(), _CHUNK)
+            self._complaints = (self._complaints + data)[-_LAST_WORDS:]
+            self._complained = not data
+
+    def send(self, data: bytes) -> None:
+        try:
+            while data:
+                if not select.select([], [self._master], [], _TYPE_S)[1]:
+                    raise ConsoleLostError("nothing can be typed: the program takes nothing")
+                data = data[os.write(self._master, data) :]
+        except OSError as problem:
+            raise ConsoleLostError(f"nothing can be typed: {problem.strerror}") from None
+
+    def send_break(self) -> None:
+        if not self._source.break_keys:
+            raise ToolError(f"{self._source.argv[0]} cannot send a BREAK")
+        self.send(self._source.break_keys.encode())
+
+    def close(self) -> None:
+        self._end()
+        os.close(self._master)
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def _end(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_END_S)
+
+
+def _end_with_recorder() -> None:
+    """Have the kernel end the program with the recorder, and the terminal be the program's own."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+_TOOLS = {
+    "ipmi_sol": ("ipmitool", "ipmitool"),
+    "ssh": ("ssh", "openssh-client"),
+    "conserver": ("console", "conserver-client"),
+    "labgrid": ("labgrid-client", "labgrid (from PyPI)"),
+}
+"""The program of each way, and the package that has it on Debian."""
+
+
+def missing_program(way: ConsoleWay) -> str:
+    """What is to be installed before that way can be gone; empty when nothing is."""
+    program, package = _TOOLS.get(way.name, ("", ""))
+    if not program or shutil.which(program):
+        return ""
+    return f"the console ({way.words}) needs the program {program}, which is not here; install {package}"
+
+
+def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> SocketSource | ProgramSource:
+    """How that way is gone; `virtual_console` is the socket of a virtual bench's serial line."""
+    if way.ipmi_sol is not None:
+        sol = way.ipmi_sol
+        suite = () if sol.cipher is None else ("-C", str(sol.cipher))
+        words = ("ipmitool", "-I", "lanplus", "-H", sol.host, "-p", str(sol.port), "-U", sol.user, "-E", *suite)
+        secret = {"IPMI_PASSWORD": sol.password} if sol.password else {}
+        # one session is all that a BMC has: a dead one of ours, or of somebody else, is ended first
+        return ProgramSource((*words, "sol", "activate"), "\r~B", (*words, "sol", "deactivate"), secret)
+    if way.ssh is not None:
+        alive = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=4", "-o", "ServerAliveInterval=10")
+        command = (way.ssh.command,) if way.ssh.command else ()
+        return ProgramSource(("ssh", "-tt", *alive, "--", way.ssh.host, *command), "\r~B")
+    if way.conserver is not None:
+        named = way.conserver
+        return ProgramSource(("console", "-M", named.server, "-p", str(named.port), "-f", named.name), "\x05cl0")
+    if way.labgrid is not None:
+        return ProgramSource(("labgrid-client", "-p", way.labgrid.place, "console"))
+    if way.telnet is not None:
+        host, _, port = way.telnet.rpartition(":")
+        return SocketSource(host.strip("[]"), int(port))
+    return SocketSource(str(virtual_console))
+
+
+def source_from_plain(plain: Mapping[str, Any]) -> ConsoleSource:
+    """A source that became JSON on its way to the recorder."""
+    if "argv" in plain:
+        argv, first = tuple(plain["argv"]), tuple(plain["first"])
+        return ProgramSource(argv, plain["break_keys"], first, plain["secret"])
+    return SocketSource(plain["host"], plain["port"])
