@@ -74,6 +74,7 @@ OF_RUNS: dict[str, list[list[str]]] = {
     "verify": [[RUN, "--keys", f"{CLEAN}/keys.yml"]],
 }
 OF_LABS: dict[str, list[list[str]]] = {
+    "bench": [["switch", "--folder", f"{CLEAN}/bench", "state"]],
     "facts": [["-i", str(LOCAL)]],
     "inventory": [["-i", str(LOCAL)]],
     "keywords": [[f"{CLEAN}/keywords.html"]],

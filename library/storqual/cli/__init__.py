@@ -28,6 +28,7 @@ EXIT_INTERRUPTED = 130
 
 _COMMANDS = {
     "audit": "storqual.cli.audit",
+    "bench": "storqual.cli.bench",
     "collect": "storqual.cli.playbook.collect",
     "compare": "storqual.cli.compare",
     "events": "storqual.cli.events",
@@ -61,7 +62,7 @@ _COMMANDS = {
 _PATHS = {
     "The way of a qualification": ("new", "inventory", "resolve", "plan", "qualify", "judge", "signoff", "verify"),
     "After a run": ("report", "publish", "waive", "note", "compare", "history", "export", "audit"),
-    "Benches": ("facts", "sheet", "packages", "playbook", "robot"),
+    "Benches": ("facts", "sheet", "bench", "packages", "playbook", "robot"),
 }
 """Commands in the order in which people come to them; what is in no list stands at the end."""
 _WHOLE = 1000

@@ -50,13 +50,24 @@ def man_command(folder: Path, as_json: bool) -> None:
 def manual_pages(program: click.Group) -> Iterator[tuple[str, str]]:
     """Name and text (roff, macros of man) of the page of `program` and of each of its commands that people call."""
     context = click.Context(program, info_name="storqual")
-    commands = {name: program.get_command(context, name) for name in program.list_commands(context)}
-    shown = {name: command for name, command in commands.items() if command is not None and not command.hidden}
-    pages = {f"storqual-{name}": command for name, command in shown.items()}
+    shown = {name: command for name, command in commands_of(program).items() if not command.hidden}
+    pages = {f"storqual-{name.replace(' ', '-')}": command for name, command in shown.items()}
     yield "storqual", _page("storqual", "storqual", program, context, tuple(pages))
-    for page, command in pages.items():
-        name = page.removeprefix("storqual-")
+    for (page, command), name in zip(pages.items(), shown, strict=True):
         yield page, _page(page, f"storqual {name}", command, click.Context(command, context, name), ("storqual",))
+
+
+def commands_of(program: click.Group) -> dict[str, click.Command]:
+    """Every command by its name; those of a group have the name of the group in front: `bench power`."""
+    context = click.Context(program)
+    found: dict[str, click.Command] = {}
+    for name in program.list_commands(context):
+        command = program.get_command(context, name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {inner}": each for inner, each in commands_of(command).items()}
+        elif command is not None:
+            found[name] = command
+    return found
 
 
 def _page(page: str, called: str, command: click.Command, context: click.Context, others: tuple[str, ...]) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Pseudo, Rate, Size, Text, Wwn
+from storqual.inputs.power import PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.guard.file_targets import in_targets, targets_folder
@@ -308,6 +309,13 @@ class Bench(Shape):
         default=None, description="a second place that records the digest of each batch"
     )
 
+    power: tuple[PowerEntry, ...] = Field(
+        default=(),
+        strict=False,
+        exclude=True,  # how a lab is wired, and its passwords, are in no run directory
+        description="the backends that switch the bench off and on, in the order in which they are tried",
+    )
+
     def reached_by(self, alias: str) -> list[Drive]:
         """The claimed drives of an adapter, and those of others to which it is one of several paths."""
         return [
@@ -433,6 +441,15 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
         if alias not in bench.adapters:
             known = f"{did_you_mean(alias, bench.adapters)}; expected {one_of(bench.adapters)}"
             problems.append(document.about(where, f"{bench.name} has no adapter {alias!r}{known}"))
+    for number, entry in enumerate(bench.power):
+        if bench.kind == "local":
+            problems.append(
+                document.about(("storqual_power",), "a local bench is this machine: it has no power switch")
+            )
+            break
+        if entry.virtual and bench.kind != "virtual":
+            wrong = f"`virtual: true` switches a virtual bench, and this bench is {bench.kind}"
+            problems.append(document.about(("storqual_power", number), wrong))
     unfit = state_dir_problem(bench.state_dir, bench.kind)
     if unfit:
         problems.append(document.about(("storqual_state_dir",), unfit))

@@ -193,7 +193,7 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ta
 
 
 _END = ("run_finished", "checks_planned", "closed", "judged", "published")
-_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", *_END)
+_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", "power_step", *_END)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def _moments(run: store.Run, event: store.Event) -> Iterator[TimelineEvent]:
 
 
 def _text(event: store.Event) -> str:
-    for name in ("text", "reason", "message", "drive", "outcome"):
+    for name in ("text", "reason", "message", "conclusion", "drive", "outcome"):
         if event.text(name):
             return event.text(name)
     return ""
@@ -316,6 +316,7 @@ EVENT_WORDS: dict[str, str] = {
     "noted": "Somebody's note",
     "restored": "Bench restored",
     "powered_on": "Bench powered on",
+    "power_switched": "Power of the bench",
     "block_finished": "Block not finished",
     "session_planned": "Session added",
 }

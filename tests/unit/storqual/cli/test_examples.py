@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from storqual.cli import main, storqual
+from storqual.cli.man import commands_of
 from storqual.inputs import lab
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
@@ -33,17 +33,14 @@ RUN = "20261121T101500Z-adapter-4f2a"
 EARLIER = "20261120T093000Z-adapter-77aa"
 NAMED = re.compile(r"runs/(\d{8}T\d{6}Z-[a-z0-9-]+-[0-9a-f]{4})\b")
 
-NEEDS_A_BENCH = ("facts", "packages", "playbook", "qualify", "robot", "sheet")
+NEEDS_A_BENCH = ("bench power", "facts", "packages", "playbook", "qualify", "robot", "sheet")
 """These are run up to where a bench, an archive or Robot Framework would be asked."""
 
 
 def examples() -> list[tuple[str, str]]:
     """(command, line) of every help; a line that goes on after a backslash is one."""
     lines_found = []
-    context = click.Context(storqual)
-    for name in storqual.list_commands(context):
-        command = storqual.get_command(context, name)
-        assert command is not None
+    for name, command in commands_of(storqual).items():
         _, _, text = (command.help or "").partition("Example")
         lines_found += [(name, line.strip()) for line in text.splitlines() if "storqual " in line]
     return lines_found
@@ -127,6 +124,7 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
     monkeypatch.setattr("storqual.virtual_bench.package_cache.fetch_packages", fetch)
     monkeypatch.setattr("storqual.robot_library.run_suites", fetch)
+    monkeypatch.setattr("storqual.virtual_bench.power.switch_on", lambda *_: True)
     return calls
 
 
@@ -208,6 +206,7 @@ def test_an_example_does_what_it_says(
     out, err = capsys.readouterr()
     promised = {
         "audit": (0, 1),
+        "bench power": (2,),
         "judge": (0, 1),
         "playbook": (2,),
         # the run here has no check that could be corrected
