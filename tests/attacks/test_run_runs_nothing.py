@@ -74,7 +74,10 @@ OF_RUNS: dict[str, list[list[str]]] = {
     "verify": [[RUN, "--keys", f"{CLEAN}/keys.yml"]],
 }
 OF_LABS: dict[str, list[list[str]]] = {
-    "bench": [["console", "this_machine", "status", "-i", str(LOCAL)]],
+    "bench": [
+        ["console", "this_machine", "status", "-i", str(LOCAL)],
+        ["switch", "--folder", f"{CLEAN}/bench", "state"],
+    ],
     "facts": [["-i", str(LOCAL)]],
     "inventory": [["-i", str(LOCAL)]],
     "keywords": [[f"{CLEAN}/keywords.html"]],

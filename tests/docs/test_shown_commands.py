@@ -62,6 +62,9 @@ def check(words: list[str]) -> None:
         command = storqual.get_command(context, rest[0]) if rest and not rest[0].startswith("-") else storqual
         assert command is not None, words
         arguments = rest[1:] if command is not storqual else rest
+        if isinstance(command, click.Group) and command is not storqual and not arguments[0].startswith("-"):
+            command = command.get_command(context, arguments.pop(0))
+            assert command is not None, words
         parser = command.make_parser(click.Context(command, **command.context_settings))
         values, _, _ = parser.parse_args(list(arguments))
         missing = [

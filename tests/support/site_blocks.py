@@ -40,6 +40,7 @@ _BLOCK = re.compile(
 NOT_RUN: Mapping[str, str] = {
     "campaign": "an hour or more on the virtual bench; tests/virtual measures the same limits and methods",
     "settings": "restores settings of drives, which files do not have; tests/unit does so on simulated drives",
+    "power": "switches a machine; tests/plays switches a bench that is a file",
     "installation": "changes the packages of this machine; tests/ci installs the wheel elsewhere",
 }
 """Why a block is not run, and what runs in its place."""

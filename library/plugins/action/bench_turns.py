@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from dataclasses import replace
@@ -204,26 +203,9 @@ class ActionModule(ActionBase):
 
     def _lasting(self) -> Any:
         """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
-        from storqual.bench.follow import Connection  # noqa: PLC0415 - as above
+        from storqual.bench.ssh_words import lasting_connection  # noqa: PLC0415 - as above
 
-        ssh, become = self._connection, self._connection.become
-        if ssh.transport == "local":
-            return Connection("this machine", lambda command: ["sh", "-c", command], ["true"], remote=False)
-        if ssh.get_option("password") or (become and become.get_option("become_pass")):
-            raise StorqualError("trials and programs need a key for SSH and sudo without a password")
-        program = ssh.get_option("ssh_executable")
-        ssh.host = ssh.get_option("host") or self._play_context.remote_addr
-
-        def words(*given: str) -> list[str]:
-            # the plugin tells nobody how it reaches a bench but by this
-            return [os.fsdecode(word) for word in ssh._build_command(program, "ssh", *given)]  # noqa: SLF001
-
-        def there(command: str) -> list[str]:
-            shell = ssh._shell  # noqa: SLF001 - what Ansible's own caller hands over
-            return words(ssh.host, become.build_become_command(command, shell) if become else command)
-
-        parting = words("-O", "exit", ssh.host)
-        return Connection(str(ssh.host), there, parting, become.success if become else "")
+        return lasting_connection(self._connection, self._play_context.remote_addr)
 
     def _following(self, run: Path, bench: str, batch: str) -> str | None:
         """The batch that this session goes on with; None when the campaign wants something else, or cannot say."""

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storqual bench`: what is done with a bench itself, beside any campaign."""
+"""`storqual bench`: what is done with a bench itself, beside any campaign: its power, its console."""
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json, print_pairs
-from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
     from storqual.console.console import Console
     from storqual.inputs.console_way import ConsoleWay
+    from storqual.virtual_bench.description import BenchDescription
 
 _ACTS = ("show", "follow", "start", "stop", "status", "break", "sysrq")
 _LOOK_S = 0.5
@@ -24,12 +27,14 @@ _LOOK_S = 0.5
 
 @click.group("bench")
 def bench_command() -> None:
-    """Watch and type at the serial console of a bench.
+    """Switch a bench, or watch and type at its serial console, by what its inventory says.
 
     \b
     Examples:
+      storqual bench power -i inventories/example_lab bench01 state
       storqual bench console vbench -i inventories/virtual
       storqual bench console bench01 start -i inventories/example_lab
+      storqual bench switch --folder .cache/bench/vbench state
     """
 
 
@@ -168,3 +173,160 @@ def _show(console: Console, most: int, *, quiet: bool, follow: bool) -> list[dic
 def wait_for_more() -> None:
     # the recorder is another process, and a file tells nobody that it has grown
     time.sleep(_LOOK_S)
+
+
+@bench_command.command("power")
+@click.option(
+    "-i",
+    "--inventory",
+    "inventories",
+    multiple=True,
+    required=True,
+    help="Inventory of the lab (a folder or a file).",
+)
+@click.option("--reason", default="", help="Why, for the events of a run and the answer.")
+@click.option(
+    "--run",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Record each step as an event of this run, which is not closed.",
+)
+@click.option(
+    "--boot-time",
+    "boot_time",
+    metavar="TIME",
+    help="Usual time of a boot, such as 4m; after half as much again the next backend is tried.",
+)
+@as_json
+@click.argument("name")
+@click.argument("action", type=click.Choice(["state", "on", "off", "cycle"]))
+def power_command(
+    inventories: tuple[str, ...],
+    reason: str,
+    run: Path | None,
+    boot_time: str | None,
+    as_json: bool,
+    name: str,
+    action: str,
+) -> int:
+    """Read or switch the power of the bench NAME by its `storqual_power`, and believe only what the bench shows.
+
+    A bench is on when it answers, and off when it was silent for 20 s and no backend says on. A power cycle has
+    succeeded when a new boot answers. The exit code is 2 where that is not shown. A bench that answers and is held by
+    a run is refused.
+
+    \b
+    Examples:
+      storqual bench power -i inventories/example_lab bench01 state
+      storqual bench power -i inventories/example_lab bench01 cycle --reason "hangs since 21:04"
+      storqual bench power -i inventories/virtual vbench off --json
+    """
+    from storqual.bench.ansible_run import read_events, run_playbook, silent_benches
+    from storqual.inputs import load_inventory
+
+    bench = load_inventory([Path(source) for source in inventories], limit=_one(name)).benches[name]
+    if not bench.power:
+        raise BadInputError([f"{name} has no `storqual_power` in the inventory; see docs/how-to/technician/power.md"])
+    variables: dict[str, object] = {"power_switch": action, "power_reason": reason}
+    variables |= {"power_run": str(run.absolute())} if run is not None else {}
+    variables |= {"power_boot_s": _seconds(boot_time)} if boot_time is not None else {}
+    with tempfile.TemporaryDirectory(prefix="storqual-answers-") as folder:
+        events = Path(folder) / "events.jsonl"
+        run_playbook(
+            "power.yml",
+            inventories=inventories,
+            variables={**variables, "answers_folder": folder},
+            options=["--limit", name],
+            environment={"STORQUAL_PROGRESS_FILE": str(events)},
+            quiet=True,
+            lines=True,
+        )
+        answer = _read(Path(folder) / f"{name}.json")
+        if answer is None:
+            why = silent_benches(read_events(events)).get(name, "the play ended without an answer")
+            raise StorqualError(f"{name}: {why}")
+    code = int(answer["exit_code"])
+    if "errors" in answer:
+        problem = StorqualError("\n".join(answer["errors"]))
+        problem.exit_code = code
+        raise problem
+    if as_json:
+        print_json(answer)
+    else:
+        proven = "" if answer["proven"] else " (not proven)"
+        click.echo(terminal_text(f"{name}: {answer['state']}{proven}: {answer['conclusion']}"))
+    return code
+
+
+def _one(name: str) -> str:
+    """The name of one bench. Raises BadInputError for a pattern of Ansible's."""
+    from storqual_core.kit.durable import checked_name
+
+    return checked_name(name, "bench")
+
+
+def _seconds(text: str) -> float:
+    from storqual_core.kit.quantities import parse_duration
+
+    try:
+        seconds = float(parse_duration(text))
+    except (ValueError, TypeError):
+        seconds = 0.0
+    if seconds <= 0:
+        raise BadInputError([f"--boot-time {text}: expected a time such as 90s or 4m"])
+    return seconds
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        answer = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return answer if isinstance(answer, dict) and "exit_code" in answer else None
+
+
+@bench_command.command("switch")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="State folder of the virtual bench (its `virtual_bench_state`).",
+)
+@click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the bench; needed for `on`.")
+@click.option("--name", help="The bench's name in the inventory; needed where it has several.")
+@as_json
+@click.argument("action", type=click.Choice(["state", "on", "off"]))
+def switch_command(folder: Path, inventories: tuple[str, ...], name: str | None, as_json: bool, action: str) -> None:
+    """The bare power switch of a virtual bench, for what switches a real one: nothing is waited for or proven.
+
+    `off` is a power cut. Prints the state, `on` or `off`.
+
+    \b
+    Examples:
+      storqual bench switch --folder .cache/bench/vbench state
+      storqual bench switch --folder .cache/bench/vbench -i inventories/virtual on
+    """
+    from storqual.virtual_bench.places import BenchPlaces
+    from storqual.virtual_bench.power import power_off, power_state, switch_on
+
+    places = BenchPlaces.of(folder)
+    if action == "off":
+        power_off(places, graceful=False)
+    elif action == "on" and power_state(places) is None:
+        switch_on(places, _description(inventories, name))
+    state = "off" if power_state(places) is None else "on"
+    if as_json:
+        print_json({"state": state})
+        return
+    click.echo(state)
+
+
+def _description(inventories: tuple[str, ...], name: str | None) -> BenchDescription:
+    from storqual.inputs import load_inventory
+    from storqual.virtual_bench.description import described
+
+    if not inventories:
+        raise BadInputError(["`on` needs the inventory of the bench (-i)"])
+    benches = load_inventory([Path(source) for source in inventories], limit=name).benches
+    if len(benches) != 1:
+        raise BadInputError([f"the inventory has the benches {', '.join(benches)}; say which one (--name)"])
+    return described(next(iter(benches.values())))

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.console_way import ConsoleWay
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Pseudo, Rate, Size, Text, Wwn
+from storqual.inputs.power import PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.guard.file_targets import in_targets, targets_folder
@@ -315,6 +316,13 @@ class Bench(Shape):
         """The way to its console: a virtual bench always has one. None: nothing of it can be recorded."""
         return self.console or (ConsoleWay(virtual=True) if self.kind == "virtual" else None)
 
+    power: tuple[PowerEntry, ...] = Field(
+        default=(),
+        strict=False,
+        exclude=True,  # how a lab is wired, and its passwords, are in no run directory
+        description="the backends that switch the bench off and on, in the order in which they are tried",
+    )
+
     def reached_by(self, alias: str) -> list[Drive]:
         """The claimed drives of an adapter, and those of others to which it is one of several paths."""
         return [
@@ -444,6 +452,15 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
         if alias not in bench.adapters:
             known = f"{did_you_mean(alias, bench.adapters)}; expected {one_of(bench.adapters)}"
             problems.append(document.about(where, f"{bench.name} has no adapter {alias!r}{known}"))
+    for number, entry in enumerate(bench.power):
+        if bench.kind == "local":
+            problems.append(
+                document.about(("storqual_power",), "a local bench is this machine: it has no power switch")
+            )
+            break
+        if entry.virtual and bench.kind != "virtual":
+            wrong = f"`virtual: true` switches a virtual bench, and this bench is {bench.kind}"
+            problems.append(document.about(("storqual_power", number), wrong))
     unfit = state_dir_problem(bench.state_dir, bench.kind)
     if unfit:
         problems.append(document.about(("storqual_state_dir",), unfit))

@@ -197,6 +197,8 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         argv += ["--limit", limit]
     # a configuration in the working directory must not change what the inventory says; Ansible wants an UTF-8 locale
     environment = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    # what a verbose Ansible tells of itself stands in front of its answer
+    environment["ANSIBLE_VERBOSITY"] = "0"
     try:
         done = child.run(
             argv, env=environment, timeout=_TIMEOUT, capture_output=True, encoding="utf-8", errors="replace"

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from storqual.inputs.yaml_file import Document, as_written
@@ -127,14 +127,18 @@ def _told(shape: type[Shape], document: Document, data: object, error: ErrorDeta
         return document.about(keys[:-1], f"key {str(keys[-1])!r}{text} is missing{_inside(keys[:-1])}")
     of_key = error["loc"][-1:] == (_OF_KEY,) != tuple(keys[-1:])
     found = shown(keys[-1]) if of_key else shown(_at(data, keys))
-    field = owner.model_fields.get(str(keys[-1])) if owner and keys else None
-    if field is not None and field.exclude:
-        # what is in no dump of a shape is a secret
+    if _is_secret(owner, keys):
         found = "a value that is not shown"
     if kind == "value_error" and found == shown({"": ""}):
         # the mapping is one; what is wrong is inside it
         return document.about(keys, f"{_path(keys)}: expected {_expected(error)}")
     return document.problem(keys, f"{found}{_inside(keys)}", _expected(error))
+
+
+def _is_secret(owner: type[Shape] | None, keys: Sequence[str | int]) -> bool:
+    """Whether a value may be shown to nobody, also where it is no password: what is in no dump of a shape."""
+    field = owner.model_fields.get(str(keys[-1])) if owner is not None and keys else None
+    return field is not None and (bool(field.exclude) or _plain(field.annotation) is SecretStr)
 
 
 def _inside(keys: Sequence[str | int]) -> str:

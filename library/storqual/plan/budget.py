@@ -63,6 +63,11 @@ class Costs:
     session: float
 
 
+def usual_change_s(kind: str, change: str) -> float:
+    """Seconds that a change usually takes on a kind of bench."""
+    return _KINDS[kind][change]
+
+
 def costs_of(kind: str, profile: Profile) -> Costs:
     table: dict[str, float] = dict(_KINDS[kind])
     table.update({str(name): seconds for name, seconds in profile.costs.items()})

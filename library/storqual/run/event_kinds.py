@@ -173,6 +173,26 @@ EVENT_KINDS: Mapping[str, EventKind] = {
         }
     ),
     "unplugged": _campaign({"bench": "name", "drive": "name"}),
+    "power_step": _campaign(
+        {
+            "bench": "name",
+            "backend?": "name",
+            "action": "state|off|on|cycle",
+            "answer": "text",
+            "evidence": "text",
+        }
+    ),
+    "power_switched": _campaign(
+        {
+            "bench": "name",
+            "action": "state|off|on|cycle",
+            "reason?": "text",
+            "state": "on|off|unknown",
+            "proven": "flag",
+            "conclusion": "text",
+            "boot_id?": "name",
+        }
+    ),
     "powered_on": _campaign({"bench": "name"}, recorded=True),
     "failed": _campaign({"bench": "name", "message": "text", "task?": "text", "evidence?": "any"}, recorded=True),
     "restored": _campaign({"bench": "name", "settings?": [{"*": "any"}]}, recorded=True),

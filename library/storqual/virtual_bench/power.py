@@ -234,6 +234,19 @@ def power_on(
     raise AssertionError("two attempts end in a return or an error")
 
 
+def switch_on(places: BenchPlaces, description: BenchDescription) -> bool:
+    """Start the machine of a bench that is off, as a power switch does; nobody waits for it. Whether it was off."""
+    places.state.mkdir(parents=True, exist_ok=True)
+    with locked(places.lock):
+        if power_state(places) is not None:
+            return False
+        image = ensure_image(lambda _line: None, description.flavour)
+        prepare_overlay(places.overlay, image, lambda _line: None)
+        prepare_drives(places, description)
+        _spawn(places, description, image, 1)
+        return True
+
+
 def _answering(places: BenchPlaces, state: PowerState) -> PowerState | None:
     """The state of a guest that answers, now or when it has started; None for one that hangs while QEMU runs."""
     if not state.boot_id:

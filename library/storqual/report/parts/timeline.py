@@ -194,7 +194,7 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ta
 
 _END = ("run_finished", "checks_planned", "closed", "judged", "published")
 _CONSOLE = ("console_started", "console_kept")
-_ROUTINE = ("planned", "environment", *_CONSOLE, "session_started", "limited", "block_started", *_END)
+_ROUTINE = ("planned", "environment", *_CONSOLE, "session_started", "limited", "block_started", "power_step", *_END)
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def _text(event: store.Event) -> str:
         ended = event.text("ended_by") or "nothing: the bench is out of service"
         where = event.text("turn") or event.text("block") or f"the boot of session {event.text('session')}"
         return f"{event.text('text')} in {where}; ended after {event.fields['seconds']:.0f} s by {ended}"
-    for name in ("text", "reason", "message", "drive", "outcome"):
+    for name in ("text", "reason", "message", "conclusion", "drive", "outcome"):
         if event.text(name):
             return event.text(name)
     return ""
@@ -330,6 +330,7 @@ EVENT_WORDS: dict[str, str] = {
     "noted": "Somebody's note",
     "restored": "Bench restored",
     "powered_on": "Bench powered on",
+    "power_switched": "Power of the bench",
     "block_finished": "Block not finished",
     "session_planned": "Session added",
 }

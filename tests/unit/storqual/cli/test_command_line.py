@@ -173,13 +173,13 @@ def test_commands_of_has_a_manual_page_with_each_of_its_options(
         main(["man", str(tmp_path / "man1"), "--json"])
     files = json.loads(capsys.readouterr().out)["files"]
     assert left.value.code == 0
-    shown = [name for name in COMMANDS if not command(name).hidden]
+    shown = {name.replace(" ", "-"): command(name) for name in COMMANDS if not command(name).hidden}
     assert sorted(Path(file).name for file in files) == sorted(
         ["storqual.1", *(f"storqual-{name.replace(' ', '-')}.1" for name in shown)]
     )
-    for name in shown:
-        page = (tmp_path / "man1" / f"storqual-{name.replace(' ', '-')}.1").read_text(encoding="utf-8")
-        for parameter in command(name).params:
+    for name, described in shown.items():
+        page = (tmp_path / "man1" / f"storqual-{name}.1").read_text(encoding="utf-8")
+        for parameter in described.params:
             for spelling in parameter.opts if isinstance(parameter, click.Option) else ():
                 assert spelling.replace("-", "\\-") in page
     if shutil.which("groff"):

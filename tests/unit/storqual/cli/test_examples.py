@@ -33,7 +33,7 @@ RUN = "20261121T101500Z-adapter-4f2a"
 EARLIER = "20261120T093000Z-adapter-77aa"
 NAMED = re.compile(r"runs/(\d{8}T\d{6}Z-[a-z0-9-]+-[0-9a-f]{4})\b")
 
-NEEDS_A_BENCH = ("facts", "packages", "playbook", "qualify", "robot", "sheet")
+NEEDS_A_BENCH = ("bench power", "facts", "packages", "playbook", "qualify", "robot", "sheet")
 """These are run up to where a bench, an archive or Robot Framework would be asked."""
 
 
@@ -131,6 +131,7 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
     monkeypatch.setattr("storqual.virtual_bench.package_cache.fetch_packages", fetch)
     monkeypatch.setattr("storqual.robot_library.run_suites", fetch)
+    monkeypatch.setattr("storqual.virtual_bench.power.switch_on", lambda *_: True)
     return calls
 
 
@@ -213,6 +214,7 @@ def test_an_example_does_what_it_says(
     promised = {
         "audit": (0, 1),
         "bench console": (130,) if "follow" in words else (0,),
+        "bench power": (2,),
         "judge": (0, 1),
         "playbook": (2,),
         # the run here has no check that could be corrected

@@ -29,6 +29,8 @@ benches:
       ansible_password: {SECRET}
       bmc: {{address: 192.0.2.2, user: root, password: {SECRET}}}
       storqual_kind: hardware
+      storqual_power:
+        - ipmi: {{host: bmc01.lab, user: storqual, password: {SECRET}}}
       storqual_adapters:
         sas0:
           model: SAS adapter

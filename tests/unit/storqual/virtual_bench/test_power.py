@@ -12,15 +12,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.base import child
 from storqual.base.console_log import panic_text
+from storqual.cli.bench import bench_command
 from storqual.virtual_bench import power
 from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import PowerState, power_off, power_on, power_state
+from storqual.virtual_bench.power import PowerState, power_off, power_on, power_state, switch_on
 from tests.support.fake_qemu import bench_of_three_drives
 
 BENCH = bench_of_three_drives()
@@ -148,6 +150,41 @@ def test_a_bench_whose_start_was_interrupted_and_that_never_came_up_is_started_a
     monkeypatch.setattr(power, "_boot", boot)
     state, changed = power_on(places, BENCH)
     assert (changed, [state.pid]) == (True, started)
+
+
+def test_the_switch_starts_a_bench_that_is_off_and_waits_for_nothing(
+    places: BenchPlaces, started: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(power, "_boot", lambda *_: pytest.fail("the switch waited for a boot"))
+    monkeypatch.setattr(power, "logs_in", lambda *_: pytest.fail("the switch asked the guest"))
+    assert switch_on(places, BENCH)
+    state = power_state(places)
+    assert state is not None
+    assert [state.pid] == started
+
+
+def test_the_switch_leaves_a_bench_that_is_on_as_it_is(
+    places: BenchPlaces, qemu: subprocess.Popen[bytes], started: list[int]
+) -> None:
+    assert not switch_on(places, BENCH)
+    assert started == []
+    assert qemu.poll() is None
+
+
+def test_the_switch_is_a_program_that_says_the_state_and_cuts_the_power(
+    places: BenchPlaces, qemu: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(power, "logs_in", lambda *_: pytest.fail("a power cut asked the guest"))
+
+    def switch(action: str) -> str:
+        done = CliRunner().invoke(bench_command, ["switch", "--folder", str(places.state), action])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert switch("state") == "on\n"
+    assert switch("off") == "off\n"
+    assert qemu.wait(10) != 0
+    assert switch("state") == "off\n"
 
 
 def test_a_bench_that_boots_by_itself_is_waited_for(

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read or switch the power of a bench by the backends of its inventory."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from storqual.base.text import terminal_text
+from storqual.bench.follow import ConnectionLostError
+from storqual.bench.ssh_words import lasting_connection
+from storqual.power.cycling import outcome_fields, reached, step_fields
+from storqual.power.inventory_entry import power_of_bench
+from storqual_core.kit.durable import replace_file
+from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.lock import LockedError, LockHolder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storqual.power.switch import PowerOutcome
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """Switch a bench by `storqual_power`, which is read here: a password in arguments would be one in a log.
+
+    Arguments: `switch` (state, on, off or cycle), `reason`, `run` (an open run that records each step), `boot_s` (the
+    usual time of a boot, in seconds), `answer` (a file for the answer of the command). Fails where what was asked for
+    is not so by evidence.
+    """
+
+    _VALID_ARGS = frozenset({"answer", "boot_s", "reason", "run", "switch"})
+    _supports_check_mode = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        try:
+            outcome = self._switch(str(variables["inventory_hostname"]), variables)
+        except StorqualError as problem:
+            answer: dict[str, Any] = {"errors": str(problem).splitlines(), "exit_code": problem.exit_code}
+        else:
+            action = str(self._task.args["switch"])
+            told = outcome_fields(action, str(self._task.args.get("reason") or ""), outcome)
+            steps = [{"time": step.time.isoformat(timespec="seconds"), **step_fields(step)} for step in outcome.steps]
+            answer = {**told, "steps": steps, "exit_code": 0 if reached(action, outcome) else 2}
+        if self._task.args.get("answer"):
+            replace_file(Path(str(self._task.args["answer"])), json.dumps(answer), durable=False)
+        message = "\n".join(answer.get("errors", ())) or answer["conclusion"]
+        changed = any(step["action"] in ("on", "off") and "backend" in step for step in answer.get("steps", ()))
+        failed = {"failed": True, "storqual_exit_code": answer["exit_code"]} if answer["exit_code"] else {}
+        return {**result, **failed, "changed": changed, "msg": message, "power": answer}
+
+    def _switch(self, bench: str, variables: Mapping[str, Any]) -> PowerOutcome:
+        arguments = self._task.args
+        address = str(self._play_context.remote_addr)
+        variable = partial(self._rendered, variables)
+        usual = arguments.get("boot_s")
+        power = power_of_bench(
+            bench, variable, self._connection, address, usual_boot_s=float(usual) if usual else None
+        )
+        if power is None:
+            remedy = "name its backends there, such as `- ipmi: {host: ..., user: ..., password: ...}`"
+            raise BadInputError([f"{bench} has no `storqual_power` in the inventory; {remedy}"])
+        action = str(arguments["switch"])
+        if action != "state" and power.evidence.boot() is not None:
+            self._refuse_held(address, str(variable("storqual_state_dir") or "/var/lib/storqual"))
+        return power.switch(
+            action,
+            str(arguments.get("reason") or ""),
+            run=Path(str(arguments["run"])) if arguments.get("run") else None,
+            say=lambda line: display.display(terminal_text(line)),
+        )
+
+    def _rendered(self, variables: Mapping[str, Any], name: str) -> Any:
+        return self._templar.template(variables[name]) if name in variables else None
+
+    def _refuse_held(self, address: str, state_dir: str) -> None:
+        """Raise LockedError where somebody measures or changes the bench; one that does not answer is nobody's."""
+        lock = f"{state_dir}/lock"
+        quoted = shlex.quote(lock)
+        ask = f"test ! -e {quoted} || flock -w 2 {quoted} true && echo free || cat {quoted}"
+        try:
+            _, said = lasting_connection(self._connection, address).call(ask)
+        except ConnectionLostError:
+            # it went away meanwhile, and what it shows next is seen
+            return
+        if said.strip() == "free":
+            return
+        try:
+            holder = LockHolder(**json.loads(said))
+        except (ValueError, TypeError):
+            holder = None
+        raise LockedError(Path(lock), holder)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command lines by which Ansible's connection reaches a bench, for what does not go through Ansible."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from storqual.bench.follow import Connection
+from storqual_core.kit.errors import StorqualError
+
+
+def ssh_words(connection: Any, address: str, *given: str) -> list[str]:  # noqa: ANN401 - Ansible publishes no types
+    """The command line of Ansible's SSH with `given` behind its options. Raises StorqualError for a password."""
+    if connection.get_option("password"):
+        raise StorqualError("this needs a key for SSH, not a password")
+    connection.host = connection.get_option("host") or address
+    # the plugin tells nobody how it reaches a bench but by this
+    words = connection._build_command(connection.get_option("ssh_executable"), "ssh", *given)  # noqa: SLF001
+    return [os.fsdecode(word) for word in words]
+
+
+def lasting_connection(connection: Any, address: str) -> Connection:  # noqa: ANN401 - as above
+    """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
+    ssh, become = connection, connection.become
+    if ssh.transport == "local":
+        return Connection("this machine", lambda command: ["sh", "-c", command], ["true"])
+    if ssh.get_option("password") or (become and become.get_option("become_pass")):
+        raise StorqualError("trials and programs need a key for SSH and sudo without a password")
+    host = ssh.get_option("host") or address
+
+    def there(command: str) -> list[str]:
+        shell = ssh._shell  # noqa: SLF001 - what Ansible's own caller hands over
+        return ssh_words(ssh, address, host, become.build_become_command(command, shell) if become else command)
+
+    parting = ssh_words(ssh, address, "-O", "exit", host)
+    return Connection(str(host), there, parting, become.success if become else "")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The power of a bench as Ansible sees it: `storqual_power` with vaults and templates filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from storqual.bench.ssh_words import ssh_words
+from storqual.inputs import load_inventory
+from storqual.inputs.power import read_rendered_power
+from storqual.power.backends import bench_backends
+from storqual.power.cycling import BenchPower, usual_boot_limit_s
+from storqual.power.watch import BenchWatch
+from storqual.virtual_bench.description import BenchDescription, described
+from storqual.virtual_bench.places import BenchPlaces
+
+
+def power_of_bench(
+    bench: str,
+    variable: Callable[[str], Any],
+    connection: Any,  # noqa: ANN401 - Ansible publishes no types
+    address: str,
+    *,
+    usual_boot_s: float | None = None,
+) -> BenchPower | None:
+    """What switches a bench; None where its inventory names nothing.
+
+    `variable` is a host variable as Ansible fills it in, None for one that is not there; `connection` and `address`
+    are those of an action plugin. Raises BadInputError for a wrong entry, StorqualError for SSH with a password.
+    """
+    entries = read_rendered_power(variable("storqual_power") or (), bench)
+    if not entries:
+        return None
+    state, kind = variable("virtual_bench_state"), str(variable("storqual_kind"))
+    places = BenchPlaces.of(str(state)) if state and kind == "virtual" else None
+    description = partial(_description, variable("ansible_inventory_sources") or (), bench)
+    host = str(connection.get_option("host") or address)
+    words = partial(ssh_words, connection, address)
+    return BenchPower(
+        bench,
+        bench_backends(entries, places=places, description=description),
+        BenchWatch(words, host, console=places.console if places else None),
+        usual_boot_limit_s(kind, usual_boot_s),
+    )
+
+
+def _description(sources: Sequence[str], bench: str) -> BenchDescription:
+    """What a virtual bench is made of, as its inventory says it."""
+    return described(load_inventory([Path(source) for source in sources], limit=bench).benches[bench])

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench shows of itself while its power is switched: its SSH server, its boot id, its console."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from storqual.base import child
+from storqual.bench.reboot import QUESTION, Boot, parse_boot, parse_ssh_address, ssh_answers
+from storqual_core.kit.errors import StorqualError
+
+_KNOCK_S = 2.0
+_LOGIN_S = 20.0
+"""A busy boot takes a multiple of the usual time of a login."""
+_UNSHARED = ("-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+"""A connection that outlived the boot would wait for a bench that is gone."""
+
+
+class BenchWatch:
+    """Evidence of a bench that is reached by SSH.
+
+    `words` makes of arguments of ssh the whole command line, `host` is what ssh calls the bench; `console` is a file
+    to which its serial console is recorded.
+    """
+
+    def __init__(
+        self,
+        words: Callable[..., Sequence[str]],
+        host: str,
+        *,
+        console: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._words = words
+        self._host = host
+        self._console = console
+        self._clock = clock
+        self._sign = -math.inf
+        self._written = self._console_size()
+
+    def boot(self) -> Boot | None:
+        """The boot that answers now. A server that says its name and lets nobody in is life, and no boot."""
+        written = self._console_size()
+        if written != self._written:
+            self._written, self._sign = written, self._clock()
+        # the port of a virtual bench is another one after each start
+        address = parse_ssh_address(self._ssh("-G", self._host, limit_s=_LOGIN_S) or "")
+        if address is not None:
+            if not ssh_answers(address, _KNOCK_S):
+                return None
+            self._sign = self._clock()
+        said = self._ssh(self._host, QUESTION, limit_s=_LOGIN_S)
+        if said is None:
+            return None
+        try:
+            boot = parse_boot(said)
+        except StorqualError:
+            # half a line of a bench that goes down
+            return None
+        self._sign = self._clock()
+        return boot
+
+    def last_sign_s(self) -> float:
+        return self._clock() - self._sign
+
+    def uptime_s(self) -> float | None:
+        said = (self._ssh(self._host, "cat /proc/uptime", limit_s=_LOGIN_S) or "").split()
+        try:
+            return float(said[0])
+        except (IndexError, ValueError):
+            return None
+
+    def _ssh(self, *given: str, limit_s: float) -> str | None:
+        """What ssh prints; None where it fails or does not end in time."""
+        first, *rest = self._words(*given)
+        with suppress(OSError, subprocess.TimeoutExpired):
+            ended = child.run(
+                [first, *_UNSHARED, *rest], capture_output=True, text=True, errors="replace", timeout=limit_s
+            )
+            return ended.stdout if ended.returncode == 0 else None
+        return None
+
+    def _console_size(self) -> int:
+        try:
+            return self._console.stat().st_size if self._console is not None else 0
+        except OSError:
+            return 0

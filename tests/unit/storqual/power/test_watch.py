@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench shows: a door that says SSH's name, a login that works, a console that grows."""
+
+from __future__ import annotations
+
+import math
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storqual.bench.reboot import Boot
+from storqual.power.watch import BenchWatch
+
+BOOT = "0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11"
+
+SSH = """\
+#!{python}
+import pathlib, sys
+folder = pathlib.Path({folder!r})
+with (folder / "asked").open("a") as asked:
+    asked.write(" ".join(sys.argv[1:]) + "\\n")
+if "-G" in sys.argv:
+    print((folder / "config").read_text())
+elif not (folder / "answer").exists():
+    sys.exit(255)
+else:
+    print("77.5 1.0" if "uptime" in sys.argv[-1] else (folder / "answer").read_text())
+"""
+
+
+class Door:
+    """Says SSH's name to whoever knocks, while it is open."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._server.getsockname()[1])
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            with connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+    def shut(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self._thread.join()
+
+
+@pytest.fixture
+def door() -> Iterator[Door]:
+    made = Door()
+    yield made
+    if made._thread.is_alive():
+        made.shut()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, door: Door) -> Path:
+    program = tmp_path / "ssh"
+    program.write_text(SSH.format(python=sys.executable, folder=str(tmp_path)), encoding="utf-8")
+    program.chmod(0o755)
+    (tmp_path / "config").write_text(f"hostname 127.0.0.1\nport {door.port}\n", encoding="utf-8")
+    (tmp_path / "answer").write_text(f"{BOOT}\n6.1.0-47-amd64\n", encoding="utf-8")
+    return tmp_path
+
+
+def watch_of(bench: Path, now: list[float], console: Path | None = None) -> BenchWatch:
+    return BenchWatch(lambda *given: [str(bench / "ssh"), *given], "bench01", console=console, clock=lambda: now[0])
+
+
+def test_a_bench_that_answers_shows_its_boot_and_how_long_it_is_up(bench: Path) -> None:
+    now = [100.0]
+    watch = watch_of(bench, now)
+    assert watch.last_sign_s() == math.inf
+    assert watch.boot() == Boot(BOOT, "6.1.0-47-amd64")
+    assert watch.uptime_s() == 77.5
+    now[0] = 130.0
+    assert watch.last_sign_s() == 30.0
+
+
+def test_a_server_that_lets_nobody_in_is_a_sign_of_life_and_no_boot(bench: Path) -> None:
+    (bench / "answer").unlink()
+    watch = watch_of(bench, [100.0])
+    assert watch.boot() is None
+    assert watch.uptime_s() is None
+    assert watch.last_sign_s() == 0.0
+
+
+def test_nobody_logs_in_where_no_server_says_its_name(bench: Path, door: Door) -> None:
+    door.shut()
+    watch = watch_of(bench, [100.0])
+    assert watch.boot() is None
+    assert watch.last_sign_s() == math.inf
+    assert all("-G" in line for line in (bench / "asked").read_text(encoding="utf-8").splitlines())
+
+
+def test_half_an_answer_is_no_boot(bench: Path) -> None:
+    (bench / "answer").write_text(BOOT[:20], encoding="utf-8")
+    assert watch_of(bench, [100.0]).boot() is None
+
+
+def test_a_console_that_grows_or_begins_anew_is_a_sign_of_life(bench: Path, door: Door) -> None:
+    door.shut()
+    console, now = bench / "console.log", [100.0]
+    console.write_text("login:\n", encoding="utf-8")
+    watch = watch_of(bench, now, console)
+    assert watch.boot() is None
+    assert watch.last_sign_s() == math.inf
+    with console.open("a", encoding="utf-8") as log:
+        log.write("Linux version 6.1\n")
+    now[0] = 110.0
+    watch.boot()
+    assert watch.last_sign_s() == 0.0
+
+
+def test_a_connection_of_an_earlier_boot_is_not_used(bench: Path) -> None:
+    watch_of(bench, [100.0]).boot()
+    for line in (bench / "asked").read_text(encoding="utf-8").splitlines():
+        assert "ControlPath=none" in line
