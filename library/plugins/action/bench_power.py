@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,26 +62,22 @@ class ActionModule(ActionBase):
     def _switch(self, bench: str, variables: Mapping[str, Any]) -> PowerOutcome:
         arguments = self._task.args
         address = str(self._play_context.remote_addr)
-        variable = partial(self._rendered, variables)
         usual = arguments.get("boot_s")
-        power = power_of_bench(
-            bench, variable, self._connection, address, usual_boot_s=float(usual) if usual else None
-        )
+        usual_boot_s = float(usual) if usual else None
+        power = power_of_bench(bench, variables, self._templar, self._connection, address, usual_boot_s=usual_boot_s)
         if power is None:
             remedy = "name its backends there, such as `- ipmi: {host: ..., user: ..., password: ...}`"
             raise BadInputError([f"{bench} has no `storqual_power` in the inventory; {remedy}"])
         action = str(arguments["switch"])
         if action != "state" and power.evidence.boot() is not None:
-            self._refuse_held(address, str(variable("storqual_state_dir") or "/var/lib/storqual"))
+            state_dir = self._templar.template(variables.get("storqual_state_dir") or "/var/lib/storqual")
+            self._refuse_held(address, str(state_dir))
         return power.switch(
             action,
             str(arguments.get("reason") or ""),
             run=Path(str(arguments["run"])) if arguments.get("run") else None,
             say=lambda line: display.display(terminal_text(line)),
         )
-
-    def _rendered(self, variables: Mapping[str, Any], name: str) -> Any:
-        return self._templar.template(variables[name]) if name in variables else None
 
     def _refuse_held(self, address: str, state_dir: str) -> None:
         """Raise LockedError where somebody measures or changes the bench; one that does not answer is nobody's."""

@@ -31,7 +31,7 @@ from storqual.bench.reboot import (
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 display = Display()
 
@@ -70,7 +70,8 @@ class ActionModule(ActionBase):
         if self._task.check_mode:
             return {**result, "changed": True, "msg": "the bench would be rebooted"}
         arguments = self._task.args
-        bench = str((task_vars or {}).get("inventory_hostname", ""))
+        variables = task_vars or {}
+        bench = str(variables.get("inventory_hostname", ""))
         ended_by = ""
         try:
             before = self._ask()
@@ -90,7 +91,7 @@ class ActionModule(ActionBase):
                         sleep=time.sleep,
                     )
                 except StorqualError as problem:
-                    boot, seconds, ended_by = self._bring_back(bench, before, str(problem))
+                    boot, seconds, ended_by = self._bring_back(bench, variables, before, str(problem))
             ended_by = ended_by or ("its watchdog" if watchdog_fired(self._shell(BOOTSTATUS)) else "")
             system = self._shell(_SETTLE.format(seconds=float(arguments.get("settle_s", 90)))).split()
         except (StorqualError, UnreachableError) as problem:
@@ -106,18 +107,29 @@ class ActionModule(ActionBase):
             "system": system[-1] if system else "",
         }
 
-    def _bring_back(self, bench: str, before: Boot, reason: str) -> tuple[Boot, float, str]:
+    def _bring_back(
+        self, bench: str, variables: Mapping[str, Any], before: Boot, reason: str
+    ) -> tuple[Boot, float, str]:
         """The boot of a bench that did not come back, the seconds that took, what ended it. Raises StorqualError."""
         from storqual.bench.ladder import SilentBench, climb  # noqa: PLC0415 - what a boot needs not is not imported
-        from storqual.turns.bring_back import means_of  # noqa: PLC0415 - as above
-        from storqual.virtual_bench.console import VirtualConsole  # noqa: PLC0415 - as above
+        from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
+        from storqual.turns.bring_back import console_of, means_of  # noqa: PLC0415 - as above
         from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
 
         arguments = self._task.args
         state = str(arguments.get("virtual_state") or "")
         places = BenchPlaces.of(state) if state else None
-        means = means_of(places, float(arguments.get("recovery_limit_s", 900)))
-        console = None if places is None else VirtualConsole(places)
+        address = str(self._play_context.remote_addr)
+        power = None
+        if places is None:
+            power = power_of_bench(bench, variables, self._templar, self._connection, address)
+        means = means_of(places, float(arguments.get("recovery_limit_s", 900)), power)
+        console = console_of(bench, places)
+
+        def say(line: str) -> None:
+            display.display(terminal_text(line))
+
+        cycle_power, cycle_longer = means.cycles(before.boot_id, run=None, say=say)
 
         def ask(_limit_s: float) -> str:
             # a bench whose power was cycled may have another address
@@ -138,16 +150,14 @@ class ActionModule(ActionBase):
             trigger=None if self._connection.transport == "local" else trigger,
             console=console,
             console_mark=console.mark() if console else 0,
-            cycle_power=means.cycle_power,
-            cycle_longer=means.cycle_longer,
+            cycle_power=cycle_power,
+            cycle_longer=cycle_longer,
         )
         recovery = climb(
             silent,
             reason,
             limit_s=means.limit_s,
-            tell=lambda step: display.display(
-                terminal_text("\n".join(filter(None, (f"{bench}: {step.name}: {step.text}", step.evidence))))
-            ),
+            tell=lambda step: say("\n".join(filter(None, (f"{bench}: {step.name}: {step.text}", step.evidence)))),
             clock=time.monotonic,
             sleep=time.sleep,
         )

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleConnectionFailure
@@ -25,7 +26,7 @@ from storqual.witness import notify_witness
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from storqual.turns.bring_back import BenchHere
 
@@ -50,6 +51,7 @@ class ActionModule(ActionBase):
     )
     _supports_check_mode = True
     _benches = 1
+    _variables: Mapping[str, Any] = MappingProxyType({})
     TRANSFERS_FILES = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -62,9 +64,10 @@ class ActionModule(ActionBase):
         if boolean(arguments.get("settle", False)):
             return {**result, **self._settle(run)}
         batch: str | None = str(arguments["block"])
-        bench = str((task_vars or {}).get("inventory_hostname", ""))
+        self._variables = task_vars or {}
+        bench = str(self._variables.get("inventory_hostname", ""))
         disturb = self._disturbance(run, bench, arguments.get("disturb"), str(arguments.get("virtual_state", "")))
-        self._benches = len((task_vars or {}).get("ansible_play_hosts_all") or ()) or 1
+        self._benches = len(self._variables.get("ansible_play_hosts_all") or ()) or 1
         result["blocks"] = []
         while batch is not None:
             result["blocks"].append(batch)
@@ -126,10 +129,15 @@ class ActionModule(ActionBase):
 
     def _here(self, bench: str) -> BenchHere:
         """How the bench is reached for what outlasts a command. Raises StorqualError, see `_lasting`."""
+        from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
         from storqual.turns.bring_back import BenchHere, means_of  # noqa: PLC0415 - what a module need not is not imported
 
         arguments, virtual = self._task.args, self._places()
-        means = means_of(virtual, float(arguments.get("recovery_limit_s", 900.0)))
+        address = str(self._play_context.remote_addr)
+        power = None
+        if virtual is None:
+            power = power_of_bench(bench, self._variables, self._templar, self._connection, address)
+        means = means_of(virtual, float(arguments.get("recovery_limit_s", 900.0)), power)
         return BenchHere(
             bench, self._lasting(), str(arguments["python"]), str(arguments["state_dir"]), "", virtual, means
         )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,22 @@ from storqual.virtual_bench.places import BenchPlaces
 
 def power_of_bench(
     bench: str,
-    variable: Callable[[str], Any],
-    connection: Any,  # noqa: ANN401 - Ansible publishes no types
+    variables: Mapping[str, Any],
+    templar: Any,  # noqa: ANN401 - Ansible publishes no types
+    connection: Any,  # noqa: ANN401 - as above
     address: str,
     *,
     usual_boot_s: float | None = None,
 ) -> BenchPower | None:
     """What switches a bench; None where its inventory names nothing.
 
-    `variable` is a host variable as Ansible fills it in, None for one that is not there; `connection` and `address`
-    are those of an action plugin. Raises BadInputError for a wrong entry, StorqualError for SSH with a password.
+    `variables` are those of the host, which `templar` fills in; `templar`, `connection` and `address` are those of an
+    action plugin. Raises BadInputError for a wrong entry, StorqualError for SSH with a password.
     """
+
+    def variable(name: str) -> Any:  # noqa: ANN401 - whatever the inventory has
+        return templar.template(variables[name]) if name in variables else None
+
     entries = read_rendered_power(variable("storqual_power") or (), bench)
     if not entries:
         return None

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
 from storqual.bench.reboot import BOOTSTATUS, Boot, watchdog_fired
 from storqual.console.console import Console
+from storqual.power.cycling import BenchPower, cycle_bench
 from storqual.run import Run, append_event, read_run
 from storqual.run.records import Event
 from storqual.virtual_bench.console import VirtualConsole
@@ -56,13 +58,31 @@ class Hung:
         return {**named, "turn": self.turn} if self.turn else named
 
 
+_LONGER_OFF_S = 60.0
+"""For a bench that did not come back after the usual pause without power."""
+
+
 @dataclass(frozen=True)
 class Means:
-    """What a bench can be brought back by; None where there is no such thing."""
+    """What a bench can be brought back by; None where there is no such thing.
+
+    `power` is what its inventory says (`storqual_power`); a virtual bench has its button and its plug besides.
+    """
 
     cycle_power: PowerCycle | None = None
     cycle_longer: PowerCycle | None = None
     limit_s: float = LIMIT_S
+    power: BenchPower | None = None
+
+    def cycles(
+        self, boot: str, *, run: Path | None, say: Callable[[str], None]
+    ) -> tuple[PowerCycle | None, PowerCycle | None]:
+        """What cycles the power of a bench that hangs in `boot`, and what does it with a longer pause."""
+        if self.cycle_power is not None or self.power is None:
+            return self.cycle_power, self.cycle_longer
+        before = Boot(boot, "") if boot else None
+        cycle = partial(cycle_bench, self.power, run=run, before=before, say=say)
+        return cycle, partial(cycle, off_for_s=_LONGER_OFF_S)
 
 
 @dataclass(frozen=True)
@@ -96,10 +116,18 @@ class BenchHere:
         return self.console.mark()
 
 
-def means_of(places: BenchPlaces | None, limit_s: float = LIMIT_S) -> Means:
+def console_of(bench: str, places: BenchPlaces | None) -> ConsoleTyping | None:
+    """What can be read and typed at: a virtual bench's console, and any other one's while it is recorded."""
+    if places is not None:
+        return VirtualConsole(places)
+    recorder = Console(bench)
+    return recorder if recorder.running() else None
+
+
+def means_of(places: BenchPlaces | None, limit_s: float = LIMIT_S, power: BenchPower | None = None) -> Means:
     """Of a virtual bench its reset button, then its plug; of any other what its inventory has."""
     if places is None:
-        return Means(limit_s=limit_s)
+        return Means(limit_s=limit_s, power=power)
 
     def press(_reason: str) -> _Outcome:
         state = reset(places)
@@ -198,19 +226,20 @@ def bring_back(
         append_event(path, "recovery_step", {**fields, **({"evidence": step.evidence} if step.evidence else {})})
         say(terminal_text(f"{bench.name}: {step.name} after {step.seconds:.0f} s: {step.text}"))
 
+    cycle_power, cycle_longer = bench.means.cycles(boot, run=path, say=lambda line: say(terminal_text(line)))
     silent = SilentBench(
         boot_id=boot,
         ask=ask,
         hangs=hangs,
         # a bench that is the control node itself is not restarted from here
         trigger=trigger if connection.remote else None,
-        console=bench.console if bench.virtual is not None or bench.recorder.running() else None,
+        console=console_of(bench.name, bench.virtual),
         console_mark=console_mark,
         watch=armed_watch(run, bench.name, hung.session),
         fired=fired,
         kdump=_has_crash_kernel(run, bench.name),
-        cycle_power=bench.means.cycle_power,
-        cycle_longer=bench.means.cycle_longer,
+        cycle_power=cycle_power,
+        cycle_longer=cycle_longer,
         spare_s=0.0 if hangs else SPARE_S,
     )
     limit_s = bench.means.limit_s

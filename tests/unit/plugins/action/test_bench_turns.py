@@ -28,6 +28,7 @@ def action(connection: Any) -> Any:
     spec.loader.exec_module(module)
     made = object.__new__(module.ActionModule)
     made._connection, made._play_context = connection, SimpleNamespace(remote_addr="bench")
+    made._templar = SimpleNamespace(template=lambda value: value)
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -22,7 +23,9 @@ from storqual.turns.bring_back import (
     armed_watch,
     bring_back,
     ensure_answer,
+    means_of,
 )
+from storqual.virtual_bench.places import BenchPlaces
 from tests.support.turn_records import REQUEST, plan_campaign
 
 if TYPE_CHECKING:
@@ -161,3 +164,27 @@ def test_the_watchdog_that_was_armed_is_the_sessions(path: Path) -> None:
     run = read_run(path)
     assert armed_watch(run, "vbench", "s01") == Watch("i6300ESB timer", 60.0)
     assert armed_watch(run, "vbench", "s02") == Watch()
+
+
+def test_the_power_of_the_inventory_is_cycled_for_the_boot_that_hangs_and_longer_off_the_second_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A virtual bench keeps its button and its plug."""
+    cycled: list[tuple[object, str, str, object]] = []
+
+    def cycle(power: object, reason: str, *, run: Path, before: Boot, say: object, off_for_s: object = None) -> Any:
+        cycled.append((power, reason, before.boot_id, off_for_s))
+        return SimpleNamespace(boot=None)
+
+    monkeypatch.setattr(bring_back_module, "cycle_bench", cycle)
+    power: Any = object()
+    usual, longer = means_of(None, power=power).cycles("b1", run=tmp_path, say=lambda _: None)
+    assert usual is not None
+    assert longer is not None
+    usual("it hangs")
+    longer("it hangs")
+    assert cycled == [(power, "it hangs", "b1", None), (power, "it hangs", "b1", 60.0)]
+    places = BenchPlaces.of(tmp_path)
+    virtual = means_of(places, power=power)
+    assert virtual.cycles("b1", run=tmp_path, say=lambda _: None) == (virtual.cycle_power, virtual.cycle_longer)
+    assert means_of(None).cycles("b1", run=None, say=lambda _: None) == (None, None)
