@@ -24,7 +24,7 @@ def lasting_connection(connection: Any, address: str) -> Connection:  # noqa: AN
     """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
     ssh, become = connection, connection.become
     if ssh.transport == "local":
-        return Connection("this machine", lambda command: ["sh", "-c", command], ["true"])
+        return Connection("this machine", lambda command: ["sh", "-c", command], ["true"], remote=False)
     if ssh.get_option("password") or (become and become.get_option("become_pass")):
         raise StorqualError("trials and programs need a key for SSH and sudo without a password")
     host = ssh.get_option("host") or address
