@@ -19,7 +19,7 @@ from storqual.console.console import Console
 from storqual.power.cycling import BenchPower, cycle_bench
 from storqual.run import Run, append_event, read_run
 from storqual.run.records import Event
-from storqual.virtual_bench.console import VirtualConsole
+from storqual.virtual_bench.guest_console import VirtualConsole
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_cycle, power_state, reset
 from storqual_core.kit.errors import StorqualError
