@@ -24,6 +24,13 @@ options:
     description: Seconds to wait for the end of the boot.
     type: float
     default: 90
+  virtual_state:
+    description: State folder of a virtual bench on the control node.
+    type: path
+  recovery_limit_s:
+    description: Seconds within which a bench that does not come back is brought back step by step.
+    type: float
+    default: 900
 author: [storqual contributors (!UNKNOWN)]
 """
 
@@ -50,6 +57,10 @@ seconds:
   description: Seconds until the bench answered.
   returned: success
   type: float
+ended_by:
+  description: What ended a boot that hung, such as its watchdog; empty for one that came back by itself.
+  returned: success
+  type: str
 system:
   description: What systemd says at the end of the boot (V(running), V(degraded), V(starting)); empty without systemd.
   returned: success
