@@ -87,11 +87,13 @@ ALONE = {
     "look.yml": {"answers_folder": "{folder}"},
 }
 """Those that need neither a run nor another phase before them."""
+OF_A_COMMAND = ("power.yml", "redfish_power.yml")
+"""Those of `storqual bench power`; tests/plays/test_power.py and tests/unit/storqual/power run them."""
 OF_A_RUN = ("plan.yml", "preflight.yml", "measure.yml", "publish.yml", "qualify.yml")
 
 
 def test_every_playbook_is_run_alone_here() -> None:
-    assert {path.name for path in (REPOSITORY / "playbooks").glob("*.yml")} == {*ALONE, *OF_A_RUN}
+    assert {path.name for path in (REPOSITORY / "playbooks").glob("*.yml")} == {*ALONE, *OF_A_COMMAND, *OF_A_RUN}
 
 
 @pytest.mark.parametrize("name", ALONE)

@@ -10,8 +10,8 @@ from storqual_core.kit.command import Completed
 from storqual_core.provision.boot import System
 from storqual_core.provision.initramfs import builds_in, module_build
 from tests.support.adapter_bench import KERNEL, AdapterBench
+from tests.support.cpio_archive import archive
 from tests.support.fake_boot import FakeBench
-from tests.unit.storqual_core.provision.test_initramfs import archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

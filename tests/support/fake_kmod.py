@@ -17,9 +17,9 @@ from storqual_core.kit.archives import read_archive, unpack
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
 from storqual_core.provision.initramfs import builds_in, module_build, module_name
+from tests.support.cpio_archive import archive
 from tests.support.fake_rpm import RpmBench
 from tests.support.module_file import module_bytes, symvers_text
-from tests.unit.storqual_core.provision.test_initramfs import archive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

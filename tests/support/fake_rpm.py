@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.kit.command import Completed
+from tests.support.cpio_archive import archive
 from tests.support.fake_bls import BlsBench
-from tests.unit.storqual_core.provision.test_initramfs import archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -309,19 +309,19 @@ class Bench(Shape):
     witness: Annotated[Text, AfterValidator(_witness)] | None = Field(
         default=None, description="a second place that records the digest of each batch"
     )
-    console: ConsoleWay | None = Field(default=None, description="the way to its serial console")
+    # how a lab is wired, and its passwords, are in no run directory
+    console: ConsoleWay | None = Field(default=None, exclude=True, description="the way to its serial console")
+    power: tuple[PowerEntry, ...] = Field(
+        default=(),
+        strict=False,
+        exclude=True,
+        description="the backends that switch the bench off and on, in the order in which they are tried",
+    )
 
     @property
     def console_way(self) -> ConsoleWay | None:
         """The way to its console: a virtual bench always has one. None: nothing of it can be recorded."""
         return self.console or (ConsoleWay(virtual=True) if self.kind == "virtual" else None)
-
-    power: tuple[PowerEntry, ...] = Field(
-        default=(),
-        strict=False,
-        exclude=True,  # how a lab is wired, and its passwords, are in no run directory
-        description="the backends that switch the bench off and on, in the order in which they are tried",
-    )
 
     def reached_by(self, alias: str) -> list[Drive]:
         """The claimed drives of an adapter, and those of others to which it is one of several paths."""

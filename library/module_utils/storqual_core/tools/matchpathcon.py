@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Sequence
 
 from ..kit.command import Runner
+from ..kit.errors import ToolError
 from ..kit.labelled_text import line_error, numbered_lines
 
 _VERIFIED = re.compile(r"(/.*) verified\.")
@@ -35,7 +36,7 @@ class Context:
 
 
 def parse_verified(text: str) -> tuple[Context, ...]:
-    """`matchpathcon -V PATH...`. Raises ToolError with the line that is of no file."""
+    """`matchpathcon -V PATH...`. Raises ToolError with the line that is of no file, and where it printed nothing."""
     found = []
     for number, line in numbered_lines(text):
         verified, differs, unread = (shape.fullmatch(line) for shape in (_VERIFIED, _DIFFERS, _UNREAD))
@@ -47,6 +48,8 @@ def parse_verified(text: str) -> tuple[Context, ...]:
             found.append(Context(unread.group(1), problem=unread.group(2)))
         else:
             raise line_error("matchpathcon -V", number, line, "a file that is verified, or its context and another")
+    if not found:
+        raise ToolError("matchpathcon -V printed nothing")
     return tuple(found)
 
 

@@ -16,8 +16,8 @@ from storqual_core.provision.boot import hang_words
 from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_package import install_package, look_at_package
 from storqual_core.provision.restore import Tools, restore
+from tests.support.cpio_archive import archive
 from tests.support.fake_boot import FakeBench, boot_step
-from tests.unit.storqual_core.provision.test_initramfs import archive
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
 if TYPE_CHECKING:

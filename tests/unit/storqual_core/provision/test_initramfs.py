@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import lzma
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +35,7 @@ from storqual_core.provision.initramfs import (
     with_file,
 )
 from storqual_core.tools.kmod import Build
+from tests.support.cpio_archive import PACKERS, archive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,28 +43,6 @@ if TYPE_CHECKING:
 
 MODULE = b"\x7fELF" + b"code\0" * 9 + b"version=3.04.20\0license=GPL\0srcversion=ABCDEF01\0vermagic=6.1 SMP\0rest"
 BUILD = Build("ABCDEF01", "3.04.20", "6.1 SMP")
-
-
-def archive(files: dict[str, bytes]) -> bytes:
-    """A cpio archive in the format newc."""
-    body = b""
-    for name, content in {**files, "TRAILER!!!": b""}.items():
-        raw = name.encode() + b"\0"
-        fields = [0, 0o100644, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(raw), 0]
-        body += b"070701" + b"".join(b"%08x" % field for field in fields) + raw
-        body += bytes(-len(body) % 4) + content
-        body += bytes(-len(body) % 4)
-    return body
-
-
-def zstd(data: bytes) -> bytes:
-    """Packed by the tool that Debian packs with."""
-    if shutil.which("zstd") is None:
-        pytest.skip("zstd is not installed")
-    return subprocess.run(["zstd", "-cq"], input=data, capture_output=True, check=True).stdout
-
-
-PACKERS = {"gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress, "zstd": zstd, "plain": bytes}
 
 
 @pytest.mark.parametrize("packer", PACKERS.values(), ids=list(PACKERS))

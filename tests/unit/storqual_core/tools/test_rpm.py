@@ -11,9 +11,9 @@ import pytest
 
 from storqual_core.kit.errors import BadInputError, MissingToolError, ToolError
 from storqual_core.tools import rpm
+from tests.support.cpio_archive import PACKERS, archive
 from tests.support.replay import Call, Replay
 from tests.support.tool_fixtures import fixture_text
-from tests.unit.storqual_core.provision.test_initramfs import PACKERS, archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
