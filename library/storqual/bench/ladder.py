@@ -261,15 +261,13 @@ class _Ladder:
     def _await_watchdog(self) -> tuple[str, str]:
         """Wait for what ends a hang by itself, and for a network that was lost."""
         bench, watch = self._bench, self._bench.watch
-        if self._answers:
-            return "", "it answers, so its watchdog is fed"
         while self._seconds < max(self._due_s(), bench.spare_s) and self._clock() < self._end:
             boot, answers = self._other_boot()
             if boot:
                 return boot, f"it answers from boot {boot}"
             if answers:
                 self._answers = True
-                return "", "it answers again, in the same boot"
+                return "", "it answers in the same boot, so its watchdog is fed"
             self._sleep(_POLL_S)
         return "", f"{watch.identity or 'no watchdog'} did not end it within {self._seconds:.0f} s"
 

@@ -104,6 +104,18 @@ def test_nothing_is_done_to_a_bench_while_its_watchdog_is_due() -> None:
     assert recovery.ended_by == "power cycle"
 
 
+def test_a_bench_that_answers_again_while_it_is_waited_for_is_restarted_over_ssh() -> None:
+    fake = Fake(helps=frozenset({"b"}))
+
+    def ask(limit_s: float) -> str:
+        fake.lives = fake.now > 30
+        return fake.ask(limit_s)
+
+    recovery, _ = run(fake, fake.bench(ask=ask, trigger=fake.trigger, watch=Watch("iTCO_wdt", 60)))
+    assert [what for _, what in fake.done] == ["b"]
+    assert (recovery.boot_id, recovery.ended_by) == (OTHER, "restart by the kernel")
+
+
 def test_a_console_without_a_word_shows_that_the_watchdog_did_not_fire() -> None:
     fake = Fake(helps=frozenset({"b"}))
     run(fake, fake.bench(console=fake, watch=Watch("iTCO_wdt", 60), boot_s=300.0))

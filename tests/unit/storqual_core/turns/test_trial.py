@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -199,6 +200,36 @@ def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_th
     assert run._load(cast("Any", FakeDevice(lost=True)))
     assert clock.now == pytest.approx(100.0 + 2.0 + 1.0 + 30.0, abs=0.3)
     assert ("lost", {"text": "the drive was not usable again 30 s after the fault"}) in stream.told
+
+
+@pytest.mark.parametrize(
+    ("way", "fua", "scsi", "sent"),
+    [
+        ("qmp_log_writes", True, True, True),
+        ("qmp_log_writes", False, True, False),
+        ("qmp_log_writes", True, False, False),
+        ("qmp_unplug", True, True, False),
+    ],
+)
+def test_commands_with_fua_are_sent_where_the_fault_ends_none_and_the_drive_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, fua: bool, scsi: bool, sent: bool
+) -> None:
+    """The kernel would not send a command again that a fault has ended."""
+    loads: list[object] = []
+
+    class Load(FakeLoad):
+        def __init__(self, *_: Any, sends_fua: bool) -> None:
+            loads.append(sends_fua)
+
+        def fill(self) -> int:
+            return errno.EIO
+
+    monkeypatch.setattr(trial, "LoadWorkers", Load)
+    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
+    run = trial_run(tmp_path, FakeStream(), way=way)
+    run._limits = replace(run._limits, fua=fua, scsi=scsi)
+    assert not run._load(cast("Any", FakeDevice(lost=False)))
+    assert loads == [sent]
 
 
 def test_the_second_reading_is_made_of_other_commands_than_the_first(
