@@ -55,7 +55,7 @@ def test_a_campaign_records_its_console_shows_the_panic_and_writes_the_password_
     job(words(lab, "-vvv"), tmp_path / "log")
     output = (tmp_path / "log").read_text(encoding="utf-8")
     run = the_run(lab)
-    assert f"-U u -E sol activate | {SECRET}\n" in (tmp_path / "called").read_text(encoding="utf-8")
+    assert f"-E -U u -H bmc.lab -p 623 sol activate | {SECRET}\n" in (tmp_path / "called").read_text(encoding="utf-8")
     report = (run / "report.html").read_text(encoding="utf-8")
     assert "It names megaraid_sas" in report, output[-3000:]
     assert "megasas_build_and_issue_cmd_fusion" in report

@@ -80,7 +80,7 @@ class Console:
         if missing:
             raise BadInputError([f"{self.bench}: {missing}"])
         password = way.ipmi_sol.password if way.ipmi_sol else None
-        if password is not None and "{{" in password:
+        if password is not None and "{{" in password.get_secret_value():
             sentence = (
                 "the password of its console is a template, which only a playbook fills; set IPMI_PASSWORD, leave"
             )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from storqual.base import child
+from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
 from storqual_core.kit.errors import ToolError
 
 if TYPE_CHECKING:
@@ -301,10 +302,7 @@ def missing_program(way: ConsoleWay) -> str:
 def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> SocketSource | ProgramSource:
     """How that way is gone; `virtual_console` is the socket of a virtual bench's serial line."""
     if way.ipmi_sol is not None:
-        sol = way.ipmi_sol
-        suite = () if sol.cipher is None else ("-C", str(sol.cipher))
-        words = ("ipmitool", "-I", "lanplus", "-H", sol.host, "-p", str(sol.port), "-U", sol.user, "-E", *suite)
-        secret = {"IPMI_PASSWORD": sol.password} if sol.password else {}
+        words, secret = ipmitool_words(way.ipmi_sol), ipmitool_environment(way.ipmi_sol.password)
         # one session is all that a BMC has: a dead one of ours, or of somebody else, is ended first
         return ProgramSource((*words, "sol", "activate"), "\r~B", (*words, "sol", "deactivate"), secret)
     if way.ssh is not None:

@@ -3,83 +3,50 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from storqual.inputs.bmc import HOST, MOST_PORT, Bmc, Host, Port, Secret, Word
 from storqual.inputs.fields import Text
 from storqual.inputs.shape import Shape
-
-_HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:%\]-]{0,254}")
-_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:/+-]{0,254}")
-_MOST_PORT = 65535
-
-
-def _host(value: str) -> str:
-    # what begins with a hyphen would be an option of the program that is started
-    if not _HOST.fullmatch(value):
-        raise ValueError("the name or address of a machine")
-    return value
-
-
-def _word(value: str) -> str:
-    if not _WORD.fullmatch(value):
-        raise ValueError("a name without blanks that does not begin with a hyphen")
-    return value
 
 
 def _address(value: str) -> str:
     host, colon, port = value.rpartition(":")
-    if not colon or not _HOST.fullmatch(host) or not port.isascii() or not port.isdigit():
+    if not colon or not HOST.fullmatch(host) or not port.isascii() or not port.isdigit():
         raise ValueError("host:port, such as console1.lab:7001")
-    if not 0 < int(port) <= _MOST_PORT:
-        raise ValueError(f"a port from 1 to {_MOST_PORT}")
+    if not 0 < int(port) <= MOST_PORT:
+        raise ValueError(f"a port from 1 to {MOST_PORT}")
     return value
 
 
-def _secret(value: object) -> str:
-    """A password is any line of text; what was found is never part of a message."""
-    if not isinstance(value, str) or not value or any(mark in value for mark in "\0\r\n"):
-        raise ValueError("a password: text in quotes, on one line")
-    return value
-
-
-_Host = Annotated[Text, AfterValidator(_host)]
-_Word = Annotated[Text, AfterValidator(_word)]
-_Port = Annotated[int, Field(ge=1, le=_MOST_PORT)]
-
-
-class IpmiSol(Shape):
+class IpmiSol(Bmc):
     """Serial over LAN of a BMC, by `ipmitool -I lanplus`; without a password IPMI_PASSWORD of the environment."""
 
-    host: _Host
-    user: _Word
     # excluded: nothing that is written of an inventory has it
-    password: Annotated[str, BeforeValidator(_secret)] | None = Field(default=None, exclude=True, repr=False)
-    port: _Port = 623
-    cipher: Annotated[int, Field(ge=0, le=17)] | None = None
+    password: Secret | None = Field(default=None, exclude=True, repr=False)
 
 
 class SshConsole(Shape):
     """A console server that is reached by SSH with a key; `command` is what is run there."""
 
-    host: _Word
+    host: Word
     command: Text | None = None
 
 
 class Conserver(Shape):
     """A console of a conserver, by its program `console`."""
 
-    server: _Host
-    name: _Word
-    port: _Port = 782
+    server: Host
+    name: Word
+    port: Port = 782
 
 
 class LabgridConsole(Shape):
     """The console of a labgrid place, by `labgrid-client`; LG_COORDINATOR is taken from the environment."""
 
-    place: _Word
+    place: Word
 
 
 class ConsoleWay(Shape):

@@ -7,24 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from storqual.inputs.bmc import Bmc, Secret
 from storqual.inputs.fields import Duration, Text, written
 from storqual.inputs.shape import Shape, raise_all, shaped
 from storqual.inputs.yaml_file import Document
 
 BACKENDS = ("ipmi", "redfish", "pdudaemon", "labgrid", "command", "virtual")
-_VAULTED = "__ansible_vault"
-"""How `ansible-inventory --list` shows a value that stands in the file as `!vault`."""
-
-
-def _secret(value: object) -> object:
-    if isinstance(value, Mapping) and set(value) == {_VAULTED}:
-        return str(value[_VAULTED])
-    if isinstance(value, str) and value and value.isprintable():
-        return value
-    # never what it is: messages are copied into tickets
-    raise ValueError('text in quotes, or a variable of a vault such as "{{ vault_bench01 }}"')
 
 
 def _address(value: object) -> object:
@@ -49,20 +39,15 @@ def _address_of_bmc(value: object) -> object:
     return _address(value)
 
 
-Secret = Annotated[SecretStr, BeforeValidator(_secret), written("password", type=["string", "object"])]
 Address = Annotated[str, BeforeValidator(_address), written("address", "http://pdu.lab:16421", type="string")]
 BmcAddress = Annotated[str, BeforeValidator(_address_of_bmc), written("address", "https://bmc07.lab", type="string")]
 Argv = Annotated[tuple[Text, ...], Field(min_length=1, strict=False)]
 
 
-class IpmiPower(Shape):
+class IpmiPower(Bmc):
     """A management controller, asked by ipmitool over lanplus."""
 
-    host: Text
-    user: Text
     password: Secret
-    port: int = Field(default=623, gt=0, lt=65536)
-    cipher: int | None = Field(default=None, ge=0, le=17)
 
 
 class RedfishPower(Shape):

@@ -19,6 +19,7 @@ from typing import Any
 
 from storqual.base.text import telling_line
 from storqual.bench.ansible_run import run_playbook
+from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
 from storqual.inputs.power import IpmiPower, Outlet, PowerEntry, RedfishPower
 from storqual.power.switch import ANSWER_LIMIT_S, PowerBackend, PowerBackendError, SwitchState
 from storqual.virtual_bench.description import BenchDescription
@@ -76,12 +77,7 @@ class IpmiBackend(_Backend):
         self._power("off")
 
     def _power(self, word: str) -> str:
-        bmc = self.entry
-        argv = ["ipmitool", "-I", "lanplus", "-E", "-U", bmc.user, "-H", bmc.host, "-p", str(bmc.port)]
-        argv += ["-C", str(bmc.cipher)] if bmc.cipher is not None else []
-        password = bmc.password.get_secret_value()
-        # of the two names that it reads, one may be set already
-        env = {"IPMI_PASSWORD": password, "IPMITOOL_PASSWORD": password}
+        argv, env = ipmitool_words(self.entry), ipmitool_environment(self.entry.password)
         return _called([*argv, "chassis", "power", word], "install the package ipmitool", env=env).stdout
 
 

@@ -281,7 +281,7 @@ def test_serial_over_lan_is_ipmitool_with_a_quiet_input_and_its_password_in_the_
         watcher.join()
     assert "typed b'\\r~Bq'" in console.text_since(0)
     first, second = played.read_text().splitlines()[:2]
-    assert first == f"-I lanplus -H bmc07.lab -p 623 -U storqual -E -C 3 sol deactivate | {CANARY}"
+    assert first == f"-I lanplus -E -U storqual -H bmc07.lab -p 623 -C 3 sol deactivate | {CANARY}"
     assert second.endswith(f"sol activate | {CANARY}")
     (gap, *_) = gaps(read_recording(console.recording.read()))
     assert "ended with 7: SOL session closed by BMC" in gap.text

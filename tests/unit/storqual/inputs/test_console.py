@@ -57,6 +57,16 @@ def test_what_is_no_way_is_refused_at_its_line(way: dict[str, Any]) -> None:
     assert "inventory, host b1:1: " in problems(b1=bench(console=way))
 
 
+@pytest.mark.parametrize("password", ["{{ vault_bmc }}", {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256\n6231\n"}])
+def test_a_password_may_be_a_variable_of_a_vault_or_stand_there_encrypted(password: object) -> None:
+    """As `ansible-inventory --list` shows it; only a playbook can fill it."""
+    way = {"ipmi_sol": {"host": "bmc", "user": "storqual", "password": password}}
+    read = inventory_from_hostvars({"b1": bench(console=way)}).benches["b1"].console_way
+    assert read is not None
+    assert read.ipmi_sol is not None
+    assert read.ipmi_sol.password is not None
+
+
 def test_all_mistakes_are_told_at_once_with_file_and_line(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.yml"
     hosts.write_text(
@@ -90,7 +100,9 @@ def test_a_password_is_in_no_dump_and_no_message() -> None:
     described = inventory_from_hostvars({"b1": bench(console={"ipmi_sol": SOL})}).benches["b1"]
     assert described.console is not None
     assert described.console.ipmi_sol is not None
-    assert described.console.ipmi_sol.password == SOL["password"]
+    password = described.console.ipmi_sol.password
+    assert password is not None
+    assert password.get_secret_value() == SOL["password"]
     assert SOL["password"] not in described.model_dump_json() + repr(described) + str(described.model_dump())
     for wrong in (7133742, "two\nlines-7133742", ["7133742"]):
         assert "7133742" not in problems(b1=bench(console={"ipmi_sol": {**SOL, "password": wrong}}))
