@@ -112,8 +112,9 @@ class ActionModule(ActionBase):
     ) -> tuple[Boot, float, str]:
         """The boot of a bench that did not come back, the seconds that took, what ended it. Raises StorqualError."""
         from storqual.bench.ladder import SilentBench, climb  # noqa: PLC0415 - what a boot needs not is not imported
+        from storqual.console.console import console_of  # noqa: PLC0415 - as above
         from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
-        from storqual.turns.bring_back import console_of, means_of  # noqa: PLC0415 - as above
+        from storqual.turns.bring_back import means_of  # noqa: PLC0415 - as above
         from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
 
         arguments = self._task.args

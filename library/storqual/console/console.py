@@ -18,10 +18,12 @@ from typing import Any
 from storqual.base import child
 from storqual.base.console_log import said_text
 from storqual.base.files import parse_json
+from storqual.bench.ladder import ConsoleTyping
 from storqual.console.recorder import RecorderPlaces
 from storqual.console.recording import Recording
 from storqual.console.sources import missing_program, source_of
 from storqual.inputs.console_way import ConsoleWay
+from storqual.virtual_bench.guest_console import VirtualConsole
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import BadInputError, ToolError
 
@@ -192,3 +194,11 @@ class Console:
         if not isinstance(answer, dict) or "refused" in answer:
             raise ToolError(f"{self.bench}: {answer['refused'] if isinstance(answer, dict) else 'no answer'}")
         return answer
+
+
+def console_of(bench: str, places: BenchPlaces | None) -> ConsoleTyping | None:
+    """What can be read and typed at: a virtual bench's console, and any other one's while it is recorded."""
+    if places is not None:
+        return VirtualConsole(places)
+    recorder = Console(bench)
+    return recorder if recorder.running() else None

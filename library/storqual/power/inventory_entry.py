@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.bench.ssh_words import ssh_words
+from storqual.console.console import console_of
 from storqual.inputs import load_inventory
 from storqual.inputs.power import read_rendered_power
 from storqual.power.backends import bench_backends
@@ -47,7 +48,7 @@ def power_of_bench(
     return BenchPower(
         bench,
         bench_backends(entries, places=places, description=description),
-        BenchWatch(words, host, console=places.console if places else None),
+        BenchWatch(words, host, console=console_of(bench, places)),
         usual_boot_limit_s(kind, usual_boot_s),
     )
 

@@ -8,9 +8,9 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from storqual.base import child
+from storqual.bench.ladder import ConsoleTyping
 from storqual.bench.reboot import QUESTION, Boot, parse_boot, parse_ssh_address, ssh_answers
 from storqual_core.kit.errors import StorqualError
 
@@ -24,8 +24,8 @@ _UNSHARED = ("-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "BatchMod
 class BenchWatch:
     """Evidence of a bench that is reached by SSH.
 
-    `words` makes of arguments of ssh the whole command line, `host` is what ssh calls the bench; `console` is a file
-    to which its serial console is recorded.
+    `words` makes of arguments of ssh the whole command line, `host` is what ssh calls the bench; `console` is its
+    serial console, where it is recorded.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class BenchWatch:
         words: Callable[..., Sequence[str]],
         host: str,
         *,
-        console: Path | None = None,
+        console: ConsoleTyping | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._words = words
@@ -41,13 +41,12 @@ class BenchWatch:
         self._console = console
         self._clock = clock
         self._sign = -math.inf
-        self._written = self._console_size()
+        self._mark = console.mark() if console is not None else 0
 
     def boot(self) -> Boot | None:
         """The boot that answers now. A server that says its name and lets nobody in is life, and no boot."""
-        written = self._console_size()
-        if written != self._written:
-            self._written, self._sign = written, self._clock()
+        if self._console is not None and self._spoke(self._console):
+            self._sign = self._clock()
         # the port of a virtual bench is another one after each start
         address = parse_ssh_address(self._ssh("-G", self._host, limit_s=_LOGIN_S) or "")
         if address is not None:
@@ -85,8 +84,7 @@ class BenchWatch:
             return ended.stdout if ended.returncode == 0 else None
         return None
 
-    def _console_size(self) -> int:
-        try:
-            return self._console.stat().st_size if self._console is not None else 0
-        except OSError:
-            return 0
+    def _spoke(self, console: ConsoleTyping) -> bool:
+        """Whether the bench said something since the last look; what its recorder notes is nothing of the bench's."""
+        before, self._mark = self._mark, console.mark()
+        return self._mark < before or (self._mark > before and bool(console.text_since(before).strip()))

@@ -15,7 +15,7 @@ from storqual.base.text import terminal_text
 from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
 from storqual.bench.reboot import BOOTSTATUS, Boot, watchdog_fired
-from storqual.console.console import Console
+from storqual.console.console import Console, console_of
 from storqual.power.cycling import BenchPower, cycle_bench
 from storqual.run import Run, append_event, read_run
 from storqual.run.records import Event
@@ -114,14 +114,6 @@ class BenchHere:
     def console_mark(self) -> int:
         """Where its console is now; 0 without one."""
         return self.console.mark()
-
-
-def console_of(bench: str, places: BenchPlaces | None) -> ConsoleTyping | None:
-    """What can be read and typed at: a virtual bench's console, and any other one's while it is recorded."""
-    if places is not None:
-        return VirtualConsole(places)
-    recorder = Console(bench)
-    return recorder if recorder.running() else None
 
 
 def means_of(places: BenchPlaces | None, limit_s: float = LIMIT_S, power: BenchPower | None = None) -> Means:

@@ -74,7 +74,23 @@ def bench(tmp_path: Path, door: Door) -> Path:
     return tmp_path
 
 
-def watch_of(bench: Path, now: list[float], console: Path | None = None) -> BenchWatch:
+class Recorded:
+    """A recorded console: its text, and what the recorder noted in between."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def sysrq(self, letter: str) -> None:
+        raise AssertionError(letter)
+
+    def mark(self) -> int:
+        return len(self.parts)
+
+    def text_since(self, mark: int) -> str:
+        return "".join(part for part in self.parts[mark:] if not part.startswith("note: "))
+
+
+def watch_of(bench: Path, now: list[float], console: Recorded | None = None) -> BenchWatch:
     return BenchWatch(lambda *given: [str(bench / "ssh"), *given], "bench01", console=console, clock=lambda: now[0])
 
 
@@ -109,16 +125,25 @@ def test_half_an_answer_is_no_boot(bench: Path) -> None:
     assert watch_of(bench, [100.0]).boot() is None
 
 
-def test_a_console_that_grows_or_begins_anew_is_a_sign_of_life(bench: Path, door: Door) -> None:
+def test_what_a_bench_says_on_its_console_is_a_sign_of_life_and_what_the_recorder_notes_is_none(
+    bench: Path, door: Door
+) -> None:
     door.shut()
-    console, now = bench / "console.log", [100.0]
-    console.write_text("login:\n", encoding="utf-8")
+    console, now = Recorded(), [100.0]
+    console.parts.append("login:\n")
     watch = watch_of(bench, now, console)
     assert watch.boot() is None
     assert watch.last_sign_s() == math.inf
-    with console.open("a", encoding="utf-8") as log:
-        log.write("Linux version 6.1\n")
+    console.parts.append("note: the line was lost\n")
+    watch.boot()
+    assert watch.last_sign_s() == math.inf
+    console.parts.append("Linux version 6.1\n")
     now[0] = 110.0
+    watch.boot()
+    assert watch.last_sign_s() == 0.0
+    # a virtual bench's file that begins anew
+    del console.parts[1:]
+    now[0] = 150.0
     watch.boot()
     assert watch.last_sign_s() == 0.0
 
