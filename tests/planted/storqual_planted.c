@@ -58,12 +58,12 @@ enum command { ANY, WRITES, READS, FLUSHES, DISCARDS, ZEROES };
 static const char *const acts[] = {
 	"lose", "zero_tail", "zero_head", "zero_at_boundary", "half", "further", "cut_address", "wrap_address", "no_fua",
 	"error", "good", "leak", "swallow", "neighbour", "former", "untouched", "more", "less", "late", "flip",
-	"last_segment", "overrun", "elsewhere",
+	"last_segment", "overrun", "elsewhere", "scribble",
 };
 enum act {
 	LOSE, ZERO_TAIL, ZERO_HEAD, ZERO_AT_BOUNDARY, HALF, FURTHER, CUT_ADDRESS, WRAP_ADDRESS, NO_FUA,
 	ERROR, GOOD, LEAK, SWALLOW, NEIGHBOUR, FORMER, UNTOUCHED, MORE, LESS, LATE, FLIP,
-	LAST_SEGMENT, OVERRUN, ELSEWHERE,
+	LAST_SEGMENT, OVERRUN, ELSEWHERE, SCRIBBLE,
 };
 
 static char *defect = PLANTED_DEFECT;
@@ -101,6 +101,7 @@ CONDITION(misaligned, 0, "its first sector is no multiple of so many");
 CONDITION(stripe, 0, "it crosses a multiple of so many sectors");
 CONDITION(sequential, 0, "it begins where the last command of its kind on its drive ended");
 CONDITION(opcode, 0, "its operation code");
+CONDITION(after, ULONG_MAX, "operation code of the command before it on its drive");
 CONDITION(reset_before, 0, "its adapter or a drive of it was reset");
 CONDITION(before_end, 0, "so many sectors before the drive's end at most");
 CONDITION(fua, 0, "it has FUA");
@@ -161,9 +162,10 @@ struct planted {
 	u8 *last, *former;
 	u8 *held;
 	u64 *tags;
-	u64 after[MOST_DRIVES];
+	u64 last_at[MOST_DRIVES];
 	ulong since[MOST_DRIVES];
 	u64 reached[MOST_DRIVES][2];
+	u8 before[MOST_DRIVES];
 	atomic_t under_way;
 	u8 sector[SECTOR];
 	bool has_sector;
@@ -488,15 +490,17 @@ static bool is_drawn(struct planted *p, struct scsi_cmnd *cmd)
 	uint drive = (cmd->device->id * 8 + cmd->device->lun) % MOST_DRIVES;
 	u64 now = ktime_get_ns(), block = cmd->device->sector_size ?: SECTOR;
 	bool data = is_data(cmd, true) || is_data(cmd, false);
-	bool idle = now - p->after[drive] >= (u64)idle_ms * NSEC_PER_MSEC;
+	bool idle = now - p->last_at[drive] >= (u64)idle_ms * NSEC_PER_MSEC;
 	u64 first = address_of(cmd) * block / SECTOR, end = first + sectors_of(cmd);
 	u64 *reached = &p->reached[drive][is_data(cmd, true)];
 	bool follows = data && *reached == first;
 	uint here = scsi_device_busy(cmd->device), all = atomic_read(&p->under_way);
+	u8 before = p->before[drive];
 
+	p->before[drive] = cmd->cmnd[0];
 	if (data)
 		*reached = end;
-	p->after[drive] = now;
+	p->last_at[drive] = now;
 	if (!is_of(cmd, drawn_on))
 		return false;
 	p->since[drive] = idle_ms && idle ? 1 : p->since[drive] + 1;
@@ -513,6 +517,8 @@ static bool is_drawn(struct planted *p, struct scsi_cmnd *cmd)
 	if (sibling_busy && all < here + sibling_busy)
 		return false;
 	if (reset_before && !atomic_read(&p->resets))
+		return false;
+	if (after != ULONG_MAX && before != after)
 		return false;
 	if (opcode && cmd->cmnd[0] != opcode)
 		return false;
@@ -750,6 +756,16 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 		return add_new(cmd, MAKE_GOOD);
 	case OVERRUN:
 		return add_new(cmd, GO_BEYOND);
+	case SCRIBBLE:
+		/* what was sent is right; its memory is not when the write is completed */
+		made = new_change(cmd, CHANGE_DATA, 0);
+		if (!made)
+			return false;
+		acted++;
+		sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), made->sector, SECTOR, 0);
+		made->sector[SECTOR - 3] ^= 0x10;
+		add_change(made);
+		return false;
 	case LEAK:
 		acted++;
 		/* the pointer is dropped: this is the leak */

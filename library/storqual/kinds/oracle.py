@@ -18,13 +18,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from storqual_core.turns.enquiries import ORDER
 from storqual_core.turns.integrity_load import (
     DRIVE_SHIFT,
     FLUSH,
+    OTHER_ANSWER,
     OTHER_DATA,
     OVERRUN,
     PROTECTION,
     READ,
+    SOURCE_CHANGED,
     UNMAP,
     UNREFUSED,
     WRITE,
@@ -184,7 +187,11 @@ class Oracle:
 
 
 def read_sentence(kind: str, sector: int, length: int) -> str:
-    """What is wrong with a read."""
+    """What is wrong with a read, or with what is told as one."""
+    if kind == OTHER_ANSWER:
+        return f"{kind}: beside writes and reads the drive answered {ORDER[sector]} otherwise than before"
+    if kind == SOURCE_CHANGED:
+        return f"{kind}: a write of {length} sectors at {sector_name(sector)} changed the memory it was taken from"
     wrong = "is of none that the drive has, and was not refused with a reason"
     other = "gave other data than what was acknowledged"
     return f"{kind}: a read of {length} sectors at {sector_name(sector)} {wrong if kind == UNREFUSED else other}"

@@ -21,11 +21,13 @@ from itertools import count, product
 from typing import Callable, Iterator, Mapping, Sequence
 
 from ..kit.machine import Machine, write_attribute
+from .enquiries import ORDER, Enquirer
 from .integrity_load import (
     FLUSH,
     OTHER_DATA,
     OVERRUN,
     READ,
+    SOURCE_CHANGED,
     UNMAP,
     UNREFUSED,
     WRITE,
@@ -167,6 +169,7 @@ class Sweep:
         self._beside(
             "processors", f"{min(len(steps), len(processors))} of {len(processors)}", "send in turn", right=True
         )
+        self._between_enquiries(ways)
         self._repeated_data(ways)
         for number, idle_s in enumerate(self._request.idles_s):
             self._after_idle(ways, number, idle_s)
@@ -212,8 +215,17 @@ class Sweep:
     def _write(self, kind: str, sector: int, length: int, memory: Shaped, work: Callable[[], object]) -> int:
         """A write of tagged sectors that `work` sends; its sequence, 0 where it failed. Raises LackingError."""
         sequence = next(self._numbers)
-        memory.put(make_sectors(self._tag, sector, sequence, length, self._period(memory, length)))
-        return self._recorded(kind, sequence, sector, length, work)
+        data = make_sectors(self._tag, sector, sequence, length, self._period(memory, length))
+        memory.put(data)
+        written = self._recorded(kind, sequence, sector, length, work)
+        self._tell_changed(sector, length, memory, data)
+        return written
+
+    def _tell_changed(self, sector: int, length: int, memory: Shaped, data: bytes | bytearray) -> None:
+        """Tell of a write that changed what it was taken from."""
+        now, held = time.monotonic_ns(), memory.data()
+        if held != data[: len(held)]:
+            self._tell(READ, 0, sector, length, now, now, OTHER_DATA[SOURCE_CHANGED])
 
     def _recorded(self, kind: str, sequence: int, sector: int, length: int, work: Callable[[], object]) -> int:
         """A command that changes sectors, as the ledger has it; as `_write`."""
@@ -421,6 +433,28 @@ class Sweep:
         sequence, _, _ = self._write_by(ways, ("direct", "aligned"), sector, length)
         return sequence, self._plain_read(ways, sector, length) and right
 
+    def _between_enquiries(self, ways: KernelWays) -> None:
+        """Each enquiry right before and right after writes of every kind, and before reads."""
+        if not self._limits.scsi:
+            self._lack("enquiries between writes", "this is no SCSI drive")
+            return
+        enquirer = Enquirer(ways.direct, self._lack)
+        for number, name in enumerate(ORDER):
+            if name not in enquirer.names:
+                continue
+            ask = partial(self._timed, READ, 0, number, 0, partial(enquirer.ask, name))
+            right, written = True, []
+            for step, kind in enumerate(("write", "longest", "dsync")):
+                if self._errors >= _MOST_ERRORS:
+                    return
+                region = self.regions[(number + step) % len(self.regions)]
+                right &= not ask()
+                written.append(self._idle_write(ways, kind, region, "above", (8, 1, 3)[step] * self._limits.block))
+            for at in written:
+                right &= not ask()
+                right &= self._plain_read(ways, *at)
+            self._beside("enquiry", name, "between writes", right=right)
+
     def _repeated_data(self, ways: KernelWays) -> None:
         """Writes of data that repeats, in each length, read and compared; then the sectors are tagged again."""
         block, region = self._limits.block, self.regions[-1]
@@ -535,17 +569,20 @@ class Sweep:
             ((memory[at * SECTOR : (at + length) * SECTOR],), (region.first + at) * SECTOR) for at, length in extents
         ]
         try:
-            sequences = []
+            sent = []
             for (piece,), offset in asked:
                 sequence, sector, length = next(self._numbers), offset // SECTOR, len(piece) // SECTOR
-                piece[:] = make_sectors(self._tag, sector, sequence, length)
+                data = make_sectors(self._tag, sector, sequence, length)
+                piece[:] = data
                 self.ledger.begin(sequence, sector, length)
-                sequences.append(sequence)
+                sent.append((sequence, data))
             begin, results, end = self._at_once(ring, ways, asked, reads=False)
-            for sequence, ((piece,), offset), result in zip(sequences, asked, results):
+            for (sequence, data), ((piece,), offset), result in zip(sent, asked, results):
+                sector, length = offset // SECTOR, len(piece) // SECTOR
                 problem = 0 if result == len(piece) else (-result if result < 0 else errno.EIO)
                 self.ledger.end(sequence, problem)
-                self._tell(WRITE, sequence, offset // SECTOR, len(piece) // SECTOR, begin, end, problem)
+                self._tell(WRITE, sequence, sector, length, begin, end, problem)
+                self._tell_changed(sector, length, Shaped((piece,), ()), data)
             before = [self.ledger.before(offset // SECTOR, len(piece) // SECTOR) for (piece,), offset in asked]
             for (piece,), _ in asked:
                 piece[:] = bytes(len(piece))

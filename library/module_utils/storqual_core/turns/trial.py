@@ -7,7 +7,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, cycle
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from ..data.faults import WAYS
@@ -17,7 +17,8 @@ from ..kit import command
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from .bench_faults import ACTS, AFTER, missing
 from .drive_faults import Aim, layered
-from .integrity_load import DRIVE_SHIFT, IntegrityRequest, KnownSectors, LoadWorkers
+from .enquiries import ORDER, Enquirer
+from .integrity_load import DRIVE_SHIFT, READ, IntegrityRequest, KnownSectors, LoadWorkers, problem_of
 from .load_layers import layer_on
 from .load_levels import FIRST_LAYER, LAYERS, QueueLimits, read_limits
 from .load_sweep import Sweep
@@ -33,6 +34,8 @@ _HUNG_S = 120.0
 _OTHER_SECTORS = 48
 _LONG_SECTORS = 1024
 _LAYER_BLOCK = 8
+_ENQUIRY_S = 0.02
+"""Between two enquiries while a drive is busy."""
 _LOOKS = 4
 _MOST_AGAIN = 4096
 _MOST_FOUND = 500
@@ -350,7 +353,8 @@ class TrialRun:
 
             crowd.append(LoadWorkers(replace(own, seed=load.seed + number), tag, beside, tell, block, numbers))
             written.append(_Written(beside, crowd[-1].ledger, crowd[-1].ledger.extents, tag, shift))
-        hung = not any(one.fill() for one in crowd) and self._busy(crowd)
+        with self._enquiring(device):
+            hung = not any(one.fill() for one in crowd) and self._busy(crowd)
         busy = {subject.id, *told}
         adapters = {one.adapter for one in read_drives(self._machine) if one.id in busy}
         words = ["together", f"{len(busy)} drives", f"adapters: {len(adapters)}"]
@@ -358,6 +362,35 @@ class TrialRun:
         if len(adapters) < 2:
             stream.line("lacks", what="drives of two adapters at the same time", why="no other adapter is under test")
         return hung
+
+    @contextmanager
+    def _enquiring(self, device: HeldDevice) -> Iterator[None]:
+        """Meanwhile the drive is asked what monitoring asks, in turn; what it lacks the sweep has told."""
+        if not self._limits.scsi:
+            yield
+            return
+        enquirer = Enquirer(device.use(), lambda _what, _why: None)
+        over = threading.Event()
+
+        def ask() -> None:
+            for number, name in cycle([(ORDER.index(name), name) for name in enquirer.names]):
+                if over.wait(_ENQUIRY_S):
+                    return
+                begin, problem = time.monotonic_ns(), 0
+                try:
+                    enquirer.ask(name)
+                except OSError as failure:
+                    problem = problem_of(READ, failure)
+                self._stream.tell(READ, 0, number, 0, begin, time.monotonic_ns(), problem)
+
+        thread = threading.Thread(target=ask, daemon=True, name="enquiries")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(_END_S)
+            device.done(0)
 
     def _beside(self, drive: str, load: IntegrityRequest) -> tuple[HeldDevice, int, IntegrityRequest]:
         """A further drive, held and open, its block, and the load in its window. Raises StorqualError, OSError."""

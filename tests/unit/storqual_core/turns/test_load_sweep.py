@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.kinds.load_coverage import coverage_of, grown_memory, unreached
-from storqual.kinds.oracle import Oracle
+from storqual.kinds.oracle import Oracle, read_sentence
 from storqual.plan.covering import covering
 from storqual_core.kit.machine import Machine
-from storqual_core.turns import kernel_ways, load_sweep, scsi_command
+from storqual_core.turns import enquiries, kernel_ways, load_sweep, scsi_command
+from storqual_core.turns.enquiries import ORDER
 from storqual_core.turns.integrity_load import IntegrityRequest, SweepRequest
 from storqual_core.turns.load_levels import (
     COMMAND_FACTORS,
@@ -250,6 +251,82 @@ def test_a_read_that_changes_memory_beside_its_buffer_is_found(
     oracle, violations, _, _ = swept(tmp_path / "drive", 3)
     assert violations == []
     assert {kind for kind, *_ in oracle.wrong_reads} == {"overrun"}
+
+
+def test_a_write_that_changes_the_memory_that_it_was_taken_from_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = kernel_ways.KernelWays.write
+
+    def scribble(self: Any, way: str, memory: Any, sector: int) -> None:
+        real(self, way, memory, sector)
+        if way == "dsync":
+            memory.pieces[-1][-1] ^= 1
+
+    monkeypatch.setattr(kernel_ways.KernelWays, "write", scribble)
+    oracle, violations, _, _ = swept(tmp_path / "drive", 3)
+    assert violations == []
+    assert {kind for kind, *_ in oracle.wrong_reads} == {"source changed"}
+
+
+@pytest.mark.parametrize("defect", ["none", "write", "read", "answer"])
+def test_what_an_enquiry_leaves_behind_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
+    """The first write, or read, after an INQUIRY goes wrong; or INQUIRY is answered otherwise after a write."""
+    last, written = [b""], [0]
+
+    def send(_descriptor: int, command: bytes, pieces: Sequence[memoryview] = (), **_: object) -> CommandEnd:
+        last[0] = command
+        if command[0] == 0x4D:
+            return CommandEnd(2, 0, 0.0, key=5, code=0x20)
+        for piece in pieces:
+            piece[:] = bytes((command[0] + (defect == "answer" and written[0] > 0),)) * len(piece)
+        return CommandEnd(0, 0, 0.0)
+
+    def write(self: Any, way: str, memory: Any, sector: int) -> None:
+        written[0] += 1
+        if defect != "write" or last[0][:1] != b"\x12":
+            real_write(self, way, memory, sector)
+        last[0] = b""
+
+    def read(self: Any, way: str, memory: Any, sector: int) -> None:
+        if defect != "read" or last[0][:1] != b"\x12":
+            real_read(self, way, memory, sector)
+        last[0] = b""
+
+    real_write, real_read = kernel_ways.KernelWays.write, kernel_ways.KernelWays.read
+    monkeypatch.setattr(kernel_ways.KernelWays, "write", write)
+    monkeypatch.setattr(kernel_ways.KernelWays, "read", read)
+    monkeypatch.setattr(enquiries, "send", send)
+    told: list[Any] = []
+    lines: list[Any] = []
+    path = tmp_path / "drive"
+    path.touch()
+    os.truncate(path, 1 << 30)
+    request = SweepRequest((), (), MOST, (), (), 0, 600.0)
+    load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, 1, request)
+    limits = replace(LIMITS, scsi=True)
+    sweep = Sweep(
+        *(load, request, limits, WINDOW, TAG, lambda *io: told.append(io)),
+        lambda kind, **fields: lines.append((kind, fields)),
+    )
+    with path.open("r+b") as file:
+        ways = kernel_ways.KernelWays(file.fileno(), limits, Arena(MOST * SECTOR, 512, 512, 1))
+        sweep._between_enquiries(ways)
+        ways.close()
+    oracle = Oracle()
+    oracle.take(told)
+    kinds = {kind for kind, *_ in oracle.wrong_reads}
+    rows = {fields["rows"][0][1][1]: fields["rows"][0][3] for kind, fields in lines if kind == "rows"}
+    assert set(rows) == set(ORDER) - {"LOG SENSE"}
+    assert [fields["what"] for kind, fields in lines if kind == "lacks"] == ["LOG SENSE"]
+    right = {name for name, good in rows.items() if good}
+    if defect == "answer":
+        # what differs from one moment to the next is not compared, and TEST UNIT READY has no answer
+        assert (kinds, right) == ({"other answer"}, {"TEST UNIT READY", "REQUEST SENSE"})
+        assert "INQUIRY" in read_sentence("other answer", ORDER.index("INQUIRY"), 0)
+    else:
+        assert bool(kinds) == (defect != "none")
+        assert right == set(rows) - ({"INQUIRY", "INQUIRY of page 83h"} if kinds else set())
 
 
 @pytest.mark.parametrize(
