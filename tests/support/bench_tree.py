@@ -187,14 +187,15 @@ class BenchTree:
         vendor: str = "SEAGATE",
         model: str = "ST336607LW",
         size: int = SIZE,
+        device: str = "",
     ) -> BenchTree:
         """A SCSI disk with its sg and bsg nodes; `above` is what it hangs on in place of a PCI function.
 
-        `device_name` is the WWN of the target device, which all LUNs of one device tell.
+        `device_name` is the WWN of the target device, which all LUNs of one device tell; `device` is the whole place.
         """
         hctl = hctl or f"2:0:{self._minor // 16}:0"
         above = above or f"pci0000:00/{pci}"
-        device = f"/sys/devices/{above}/host{hctl.split(':')[0]}/target{hctl.rsplit(':', 1)[0]}/{hctl}"
+        device = device or f"/sys/devices/{above}/host{hctl.split(':')[0]}/target{hctl.rsplit(':', 1)[0]}/{hctl}"
         texts = {
             "vendor": f"{vendor:8}",
             "model": f"{model:16}",

@@ -14,6 +14,7 @@ from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, json_text, on_terminal, print_rows
 from storqual.cli.schema import with_schema
 from storqual_core.facts.bench_kind import kind_words
+from storqual_core.host.fabric import path_words, port_words
 from storqual_core.host.watchdog import watchdog_words
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError
@@ -144,13 +145,21 @@ def _show(name: str, facts: dict[str, Any]) -> None:
         if adapter["link"]["width"]:
             words.append(f"{adapter['link']['speed']} x{adapter['link']['width']}")
         click.echo(terminal_text("  " + "  ".join(word for word in words if word)))
+        for port in _fc_ports(adapter):
+            click.echo(terminal_text(f"    port {port_words(port)}"))
         for drive in facts["drives"]:
             if drive["adapter"] == adapter["pci"]:
                 words = [drive["node"], drive["wwn"] or drive["serial"], drive["model"], drive["revision"]]
                 click.echo(terminal_text("    " + "  ".join(word for word in words if word)))
+                for path in drive["paths"]:
+                    click.echo(terminal_text(f"      path {path_words(path)}"))
     for volume in facts["volumes"]:
         words = [volume["name"], volume["kind"], volume.get("level", ""), volume["state"]]
         click.echo(terminal_text("  " + "  ".join(word for word in words if word)))
+
+
+def _fc_ports(adapter: dict[str, Any]) -> list[dict[str, Any]]:
+    return [host["fc_port"] for host in adapter["hosts"] if "fc_port" in host]
 
 
 def _show_tables(name: str, facts: dict[str, Any]) -> None:
@@ -177,6 +186,11 @@ def _show_tables(name: str, facts: dict[str, Any]) -> None:
         ],
         title=f"Drives of {name}",
     )
+    paths = [(drive["node"], path_words(path)) for drive in facts["drives"] for path in drive["paths"]]
+    if paths:
+        ports = [(adapter["pci"], port_words(port)) for adapter in facts["adapters"] for port in _fc_ports(adapter)]
+        print_rows(("Adapter", "FC port"), ports, title=f"FC ports of {name}")
+        print_rows(("Drive", "Path"), paths, title=f"Paths of {name}")
     print_rows(
         ("Volume", "Kind", "Level", "State"),
         [(volume["name"], volume["kind"], volume.get("level"), volume["state"]) for volume in facts["volumes"]],

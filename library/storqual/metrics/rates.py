@@ -75,12 +75,20 @@ _LINK = (
     "loss_of_dword_sync_count",
     "phy_reset_problem_count",
 )
+_FC_LINK = (
+    "link_failure_count",
+    "loss_of_sync_count",
+    "loss_of_signal_count",
+    "invalid_tx_word_count",
+    "invalid_crc_count",
+)
 _COUNTED = (
     ("command_errors_per_tb", "Command errors per TB", ("ioerr_cnt",)),
     ("command_timeouts_per_tb", "Command timeouts per TB", ("iotmo_cnt",)),
     ("link_errors_per_tb", "Link errors per TB", _LINK),
+    ("fc_link_errors_per_tb", "FC link errors per TB", _FC_LINK),
 )
-"""What the kernel counts of a launch's drives, and of the phys that they are linked through."""
+"""What the kernel counts of a launch's drives, and of the phys and FC ports that they are linked through."""
 
 
 def _counted(names: tuple[str, ...]) -> Callable[[Measured], Value]:

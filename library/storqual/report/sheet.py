@@ -18,6 +18,7 @@ from storqual.report.criterion import OutcomeBadge
 from storqual.report.render import render_template
 from storqual_core.facts.bench_kind import kind_words
 from storqual_core.facts.preflight import compare
+from storqual_core.host.fabric import path_words, port_words
 from storqual_core.host.identity import same_text
 from storqual_core.host.watchdog import watchdog_words
 from storqual_core.kit.machine import selected_word
@@ -97,7 +98,7 @@ def _settings(shown: Mapping[str, Any]) -> str:
 def _state(shown: Mapping[str, Any]) -> str:
     """What the kernel calls it, and what the drive says of its own health."""
     health = shown.get("health") or {}
-    words = [shown.get("state") or "present"]
+    words = [shown.get("state") or "present", *(path_words(path) for path in shown.get("paths") or ())]
     if health.get("passed") is False:
         words.append("reports that it is FAILING")
     if health.get("hours") is not None:
@@ -246,6 +247,9 @@ def _adapter(adapter: Adapter, seen: Mapping[str, Any] | None) -> Iterator[tuple
     if link["width"]:
         now, most = f"{link['speed']} x{link['width']}", f"{link['speed_max']} x{link['width_max']}"
         yield "link", now if now == most else f"{now}, possible {most}"
+    for host in seen.get("hosts") or ():
+        if "fc_port" in host:
+            yield "FC port", port_words(host["fc_port"])
     if seen["numa_node"] is not None and seen["numa_node"] >= 0:
         yield "NUMA node", str(seen["numa_node"])
 

@@ -15,6 +15,7 @@ from storqual.study.comparisons import Contest, EqualLoad, contests, equal_loads
 from storqual.study.demand import CeilingShare, Demand, Growth, demands, growths, reached, saturation_advice
 from storqual.study.points import STUDIED, Levels, PointLine, StudyPoint, first_axis, lines_of
 from storqual.study.settings import SettingStudy, setting_studies
+from storqual_core.host.fabric import port_words
 from storqual_core.kit.quantities import format_percent, format_size, is_whole, parse_size
 
 _WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
@@ -161,6 +162,7 @@ def _of(bench: Mapping[str, Any], alias: str) -> Iterator[tuple[str, str]]:
     yield "Driver", " ".join(filter(None, [str(read.get("driver") or declared.get("driver") or ""), _text(module)]))
     yield "Firmware", str(read.get("firmware") or "")
     yield "PCI link", _link(link)
+    yield "FC ports", ", ".join(map(port_words, read.get("fc_ports") or ()))
     yield "Ports with drives", str(len({drive.get("port") or 0 for drive in declared.get("drives") or ()}) or "")
     yield "Drives", str(len(declared.get("drives") or ()) or "")
     yield "Queue depth per drive", _several(drive.get("queue_depth") for drive in drives.values())

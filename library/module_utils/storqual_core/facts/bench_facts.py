@@ -13,8 +13,9 @@ from dataclasses import asdict
 from typing import Any, Mapping, Sequence
 
 from ..guard.writes import read_disks
-from ..host.block_stack import read_enclosures, read_volumes
+from ..host.block_stack import is_multipath, read_enclosures, read_volumes
 from ..host.counters import hexadecimal, read_link
+from ..host.fabric import read_drive_paths, read_iscsi_sessions, read_nvme_subsystems
 from ..host.identity import declared_address
 from ..host.sysfs import SysfsAdapter, SysfsDrive, read_adapters, read_drives
 from ..host.watchdog import read_watchdogs
@@ -61,6 +62,8 @@ def read_facts(
         "drives": [_drive(machine, drive, reading.disks.get(drive.name)) for drive in drives],
         "volumes": read_volumes(machine, {drive.name: drive.id for drive in drives}),
         "enclosures": read_enclosures(machine),
+        "iscsi_sessions": read_iscsi_sessions(machine),
+        "nvme_subsystems": read_nvme_subsystems(machine),
         "drivers": {name: _module(machine, name) for name in modules},
         "tools": tool_versions(machine, runner),
         "disks": reading.record(),
@@ -200,6 +203,7 @@ _COUNTERS = ("iorequest_cnt", "iodone_cnt", "ioerr_cnt", "iotmo_cnt")
 def _drive(machine: Machine, drive: SysfsDrive, disk: Any) -> dict[str, Any]:  # noqa: ANN401 - Disk or None
     queue, device = f"/sys/block/{drive.name}/queue", f"/sys/block/{drive.name}/device"
     page = (machine.names(f"{device}/scsi_disk") or [""])[0]
+    holders = machine.names(f"/sys/block/{drive.name}/holders")
     facts = asdict(drive)
     facts.pop("identity")
     return {
@@ -209,6 +213,8 @@ def _drive(machine: Machine, drive: SysfsDrive, disk: Any) -> dict[str, Any]:  #
         "node": drive.node,
         "system": disk.system if disk is not None else "",
         "link": read_link(machine, drive.name),
+        "paths": read_drive_paths(machine, drive.name, drive.hctl),
+        "multipath": next((name for name in holders if is_multipath(machine, name)), ""),
         "queue": {
             **{name: machine.text(f"{queue}/{name}") for name in _QUEUE},
             **{name: machine.text(f"{device}/{name}") for name in _DEVICE},
@@ -260,7 +266,14 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
                 "cdroms",
             )
             commands = [host["can_queue"] for host in found["hosts"]]
-            named[alias] = {**{name: found[name] for name in kept}, "can_queue": commands, "drives": drives}
+            ports = [host["fc_port"] for host in found["hosts"] if "fc_port" in host]
+            named[alias] = {
+                **{name: found[name] for name in kept},
+                "can_queue": commands,
+                "drives": drives,
+                # what a port carries follows from its speed
+                "fc_ports": [{name: port[name] for name in ("port_name", "state", "speed")} for port in ports],
+            }
     return {
         "kernel": facts["kernel"],
         "default_boot": facts["default_boot"],

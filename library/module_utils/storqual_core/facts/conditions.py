@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is around the drives: the shelf that they are in, the paths to them, and work that nobody asked for.
+"""What is around the drives: the shelf that they are in, fabrics and paths to them, and work that nobody asked for.
 
 None of it is a difference from the inventory, and none forbids a write; a person wants to know before hours are
 measured. What a tool that is installed cannot tell is a sentence as well.
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence
 
+from ..host.fabric import fc_gbit
 from ..kit.command import Runner, ToolAnswers
 from ..kit.machine import Machine, visible
 from ..provision.background import AdapterWatch, work_of_adapters
@@ -118,6 +119,71 @@ def path_conditions(maps: Iterable[_Facts]) -> Iterator[str]:
             yield visible(sentence)
 
 
+def lun_paths(facts: _Facts) -> dict[str, list[_Facts]]:
+    """The paths through a fabric by the LUN or namespace that they lead to, however many disks the kernel has."""
+    found: dict[str, list[_Facts]] = {}
+    for drive in facts["drives"]:
+        if drive.get("paths"):
+            found.setdefault(drive["id"], []).extend(drive["paths"])
+    return found
+
+
+def fabric_conditions(facts: _Facts, addresses: Collection[str] | None = None) -> Iterator[str]:
+    """A sentence on each port, session, controller and path of a fabric that is not what it could be.
+
+    `addresses` are the adapters that matter, all without it.
+    """
+    for adapter in facts["adapters"]:
+        for host in adapter["hosts"] if addresses is None or adapter["pci"] in addresses else ():
+            if "fc_port" in host:
+                for sentence in _port_conditions(host["fc_port"]):
+                    yield visible(f"FC port {host['fc_port']['port_name']} of {adapter['pci']}: {sentence}")
+    for session in facts["iscsi_sessions"]:
+        if session["state"] != "LOGGED_IN":
+            yield visible(f"iSCSI {session['name']} to {session['targetname']}: its state is {session['state']}")
+    for subsystem in facts["nvme_subsystems"]:
+        for each in subsystem["controllers"]:
+            if each["state"] != "live":
+                yield visible(f"NVMe controller {each['name']} of {subsystem['nqn']}: its state is {each['state']}")
+    yield from _lun_conditions(lun_paths(facts))
+
+
+def _port_conditions(port: _Facts) -> Iterator[str]:
+    if port["state"] != "Online":
+        yield f"it is {port['state'] or 'in no known state'}, not Online"
+    else:
+        now, most = fc_gbit(port["speed"]), fc_gbit(port["supported_speeds"])
+        if now and most and now[0] < max(most):
+            yield f"its link runs at {port['speed']}, it could run at {max(most)} Gbit"
+    for remote in port["remote_ports"]:
+        if "FCP Target" not in remote["roles"]:
+            continue
+        name = f"remote port {remote['port_name']} ({remote['name']})"
+        if remote["state"] != "Online":
+            yield f"{name} is {remote['state'] or 'in no known state'}, not Online"
+        elif remote["target_id"] is None:
+            yield (
+                f"{name} says that it is a target and has no target id, so its LUNs are not found: the target was "
+                "enabled after this port logged in; let the port log in again (issue_lip, or reload its driver)"
+            )
+
+
+def _lun_conditions(luns: Mapping[str, Sequence[_Facts]]) -> Iterator[str]:
+    """LUNs with fewer paths than others of their targets have, and LUNs of which no path is optimized."""
+    targets = {lun: {path["target"] for path in paths} for lun, paths in luns.items()}
+    for lun, paths in luns.items():
+        beside = [other for other in luns if targets[other] & targets[lun]]
+        most = max(beside, key=lambda other: len(luns[other]))
+        if len(luns[most]) > len(paths):
+            yield visible(
+                f"LUN {lun}: {len(paths)} path{'s' * (len(paths) != 1)} to it {'are' if len(paths) != 1 else 'is'} "
+                f"there, {len(luns[most])} to LUN {most} of the same target"
+            )
+        states = {path["access"] for path in paths}
+        if all(states) and not states & {"active/optimized", "optimized"}:
+            yield visible(f"LUN {lun}: no path to it is optimized, they are {', '.join(sorted(states))}")
+
+
 def _tools_of(driver: str) -> list[str]:
     """The vendors' tools that may know the adapters of a driver; of md the kernel has told."""
     from ..provision.raid.layout import controller_tool  # noqa: PLC0415 - as above
@@ -130,6 +196,7 @@ def read_conditions(facts: _Facts, addresses: Sequence[str], machine: Machine, r
     answers = Conditions()
     answers.conditions += shelf_conditions(read_shelves(facts, machine, runner, answers))
     answers.conditions += path_conditions(read_paths(facts, machine, runner, answers))
+    answers.conditions += fabric_conditions(facts, addresses)
     watch = AdapterWatch(machine, addresses, runner, log=False)
     answers.conditions += watch.work
     answers.unread += watch.unread

@@ -20,7 +20,14 @@ from ..kit.machine import Machine
 from ..kit.settings import section_of
 from ..tools import sg3
 from ..tools.sg3 import CHANGEABLE, changeable_bits, get_field, read_page
-from .conditions import Conditions, path_conditions, read_paths, read_shelves, shelf_conditions
+from .conditions import (
+    Conditions,
+    fabric_conditions,
+    path_conditions,
+    read_paths,
+    read_shelves,
+    shelf_conditions,
+)
 from .tool_facts import add_vendor_facts, read_drive_log, told
 
 _DISK = "disk"
@@ -238,7 +245,7 @@ def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> No
     for drive in facts["drives"]:
         if drive["id"] in slots:
             drive.setdefault("position", slots[drive["id"]])
-    told = [*shelf_conditions(facts["shelves"]), *path_conditions(facts["multipath"])]
+    told = [*shelf_conditions(facts["shelves"]), *path_conditions(facts["multipath"]), *fabric_conditions(facts)]
     facts["conditions"] = [*answers.conditions, *told]
     facts["unread"] += answers.unread
 

@@ -269,7 +269,7 @@ def _adapter(facts: Mapping[str, Any], said: AdapterFacts) -> dict[str, Any] | N
     for same in (
         lambda adapter: bool(said.pci) and adapter["pci"] == said.pci.lower(),
         lambda adapter: bool(said.serial) and adapter["serial"] == said.serial,
-        lambda adapter: any(host.get("port_name") in ports for host in adapter["hosts"]),
+        lambda adapter: any((host.get("fc_port") or {}).get("port_name") in ports for host in adapter["hosts"]),
     ):
         found = [adapter for adapter in facts["adapters"] if same(adapter)]
         if len(found) == 1:

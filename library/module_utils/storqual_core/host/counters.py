@@ -31,6 +31,7 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
 from ..kit.machine import Machine
 from ..kit.quantities import is_whole
+from .fabric import statistics_files
 
 _PORT = re.compile(r"/port-\d+(?::\d+)+(?=/)")
 
@@ -73,6 +74,15 @@ _PHY = (
     "loss_of_dword_sync_count",
     "phy_reset_problem_count",
 )
+_FC = (
+    "link_failure_count",
+    "loss_of_sync_count",
+    "loss_of_signal_count",
+    "prim_seq_protocol_err_count",
+    "invalid_tx_word_count",
+    "invalid_crc_count",
+    "fcp_packet_aborts",
+)
 ERROR_WORDS: Mapping[str, str] = {
     "ioerr_cnt": "commands that ended with an error",
     "iotmo_cnt": "commands that timed out",
@@ -80,6 +90,13 @@ ERROR_WORDS: Mapping[str, str] = {
     "running_disparity_error_count": "running disparity errors on the link",
     "loss_of_dword_sync_count": "losses of dword synchronisation",
     "phy_reset_problem_count": "failed resets of the phy",
+    "link_failure_count": "failures of the FC link",
+    "loss_of_sync_count": "losses of synchronisation of the FC link",
+    "loss_of_signal_count": "losses of signal of the FC link",
+    "prim_seq_protocol_err_count": "primitive sequence errors of the FC link",
+    "invalid_tx_word_count": "invalid transmission words on the FC link",
+    "invalid_crc_count": "frames with a wrong CRC on the FC link",
+    "fcp_packet_aborts": "FCP commands that the FC port aborted",
 }
 """What each counter counts, in words."""
 
@@ -93,7 +110,7 @@ def hexadecimal(text: str) -> int | None:
 
 
 def error_files(machine: Machine, name: str) -> dict[str, list[str]]:
-    """The files of the error counters of the drive with this kernel name, and of all phys of a wide port."""
+    """The files of the error counters of the drive with this kernel name, of a wide port's phys, of its FC port."""
     found = {}
     for counter in _SCSI:
         path = f"/sys/block/{name}/device/{counter}"
@@ -104,6 +121,8 @@ def error_files(machine: Machine, name: str) -> dict[str, list[str]]:
         kept = [machine.path(f"{phy}/{counter}") for phy in phys if machine.number(f"{phy}/{counter}") is not None]
         if kept:
             found[counter] = kept
+    for counter, path in statistics_files(machine, name, _FC).items():
+        found[counter] = [machine.path(path)]
     return found
 
 
@@ -447,7 +466,9 @@ class Meter:
         self._errors = {}
         for folder in {**disks, **(members or {})}.values():
             for counter, files in self._files_of(folder.name).items():
-                self._errors.setdefault(counter, []).extend(files)
+                known = self._errors.setdefault(counter, [])
+                # drives behind one FC port share its counters
+                known += [file for file in files if file not in known]
         self._vectors = tuple(vectors)
 
     def _files_of(self, disk: str) -> Mapping[str, Sequence[str]]:

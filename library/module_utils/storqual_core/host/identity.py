@@ -42,7 +42,8 @@ class DriveIdentity:
 class AdapterIdentity:
     """An adapter's place, its kind (ids as four hex digits each), and its serial where it has one.
 
-    `pci` is its PCI address; scsi_debug, which rests on no hardware, has `pseudo/adapter0` there and no ids.
+    `pci` is its PCI address; scsi_debug, which rests on no hardware, has `pseudo/adapter0` there and no ids, and a
+    driver that works through network cards has `fabric/iscsi_tcp`.
     """
 
     pci: str
@@ -58,11 +59,25 @@ def pseudo_address(name: str) -> str:
     return f"pseudo/{name}"
 
 
+FABRIC_DRIVERS = frozenset(
+    {"fcoe", "bnx2fc", "iscsi_tcp", "ib_iser", "bnx2i", "cxgb3i", "cxgb4i"}
+    | {"nvme_tcp", "nvme_rdma", "nvme_fc", "nvme_loop"}
+)
+"""Drivers that are an adapter without a storage function on the PCI bus; all that one drives is one adapter."""
+
+
+def fabric_address(driver: str) -> str:
+    """The address of the adapter that a driver of FABRIC_DRIVERS is."""
+    return f"fabric/{driver}"
+
+
 def declared_address(declared: Mapping[str, Any]) -> str:
     """The address that an inventory gives an adapter, as the bench names it; `` when it gives none."""
     if declared.get("pseudo"):
         return pseudo_address(str(declared["pseudo"]))
-    pci = str(declared.get("pci") or "").lower()
+    pci, driver = str(declared.get("pci") or "").lower(), str(declared.get("driver") or "").replace("-", "_")
+    if not pci and driver in FABRIC_DRIVERS:
+        return fabric_address(driver)
     return f"0000:{pci}" if pci.count(":") == 1 else pci
 
 

@@ -8,7 +8,25 @@ from dataclasses import dataclass
 
 from ..kit.machine import Machine, block_node
 from ..kit.quantities import is_whole
-from .identity import AdapterIdentity, DriveIdentity, pseudo_address, unit_serial, wwn_of_page, wwn_of_wwid
+from .fabric import (
+    controller_driver,
+    controllers_of_fabric,
+    fabric_drivers,
+    fc_host_of,
+    host_driver,
+    nvme_address,
+    read_fc_port,
+)
+from .identity import (
+    AdapterIdentity,
+    DriveIdentity,
+    fabric_address,
+    printed_wwn,
+    pseudo_address,
+    unit_serial,
+    wwn_of_page,
+    wwn_of_wwid,
+)
 
 _ROOT = re.compile(r"/pci([0-9a-f]{4,8}:[0-9a-f]{2})/")
 _PCI = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/|$)")
@@ -90,6 +108,23 @@ def adapter_address(path: str) -> str:
     return pci_address(path) or (pseudo_address(pseudo.group(1)) if pseudo else "")
 
 
+def _address_of_host(machine: Machine, path: str) -> str:
+    """As `adapter_address`; of a host that works through a network card, its driver's."""
+    driver = host_driver(machine, path)
+    return fabric_address(driver) if driver else adapter_address(path)
+
+
+def _address_of_controllers(machine: Machine, name: str) -> str:
+    """The adapter of an NVMe namespace that is reached through a fabric: the FC port's where that is known."""
+    for controller in controllers_of_fabric(machine, name):
+        address = nvme_address(machine.text(f"/sys/class/nvme/{controller}/address"))
+        host = fc_host_of(machine, printed_wwn(address.get("host_traddr", "").rpartition("pn-")[2]))
+        if host:
+            return _address_of_host(machine, machine.link(f"/sys/class/scsi_host/{host}"))
+        return fabric_address(controller_driver(machine, controller))
+    return ""
+
+
 def is_virtual(machine: Machine, name: str) -> bool:
     """Whether a whole block device is made of others or of memory, so that it has no identity of its own."""
     if _NO_HARDWARE.match(name):
@@ -123,6 +158,7 @@ def _drive(machine: Machine, name: str) -> SysfsDrive:
     else:
         transport, identity, hctl = _other(machine, name)
     host = re.search(r"/(host\d+)/", place)
+    address = _address_of_host(machine, place) if host else adapter_address(place)
     sg = (machine.names(f"{device}/scsi_generic") or [""])[0]
     port = _SAS_PORT.search(place)
     return SysfsDrive(
@@ -132,7 +168,7 @@ def _drive(machine: Machine, name: str) -> SysfsDrive:
         transport=transport,
         hctl=hctl,
         sg=f"/dev/{sg}" if sg else "",
-        adapter=adapter_address(place),
+        adapter=address or (_address_of_controllers(machine, name) if transport == "nvme" else ""),
         host=host.group(1) if host else "",
         port=int(port.group(1)) if port else _channel(hctl),
         state=machine.text(f"{device}/state"),
@@ -217,7 +253,7 @@ def _other(machine: Machine, name: str) -> tuple[str, DriveIdentity, str]:
 def read_adapters(machine: Machine) -> list[SysfsAdapter]:
     """Every PCI function of a storage class (SCSI, RAID, SATA, SAS, NVMe, Fibre Channel), in address order.
 
-    Behind them the hosts of scsi_debug, which no hardware is.
+    Behind them the hosts of scsi_debug, which no hardware is, and each driver that works through network cards.
     """
     adapters = []
     place = "/sys/bus/scsi/devices"
@@ -233,11 +269,18 @@ def read_adapters(machine: Machine) -> list[SysfsAdapter]:
     for name in machine.names("/sys/bus/pseudo/devices"):
         address = pseudo_address(name)
         adapters.append(_adapter(machine, address, f"/sys/bus/pseudo/devices/{name}", "", cdroms.count(address)))
-    return adapters
+    through_network = fabric_drivers(machine)
+    return adapters + [
+        _adapter(machine, fabric_address(name), f"/sys/module/{name}", "", 0, name) for name in through_network
+    ]
 
 
-def _adapter(machine: Machine, address: str, device: str, kind: str, cdroms: int) -> SysfsAdapter:
-    driver, module = machine.target(f"{device}/driver"), machine.target(f"{device}/driver/module")
+def _adapter(
+    machine: Machine, address: str, device: str, kind: str, cdroms: int, fabric_driver: str = ""
+) -> SysfsAdapter:
+    """`fabric_driver` is the driver of an adapter that is no device; then `device` is its module."""
+    driver = fabric_driver or machine.target(f"{device}/driver")
+    module = fabric_driver or machine.target(f"{device}/driver/module")
     below = [name for name in machine.names(device) if name.startswith("virtio")]
     if below:
         # the PCI function is virtio's transport; the adapter's own driver sits one level down
@@ -302,17 +345,13 @@ def _id(machine: Machine, path: str) -> str:
 def _hosts(machine: Machine, address: str) -> list[dict[str, object]]:
     found = []
     for host in machine.names("/sys/class/scsi_host"):
-        if adapter_address(machine.link(f"/sys/class/scsi_host/{host}")) == address:
+        if _address_of_host(machine, machine.link(f"/sys/class/scsi_host/{host}")) == address:
             place = f"/sys/class/scsi_host/{host}"
             facts: dict[str, object] = {"host": host, "driver": machine.text(f"{place}/proc_name")}
             for name in ("can_queue", "cmd_per_lun", "sg_tablesize", "unique_id", "nr_hw_queues"):
                 facts[name] = machine.number(f"{place}/{name}")
-            port_name = machine.text(f"/sys/class/fc_host/{host}/port_name")
-            if port_name:
-                facts["port_name"] = port_name
-                facts["port_state"] = machine.text(f"/sys/class/fc_host/{host}/port_state")
-                facts["port_speed"] = machine.text(f"/sys/class/fc_host/{host}/speed")
-            found.append(facts)
+            port = read_fc_port(machine, host)
+            found.append({**facts, "fc_port": port} if port else facts)
     return found
 
 

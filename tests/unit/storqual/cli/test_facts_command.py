@@ -11,7 +11,11 @@ import pytest
 
 from storqual.bench.ansible_run import Answers
 from storqual.cli import main
+from storqual_core.facts.bench_facts import read_facts
 from storqual_core.kit.errors import StorqualError
+from tests.support.bench_tree import STATE
+from tests.support.fabric_tree import INITIATOR, TARGET, fc_bench
+from tests.support.replay import Tools
 
 FOUND = {"b1": {"drives": []}}
 
@@ -96,3 +100,14 @@ def test_an_inventory_names_its_schema_for_editors_as_a_new_one_does(
     named = hosts.parent / first.removeprefix("# yaml-language-server: $schema=")
     assert json.loads(named.read_text(encoding="utf-8"))["title"] == "storqual hosts"
     assert "wrote schemas/hosts.schema.json" in err
+
+
+def test_ports_and_paths_of_a_fabric_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = read_facts(fc_bench(tmp_path).machine, state_dir=STATE, runner=Tools({}))
+    answer(monkeypatch, {"b1": facts}, {})
+    code, out, err = ended(capsys)
+    assert code == 0, err
+    assert f"    port {INITIATOR} Online, 16 Gbit\n" in out
+    assert f"      path {INITIATOR} to {TARGET}, LUN 0, active/optimized\n" in out

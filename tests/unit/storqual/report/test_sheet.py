@@ -17,10 +17,15 @@ from storqual.bench.ansible_run import Answers
 from storqual.bench.drift import Drift
 from storqual.cli.sheet import sheet_command
 from storqual.history.past_runs import last_results
+from storqual.inputs.inventory import Bench
 from storqual.report.sheet import make_sheet, render_sheet
+from storqual_core.facts.bench_facts import read_facts
 from storqual_core.kit.errors import BadInputError
 from tests.golden import FOLDER
 from tests.golden.sheet import FACTS, bench_of
+from tests.support.bench_tree import STATE
+from tests.support.fabric_tree import INITIATOR, LUN, TARGET, fc_bench
+from tests.support.replay import Tools
 
 MADE = "2026-11-21 12:00 UTC"
 
@@ -192,3 +197,12 @@ def test_each_step_that_asks_benches_is_told_before_it_begins(
         "storqual: comparing the benches with next ...",
     ]
     assert ended.stdout.splitlines() == ["sheets/bench01.html"]
+
+
+def test_ports_and_paths_of_a_fabric_are_on_the_sheet(tmp_path: Path) -> None:
+    facts = read_facts(fc_bench(tmp_path).machine, state_dir=STATE, runner=Tools({}))
+    adapters = {"fc0": {"model": "QLE2672", "driver": "qla2xxx", "pci": "0000:00:05.0", "drives": [{"wwn": LUN}]}}
+    bench = Bench.model_validate({"name": "b", "storqual_kind": "hardware", "storqual_adapters": adapters})
+    page = render_sheet(make_sheet(bench, facts, made=MADE))
+    assert f"{INITIATOR} Online, 16 Gbit" in page
+    assert f"{INITIATOR} to {TARGET}, LUN 0, active/optimized" in page
