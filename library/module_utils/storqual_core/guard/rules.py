@@ -102,6 +102,8 @@ def decide(
             continue
         refusals.extend(one for path in matching(claim, snapshot.drives) for one in _identity(claim, path))
         refusals.extend(_use(claim, drive, snapshot, rule, volumes))
+        name = _named(claim, drive)
+        refusals.extend(Refusal(name, reason, remedy) for reason, remedy in snapshot.luns.get(claim.id, ()))
         if rule.writes and snapshot.zoned.get(drive.name, "none") not in ("", "none"):
             reason = f"it has zones ({visible(snapshot.zoned[drive.name])}), which must be written in sequence"
             refusals.append(Refusal(_named(claim, drive), reason, "storqual cannot measure it, " + _KEEP))

@@ -18,6 +18,7 @@ from ..kit.machine import Machine
 from ..tools.dmsetup import read_paths
 from .claims import Claim, VolumeClaim
 from .file_targets import FileState, look_at_files
+from .luns import Objection, objections
 from .reach import STEPS, matching, strangers, touched
 from .signatures import Content, Ledger, read_content
 
@@ -56,12 +57,12 @@ class VolumeState:
 
 @dataclass(frozen=True)
 class GuardSnapshot:
-    """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
+    """One reading. Keys are kernel names of disks; of `contents`, `files`, `luns`, `volumes`, `made` ids of claims.
 
     `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
-    with open files that may be any device; `zoned` of disks with zones, by their kind. `strangers` are drives without
-    a claim that the step would reach, `step` its name; `problem` tells of a machine about which nothing can be known,
-    so that everything is refused.
+    with open files that may be any device; `luns` of what stands against LUNs that other hosts reach; `zoned` of
+    disks with zones, by their kind. `strangers` are drives without a claim that the step would reach, `step` is its
+    name; `problem` tells of a machine about which nothing can be known, so that everything is refused.
     """
 
     drives: tuple[SysfsDrive, ...] = ()
@@ -79,6 +80,7 @@ class GuardSnapshot:
     pools: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
     zoned: Mapping[str, str] = field(default_factory=dict)
+    luns: Mapping[str, Sequence[Objection]] = field(default_factory=dict)
     strangers: tuple[Reached, ...] = ()
     step: str = "this step"
     problem: str = ""
@@ -166,6 +168,11 @@ def _look(
         pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
         unnamed=(*_lasting(machine, open_files.unnamed), *lost_exports(machine)),
         zoned={name: machine.text(f"/sys/block/{name}/queue/zoned") for name in wanted},
+        luns={
+            claim.id: objections(machine, matching(claim, drives), runner)
+            for claim in claims
+            if not claim.file and purpose != "read"
+        },
         step=STEPS.get(purpose, "this step"),
         strangers=tuple(strangers(touched(machine, drives, claims, purpose, runner), claims)),
     )

@@ -57,6 +57,7 @@ def _shipped() -> None:
         sdparm,
         sestatus,
         sg3,
+        sg_persist,
         sg_ses,
         sg_write_buffer,
         smartctl,

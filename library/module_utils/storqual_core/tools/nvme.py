@@ -15,6 +15,7 @@ from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, first_line, plain_label, respelt, the_object
 from .capabilities import FirmwareImage
+from .sg_persist import Registrant, Reservations
 
 _WRITE_CACHE = 6
 _TIMEOUT = 60.0
@@ -231,6 +232,50 @@ def write_write_cache(runner: Runner, device: str, value: int, *, save: bool = F
     ended = runner([*argv, "--save"] if save else argv, timeout=_TIMEOUT)
     if ended.rc != 0:
         raise ended.failure(f"the volatile write cache of {device} could not be changed")
+
+
+# NVMe Base Specification 2.0, figure on reservation types: those of SCSI by other numbers
+_RESERVATION_TYPES = {
+    0: "",
+    1: "Write Exclusive",
+    2: "Exclusive Access",
+    3: "Write Exclusive, registrants only",
+    4: "Exclusive Access, registrants only",
+    5: "Write Exclusive, all registrants",
+    6: "Exclusive Access, all registrants",
+}
+_NO_COMMAND = re.compile(r"INVALID_OPCODE|Invalid Command Opcode", re.IGNORECASE)
+
+
+def parse_reservations(text: str) -> Reservations:
+    """`nvme resv-report --eds -o json`: registered hosts by their identifiers of 32 digits. Raises ToolError."""
+    body = the_object(text, "nvme", "regctl")
+    listed = [as_mapping(each) for each in as_list(body.get("regctls") or body.get("regctlext"))]
+    count, kind = as_int(body["regctl"]), as_int(body.get("rtype"))
+    if count != len(listed) or kind is None:
+        raise ToolError(f"nvme reports {count} registered controllers, and prints {len(listed)}")
+    registrants = tuple(
+        Registrant(
+            key=hex(as_int(each.get("rkey")) or 0),
+            initiator=as_text(each.get("hostid")).lower().replace("-", ""),
+            holder=bool((as_int(each.get("rcsts")) or 0) & 1),
+        )
+        for each in listed
+    )
+    return Reservations(registrants, _RESERVATION_TYPES.get(kind, f"type {kind}"))
+
+
+def read_reservations(runner: Runner, node: str) -> Reservations:
+    """Which hosts are registered with a namespace; none where its controller knows no reservations.
+
+    Raises ToolError.
+    """
+    ended = runner(["nvme", "resv-report", node, "--eds", "--output-format=json"], timeout=_TIMEOUT)
+    if ended.rc != 0 and _NO_COMMAND.search(ended.stdout + ended.stderr):
+        return Reservations()
+    if ended.rc != 0:
+        raise ended.failure(f"the reservations of {node} cannot be read")
+    return parse_reservations(ended.stdout)
 
 
 _FLASH_TIMEOUT = 120.0

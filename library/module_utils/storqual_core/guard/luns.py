@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a LUN or namespace of a fabric is asked before it may be touched, because other hosts can reach it too.
+
+Who is registered with it and who holds it; whether it still has the size that the kernel has; whether its paths lead
+to one LUN. A disk that no fabric is in front of costs nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, Sequence, Tuple
+
+from ..host.fabric import controllers_of_fabric, fabric_of, read_drive_paths
+from ..host.identity import designators
+from ..host.sysfs import SysfsDrive
+from ..kit.command import Runner
+from ..kit.errors import ToolError
+from ..kit.machine import Machine, visible
+from ..tools import nvme, sg3, sg_persist
+from ..tools.sg_persist import Registrant, Reservations
+
+Objection = Tuple[str, str]
+"""Reason and remedy of a refusal."""
+
+_OTHER_HOST = (
+    "find out which host that is; if none uses it, clear the registrations there or on the array "
+    "(sg_persist --out --clear), or take the claim out of the inventory"
+)
+_ASKABLE = ("", "running", "live")
+
+
+def objections(machine: Machine, paths: Sequence[SysfsDrive], runner: Runner) -> tuple[Objection, ...]:
+    """Why a drive, with all the disks that are paths to it, may not be touched. Raises nothing."""
+    reached = [(path, fabric) for path in paths for fabric in [fabric_of(machine, path.name)] if fabric]
+    # one that does not run would keep the command waiting; that it does not run is told anyway
+    able = [(path, fabric) for path, fabric in reached if path.state in _ASKABLE]
+    if not able:
+        return ()
+    scsi = [path for path, fabric in able if fabric != "nvme"]
+    return (
+        *_others(machine, *able[0], runner),
+        *_sizes(scsi, runner),
+        *_not_one(machine, [path for path, _ in reached]),
+    )
+
+
+def _others(machine: Machine, drive: SysfsDrive, fabric: str, runner: Runner) -> Iterator[Objection]:
+    try:
+        if fabric == "nvme":
+            found = nvme.read_reservations(runner, drive.node)
+        else:
+            found = sg_persist.read_reservations(runner, drive.sg or drive.node)
+    except ToolError as problem:
+        yield f"it is not known whether another host uses it: {visible(str(problem))}", "repair that first"
+        return
+    own = _own_names(machine, drive, fabric)
+    foreign = [each for each in found.registrants if each.initiator not in own]
+    holders = [each for each in foreign if each.holder]
+    if found.conflict or holders or (found.kind and foreign and not _held_here(found, own)):
+        kind = f"{found.kind}, " if found.kind else ""
+        words = f" ({visible(kind + _named(holders or foreign))})" if foreign else ""
+        yield f"another host holds a reservation of it{words}", _OTHER_HOST
+    elif foreign:
+        yield f"other hosts are registered with it ({visible(_named(foreign))})", _OTHER_HOST
+
+
+def _held_here(found: Reservations, own: set[str]) -> bool:
+    return any(each.holder and each.initiator in own for each in found.registrants)
+
+
+def _named(registrants: Sequence[Registrant]) -> str:
+    return ", ".join(
+        f"key {each.key} of {each.initiator or 'a host that the target does not name'}" for each in registrants
+    )
+
+
+def _own_names(machine: Machine, drive: SysfsDrive, fabric: str) -> set[str]:
+    """What a target calls this bench: its WWPNs, its iSCSI names, its NVMe host identifiers."""
+    if fabric == "nvme":
+        ids = (machine.text(f"/sys/class/nvme/{name}/hostid") for name in controllers_of_fabric(machine, drive.name))
+        return {each.replace("-", "").lower() for each in ids if each}
+    hosts = machine.names("/sys/class/fc_host")
+    sessions = machine.names("/sys/class/iscsi_session")
+    texts = {machine.text(f"/sys/class/fc_host/{host}/port_name") for host in hosts}
+    texts |= {machine.text(f"/sys/class/iscsi_session/{session}/initiatorname") for session in sessions}
+    return texts - {""}
+
+
+def _sizes(paths: Sequence[SysfsDrive], runner: Runner) -> Iterator[Objection]:
+    """A LUN that was resized: the kernel has the old size until somebody has it look again."""
+    unread: list[str] = []
+    for path in paths:
+        try:
+            size = sg3.read_capacity(runner, path.sg or path.node).size
+        except ToolError as problem:
+            unread.append(str(problem))
+            continue
+        if size != path.identity.size:
+            yield (
+                f"{path.name}: it says that it has {size} bytes, the kernel has {path.identity.size}",
+                f"find out who resized it, then `echo 1 > /sys/block/{path.name}/device/rescan`",
+            )
+    if paths and len(unread) == len(paths):
+        # a path in standby need not tell; the others do
+        yield f"its size cannot be asked: {visible(unread[0])}", "repair that first"
+
+
+def _not_one(machine: Machine, paths: Sequence[SysfsDrive]) -> Iterator[Objection]:
+    """Disks that have one WWN and are not one LUN: the array gave a name twice, or copied it with the data."""
+    remedy = "find out which of them is a copy, and unmap it from this bench"
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    for path in paths:
+        for each in read_drive_paths(machine, path.name, path.hctl) if path.transport == "scsi" else ():
+            place, lun = (each["fabric"], each["through"]), each["lun"]
+            other, other_lun = known.setdefault(place, (path.name, lun))
+            if other_lun != lun:
+                reason = f"LUN {other_lun} ({other}) and LUN {lun} ({path.name}) of one target have the same name"
+                yield visible(reason), remedy
+    pages = {path.name: machine.read(f"/sys/block/{path.name}/device/vpd_pg83") or b"" for path in paths}
+    names = {name: {each for each in designators(page) if each[0] == 0} for name, page in pages.items()}
+    first = paths[0].name
+    for name, said in names.items():
+        if said != names[first]:
+            reason = f"{first} and {name} do not lead to one LUN: they tell different names in VPD page 83h"
+            yield reason, remedy
