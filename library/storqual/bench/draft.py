@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from storqual.inputs.inventory import PSEUDO_DRIVER
+from storqual_core.host.fabric import port_words
+from storqual_core.host.identity import SOFTWARE_INITIATORS
 
 _TEMPLATE = re.compile(r"\{[{%#]")
 # what people call the classes of PCI functions, for an alias that says something
@@ -41,6 +43,7 @@ def draft_inventory(benches: Mapping[str, Mapping[str, Any]]) -> str:
 def _adapters(facts: Mapping[str, Any]) -> Iterator[str]:
     aliases: dict[str, int] = {}
     named: set[tuple[str, ...]] = set()
+    listed = []
     volumes = {volume["node"]: volume for volume in facts["volumes"] if volume["kind"] == "controller"}
     for adapter in facts["adapters"]:
         if adapter["driver"] == PSEUDO_DRIVER:
@@ -50,22 +53,58 @@ def _adapters(facts: Mapping[str, Any]) -> Iterator[str]:
         family = family[:48] or "adapter"
         number = aliases.setdefault(family, 0)
         aliases[family] += 1
+        listed.append((f"{family}{number}", adapter))
+    routes = _routes(facts, {adapter["pci"]: alias for alias, adapter in listed})
+    for alias, adapter in listed:
         drives = [drive for drive in facts["drives"] if drive["adapter"] == adapter["pci"]]
-        yield f"{family}{number}:"
-        yield from ("  " + line for line in _adapter(adapter, drives, volumes, named))
+        # of a LUN each path is a disk; the first of them stands for it
+        drives = [
+            drive for drive in drives if not drive.get("paths") or routes[drive["id"]][0]["device"] == drive["name"]
+        ]
+        yield f"{alias}:"
+        yield from ("  " + line for line in _adapter(alias, adapter, drives, routes, volumes, named))
+
+
+def _routes(facts: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
+    """The paths through a fabric by drive: the disk that each stands on, its ends, the alias of its adapter."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for drive in facts["drives"]:
+        for path in drive.get("paths") or ():
+            route = {
+                "device": drive["name"],
+                "adapter": aliases.get(drive["adapter"], ""),
+                "initiator": path["initiator"],
+                "target": path["portal"] or path["target"],
+            }
+            found.setdefault(drive["id"], []).append(route)
+    return found
+
+
+def _route(route: Mapping[str, str], alias: str) -> str:
+    """`{initiator: "0x...", target: "0x..."}`, with the adapter where it is not the drive's."""
+    keys = ["initiator", "target", *(["adapter"] if route["adapter"] not in ("", alias) else [])]
+    return "{" + ", ".join(f"{key}: {_text(route[key])}" for key in keys) + "}"
 
 
 def _adapter(
+    alias: str,
     adapter: Mapping[str, Any],
     drives: Sequence[Mapping[str, Any]],
+    routes: Mapping[str, Sequence[Mapping[str, str]]],
     volumes: Mapping[str, Mapping[str, Any]],
     named: set[tuple[str, ...]],
 ) -> Iterator[str]:
     board = adapter["board"] if _one_line(adapter["board"]) else ""
-    yield f"model: {_text(board or 'PCI ' + adapter['vendor'] + ':' + adapter['device'])}"
+    initiator = adapter["driver"] in SOFTWARE_INITIATORS
+    other = f"software initiator {adapter['driver']}" if initiator else f"PCI {adapter['vendor']}:{adapter['device']}"
+    yield f"model: {_text(board or other)}"
     if adapter["driver"]:
         yield f"driver: {_text(adapter['driver'])}"
-    yield f"pci: {_text(adapter['pci'])}"
+    if not initiator:
+        yield f"pci: {_text(adapter['pci'])}"
+    for host in adapter.get("hosts") or ():
+        if "fc_port" in host:
+            yield f"# port {_plain(port_words(host['fc_port']))}"
     for key, value in (
         ("subsystem", adapter["subsystem"].strip(":") and adapter["subsystem"]),
         ("serial", adapter["serial"]),
@@ -86,7 +125,10 @@ def _adapter(
     ):
         now, most = f"{link['speed']} x{link['width']}", f"{link['speed_max']} x{link['width_max']}"
         yield f"# its link runs at {_plain(now)}, it could run at {_plain(most)}"
-    blocks = [(_unnamed(drive, named), list(_drive(drive, volumes.get(drive["node"])))) for drive in drives]
+    blocks = []
+    for drive in drives:
+        ends = [_route(each, alias) for each in (routes[drive["id"]] if drive.get("paths") else ())]
+        blocks.append((_unnamed(drive, named), list(_drive(drive, volumes.get(drive["node"]), ends))))
     yield "drives:" + ("" if any(not reason for reason, _ in blocks) else " []")
     for reason, lines in blocks:
         if reason:
@@ -109,14 +151,16 @@ def _unnamed(drive: Mapping[str, Any], named: set[tuple[str, ...]]) -> str:
     return ""
 
 
-def _drive(drive: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Iterator[str]:
+def _drive(drive: Mapping[str, Any], volume: Mapping[str, Any] | None, routes: Sequence[str]) -> Iterator[str]:
     named = [(key, drive[key]) for key in _DRIVE_KEYS if drive[key] and _one_line(drive[key])]
     pairs = [f"{key}: {_text(value)}" for key, value in named]
     if drive["size"]:
         pairs.append(f"size: {int(drive['size'])}")
     if drive["rotation"] is not None:
         pairs.append(f"rotation_rate: {int(drive['rotation'])}")
-    pairs.append(f"port: {int(drive['port'])}")
+    pairs.append(f"port: {routes[0] if routes else int(drive['port'])}")
+    if len(routes) > 1:
+        pairs += ["paths:", *(f"  - {route}" for route in routes[1:])]
     if drive.get("position") and _one_line(drive["position"]):
         pairs.append(f"position: {_text(drive['position'])}")
     pairs.append("claim: false")

@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from storqual.inputs.yaml_file import as_written
-from storqual_core.host.identity import normalise_wwn
+from storqual_core.host.identity import normalise_wwn, port_name
 from storqual_core.kit.durable import ALPHABET, is_name
 from storqual_core.kit.quantities import parse_duration, parse_percent, parse_size
 
@@ -128,6 +128,15 @@ def _wwn(value: object) -> object:
     return normal_wwn(value)
 
 
+def _port_name(value: object) -> object:
+    value = as_written(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        value = f"0x{value:016x}"
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a WWPN such as 0x2100000e1e000001, an iSCSI name, or an address with its port")
+    return port_name(value)
+
+
 def _pci(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("a PCI address such as 0000:05:00.0 (in quotes)")  # noqa: TRY004 - as above
@@ -219,6 +228,16 @@ Wwn = Annotated[
         type=["string", "integer"],
         minLength=5,
         pattern="^(?!/)",
+    ),
+]
+PortName = Annotated[
+    str,
+    BeforeValidator(_port_name),
+    written(
+        "port of a fabric",
+        *('"0x2100000e1e000001"', "iqn.2003-01.org.example:t1", '"192.0.2.1:4420"'),
+        type=["string", "integer"],
+        minLength=1,
     ),
 ]
 Pci = Annotated[

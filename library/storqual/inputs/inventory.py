@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.console_way import ConsoleWay
-from storqual.inputs.fields import Duration, Marking, Name, Pci, Pseudo, Rate, Size, Text, Wwn
+from storqual.inputs.fields import Duration, Marking, Name, Pci, PortName, Pseudo, Rate, Size, Text, Wwn
 from storqual.inputs.power import PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
@@ -185,6 +185,18 @@ class Pace(Shape):
         return self.iops if self.bandwidth is None else max(1, min(self.iops, self.bandwidth // block_size))
 
 
+class Route(Shape):
+    """The two ends of a path through a fabric: a port of the bench, and one of the target.
+
+    FC names them by WWPN; iSCSI by its names, or the target by its portal; NVMe by the NQN or address of the host,
+    and the target's address.
+    """
+
+    initiator: PortName
+    target: PortName
+    adapter: Name | None = Field(default=None, description="the adapter of the initiator, where it is another one")
+
+
 class Drive(Shape):
     """One physical disk, or one file of a local bench. `claim` true: it may be destroyed."""
 
@@ -195,8 +207,10 @@ class Drive(Shape):
     revision: Text | None = None
     size: Size | None = None
     rotation_rate: int | None = Field(default=None, ge=0)
-    port: int = Field(default=0, ge=0)
-    paths: tuple[Name, ...] | None = Field(default=None, strict=False, description="other adapters that reach it")
+    port: Annotated[int, Field(ge=0)] | Route = 0
+    paths: tuple[Name | Route, ...] | None = Field(
+        default=None, strict=False, description="other adapters that reach it, or other paths through a fabric"
+    )
     position: Text | None = Field(default=None, description="where it sits, for people: bay, slot, cable")
     claim: bool = False
     file: Text | None = None
@@ -207,6 +221,12 @@ class Drive(Shape):
     def id(self) -> str:
         """How the drive is named everywhere: WWN, else serial; a file by its path."""
         return self.file or self.wwn or self.serial or ""
+
+    @property
+    def other_adapters(self) -> tuple[str, ...]:
+        """The other adapters that reach it, by their aliases."""
+        named = (path.adapter if isinstance(path, Route) else path for path in self.paths or ())
+        return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 class Ceiling(Shape):
@@ -241,6 +261,14 @@ class Adapter(Shape):
     def claimed(self) -> tuple[Drive, ...]:
         """The drives that may be destroyed, in inventory order."""
         return tuple(drive for drive in self.drives if drive.claim)
+
+    def port_of(self, drive: Drive) -> int:
+        """The number of the port that reaches a drive of it; ports of a fabric are numbered as they first appear."""
+        if isinstance(drive.port, int):
+            return drive.port
+        routes = [each.port for each in self.drives if isinstance(each.port, Route)]
+        initiators = list(dict.fromkeys(route.initiator for route in (*routes, drive.port)))
+        return initiators.index(drive.port.initiator)
 
 
 class Emulation(Shape):
@@ -329,7 +357,7 @@ class Bench(Shape):
             drive
             for owner, adapter in self.adapters.items()
             for drive in adapter.claimed
-            if alias in (owner, *(drive.paths or ()))
+            if alias in (owner, *drive.other_adapters)
         ]
 
     def witnessed(self) -> dict[str, str]:
@@ -447,7 +475,7 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
         for number, drive in enumerate(adapter.drives):
             keys: Keys = (_ADAPTERS, owner, "drives", number)
             problems += [document.about(keys, wrong) for wrong in _drive_problems(bench, owner, drive)]
-            named += [((*keys, "paths"), alias) for alias in drive.paths or ()]
+            named += [((*keys, "paths"), alias) for alias in drive.other_adapters]
     for where, alias in named:
         if alias not in bench.adapters:
             known = f"{did_you_mean(alias, bench.adapters)}; expected {one_of(bench.adapters)}"
@@ -512,8 +540,10 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[str]:
             yield f"{what} is claimed without {', '.join(missing)}; a claim needs WWN, serial, model and size"
     if drive.paced is not None:
         yield f"{what} has `paced`, which is for files of local benches only"
-    if drive.paths is not None and len({alias, *drive.paths}) <= len(drive.paths):
-        yield f"`paths` of {what} must name each other adapter that reaches it once, and not {alias}"
+    if drive.paths is not None and len({alias, drive.port, *drive.paths}) <= len(drive.paths) + 1:
+        yield f"`paths` of {what} must name each other adapter or path once, and neither {alias} nor its `port`"
+    if isinstance(drive.port, Route) and drive.port.adapter not in (None, alias):
+        yield f"`port` of {what} is a path of {alias}; one of {drive.port.adapter} belongs to `paths`"
     if drive.virtual is not None and bench.kind != "virtual":
         yield f"{what} has `virtual`, which is for virtual benches only"
 

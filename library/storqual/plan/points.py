@@ -191,11 +191,11 @@ def team(bench: Bench, alias: str, pattern: Pattern) -> Adapter | str:
     if len(alike) < pattern.adapters:
         return f"needs {pattern.adapters} adapters with driver {adapter.driver}, {len(alike)} are under test"
     members = [bench.adapters[name] for name in alike[: pattern.adapters]]
-    width = 1 + max((drive.port for member in members for drive in member.claimed), default=0)
+    width = 1 + max((member.port_of(drive) for member in members for drive in member.claimed), default=0)
     drives = tuple(
-        drive.model_copy(update={"port": number * width + drive.port})
+        drive.model_copy(update={"port": number * width + member.port_of(drive)})
         for number, member in enumerate(members)
-        for drive in sorted(member.claimed, key=lambda drive: drive.port)
+        for drive in sorted(member.claimed, key=member.port_of)
     )
     return adapter.model_copy(update={"drives": drives})
 
@@ -210,7 +210,7 @@ def drives_for(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOL
     by_port: defaultdict[int, list[Drive]] = defaultdict(list)
     for drive in adapter.claimed:
         if drive.id not in layout.drives:
-            by_port[drive.port].append(drive)
+            by_port[adapter.port_of(drive)].append(drive)
     ports = [drives[: pattern.drives_per_port] for drives in by_port.values()][: pattern.ports]
     dealt = [drive for round_ in itertools.zip_longest(*ports) for drive in round_ if drive is not None]
     return tuple(dealt if pattern.drives_per_port is not None else dealt[: pattern.drives])
@@ -224,7 +224,7 @@ def shortage(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOLUM
         lacks = layout.volumes < pattern.drives
         many = "s" * (pattern.drives != 1)
         return f"needs {pattern.drives} volume{many}, the drops declare {layout.volumes}" if lacks else ""
-    ports = len({drive.port for drive in adapter.claimed})
+    ports = len({adapter.port_of(drive) for drive in adapter.claimed})
     if pattern.ports is not None and ports < pattern.ports:
         return f"needs drives on {pattern.ports} ports, the claimed drives are on {ports}"
     have = len(drives_for(adapter, pattern, layout))

@@ -132,7 +132,7 @@ def _queueing(name: str, adapter: Adapter, strip: int, members: list[str]) -> It
         return
     service = _HALF_A_TURN / rate
     strips = stripes_per_second(Fraction(link), Fraction(strip))
-    ports = len({drive.port for drive in drives})
+    ports = len({adapter.port_of(drive) for drive in drives})
     wanted, have = drives_without_queueing(service, strips), len(drives) / ports
     enough = (
         "which it has"

@@ -13,7 +13,7 @@ from typing import Any
 
 from storqual.base.table import NUMBER, Table
 from storqual.history.past_runs import LastResult
-from storqual.inputs.inventory import Adapter, Bench, Drive
+from storqual.inputs.inventory import Adapter, Bench, Drive, Route
 from storqual.report.criterion import OutcomeBadge
 from storqual.report.render import render_template
 from storqual_core.facts.bench_kind import kind_words
@@ -48,7 +48,7 @@ def _declared_row(drive: Drive, shown: Mapping[str, Any] | None, *, looked: bool
     if reference and reference in (drive.wwn, drive.serial, drive.id):
         state += "; reference drive"
     return (
-        drive.position or shown.get("position") or f"port {drive.port}",
+        drive.position or shown.get("position") or _port(drive),
         drive.file or drive.wwn or shown.get("wwn") or "no WWN",
         drive.serial or shown.get("serial") or "",
         _words(drive.vendor or shown.get("vendor"), drive.model or shown.get("model")),
@@ -58,6 +58,10 @@ def _declared_row(drive: Drive, shown: Mapping[str, Any] | None, *, looked: bool
         state,
         _DESTROY if drive.claim else "not write",
     )
+
+
+def _port(drive: Drive) -> str:
+    return f"port {drive.port.initiator if isinstance(drive.port, Route) else drive.port}"
 
 
 def _undeclared_row(shown: Mapping[str, Any], position: str, firmware: str, settings: str, state: str) -> _Row:

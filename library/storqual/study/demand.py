@@ -18,6 +18,7 @@ from storqual.base.text import plural
 from storqual.statistics.estimates import Estimate, log_levels, mean_reach
 from storqual.statistics.scaling import SCALED, Scaling, ScalingLevel, scaling, scaling_sentences
 from storqual.study.points import PointLine, StudyPoint, lines_of
+from storqual_core.host.fabric import fc_bytes_per_second
 from storqual_core.kit.quantities import format_percent
 
 NEAR = 0.95
@@ -111,7 +112,28 @@ def share_of(measured: Estimate, path: PathCeiling) -> Share:
 
 
 Ceilings = Mapping[tuple[str, str], Mapping[str, Any]]
-"""(bench, adapter) -> the inventory's `ceiling`: bytes per second of `slot` and of one port's `link`."""
+"""(bench, adapter) -> what `known_ceiling` knows: bytes per second of `slot` and of one port's `link`."""
+
+
+def read_adapter(bench: Mapping[str, Any], alias: str) -> Mapping[str, Any]:
+    """What a bench of run.json read of one of its adapters before the first batch; nothing where it read none."""
+    before = (bench.get("environment") or {}).get("before") or {}
+    found: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
+    return found
+
+
+def known_ceiling(declared: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, float]:
+    """Bytes per second of an adapter's `slot` and of one port's `link`, by its inventory entry and by the bench.
+
+    An FC port carries no more than its negotiated speed after the line code, whatever the inventory says.
+    """
+    written, ports = declared.get("ceiling") or {}, read.get("fc_ports") or ()
+    known = {name: float(written[name]) for name in ("slot", "link") if written.get(name)}
+    online = [fc_bytes_per_second(str(port.get("speed"))) for port in ports if port.get("state") == "Online"]
+    carried = [float(each) for each in online if each is not None]
+    if carried:
+        known["link"] = min([*carried, *([known["link"]] if "link" in known else [])])
+    return known
 
 
 @dataclass(frozen=True)
@@ -155,7 +177,7 @@ def demands(points: Sequence[StudyPoint]) -> list[Demand]:
 
 
 def reached(points: Sequence[StudyPoint], ceilings: Ceilings) -> list[CeilingShare]:
-    """Percent of the ceiling, where the inventory knows a part of the path.
+    """Percent of the ceiling, where the inventory or a port's negotiated speed tells a part of the path.
 
     The drives are a part as soon as one drive alone was measured with the same workload and block size.
     """
@@ -192,7 +214,8 @@ def _parts(point: StudyPoint, limits: Mapping[str, Any]) -> list[PathPart]:
     if limits.get("slot"):
         parts.append(slot_part(float(limits["slot"]) / MB, "inventory"))
     if limits.get("link"):
-        parts.append(link_part(float(limits["link"]) / MB, point.ports, both_ways=both_ways, evidence="inventory"))
+        evidence = "inventory or negotiated speed"
+        parts.append(link_part(float(limits["link"]) / MB, point.ports, both_ways=both_ways, evidence=evidence))
     return parts
 
 

@@ -12,10 +12,20 @@ from typing import Any
 from storqual.base.figures import percent_range, together
 from storqual.inputs.references import PublishedValue, overlays
 from storqual.study.comparisons import Contest, EqualLoad, contests, equal_loads, generator_contests
-from storqual.study.demand import CeilingShare, Demand, Growth, demands, growths, reached, saturation_advice
+from storqual.study.demand import (
+    CeilingShare,
+    Demand,
+    Growth,
+    demands,
+    growths,
+    known_ceiling,
+    reached,
+    read_adapter,
+    saturation_advice,
+)
 from storqual.study.points import STUDIED, Levels, PointLine, StudyPoint, first_axis, lines_of
 from storqual.study.settings import SettingStudy, setting_studies
-from storqual_core.host.fabric import port_words
+from storqual_core.host.fabric import port_key, port_words
 from storqual_core.kit.quantities import format_percent, format_size, is_whole, parse_size
 
 _WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
@@ -151,8 +161,7 @@ def features(bench: Mapping[str, Any], adapters: Sequence[str]) -> list[Feature]
 
 def _of(bench: Mapping[str, Any], alias: str) -> Iterator[tuple[str, str]]:
     declared: Mapping[str, Any] = (bench.get("adapters") or {}).get(alias) or {}
-    before = (bench.get("environment") or {}).get("before") or {}
-    read: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
+    read = read_adapter(bench, alias)
     module = read.get("module") or {}
     link = read.get("link") or {}
     drives: Mapping[str, Mapping[str, Any]] = read.get("drives") or {}
@@ -163,7 +172,7 @@ def _of(bench: Mapping[str, Any], alias: str) -> Iterator[tuple[str, str]]:
     yield "Firmware", str(read.get("firmware") or "")
     yield "PCI link", _link(link)
     yield "FC ports", ", ".join(map(port_words, read.get("fc_ports") or ()))
-    yield "Ports with drives", str(len({drive.get("port") or 0 for drive in declared.get("drives") or ()}) or "")
+    yield "Ports with drives", str(len({port_key(drive.get("port")) for drive in declared.get("drives") or ()}) or "")
     yield "Drives", str(len(declared.get("drives") or ()) or "")
     yield "Queue depth per drive", _several(drive.get("queue_depth") for drive in drives.values())
     yield "Requests per hardware queue", _several(drive.get("nr_requests") for drive in drives.values())
@@ -214,9 +223,9 @@ def placement_advice(alias: str, declared: Mapping[str, Any], read: Mapping[str,
     A slot that carries less than its ports' links together is the limit however many drives are attached (HP A6826A
     paper, p. 2 and 7: 412 MB/s of two ports in a slot of 528 MB/s).
     """
-    ceiling = declared.get("ceiling") or {}
-    slot, link = float(ceiling.get("slot") or 0), float(ceiling.get("link") or 0)
-    ports = len({drive.get("port") or 0 for drive in declared.get("drives") or ()})
+    ceiling = known_ceiling(declared, read)
+    slot, link = ceiling.get("slot", 0.0), ceiling.get("link", 0.0)
+    ports = len({port_key(drive.get("port")) for drive in declared.get("drives") or ()})
     if slot and link:
         fed = int(slot // link)
         carries = f"{alias}: its slot carries {slot / _MB:.0f} MB/s, a port {link / _MB:.0f} MB/s"
@@ -345,7 +354,7 @@ def findings(
     Raises BadInputError for a published report that there is none of.
     """
     ceilings = {
-        (bench, alias): adapter.get("ceiling") or {}
+        (bench, alias): known_ceiling(adapter, read_adapter(entry, alias))
         for bench, entry in benches.items()
         for alias, adapter in (entry.get("adapters") or {}).items()
     }

@@ -268,7 +268,7 @@ def _with_paths(
                 problems.add(
                     where, "a drive of several paths has a WWN, and no `virtual` (a limit would be of one path)"
                 )
-            for alias in adapters[adapter.alias].drives[index].paths or ():
+            for alias in adapters[adapter.alias].drives[index].other_adapters:
                 other = found.get(alias)
                 if other in (None, adapter) or any(DEVICES[one.device].namespaces for one in (adapter, other)):
                     problems.add(where, f"expected other adapters of this bench with SCSI drives, found {alias!r}")
@@ -288,7 +288,7 @@ def _wired(
     taken: Counter[int] = Counter()
     wired = []
     for index, (emulated, drive) in enumerate(zip(built, drives, strict=True)):
-        port = drive.port if channels > 1 else 0
+        port = drive.port if channels > 1 and isinstance(drive.port, int) else 0
         if port >= channels:
             problems.add(f"{where}.drives[{index}].port", f"expected 0 to {channels - 1}, found {port}")
             port = 0

@@ -14,7 +14,8 @@ from ..guard.claims import Claim, claims_of_adapters
 from ..guard.file_targets import look_at_file, make_file
 from ..guard.rules import Refusal
 from ..guard.signatures import own_volumes
-from ..host.identity import declared_address, names_namespace, normalise_wwn, same_text
+from ..host.fabric import path_words
+from ..host.identity import declared_address, names_namespace, normalise_wwn, port_name, same_text
 from ..host.reach import Reached
 from ..host.watchdog import has_hardware, watchdog_words
 from ..kit.command import Runner, find_program, program_path, run
@@ -122,7 +123,8 @@ def _drive(
         )
         yield f"{name}: no drive of this bench has {'that WWN' if wwn else 'that serial'}{hint}"
         return
-    drive = found[0]
+    drive = next((each for each in found if adapter and behind(each["adapter"], adapter["pci"], taken)), found[0])
+    yield from (f"{name}: {sentence}" for sentence in _paths(declared, found))
     for key, word in (("serial", "serial"), ("model", "model"), ("vendor", "vendor")):
         written = _text(declared, key)
         if written and drive[key] and not same_text(written, drive[key]):
@@ -137,6 +139,33 @@ def _drive(
                 yield f"{name}: its size is {drive['size']} bytes, the inventory says {size}"
     if adapter is not None and not behind(drive["adapter"], adapter["pci"], taken):
         yield f"{name}: it is on the adapter at {drive['adapter'] or 'no PCI address'}, not on {adapter['pci']}"
+
+
+def _paths(declared: _Facts, found: Sequence[_Facts]) -> Iterator[str]:
+    """Differences between the paths through a fabric that a drive is declared to have, and those that it has.
+
+    A drive whose `port` is a number says nothing of its paths.
+    """
+    listed = [declared.get("port"), *(declared.get("paths") or ())]
+    named = [each for each in listed if isinstance(each, Mapping)]
+    there = [path for drive in found for path in drive.get("paths") or ()]
+    unknown = list(there)
+    for route in named:
+        ends = [_port_name(route.get(key)) for key in ("initiator", "target")]
+        same = [
+            path for path in there if path["initiator"] == ends[0] and ends[1] in (path["target"], path["portal"])
+        ]
+        unknown = [path for path in unknown if path not in same]
+        if not same:
+            has = "; ".join(path_words(path) for path in there) or "none through a fabric"
+            yield visible(f"the path from {ends[0]} to {ends[1]} is not there; its paths are {has}")
+    for path in unknown if named else ():
+        yield visible(f"it is also reached from {path_words(path)}, which the inventory does not name")
+
+
+def _port_name(value: object) -> str:
+    # YAML 1.1, as Ansible reads it, makes a number of an unquoted WWPN
+    return f"0x{value:016x}" if isinstance(value, int) else port_name(str(value or ""))
 
 
 def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:

@@ -70,7 +70,7 @@ def fc_bytes_per_second(speed: str) -> int | None:
 
 
 def host_driver(machine: Machine, path: str) -> str:
-    """The driver of FABRIC_DRIVERS whose SCSI host a sysfs path passes or ends at; empty for any other."""
+    """The driver of SOFTWARE_INITIATORS whose SCSI host a sysfs path passes or ends at; empty for any other."""
     host = _HOST.search(path)
     return _OF_HOSTS.get(machine.text(f"/sys/class/scsi_host/{host.group(1)}/proc_name"), "") if host else ""
 
@@ -81,7 +81,7 @@ def controller_driver(machine: Machine, controller: str) -> str:
 
 
 def fabric_drivers(machine: Machine) -> list[str]:
-    """The drivers of FABRIC_DRIVERS that have a host or a controller on this machine, in order of their names."""
+    """The drivers of SOFTWARE_INITIATORS that have a host or a controller on this machine, by name."""
     found = {host_driver(machine, f"/{host}") for host in machine.names("/sys/class/scsi_host")}
     found |= {controller_driver(machine, name) for name in machine.names(_CONTROLLERS)}
     return sorted(found - {""})
@@ -281,6 +281,11 @@ def nvme_address(text: str) -> dict[str, str]:
     """The parts of a controller's address: `traddr=192.0.2.1,trsvcid=4420,src_addr=192.0.2.9`."""
     parts = (part.partition("=") for part in text.split(","))
     return {name.strip(): value.strip() for name, equals, value in parts if equals}
+
+
+def port_key(port: object) -> object:
+    """What tells ports of an adapter apart in an inventory's `port`: its number, or the initiator of a path."""
+    return str(port.get("initiator")) if isinstance(port, Mapping) else port or 0
 
 
 def port_words(port: Mapping[str, Any]) -> str:

@@ -42,8 +42,8 @@ class DriveIdentity:
 class AdapterIdentity:
     """An adapter's place, its kind (ids as four hex digits each), and its serial where it has one.
 
-    `pci` is its PCI address; scsi_debug, which rests on no hardware, has `pseudo/adapter0` there and no ids, and a
-    driver that works through network cards has `fabric/iscsi_tcp`.
+    `pci` is its PCI address. What rests on no card of its own has no ids, and there `pseudo/adapter0` (scsi_debug)
+    or `pseudo/iscsi_tcp` (an initiator that works through network cards, all its ports together).
     """
 
     pci: str
@@ -54,21 +54,16 @@ class AdapterIdentity:
     serial: str
 
 
-def pseudo_address(name: str) -> str:
-    """The address of a host of scsi_debug, which the kernel calls `name` on its bus `pseudo`."""
-    return f"pseudo/{name}"
-
-
-FABRIC_DRIVERS = frozenset(
-    {"fcoe", "bnx2fc", "iscsi_tcp", "ib_iser", "bnx2i", "cxgb3i", "cxgb4i"}
-    | {"nvme_tcp", "nvme_rdma", "nvme_fc", "nvme_loop"}
+SOFTWARE_INITIATORS = (
+    *("fcoe", "iscsi_tcp", "nvme_tcp", "nvme_rdma", "nvme_fc", "nvme_loop"),
+    *("ib_iser", "bnx2fc", "bnx2i", "cxgb3i", "cxgb4i"),
 )
-"""Drivers that are an adapter without a storage function on the PCI bus; all that one drives is one adapter."""
+"""Drivers of fabrics that have no storage function on the PCI bus; all ports of one are one adapter, by its name."""
 
 
-def fabric_address(driver: str) -> str:
-    """The address of the adapter that a driver of FABRIC_DRIVERS is."""
-    return f"fabric/{driver}"
+def pseudo_address(name: str) -> str:
+    """The address of a host of scsi_debug, by its name on the kernel's bus `pseudo`, or of a software initiator."""
+    return f"pseudo/{name}"
 
 
 def declared_address(declared: Mapping[str, Any]) -> str:
@@ -76,8 +71,8 @@ def declared_address(declared: Mapping[str, Any]) -> str:
     if declared.get("pseudo"):
         return pseudo_address(str(declared["pseudo"]))
     pci, driver = str(declared.get("pci") or "").lower(), str(declared.get("driver") or "").replace("-", "_")
-    if not pci and driver in FABRIC_DRIVERS:
-        return fabric_address(driver)
+    if not pci and driver in SOFTWARE_INITIATORS:
+        return pseudo_address(driver)
     return f"0000:{pci}" if pci.count(":") == 1 else pci
 
 
@@ -129,6 +124,12 @@ def printed_wwn(text: str) -> str:
     except ValueError:
         return ""
     return "" if _NOTHING.match(name) else name
+
+
+def port_name(text: str) -> str:
+    """The name of a port of a fabric: a WWPN in one spelling; an iSCSI name or an address as it is written."""
+    plain = text.strip()
+    return printed_wwn(plain) or plain
 
 
 def names_namespace(name: str) -> bool:

@@ -20,7 +20,6 @@ from .fabric import (
 from .identity import (
     AdapterIdentity,
     DriveIdentity,
-    fabric_address,
     printed_wwn,
     pseudo_address,
     unit_serial,
@@ -111,7 +110,7 @@ def adapter_address(path: str) -> str:
 def _address_of_host(machine: Machine, path: str) -> str:
     """As `adapter_address`; of a host that works through a network card, its driver's."""
     driver = host_driver(machine, path)
-    return fabric_address(driver) if driver else adapter_address(path)
+    return pseudo_address(driver) if driver else adapter_address(path)
 
 
 def _address_of_controllers(machine: Machine, name: str) -> str:
@@ -121,7 +120,7 @@ def _address_of_controllers(machine: Machine, name: str) -> str:
         host = fc_host_of(machine, printed_wwn(address.get("host_traddr", "").rpartition("pn-")[2]))
         if host:
             return _address_of_host(machine, machine.link(f"/sys/class/scsi_host/{host}"))
-        return fabric_address(controller_driver(machine, controller))
+        return pseudo_address(controller_driver(machine, controller))
     return ""
 
 
@@ -271,7 +270,7 @@ def read_adapters(machine: Machine) -> list[SysfsAdapter]:
         adapters.append(_adapter(machine, address, f"/sys/bus/pseudo/devices/{name}", "", cdroms.count(address)))
     through_network = fabric_drivers(machine)
     return adapters + [
-        _adapter(machine, fabric_address(name), f"/sys/module/{name}", "", 0, name) for name in through_network
+        _adapter(machine, pseudo_address(name), f"/sys/module/{name}", "", 0, name) for name in through_network
     ]
 
 

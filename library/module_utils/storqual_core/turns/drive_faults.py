@@ -429,7 +429,7 @@ class _Drive:
     def of(cls, aim: Aim) -> _Drive:
         """Raises ToolError for a drive that is not scsi_debug's, or of a kernel whose scsi_debug takes no rules."""
         drive = aim.drive
-        if not drive.adapter.startswith("pseudo/"):
+        if not drive.adapter.startswith("pseudo/adapter"):
             raise ToolError(f"drive {drive.id} is on the adapter at {drive.adapter}, which is not scsi_debug")
         rules = RULES.format(hctl=drive.hctl)
         if not aim.machine.exists(rules):

@@ -56,7 +56,8 @@ from storqual.run.files import read_object
 from storqual.run.layout import BATCHES, INPUTS
 from storqual.run.measurements import PointData, PointKey
 from storqual.statistics.estimates import Estimate, difference
-from storqual.study.demand import NEAR
+from storqual.study.demand import NEAR, known_ceiling, read_adapter
+from storqual_core.host.fabric import port_key
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.fio_job import FioTarget, build_argv, launch_seed, read_ask
 from storqual_core.turns.launch import LoadStep
@@ -383,12 +384,12 @@ def _parts(
             of_grant = f" of the {unit} that the {emulated} {'are' if emulated.endswith('drives') else 'is'} granted"
             yield _Part(emulated, share, (_percent(share, data), of_grant))
     adapter = (bench.get("adapters") or {}).get(planned.adapter) or {}
-    ceiling = adapter.get("ceiling") or {}
-    ports = {drive.get("port") for drive in adapter.get("drives") or () if drive.get("id") in drives}
+    ceiling = known_ceiling(adapter, read_adapter(bench, planned.adapter))
+    ports = {port_key(drive.get("port")) for drive in adapter.get("drives") or () if drive.get("id") in drives}
     ways = 2 if pattern.get("rw") in ("rw", "randrw") else 1
     for name, carried in (("slot", 1), ("link", max(1, len(ports)) * ways)):
         if ceiling.get(name) and means.mb_s is not None:
-            share = means.mb_s * MB / (float(ceiling[name]) * carried)
+            share = means.mb_s * MB / (ceiling[name] * carried)
             yield _Part(name, share, (_percent(share, data), f" of what the {name} carries"))
     if means.cpu is not None:
         busy = means.cpu / 100

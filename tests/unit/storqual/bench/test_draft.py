@@ -16,6 +16,8 @@ from storqual_core.facts.bench_facts import read_facts
 from storqual_core.facts.preflight import compare
 from storqual_core.guard.claims import claims_of_adapters
 from tests.support.bench_tree import STATE, BenchTree
+from tests.support.fabric_tree import INITIATOR, LUN, TARGET, FabricTree, fc_bench
+from tests.support.replay import Tools
 
 
 class Loader(yaml.SafeLoader):
@@ -150,3 +152,52 @@ def test_what_a_technician_must_know_stands_beside_it() -> None:
     ):
         assert line in draft, line
     assert accepted({**facts, "volumes": [volume]})["x0"]["drives"][0]["position"] == "252:4"
+
+
+def two_fabrics(root: Path) -> FabricTree:
+    """Two FC adapters, each with a port on a fabric of its own, and two LUNs through both."""
+    tree = fc_bench(root)
+    tree.adapter("0000:00:06.0", driver="qla2xxx", pci_class="0x0c0400")
+    tree.fc_port(3, wwpn="0x2100000e1e000002", above="pci0000:00/0000:00:06.0")
+    tree.remote_port("rport-3:0-1", wwpn="0x5006016800000001")
+    tree.lun("sdb", through="rport-3:0-1", hctl="3:0:0:0")
+    tree.lun("sdc", hctl="2:0:0:1", wwn=LUN[:-1] + "d", serial="APM2")
+    tree.lun("sdd", through="rport-3:0-1", hctl="3:0:0:1", wwn=LUN[:-1] + "d", serial="APM2")
+    return tree
+
+
+def test_a_lun_is_drafted_once_with_all_of_its_paths_and_the_bench_agrees(tmp_path: Path) -> None:
+    facts = read_facts(two_fabrics(tmp_path).machine, state_dir=STATE, runner=Tools({}))
+    text = draft_inventory({"bench01": facts})
+    adapters = drafted(facts)
+    assert [[drive["wwn"] for drive in adapter["drives"]] for adapter in adapters.values()] == [
+        [LUN, LUN[:-1] + "d"],
+        [],
+    ]
+    drive = adapters["qla2xxx0"]["drives"][0]
+    assert drive["port"] == {"initiator": INITIATOR, "target": TARGET}
+    assert drive["paths"] == [
+        {"initiator": "0x2100000e1e000002", "target": "0x5006016800000001", "adapter": "qla2xxx1"}
+    ]
+    assert f"# port {INITIATOR} Online, 16 Gbit" in text
+    # two disks of one name are told apart from a copy by multipath alone
+    twice = "drives of this bench have"
+    assert [sentence for sentence in compare(facts, adapters) if twice not in sentence] == []
+
+
+def test_software_initiators_are_drafted_without_an_address(tmp_path: Path) -> None:
+    tree = FabricTree(tmp_path)
+    tree.session().lun("sda", through="session1", hctl="3:0:0:0")
+    tree.session(2, host=4, address="192.0.2.2").lun("sdb", through="session2", hctl="4:0:0:0")
+    tree.nvme_fabric(("tcp", "traddr=192.0.2.1,trsvcid=4420", "optimized"))
+    facts = read_facts(tree.machine, state_dir=STATE, runner=Tools({}))
+    adapters = drafted(facts)
+    assert [adapter["model"] for adapter in adapters.values()] == [
+        "software initiator iscsi_tcp",
+        "software initiator nvme_tcp",
+    ]
+    iscsi, space = adapters["iscsi_tcp0"]["drives"][0], adapters["nvme_tcp0"]["drives"][0]
+    assert (iscsi["port"]["target"], iscsi["paths"][0]["target"]) == ("192.0.2.1:3260", "192.0.2.2:3260")
+    inventory_from_hostvars({"b1": {"storqual_kind": "hardware", "storqual_adapters": adapters}})
+    assert space["port"] == {"initiator": "nqn.2014-08.org.example:bench", "target": "192.0.2.1:4420"}
+    assert all("drives of this bench have" in sentence for sentence in compare(facts, adapters))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from storqual.inputs import inventory_from_hostvars, load_inventory
-from storqual.inputs.inventory import slip_of
+from storqual.inputs.inventory import Route, slip_of
+from storqual.plan.points import Pattern, drives_for
 from storqual_core.kit.errors import BadInputError
 
 DRIVE = {
@@ -97,7 +98,7 @@ def test_a_drive_of_several_paths_stands_once_and_names_the_other_adapters() -> 
     assert read.adapters["one"].drives[0].paths == ("two",)
     assert "b1 has no adapter 'three'" in problems(b1=host(["three"]))
     for wrong in (["one"], ["two", "two"]):
-        assert "must name each other adapter that reaches it once, and not" in problems(b1=host(wrong))
+        assert "must name each other adapter or path once" in problems(b1=host(wrong))
     file = {"file": "/var/lib/d.img", "size": "1GiB", "claim": True, "paths": ["two"]}
     assert "is a file, which has no `paths`" in problems(b1=drives(file, kind="local"))
 
@@ -286,3 +287,52 @@ def test_a_name_that_no_driver_has_and_that_looks_like_one_is_a_slip(written: st
 def test_a_driver_and_a_name_that_may_be_one_are_none(name: str) -> None:
     """A vendor's build has more behind the driver's name, a next generation other digits."""
     assert slip_of(name) == ""
+
+
+ROUTE = {"initiator": "21:00:00:0e:1e:00:00:01", "target": "0x5006016000000001"}
+OTHER = {"initiator": "0x2100000e1e000002", "target": 0x5006016800000001, "adapter": "fc1"}
+
+
+def fabric(*entries: dict[str, Any]) -> dict[str, Any]:
+    """A bench with an adapter whose drives these are, and another one."""
+    adapters = {"fc0": {"model": "x", "drives": list(entries)}, "fc1": {"model": "y", "drives": []}}
+    return bench(adapters=adapters)
+
+
+def test_a_lun_names_its_paths_by_the_ports_at_both_ends() -> None:
+    inventory = inventory_from_hostvars({"b1": fabric({**DRIVE, "port": ROUTE, "paths": [OTHER]})})
+    adapter = inventory.benches["b1"].adapters["fc0"]
+    (drive,) = adapter.drives
+    assert drive.port == Route(initiator="0x2100000e1e000001", target="0x5006016000000001")
+    assert drive.paths is not None
+    assert drive.paths[0] == Route(initiator="0x2100000e1e000002", target="0x5006016800000001", adapter="fc1")
+    assert inventory.benches["b1"].reached_by("fc1") == [drive]
+
+
+def test_ports_of_a_fabric_are_numbered_as_they_appear() -> None:
+    """A workload takes drives of an adapter round-robin over its ports."""
+    second = {**ROUTE, "initiator": "0x2100000e1e000002"}
+    listed = [
+        {**DRIVE, "wwn": f"0x5000C50015EA71A{number}", "serial": f"S{number}", "port": port}
+        for number, port in enumerate([ROUTE, ROUTE, second, {**ROUTE, "target": "0x5006016900000001"}])
+    ]
+    adapter = inventory_from_hostvars({"b1": fabric(*listed)}).benches["b1"].adapters["fc0"]
+    assert [adapter.port_of(drive) for drive in adapter.drives] == [0, 0, 1, 0]
+    dealt = drives_for(adapter, Pattern({"drives": 3, "ports": None, "target": "raw"}, {}))
+    assert [drive.serial for drive in dealt] == ["S0", "S2", "S1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"port": ROUTE, "paths": [ROUTE]}, "once"),
+        ({"port": ROUTE, "paths": [OTHER, OTHER]}, "once"),
+        ({"port": ROUTE, "paths": [{**OTHER, "adapter": "fc9"}]}, "no adapter 'fc9'"),
+        ({"port": {**ROUTE, "adapter": "fc1"}}, "belongs to `paths`"),
+        ({"port": {"initiator": "0x2100000e1e000001"}}, "target"),
+        ({"port": {**ROUTE, "lun": 3}}, "lun"),
+        ({"port": -1}, "port"),
+    ],
+)
+def test_paths_that_cannot_be_are_refused(change: dict[str, Any], said: str) -> None:
+    assert said in problems(b1=fabric({**DRIVE, **change}))

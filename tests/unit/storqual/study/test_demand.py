@@ -14,8 +14,10 @@ from storqual.study.demand import (
     demands,
     drives_part,
     growths,
+    known_ceiling,
     link_part,
     reached,
+    read_adapter,
     saturation_advice,
     share_of,
     slot_part,
@@ -156,3 +158,26 @@ def test_a_path_without_parts_is_refused() -> None:
         link_part(PORT, 0)
     with pytest.raises(ValueError, match="no drives"):
         drives_part({})
+
+
+def test_an_fc_port_carries_what_its_negotiated_speed_does_after_the_line_code() -> None:
+    slow = {"fc_ports": [{"state": "Online", "speed": "16 Gbit"}, {"state": "Online", "speed": "8 Gbit"}]}
+    assert known_ceiling({}, slow) == {"link": pytest.approx(850e6)}
+    # a port that is down carries nothing, and says nothing of the others
+    down = {"fc_ports": [{"state": "Linkdown", "speed": "unknown"}, {"state": "Online", "speed": "16 Gbit"}]}
+    assert known_ceiling({"ceiling": {"slot": 7_880_000_000, "link": 3_200_000_000}}, down) == {
+        "slot": 7.88e9,
+        "link": pytest.approx(1.7e9),
+    }
+    assert known_ceiling({"ceiling": {"link": 1_000_000_000}}, down) == {"link": 1e9}
+    assert known_ceiling({"ceiling": {"link": 1_000_000_000}}, {}) == {"link": 1e9}
+
+
+def test_percent_of_ceiling_follows_from_the_port_that_the_bench_read() -> None:
+    read = {"fc_ports": [{"state": "Online", "speed": "8 Gbit"}]}
+    bench = {"adapters": {"qla": {}}, "environment": {"before": {"adapters": {"qla": read}}}}
+    measured = point("qla", "stream", 425.0, size=1_000_000)
+    (share,) = findings([measured], ["ceiling"], benches={"b1": bench}).reached
+    assert share.ceiling_mb_s == pytest.approx(850)
+    assert share.share.percent.value == pytest.approx(50, abs=1)
+    assert read_adapter({"environment": {}}, "qla") == {}

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from storqual_core.facts.bench_facts import read_facts
 from storqual_core.facts.conditions import fabric_conditions, read_conditions
+from storqual_core.facts.preflight import compare
 from tests.support.bench_tree import STATE
 from tests.support.fabric_tree import INITIATOR, LUN, TARGET, FabricTree, fc_bench
 from tests.support.replay import Tools
@@ -90,3 +91,47 @@ def test_a_preflight_tells_the_ports_of_its_adapters_alone(tmp_path: Path) -> No
     assert "no target id" in found.conditions[0]
     deep = read_facts(tree.machine, state_dir=STATE, runner=Tools({}), deep=True)
     assert len(deep["conditions"]) == 2
+
+
+ROUTE = {"initiator": INITIATOR, "target": TARGET}
+DRIVE = {"wwn": LUN, "serial": "APM1", "model": "VRAID", "size": "20MiB"}
+
+
+def differences(tree: FabricTree, **drive: Any) -> list[str]:
+    adapters = {"fc0": {"driver": "qla2xxx", "pci": "0000:00:05.0", "drives": [{**DRIVE, **drive}]}}
+    return compare(read_facts(tree.machine, state_dir=STATE, runner=Tools({})), adapters)
+
+
+def test_declared_paths_are_compared_with_those_that_are_there(tree: FabricTree) -> None:
+    assert differences(tree, port=ROUTE) == []
+    # Ansible makes a number of an unquoted WWPN
+    assert differences(tree, port={"initiator": int(INITIATOR, 16), "target": "50:06:01:60:00:00:00:01"}) == []
+    lost = {"initiator": INITIATOR, "target": "0x5006016800000001"}
+    (sentence,) = differences(tree, port=ROUTE, paths=[lost])
+    assert f"the path from {INITIATOR} to 0x5006016800000001 is not there; its paths are {INITIATOR}" in sentence
+
+
+def test_a_path_that_the_inventory_does_not_name_is_a_difference_where_it_names_any(tree: FabricTree) -> None:
+    tree.remote_port("rport-2:0-2", wwpn="0x5006016800000001", target=1)
+    tree.lun("sdb", through="rport-2:0-2", hctl="2:0:1:0").stacked("dm-3", ["sda", "sdb"], uuid=f"mpath-3{LUN[2:]}")
+    assert differences(tree, port=0) == []
+    (sentence,) = differences(tree, port=ROUTE)
+    assert f"also reached from {INITIATOR} to 0x5006016800000001, LUN 0" in sentence
+
+
+def test_a_lun_that_two_adapters_reach_is_on_the_one_that_declares_it(tree: FabricTree) -> None:
+    """Whichever of them the kernel found first."""
+    tree.adapter("0000:00:06.0", driver="lpfc", pci_class="0x0c0400")
+    tree.fc_port(3, wwpn="0x1000000e1e000002", above="pci0000:00/0000:00:06.0", driver="lpfc")
+    tree.remote_port("rport-3:0-1", wwpn="0x5006016800000001").lun("sdb", through="rport-3:0-1", hctl="3:0:0:0")
+    tree.stacked("dm-3", ["sda", "sdb"], uuid=f"mpath-3{LUN[2:]}")
+    route = {"initiator": "0x1000000e1e000002", "target": "0x5006016800000001"}
+    adapters = {
+        "fc0": {"driver": "qla2xxx", "pci": "0000:00:05.0", "drives": []},
+        "fc1": {
+            "driver": "lpfc",
+            "pci": "0000:00:06.0",
+            "drives": [{**DRIVE, "port": route, "paths": [{**ROUTE, "adapter": "fc0"}]}],
+        },
+    }
+    assert compare(read_facts(tree.machine, state_dir=STATE, runner=Tools({})), adapters) == []

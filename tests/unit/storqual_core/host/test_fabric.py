@@ -115,10 +115,10 @@ def test_the_software_initiator_of_fcoe_is_one_adapter_whatever_card_its_ports_u
         "sdb", through="rport-3:0-1", hctl="3:0:0:0"
     )
     (adapter,) = read_adapters(tree.machine)
-    assert (adapter.identity.pci, adapter.driver, adapter.module) == ("fabric/fcoe", "fcoe", "fcoe")
+    assert (adapter.identity.pci, adapter.driver, adapter.module) == ("pseudo/fcoe", "fcoe", "fcoe")
     assert [host["host"] for host in adapter.hosts] == ["host2", "host3"]
-    assert {each.adapter for each in read_drives(tree.machine) if each.transport == "scsi"} == {"fabric/fcoe"}
-    assert declared_address({"driver": "fcoe"}) == "fabric/fcoe"
+    assert {each.adapter for each in read_drives(tree.machine) if each.transport == "scsi"} == {"pseudo/fcoe"}
+    assert declared_address({"driver": "fcoe"}) == "pseudo/fcoe"
     assert declared_address({"driver": "fcoe", "pci": "04:00.0"}) == "0000:04:00.0"
     assert declared_address({"driver": "qla2xxx"}) == ""
 
@@ -139,8 +139,8 @@ def test_an_iscsi_session_is_told_without_its_passwords(tmp_path: Path) -> None:
         "4",
     )
     assert (path["access"], path["preferred"]) == ("", None)
-    assert [adapter["pci"] for adapter in facts["adapters"]] == ["fabric/iscsi_tcp"]
-    assert drive(facts, "sda")["adapter"] == "fabric/iscsi_tcp"
+    assert [adapter["pci"] for adapter in facts["adapters"]] == ["pseudo/iscsi_tcp"]
+    assert drive(facts, "sda")["adapter"] == "pseudo/iscsi_tcp"
 
 
 def test_an_ipv6_portal_has_brackets() -> None:
@@ -167,7 +167,7 @@ def test_a_namespace_over_tcp_has_a_path_through_each_controller(tmp_path: Path)
         ("nvme0c0n1", "nvme0", "192.0.2.1:4420", "optimized"),
         ("nvme0c1n1", "nvme1", "192.0.2.2:4420", "inaccessible"),
     ]
-    assert drive(facts, "nvme0n1")["adapter"] == "fabric/nvme_tcp"
+    assert drive(facts, "nvme0n1")["adapter"] == "pseudo/nvme_tcp"
 
 
 def test_nvme_over_fc_belongs_to_the_adapter_of_its_port(tmp_path: Path) -> None:
