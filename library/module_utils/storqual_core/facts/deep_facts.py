@@ -47,6 +47,7 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
     _namespaces(facts, runner, tools)
     _hidden_drives(facts, runner, tools)
     _arrays(facts, machine, tools)
+    _iscsi_counters(facts, runner, tools)
     _surroundings(facts, machine, runner)
     _nvram(facts, machine, runner, tools)
     add_vendor_facts(facts, machine, runner)
@@ -229,6 +230,19 @@ def _arrays(facts: dict[str, Any], machine: Machine, tools: ToolAnswers) -> None
         array = told.get(volume.get("node", ""))
         if array is not None:
             volume["progress"], volume["healthy"] = dict(array.progress), array.healthy
+
+
+def _iscsi_counters(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
+    """What open-iscsi counts of each session: PDUs, digest errors, timeouts."""
+    from ..tools import iscsiadm  # noqa: PLC0415 - as above
+
+    if not facts["iscsi_sessions"]:
+        return
+    counted = tools.ask("iSCSI sessions", lambda: iscsiadm.read_statistics(runner))
+    for session in facts["iscsi_sessions"]:
+        session["statistics"] = dict((counted or {}).get(session["name"], {}))
+        if counted is not None and session["name"] not in counted:
+            tools.unread.append(f"iSCSI sessions: iscsiadm does not know {session['name']}, which the kernel has")
 
 
 def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> None:

@@ -36,6 +36,7 @@ def _shipped() -> None:
         grub,
         grubby,
         hbacmd,
+        iscsiadm,
         kdumpctl,
         kmod,
         lsinitrd,
