@@ -7,7 +7,7 @@ to one LUN. A disk that no fabric is in front of costs nothing here.
 
 from __future__ import annotations
 
-from typing import Iterator, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, Sequence, Tuple
 
 from ..host.fabric import controllers_of_fabric, fabric_of, read_drive_paths
 from ..host.identity import designators
@@ -15,8 +15,9 @@ from ..host.sysfs import SysfsDrive
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, visible
-from ..tools import nvme, sg3, sg_persist
-from ..tools.sg_persist import Registrant, Reservations
+
+if TYPE_CHECKING:
+    from ..tools.sg_persist import Registrant, Reservations
 
 Objection = Tuple[str, str]
 """Reason and remedy of a refusal."""
@@ -44,6 +45,8 @@ def objections(machine: Machine, paths: Sequence[SysfsDrive], runner: Runner) ->
 
 
 def _others(machine: Machine, drive: SysfsDrive, fabric: str, runner: Runner) -> Iterator[Objection]:
+    from ..tools import nvme, sg_persist  # noqa: PLC0415 - compiled only on a bench that has a fabric
+
     try:
         if fabric == "nvme":
             found = nvme.read_reservations(runner, drive.node)
@@ -87,6 +90,8 @@ def _own_names(machine: Machine, drive: SysfsDrive, fabric: str) -> set[str]:
 
 def _sizes(paths: Sequence[SysfsDrive], runner: Runner) -> Iterator[Objection]:
     """A LUN that was resized: the kernel has the old size until somebody has it look again."""
+    from ..tools import sg3  # noqa: PLC0415 - as above
+
     unread: list[str] = []
     for path in paths:
         try:
