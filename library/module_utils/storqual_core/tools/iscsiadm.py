@@ -39,7 +39,7 @@ def parse_statistics(text: str) -> dict[str, Mapping[str, int]]:
             counters = found[name] = {}
         elif counter and counters is not None:
             counters[counter.group("name").replace(" ", "_")] = int(counter.group("count"))
-    if not found and text.strip():
+    if not found:
         raise ToolError(f"iscsiadm printed no counters of a session: {first_line(text)}")
     cut = [name for name, kept in found.items() if not kept.keys() >= _NEEDED]
     if cut:
