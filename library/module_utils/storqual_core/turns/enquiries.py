@@ -11,7 +11,7 @@ import errno
 from typing import Callable, Mapping
 
 from .integrity_load import OTHER_ANSWER, OTHER_DATA
-from .scsi_command import UNIT_ATTENTION, CommandEnd, send
+from .scsi_command import CHECK_CONDITION, ILLEGAL_REQUEST, UNIT_ATTENTION, CommandEnd, send
 
 ENQUIRIES: Mapping[str, tuple[bytes, int]] = {
     "TEST UNIT READY": (bytes(6), 0),
@@ -33,9 +33,9 @@ _CHANGING = ("REQUEST SENSE", "LOG SENSE")
 
 
 class Enquirer:
-    """Asks a SCSI drive by SG_IO. Each is asked once before there is any load: what fails then is lacking.
+    """Asks a SCSI drive by SG_IO. Each is asked once before there is any load: what cannot be sent then is lacking.
 
-    `lack` takes what is lacking and why.
+    `lack` takes what is lacking and why. That a drive refuses a command is an answer too, which must stay.
     """
 
     def __init__(self, descriptor: int, lack: Callable[[str, str], None]) -> None:
@@ -69,6 +69,8 @@ class Enquirer:
         end = sent()
         if end.key == UNIT_ATTENTION:
             end = sent()
+        if end.status == CHECK_CONDITION and end.key == ILLEGAL_REQUEST:
+            return end.told.encode()
         if end.status or end.host:
             raise OSError(errno.EIO, end.told)
         return bytes(data[: size - max(0, end.residual)])

@@ -17,7 +17,7 @@ _SG_IO = 0x2285
 _TO_DEVICE, _FROM_DEVICE, _NO_DATA = -2, -3, -1
 _SENSE_BYTES = 32
 _TIMEOUT_MS = 60000
-_ILLEGAL_REQUEST, _MISCOMPARE, UNIT_ATTENTION = 0x5, 0xE, 0x6
+ILLEGAL_REQUEST, _MISCOMPARE, UNIT_ATTENTION = 0x5, 0xE, 0x6
 CHECK_CONDITION = 2
 
 TIMED_OUT = 0x03
@@ -138,7 +138,7 @@ def perform(descriptor: int, command: bytes, pieces: Sequence[memoryview] = (), 
         if problem.errno in (errno.ENOTTY, errno.EINVAL, errno.ENOMEM, errno.EPERM, errno.EOPNOTSUPP):
             raise LackingError(f"the kernel does not send it: {problem.strerror}") from None
         raise
-    if end.key == _ILLEGAL_REQUEST and end.status == CHECK_CONDITION:
+    if end.key == ILLEGAL_REQUEST and end.status == CHECK_CONDITION:
         raise LackingError(f"the drive does not know it (sense 5/{end.code:02x})")
     if end.key == _MISCOMPARE:
         raise MiscompareError
