@@ -119,9 +119,9 @@ class RpmBench(BlsBench):
     def _named(self, name: str) -> list[str]:
         return sorted(each for each in self.rpms if name in (each, each.rpartition(".")[0], _split(each)[0]))
 
-    def _row(self, name: str) -> str:
+    def _row(self, name: str, installed: str = "1700000000") -> str:
         package, version, release, machine = _split(name)
-        return f"{package}\t0\t{version}\t{release}\t{machine}\t1700000000\n"
+        return f"{package}\t0\t{version}\t{release}\t{machine}\t{installed}\n"
 
     def _files(self, name: str) -> str:
         package, version, release, machine = _split(name)
@@ -137,7 +137,7 @@ class RpmBench(BlsBench):
         if "--scripts" in words:
             return self.scripts
         names = [Path(file).name.removesuffix(".rpm") for file in files]
-        return "".join(self._files(name) if "-l" in words else self._row(name) for name in names)
+        return "".join(self._files(name) if "-l" in words else self._row(name, "(none)") for name in names)
 
     def _front_end(self, words: Sequence[str]) -> tuple[str, int]:
         what = words[words.index("install") + 1 :]

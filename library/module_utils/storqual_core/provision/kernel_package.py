@@ -28,9 +28,9 @@ from ..kit.package_names import Nevra, kernel_problem, split_nevra
 from ..kit.results import PartialError, Provisioned
 from ..tools import rpm, zypper
 from ..tools.capabilities import Packages
-from ..tools.grub import ours
+from ..tools.grub import without_ours
 from ..tools.lsinitrd import parse_listing
-from .boot import System, remember_boot, restore_boot, usable_entries
+from .boot import System, check_trial, remember_boot, restore_boot, usable_entries
 from .engine import Call
 from .initramfs import builds_in, module_name
 
@@ -180,7 +180,7 @@ def held(system: System, state_dir: str, steps: list[str]) -> Iterator[None]:
             steps.append(f"{boot}/{_PURGE} held back")
         for entry in system.loader.entries():
             if entry.file and entry.file not in known:
-                steps += _without_ours(Path(entry.file))
+                steps += _without_ours(system, Path(entry.file))
     after = system.loader.environment()
     moved = [name for name in ("saved_entry", "next_entry") if before.get(name) != after.get(name)]
     for name in moved:
@@ -190,11 +190,20 @@ def held(system: System, state_dir: str, steps: list[str]) -> Iterator[None]:
         raise ToolError(f"the package changed {' and '.join(moved)} of the boot loader, which is put back")
 
 
-def _without_ours(file: Path) -> list[str]:
-    """Take our words out of a new entry: kernel-install copies the command line of what runs."""
+def _without_ours(system: System, file: Path) -> list[str]:
+    """Take out of a new entry what the boot that runs has beyond its kernel's own entry, where it is one of ours.
+
+    kernel-install copies the command line of what runs.
+    """
+    running = system.arguments()
+    if without_ours(running) == running:
+        return []
+    natives = [entry for entry in usable_entries(system.loader.entries()) if entry.release == system.running]
+    own = {word for entry in natives for word in entry.arguments} or set(without_ours(running))
+    added = {word for word in running if word not in own}
     lines = file.read_text(encoding="utf-8").split("\n")
     fresh = [
-        " ".join(word for word in line.split(" ") if not ours(word)) if line.startswith("options") else line
+        " ".join(word for word in line.split(" ") if word not in added) if line.startswith("options") else line
         for line in lines
     ]
     if fresh == lines:
@@ -482,6 +491,8 @@ def _install_rpms(
         )
     if kernel.release == system.running:
         raise ToolError(f"kernel {kernel.release} runs: its packages are not exchanged under it")
+    # where no kernel could be tried and left again, none is installed
+    check_trial(system, system.running)
     check_room(system)
     steps += look_before(system.runner, files)
     if lock is not None:

@@ -26,7 +26,7 @@ _KERNEL_LINES = ("linux", "linux16", "linuxefi")
 _INITRD_LINES = ("initrd", "initrd16", "initrdefi")
 # `vmlinuz-6.1.0`, and as systemd's kernel-install has it: `/<token>/6.1.0/linux`, openSUSE's with a digest
 _RELEASE = re.compile(r"vmlinuz-(\S+)$|/([^/\s]+)/linux(?:-[0-9a-f]{40})?$")
-_OUR_ARGUMENT = re.compile(r"^(?:panic=|storqual\.)")
+OUR_WORDS = "storqual."
 _HEADS = ("menuentry ", "menuentry\t", "submenu ", "submenu\t")
 _SOURCE = re.compile(r"\s*(?:source|\.)\s+\S*/custom\.cfg")
 _ONCE = "grub2-once.service"
@@ -290,9 +290,11 @@ def _folder(word: str) -> str:
     return path.rpartition("/")[0]
 
 
-def ours(word: str) -> bool:
-    """Whether an argument is one that an entry of ours adds."""
-    return _OUR_ARGUMENT.match(word) is not None
+def without_ours(words: Sequence[str]) -> list[str]:
+    """The arguments without those that an entry of ours adds; a bench without our words may have its own `panic=`."""
+    if not any(word.startswith(OUR_WORDS) for word in words):
+        return list(words)
+    return [word for word in words if not word.startswith((OUR_WORDS, "panic="))]
 
 
 def kept_arguments(words: Sequence[str], arguments: Sequence[str]) -> list[str]:
@@ -300,7 +302,9 @@ def kept_arguments(words: Sequence[str], arguments: Sequence[str]) -> list[str]:
     unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
     if unfit:
         raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
-    return [*(word for word in words if not ours(word)), *arguments]
+    panics = any(word.startswith("panic=") for word in arguments)
+    kept = [word for word in without_ours(words) if not (panics and word.startswith("panic="))]
+    return [*kept, *arguments]
 
 
 def initramfs_names(release: str) -> tuple[str, ...]:
@@ -350,12 +354,15 @@ def _head_of(entry: MenuEntry) -> str:
     return f"menuentry {shlex.quote(entry.title)} --id {shlex.quote(entry.identifier)} {{\n"
 
 
+# entries keep them when tuned has gone, and GRUB takes a variable that nobody sets for nothing
+_TUNED = ("tuned_params", "tuned_initrd")
 _SET = re.compile(r"\s*set\s+(\w+)=(?:\"([^\"$]*)\"|'([^']*)'|([^\s\"'$;]*))\s*;?\s*$", re.ASCII)
 
 
 def _variables(config: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Variables as they are when entries are read: of grubenv, and what grub.cfg sets, or sets when it is empty."""
-    known = {name: value for name, value in environment.items() if name not in ("saved_entry", "next_entry")}
+    known = {name: "" for name in _TUNED if name not in config}
+    known.update({name: value for name, value in environment.items() if name not in ("saved_entry", "next_entry")})
     before = ""
     for line in config.split("\n"):
         match = _SET.match(line)

@@ -60,7 +60,8 @@ def _fields(words: Sequence[str]) -> Nevra | None:
         return None
     if not all(re.fullmatch(VERSION, word) for word in words[2:4]):
         return None
-    more = words[5] if len(words) == 6 else ""
+    # a package file has no time of an installation
+    more = words[5] if len(words) == 6 and words[5] != "(none)" else ""
     timed = bool(re.fullmatch("[0-9]{1,12}", more))
     if more and not timed and not NAME.fullmatch(more):
         return None

@@ -138,6 +138,15 @@ def test_of_several_entries_the_one_named_as_the_default_is_taken(tmp_path: Path
     assert "has several entries" in refusal(other)
 
 
+def test_what_tuned_left_in_an_entry_is_nothing_and_a_panic_of_the_benchs_own_stays(tmp_path: Path) -> None:
+    bench = made(tmp_path)
+    config = bench.folder / "boot" / "grub2" / "grub.cfg"
+    config.write_text("".join(line for line in config.read_text().splitlines(True) if "tuned" not in line))
+    step(bench, "default", kernel=NEW, arguments=["nosmt"])
+    (entry,) = [each for each in bench.system.loader.entries() if each.identifier == grub.KEPT_ENTRY]
+    assert entry.arguments == ["root=/dev/mapper/r-root", "ro", "quiet", "panic=60", "storqual.kept=1", "nosmt"]
+
+
 def test_the_rescue_entry_is_no_candidate(tmp_path: Path) -> None:
     bench = made(tmp_path)
     (bench.folder / "boot" / f"vmlinuz-0-rescue-{DIGITS}").write_text("")

@@ -89,10 +89,27 @@ def test_a_campaign_with_a_kernel_leaves_the_bench_as_it_was(bench: RpmBench) ->
 
 
 def test_arguments_of_a_running_trial_do_not_become_the_new_kernels(bench: RpmBench) -> None:
-    bench.boot_with(["root=/dev/sda", "storqual.trial=abc", "panic=10", "quiet"])
+    own = ["root=/dev/sda", "panic=30", "quiet"]
+    bench.write_entry(f"token-{OLD}", OLD, options=" ".join(own))
+    bench.boot_with([*own, "oops=panic", "softlockup_panic=1", "storqual.trial=abc", "scsi_mod.x=1", "panic=10"])
     install(bench)
     entry = bench.folder / "boot" / "loader" / "entries" / f"token-{NEW}.conf"
-    assert "options root=/dev/sda quiet\n" in entry.read_text()
+    assert "options root=/dev/sda panic=30 quiet\n" in entry.read_text()
+
+
+def test_a_new_kernel_has_the_words_of_a_bench_that_runs_no_trial(bench: RpmBench) -> None:
+    bench.boot_with(["root=/dev/sda", "panic=30", "oops=panic"])
+    assert not [step for step in install(bench)["steps"] if "taken out" in step]
+    entry = bench.folder / "boot" / "loader" / "entries" / f"token-{NEW}.conf"
+    assert "options root=/dev/sda panic=30 oops=panic\n" in entry.read_text()
+
+
+def test_a_bench_on_which_nothing_can_be_tried_gets_no_kernel(bench: RpmBench) -> None:
+    before = state(bench)
+    bench.write_entry(f"token-{OLD}", OLD, options="$kernelopts $unknown")
+    with pytest.raises(StorqualError, match=r"\$unknown"):
+        install(bench)
+    assert bench.rpms == before[2]
 
 
 def test_a_complete_transaction_without_an_initramfs_is_a_failure(bench: RpmBench) -> None:
