@@ -82,7 +82,10 @@ class FakeBench:
     def reboot(self) -> None:
         """Boot what the loader would boot, as GRUB does: the one-shot entry is forgotten first."""
         loader = self.system.loader
-        once = self.variables.pop("next_entry", "")
+        once = self.variables.get("next_entry", "")
+        if once:
+            # GRUB empties it, and leaves it there
+            self.variables["next_entry"] = ""
         entries = loader.entries()
         chosen = next((entry for entry in entries if entry.path == once), None) or loader.default()
         assert chosen is not None

@@ -64,13 +64,14 @@ def replace_json(path: Path, body: object, *, durable: bool = True) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Put the contents of `source` at `target` in one step; on the disk when this returns.
+    """Put the contents and the mode of `source` at `target` in one step; on the disk when this returns.
 
     A boot that finds half a kernel module has no driver.
     """
     part = target.parent / f".{target.name}.{os.getpid()}.part"
     try:
         with source.open("rb") as read, part.open("wb") as write:
+            os.fchmod(write.fileno(), os.fstat(read.fileno()).st_mode & 0o7777)
             shutil.copyfileobj(read, write)
             write.flush()
             os.fsync(write.fileno())

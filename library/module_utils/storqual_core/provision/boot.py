@@ -329,7 +329,7 @@ def saved_boot(system: System) -> dict[str, Any]:
         "default": default.release if default else "",
         "default_initramfs": booted_image(default.arguments) if default else "",
         "saved_entry": environment.get("saved_entry"),
-        "next_entry": environment.get("next_entry") or None,
+        "next_entry": environment.get("next_entry"),
         "custom": system.loader.custom_text(),
     }
 
@@ -461,8 +461,10 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
     loader.tidy()
     environment = loader.environment()
     for name in ("saved_entry", "next_entry"):
-        if (environment.get(name) or None) != (saved.get(name) or None):
-            loader.put_variable(name, saved.get(name) or None)
+        before, now = saved.get(name), environment.get(name)
+        # one that GRUB has cleared is there, and empty
+        if (now or None) != (before or None) or (before is None and now is not None):
+            loader.put_variable(name, before)
             steps.append(f"boot loader: {name} put back")
     if steps:
         # grub-editenv writes its file anew: an entry goes when the loader sees that nothing names it

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
@@ -585,12 +586,14 @@ class Grub:
         if text is None:
             self.custom.unlink(missing_ok=True)
             return
-        fresh = self._fresh
+        fresh, mode = self._fresh, 0o600
+        with suppress(FileNotFoundError):
+            mode = self.custom.stat().st_mode & 0o7777
         with fresh.open("w", encoding="utf-8") as stream:
+            os.fchmod(stream.fileno(), mode)
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        fresh.chmod(0o600)
         fresh.replace(self.custom)
 
     @property

@@ -304,6 +304,21 @@ def test_the_boot_loader_is_put_back_and_the_former_kernel_boots(tmp_path: Path)
     assert (third["changed"], third["restored"], third["run"]) == (False, True, "")
 
 
+def test_the_loader_is_as_it_was_after_a_trial_to_the_mode_of_its_files_and_what_is_empty(bench: FakeBench) -> None:
+    custom, folder = bench.folder / "boot" / "grub" / "custom.cfg", str(bench.folder / "state")
+    custom.write_text("")
+    custom.chmod(0o644)
+    variables = dict(bench.variables)
+    boot_step(bench.system, folder, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    # GRUB has emptied it, and it was not there
+    assert bench.variables["next_entry"] == ""
+    bench.reboot()
+    restore(folder, Tools(bench, bench.system), check=False)
+    assert (custom.read_text(), custom.stat().st_mode & 0o777) == ("", 0o644)
+    assert bench.variables == variables
+
+
 def test_words_of_a_trial_on_the_same_kernel_go_with_a_boot(bench: FakeBench) -> None:
     state = str(bench.folder / "state")
     boot(bench, "trial", kernel=bench.running, arguments=["scsi_mod.scan=sync"], mark="s01")

@@ -141,7 +141,7 @@ def test_of_several_entries_the_one_named_as_the_default_is_taken(tmp_path: Path
 def test_what_tuned_left_in_an_entry_is_nothing_and_a_panic_of_the_benchs_own_stays(tmp_path: Path) -> None:
     bench = made(tmp_path)
     config = bench.folder / "boot" / "grub2" / "grub.cfg"
-    config.write_text("".join(line for line in config.read_text().splitlines(True) if "tuned" not in line))
+    config.write_text("\n".join(line for line in config.read_text().split("\n") if "tuned" not in line))
     step(bench, "default", kernel=NEW, arguments=["nosmt"])
     (entry,) = [each for each in bench.system.loader.entries() if each.identifier == grub.KEPT_ENTRY]
     assert entry.arguments == ["root=/dev/mapper/r-root", "ro", "quiet", "panic=60", "storqual.kept=1", "nosmt"]
