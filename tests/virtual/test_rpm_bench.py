@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.driver_sources import driver_sources
-from tests.support.live_bench import REPOSITORY, discard, over_ssh, powered_on, ran
+from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,9 @@ INVENTORY = REPOSITORY / "inventories" / "virtual_rpm"
 STATE = REPOSITORY / ".cache" / "bench" / "vrpm"
 SUITE = REPOSITORY / "tests" / "virtual" / "gate" / "live.suite.yml"
 KMOD = REPOSITORY / "tests" / "virtual" / "guest" / "kmod.spec"
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("make") and shutil.which("gcc")), reason="needs gcc and make on this machine"
+)
 
 
 def ask(line: str, data: bytes = b"") -> str:
@@ -35,6 +39,31 @@ def ask(line: str, data: bytes = b"") -> str:
 def saved() -> str:
     """The default of the boot loader."""
     return re.findall(r"^saved_entry=(.*)$", ask("grub2-editenv list"), re.MULTILINE)[0]
+
+
+# everything that a drop could leave changed: the loader's own modules are no file that anything writes
+LOOK = """
+find /boot ! -path '*/i386-pc/*' ! -name grubenv -type f -exec sha256sum {} + | sort -k2
+find /boot /lib/modules -printf '%M %U:%G %p %l\\n' | sort -k3
+find /lib/modules -type f -exec sha256sum {} + | sort -k2
+sha256sum /etc/sysconfig/kernel /etc/depmod.d/* /etc/dracut.conf.d/* /etc/modprobe.d/* 2>/dev/null
+grub2-editenv list | sort
+rpm -qa | sort
+"""
+
+
+def provision(tmp_path: Path, drop: str) -> tuple[int, str]:
+    """Make the bench what a drop says; exit code and output."""
+    file = tmp_path / "drop.yml"
+    file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
+    return play(tmp_path / "log", INVENTORY, "provision.yml", "-e", f"drop={file}", "-e", "prove_s=0")
+
+
+def restored(tmp_path: Path) -> str:
+    """What is there after the bench was restored."""
+    code, output = play(tmp_path / "log", INVENTORY, "restore.yml")
+    assert code == 0, output[-3000:]
+    return ask(LOOK)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -126,7 +155,45 @@ def test_a_trial_entry_boots_once_and_the_saved_entry_after_it(kernels: list[str
     ask(": > /boot/grub2/custom.cfg")
 
 
-@pytest.mark.skipif(not (shutil.which("make") and shutil.which("gcc")), reason="needs gcc and make on this machine")
+def test_a_kernel_of_the_repository_is_tried_once_and_leaves_no_trace(kernels: list[str], tmp_path: Path) -> None:
+    backport, before = kernels[-1], ask(LOOK)
+    version = package(backport).removeprefix("kernel-core-")
+    drop = f"driver: {{kernel: {{package: kernel, version: {version}}}}}\n"
+    code, output = provision(tmp_path, drop)
+    assert (code, ask("uname -r")) == (0, backport), output[-3000:]
+    assert saved() in before
+    # a kernel that panics at its start has the bench back by itself, without a trace in the loader
+    code, output = provision(tmp_path, f"{drop}virtual: {{panic_at_boot: true}}\n")
+    assert code != 0
+    assert f"kernel {backport} did not start in its trial boot" in output
+    assert ask("uname -r") != backport
+    assert restored(tmp_path) == before
+
+
+@needs_compiler
+def test_a_driver_package_drives_its_adapter_and_leaves_no_trace(kernels: list[str], tmp_path: Path) -> None:
+    _, newer, _ = kernels
+    names = ["drivers/scsi/virtio_scsi.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"]
+    module = driver_sources(tmp_path, names).module("virtio_scsi", "drop", more='MODULE_VERSION("1.0.1");\n')
+    ask("mkdir -p /root/drop && cat > /root/drop/virtio_scsi.ko", module.read_bytes())
+    ask("cat > /root/drop/kmod.spec", KMOD.read_bytes())
+    build = f"--define 'uname {newer}' --define 'module virtio_scsi' --define 'override 1'"
+    ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/virtio_scsi.ko' /root/drop/kmod.spec 2>&1")
+    file = tmp_path / "kmod-virtio_scsi-1.0-1.x86_64.rpm"
+    words = ["ssh", "-F", STATE / "ssh_config", "vrpm", "cat /root/rpmbuild/RPMS/*/kmod-virtio_scsi-*.rpm"]
+    file.write_bytes(subprocess.run(words, capture_output=True, check=True, timeout=300).stdout)
+    before = ask(LOOK)
+    code, output = provision(tmp_path, f"driver: {{kmod: {{files: [{file}], module: virtio_scsi}}}}\n")
+    assert code == 0, output[-3000:]
+    assert ask("cat /sys/module/virtio_scsi/version") == "1.0.1"
+    # its scripts have linked it into the other kernel, which is not under test
+    assert ask("find /lib/modules -type l") == ""
+    changed = set(ask(LOOK).splitlines()) ^ set(before.splitlines())
+    assert not [line for line in changed if "/boot/" in line or kernels[0] in line]
+    assert restored(tmp_path) == before
+
+
+@needs_compiler
 def test_a_kmod_rpm_reaches_the_other_kernel_and_wins_there_by_its_override_only(
     kernels: list[str], tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ..kit.lock import BenchLock, SavedState, hold_lock, read_saved, remove_after_proof, saved_path
 from ..kit.machine import Machine
 from ..kit.results import PartialError, Provisioned
-from .boot import System, restore_boot, saved_boot
+from .boot import System, restore_boot, saved_boot, trial_mark
 from .driver_build import builds_in_memory, is_former, restore_build, take_builds_off
 from .drives import MEMORY as FILE_SYSTEM
 from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
@@ -209,7 +209,8 @@ class _Restore:
         before = saved_boot(system)
         wanted = {name: memory.get(name) for name in before}
         if self.check:
-            return _other_boot({**before, "default_initramfs": wanted["default_initramfs"]}, wanted)
+            other = _other_boot({**before, "default_initramfs": wanted["default_initramfs"]}, wanted)
+            return other or bool(trial_mark(system.arguments()))
         report.attempt(lambda: StepOutcome([], restore_boot(system, wanted)))
         now = saved_boot(system)
         report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory})
@@ -221,7 +222,9 @@ class _Restore:
             for name, value in wanted.items()
             if name not in ("custom", "images")
         ]
-        again = _other_boot(now, wanted)
+        # also of the kernel that was found: a trial's boot panics where the bench's own would not, and a kernel that is
+        # installed in it takes over its words
+        again = _other_boot(now, wanted) or bool(trial_mark(system.arguments()))
         # words that were there when the bench was found and went with a boot are nothing that a run left behind
         gone = [name for name in ("added", "initramfs") if name in memory and not again]
         report.read_back.update({f"boot.{name}@bench": wanted[name] for name in gone})

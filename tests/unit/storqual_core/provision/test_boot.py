@@ -319,6 +319,18 @@ def test_the_loader_is_as_it_was_after_a_trial_to_the_mode_of_its_files_and_what
     assert bench.variables == variables
 
 
+def test_a_bench_does_not_stay_in_a_trial_of_the_kernel_that_it_was_found_with(bench: FakeBench) -> None:
+    """Such a boot panics where the bench's own would not."""
+    folder = str(bench.folder / "state")
+    boot(bench, "trial", kernel=bench.running, mark="abc")
+    bench.reboot()
+    assert restore(folder, Tools(bench, bench.system), check=True)["reboot"]
+    assert restore(folder, Tools(bench, bench.system), check=False)["reboot"]
+    bench.reboot()
+    assert restore(folder, Tools(bench, bench.system), check=False)["restored"]
+    assert "oops=panic" not in bench.system.arguments()
+
+
 def test_words_of_a_trial_on_the_same_kernel_go_with_a_boot(bench: FakeBench) -> None:
     state = str(bench.folder / "state")
     boot(bench, "trial", kernel=bench.running, arguments=["scsi_mod.scan=sync"], mark="s01")
