@@ -222,7 +222,7 @@ class _Restore:
             for name, value in wanted.items()
             if name not in ("custom", "images")
         ]
-        # also of the kernel that was found: a trial's boot panics where the bench's own would not, and a kernel that is
+        # also of the kernel that was found: a trial panics where the bench's own boot would not, and a kernel that is
         # installed in it takes over its words
         again = _other_boot(now, wanted) or bool(trial_mark(system.arguments()))
         # words that were there when the bench was found and went with a boot are nothing that a run left behind
