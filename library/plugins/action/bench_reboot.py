@@ -16,7 +16,9 @@ from ansible.utils.display import Display
 
 from storqual.base import child
 from storqual.base.text import terminal_text
+from storqual.bench.bench_action import lease_of_task
 from storqual.bench.follow import ConnectionLostError, UnreachableError
+from storqual.bench.lease import LOST, Keeper, fence, lost
 from storqual.bench.reboot import (
     BOOTSTATUS,
     QUESTION,
@@ -29,9 +31,12 @@ from storqual.bench.reboot import (
     watchdog_fired,
 )
 from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.lease import LeaseLostError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from storqual.bench.ladder import LadderStep
 
 display = Display()
 
@@ -90,6 +95,8 @@ class ActionModule(ActionBase):
                         clock=time.monotonic,
                         sleep=time.sleep,
                     )
+                except LeaseLostError:
+                    raise
                 except StorqualError as problem:
                     boot, seconds, ended_by = self._bring_back(bench, variables, before, str(problem))
             ended_by = ended_by or ("its watchdog" if watchdog_fired(self._shell(BOOTSTATUS)) else "")
@@ -124,7 +131,10 @@ class ActionModule(ActionBase):
         power = None
         if places is None:
             power = power_of_bench(bench, variables, self._templar, self._connection, address)
-        means = means_of(places, float(arguments.get("recovery_limit_s", 900)), power)
+        keeper = Keeper(lease_of_task(self), bench)
+        limit_s = float(arguments.get("recovery_limit_s", 900))
+        means = means_of(places, limit_s, power, ensure=keeper.ensure)
+        means.ensure()
         console = console_of(bench, places)
 
         def say(line: str) -> None:
@@ -154,11 +164,16 @@ class ActionModule(ActionBase):
             cycle_power=cycle_power,
             cycle_longer=cycle_longer,
         )
+
+        def tell(step: LadderStep) -> None:
+            means.ensure()
+            say("\n".join(filter(None, (f"{bench}: {step.name}: {step.text}", step.evidence))))
+
         recovery = climb(
             silent,
             reason,
             limit_s=means.limit_s,
-            tell=lambda step: say("\n".join(filter(None, (f"{bench}: {step.name}: {step.text}", step.evidence)))),
+            tell=tell,
             clock=time.monotonic,
             sleep=time.sleep,
         )
@@ -168,10 +183,13 @@ class ActionModule(ActionBase):
         return self._ask(), recovery.seconds, recovery.ended_by
 
     def _shell(self, command: str) -> str:
+        lease = lease_of_task(self)
         try:
-            ended = self._low_level_execute_command(command, sudoable=True)
+            ended = self._low_level_execute_command(fence(lease) + command, sudoable=True)
         except AnsibleConnectionFailure as problem:
             raise UnreachableError(str(problem).splitlines()[0]) from problem
+        if lease and int(ended["rc"]) == LOST:
+            raise lost(lease, str(ended["stderr"]) or str(ended["stdout"]))
         return str(ended["stdout"])
 
     def _ask(self) -> Boot:
@@ -203,6 +221,8 @@ class ActionModule(ActionBase):
             self._connection.reset()
         try:
             return self._ask()
+        except LeaseLostError:
+            raise
         except StorqualError as problem:
             # a bench that is going down answers with half a line or none
             raise UnreachableError(str(problem)) from problem

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import replace
 from functools import partial
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from storqual.bench.bench_action import BenchAction
 from storqual.bench.follow import BatchProgress, Collector, Stopped, UnreachableError, describe, follow
+from storqual.bench.lease import Keeper
 from storqual.bench.live_line import progress_line
-from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
 from storqual.campaign.pipeline import next_step, turns
 from storqual.run import read_batch, read_run
@@ -31,9 +30,10 @@ if TYPE_CHECKING:
     from storqual.turns.bring_back import BenchHere
 
 display = Display()
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
-class ActionModule(ActionBase):
+class ActionModule(BenchAction):
     """Upload the bench program and the batch file, start or attach, collect, and say how the batch ended.
 
     While the campaign's next step is one more batch of the same session on the same boot, that one is run too: a
@@ -43,11 +43,22 @@ class ActionModule(ActionBase):
     interpreter), `disturb` (what the drop of a virtual bench asks to happen meanwhile), `virtual_state` (that bench's
     state folder on the control node), `recovery_limit_s` (for how long a bench that hangs is brought back). With
     `settle` no batch is run: the end of what runs is waited for, and what faults left on the bench is put right,
-    where the run has batches that could leave something.
+    where the run has batches that could leave something. With `boot_id` the bench is asked for it, nothing else.
     """
 
     _VALID_ARGS = frozenset(
-        {"block", "disturb", "poll_s", "python", "recovery_limit_s", "run", "settle", "state_dir", "virtual_state"}
+        {
+            "block",
+            "boot_id",
+            "disturb",
+            "poll_s",
+            "python",
+            "recovery_limit_s",
+            "run",
+            "settle",
+            "state_dir",
+            "virtual_state",
+        }
     )
     _supports_check_mode = True
     _benches = 1
@@ -57,6 +68,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Fail when the batch was refused; one that died with its bench is closed as lost, and the plan goes on."""
         result: dict[str, Any] = super().run(tmp, task_vars)
+        if boolean(self._task.args.get("boot_id", False)):
+            return {**result, **self._boot()}
         if self._task.check_mode:
             return {**result, "changed": False, "skipped": True, "msg": "nothing is run in check mode"}
         arguments = self._task.args
@@ -101,7 +114,7 @@ class ActionModule(ActionBase):
         try:
             self._limit(run, bench, batch, str(arguments.get("virtual_state", "")))
             state_dir, python = str(arguments["state_dir"]), str(arguments["python"])
-            paths = collector.paths(state_dir, self._send_program(run, state_dir), python)
+            paths = collector.paths(state_dir, self._send_program(state_dir, run.name), python)
             self._put(run / "blocks" / f"{batch}.json", paths.batch_file)
             end = follow(
                 self._shell,
@@ -127,6 +140,15 @@ class ActionModule(ActionBase):
                 result["storqual_exit_code"] = 4
         return result
 
+    def _boot(self) -> dict[str, Any]:
+        try:
+            rc, boot_id, err = self._shell(BOOT_ID)
+        except UnreachableError as problem:
+            raise AnsibleConnectionFailure(str(problem)) from problem
+        except StorqualError as problem:
+            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+        return {"boot_id": boot_id.strip()} if rc == 0 else {"failed": True, "msg": err.strip()}
+
     def _here(self, bench: str) -> BenchHere:
         """How the bench is reached for what outlasts a command. Raises StorqualError, see `_lasting`."""
         from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
@@ -137,7 +159,8 @@ class ActionModule(ActionBase):
         power = None
         if virtual is None:
             power = power_of_bench(bench, self._variables, self._templar, self._connection, address)
-        means = means_of(virtual, float(arguments.get("recovery_limit_s", 900.0)), power)
+        limit_s, lease = float(arguments.get("recovery_limit_s", 900.0)), self._lease()
+        means = means_of(virtual, limit_s, power, ensure=Keeper(lease, bench).ensure)
         return BenchHere(
             bench, self._lasting(), str(arguments["python"]), str(arguments["state_dir"]), "", virtual, means
         )
@@ -180,7 +203,7 @@ class ActionModule(ActionBase):
 
         state_dir = str(self._task.args["state_dir"])
         try:
-            here = replace(self._here(bench), program=f"{state_dir}/{self._send_program(run, state_dir)}")
+            here = replace(self._here(bench), program=f"{state_dir}/{self._send_program(state_dir, run.name)}")
             outcome, message = run_streamed(run, batch, here, say=display.display)
         except StorqualError as problem:
             return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
@@ -209,16 +232,10 @@ class ActionModule(ActionBase):
         state = str(self._task.args.get("virtual_state") or "")
         return BenchPlaces.of(state) if state else None
 
-    def _lasting(self) -> Any:
-        """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
-        from storqual.bench.ssh_words import lasting_connection  # noqa: PLC0415 - as above
-
-        return lasting_connection(self._connection, self._play_context.remote_addr)
-
     def _following(self, run: Path, bench: str, batch: str) -> str | None:
         """The batch that this session goes on with; None when the campaign wants something else, or cannot say."""
         try:
-            rc, boot_id, _ = self._shell("cat /proc/sys/kernel/random/boot_id")
+            rc, boot_id, _ = self._shell(BOOT_ID)
             step = next_step(run, bench, boot_id=boot_id.strip()) if rc == 0 else None
         except StorqualError:
             # the task that asks what is next meets the same trouble, and tells it
@@ -226,46 +243,6 @@ class ActionModule(ActionBase):
         if not isinstance(step, RunBatch) or step.resume:
             return None
         return step.batch if step.session == read_batch(run, batch)["session"] else None
-
-    def _shell(self, command: str) -> tuple[int, str, str]:
-        """Run one command line on the bench over the connection that is open anyway."""
-        try:
-            ended = self._low_level_execute_command(command, sudoable=True)
-        except AnsibleConnectionFailure as problem:
-            self._connection.reset()
-            raise UnreachableError(str(problem).splitlines()[0]) from problem
-        # with privilege escalation in play Ansible asks for a terminal, and a terminal ends lines with CR LF
-        return int(ended["rc"]), str(ended["stdout"]).replace("\r\n", "\n"), str(ended["stderr"])
-
-    def _send_program(self, run: Path, state_dir: str) -> str:
-        """Put the program on the bench, beside the folder of a run's batches; its name carries its digest."""
-        program = build_program()
-        remote = shlex.quote(f"{state_dir}/{program.name}")
-        self._quick(f"mkdir -p {shlex.quote(f'{state_dir}/spool/{run.name}')}")
-        present, _, _ = self._shell(f"test -s {remote}")
-        if present != 0:
-            self._put(program, f"{state_dir}/{program.name}.part")
-            # a name that outlived a power cut without its content would be taken for the program
-            self._quick(f"sync {remote}.part && mv {remote}.part {remote}")
-        return program.name
-
-    def _put(self, source: Path, target: str) -> None:
-        """Copy a file to the bench. Who becomes root there may himself write to Ansible's temporary folder only."""
-        if not self._connection.become:
-            self._transfer_file(str(source), target)
-            return
-        folder = self._make_tmp_path()
-        try:
-            copied = f"{folder.rstrip('/')}/{source.name}"
-            self._transfer_file(str(source), copied)
-            self._quick(f"cat {shlex.quote(copied)} > {shlex.quote(target)}")
-        finally:
-            self._remove_tmp_path(folder)
-
-    def _quick(self, command: str) -> None:
-        rc, out, err = self._shell(command)
-        if rc != 0:
-            raise StorqualError(f"`{command}` on the bench ended with {rc}: {(err or out).strip()}")
 
     @staticmethod
     def _limit(run: Path, bench: str, batch: str, virtual_state: str) -> None:

@@ -23,6 +23,12 @@ _DEEPEST = 64
 SECOND_NAME = "is a hard link: it has another name, through which it can be changed"
 
 
+def state_home() -> Path:
+    """Where this user's programs keep what must outlive a boot, by the XDG base directory specification."""
+    home = os.environ.get("XDG_STATE_HOME", "")
+    return Path(home) if home.startswith("/") else Path.home() / ".local" / "state"
+
+
 class OddFileError(StorqualError):
     """What lies there is no plain file, is larger than such a file can be, or cannot be read."""
 

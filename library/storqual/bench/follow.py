@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from storqual.base import child
 from storqual.base.text import terminal_text
+from storqual.bench.lease import LOST, fence, lost
 from storqual.run import append_event, collect, iter_events, read_batch
 from storqual.run.time_left import Left, TimeLeft
 from storqual_core.kit.errors import StorqualError
@@ -349,7 +350,8 @@ class Connection:
     """One bench; safe from several threads. `words` makes of a shell command what is run here to have it run there.
 
     `parting` is what ends the connection without a word to what runs on the bench, `greeting` a line that comes
-    before the output of every command (of sudo, by Ansible). `remote` is False where it leads to this machine.
+    before the output of every command (of sudo, by Ansible). `remote` is False where it leads to this machine. With a
+    `lease` every command is given under that reservation, and raises LeaseLostError when it counts no longer.
     """
 
     host: str
@@ -357,6 +359,7 @@ class Connection:
     parting: Sequence[str]
     greeting: str = ""
     remote: bool = True
+    lease: str = ""
     _lasting: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def call(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> tuple[int, str]:
@@ -365,15 +368,20 @@ class Connection:
         Raises ConnectionLostError when it does not end in time, or the connection is lost.
         """
         try:
-            ended = child.run(list(self.words(command)), input=data, capture_output=True, timeout=limit_s)
+            ended = child.run(self._fenced(command), input=data, capture_output=True, timeout=limit_s)
         except subprocess.TimeoutExpired:
             raise ConnectionLostError(f"{self.host} did not end `{command[:80]}` within {limit_s:g} s") from None
         complaint = ended.stderr.decode("utf-8", "replace").strip()
+        if self.lease and ended.returncode == LOST:
+            raise lost(self.lease, complaint)
         if ended.returncode == _OF_SSH:
             last = complaint.splitlines() or ["no message"]
             raise ConnectionLostError(f"`{command[:80]}` on {self.host} ended with {_OF_SSH}: {last[-1]}")
         said = ended.stdout.decode("utf-8", "replace").removeprefix(f"{self.greeting}\n" if self.greeting else "")
         return ended.returncode, complaint or said if ended.returncode else said
+
+    def _fenced(self, command: str) -> list[str]:
+        return list(self.words(fence(self.lease) + command))
 
     def run(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> str:
         """What a shell command on the bench prints. Raises ConnectionLostError, also when it fails."""
@@ -404,7 +412,7 @@ class Connection:
     def lasting(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
         """A command that runs there until it is left, or the connection is cut; its output comes by a pipe."""
         self._lasting = child.start(
-            list(self.words(command)),
+            self._fenced(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from storqual.base.text import telling_line
 from storqual.bench.follow import ConnectionLostError
 from storqual.bench.reboot import Boot
 from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.lease import LeaseLostError
 
 LIMIT_S = 900.0
 """How long the whole ladder may take."""
@@ -189,6 +190,9 @@ class _Ladder:
     def _make(self, name: str, step: Callable[[], tuple[str, str]]) -> str:
         try:
             boot, text = step()
+        except LeaseLostError:
+            # somebody else has the bench: nothing more is done to it
+            raise
         except StorqualError as problem:
             boot, text = "", str(problem)
         self._report(name, text)

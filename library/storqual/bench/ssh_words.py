@@ -20,11 +20,14 @@ def ssh_words(connection: Any, address: str, *given: str) -> list[str]:  # noqa:
     return [os.fsdecode(word) for word in words]
 
 
-def lasting_connection(connection: Any, address: str) -> Connection:  # noqa: ANN401 - as above
-    """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""
+def lasting_connection(connection: Any, address: str, *, lease: str = "") -> Connection:  # noqa: ANN401 - as above
+    """Ansible's connection for what outlasts a command, under a reservation if any.
+
+    Raises StorqualError for one that asks for passwords.
+    """
     ssh, become = connection, connection.become
     if ssh.transport == "local":
-        return Connection("this machine", lambda command: ["sh", "-c", command], ["true"], remote=False)
+        return Connection("this machine", lambda command: ["sh", "-c", command], ["true"], remote=False, lease=lease)
     if ssh.get_option("password") or (become and become.get_option("become_pass")):
         raise StorqualError("trials and programs need a key for SSH and sudo without a password")
     host = ssh.get_option("host") or address
@@ -34,4 +37,4 @@ def lasting_connection(connection: Any, address: str) -> Connection:  # noqa: AN
         return ssh_words(ssh, address, host, become.build_become_command(command, shell) if become else command)
 
     parting = ssh_words(ssh, address, "-O", "exit", host)
-    return Connection(str(host), there, parting, become.success if become else "")
+    return Connection(str(host), there, parting, become.success if become else "", lease=lease)

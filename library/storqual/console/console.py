@@ -12,12 +12,11 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from storqual.base import child
 from storqual.base.console_log import said_text
-from storqual.base.files import parse_json
+from storqual.base.files import parse_json, state_home
 from storqual.bench.ladder import ConsoleTyping
 from storqual.console.recorder import RecorderPlaces
 from storqual.console.recording import Recording
@@ -33,12 +32,6 @@ _END_S = 15.0
 _MOST_VALUES = 1000
 
 
-def _state_home() -> Path:
-    """Where this user's programs keep what must outlive a boot, by the XDG base directory specification."""
-    home = os.environ.get("XDG_STATE_HOME", "")
-    return Path(home) if home.startswith("/") else Path.home() / ".local" / "state"
-
-
 @dataclass(frozen=True)
 class Console:
     """The console of `bench`; `virtual` are the places of a virtual one."""
@@ -51,7 +44,7 @@ class Console:
         """A virtual bench keeps its recording with its state: benches of one name in two checkouts are two."""
         if self.virtual is not None:
             return RecorderPlaces(self.virtual.recording)
-        return RecorderPlaces(_state_home() / "storqual" / "consoles" / self.bench)
+        return RecorderPlaces(state_home() / "storqual" / "consoles" / self.bench)
 
     @property
     def recording(self) -> Recording:

@@ -73,6 +73,8 @@ class Means:
     cycle_longer: PowerCycle | None = None
     limit_s: float = LIMIT_S
     power: BenchPower | None = None
+    ensure: Callable[[], None] = lambda: None
+    """Raises LeaseLostError where somebody else may have the bench; asked before each step."""
 
     def cycles(
         self, boot: str, *, run: Path | None, say: Callable[[str], None]
@@ -116,10 +118,16 @@ class BenchHere:
         return self.console.mark()
 
 
-def means_of(places: BenchPlaces | None, limit_s: float = LIMIT_S, power: BenchPower | None = None) -> Means:
+def means_of(
+    places: BenchPlaces | None,
+    limit_s: float = LIMIT_S,
+    power: BenchPower | None = None,
+    *,
+    ensure: Callable[[], None] = lambda: None,
+) -> Means:
     """Of a virtual bench its reset button, then its plug; of any other what its inventory has."""
     if places is None:
-        return Means(limit_s=limit_s, power=power)
+        return Means(limit_s=limit_s, power=power, ensure=ensure)
 
     def press(_reason: str) -> _Outcome:
         state = reset(places)
@@ -132,7 +140,7 @@ def means_of(places: BenchPlaces | None, limit_s: float = LIMIT_S, power: BenchP
         after = power_cycle(places, state.bench, graceful=False, say=lambda _line: None)
         return _Outcome(Boot(after.boot_id, after.kernel))
 
-    return Means(press, pull, limit_s)
+    return Means(press, pull, limit_s, ensure=ensure)
 
 
 def still_limit_s(run: Run, bench: str) -> float:
@@ -193,6 +201,7 @@ def bring_back(
     OutOfServiceError when the bench stays away.
     """
     run, connection = read_run(path), bench.connection
+    bench.means.ensure()
 
     def ask(limit_s: float) -> str:
         try:
@@ -213,6 +222,7 @@ def bring_back(
             return False
 
     def tell(step: LadderStep) -> None:
+        bench.means.ensure()
         fields: dict[str, Any] = {"bench": bench.name, **hung.fields(), "step": step.name}
         fields |= {"seconds": step.seconds, "text": step.text}
         append_event(path, "recovery_step", {**fields, **({"evidence": step.evidence} if step.evidence else {})})

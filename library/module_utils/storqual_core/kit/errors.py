@@ -9,6 +9,10 @@ EXIT_UNEXPECTED = 70
 """Nobody foresaw the error (EX_SOFTWARE of sysexits.h): none of the codes of the verdict, and no person's mistake."""
 
 
+EXIT_BENCH_LOST = 5
+"""A bench is out of service: neither the drop's failure nor an error of what was judged."""
+
+
 class StorqualError(Exception):
     """Something a person must know; the message is one or more complete lines."""
 

@@ -24,6 +24,7 @@ from typing import Any, Iterator, Mapping
 
 from .durable import fsync_folder, make_folder, replace_json
 from .errors import StorqualError
+from .lease import LeaseBook, given_number
 
 _POLL_S = 0.1
 _SETTLE_S = 2.0
@@ -31,13 +32,17 @@ _SETTLE_S = 2.0
 
 @dataclass(frozen=True)
 class LockHolder:
-    """Who holds the lock: run id, what for, batch (empty when it is no batch), process id, since (ISO, UTC)."""
+    """Who holds the lock: run id, what for, batch (empty when it is no batch), process id, since (ISO, UTC).
+
+    `lease` is the number of the reservation under which it does, 0 without one.
+    """
 
     run: str
     purpose: str
     block: str
     pid: int
     since: str
+    lease: int = 0
 
     def describe(self) -> str:
         return f"run {self.run or '(not said)'}, {self.purpose}, process {self.pid}, since {self.since}"
@@ -70,6 +75,9 @@ def hold_lock(
 ) -> Iterator[BenchLock]:
     """Hold the bench for `run`, waiting up to `wait_s` seconds. Raises LockedError when it stays taken.
 
+    Raises ReservedError where somebody else has reserved it, LeaseLostError for a command of a reservation that
+    counts no longer: asked when the lock is held, so a new owner who finds it free meets nobody who asked before.
+
     Waiting two seconds is the least that makes sense: a follower asks with `flock -n`, and holds it for that moment.
     """
     make_folder(state_dir)
@@ -81,8 +89,10 @@ def hold_lock(
             if time.monotonic() >= deadline:
                 raise LockedError(path, _read(handle))
             time.sleep(_POLL_S)
+        number = given_number(state_dir)
+        LeaseBook(state_dir).refuse_others(number)
         since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        _write(handle, json.dumps(asdict(LockHolder(run, purpose, block, os.getpid(), since))) + "\n")
+        _write(handle, json.dumps(asdict(LockHolder(run, purpose, block, os.getpid(), since, number))) + "\n")
         try:
             yield BenchLock(state_dir, run)
         finally:
@@ -136,6 +146,7 @@ def _read(handle: int) -> LockHolder | None:
             block=str(body["block"]),
             pid=int(body["pid"]),
             since=str(body["since"]),
+            lease=int(body.get("lease", 0)),
         )
     except (ValueError, KeyError, TypeError):
         return None

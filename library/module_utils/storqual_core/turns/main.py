@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that measures on the bench: `python3 core-<sha>.pyz start|run|status|stop BATCH.json`.
 
+`lease STATE_DIR REQUEST` answers for the bench's reservation.
+
 `start` returns as soon as the batch runs, whoever started it; `run` is the batch itself, in the foreground. Exit
 status: 0 done, 2 could not (bench taken, stopped), 3 the batch file is wrong, 4 refused by the guard.
 
@@ -27,16 +29,19 @@ from typing import Callable, Sequence
 
 from ..kit.durable import fsync_folder, is_name, make_folder, replace_json
 from ..kit.errors import BadInputError, StorqualError, ToolError
+from ..kit.lease import VARIABLE
 from ..kit.lock import LockedError, LockHolder, lock_holder, lock_path
 from ..kit.machine import visible
 from .spool import read_spool, spool_path
 
-_USAGE = "usage: core.pyz start|run|status|stop BATCH.json"
+_USAGE = "usage: core.pyz start|run|status|stop BATCH.json, or core.pyz lease STATE_DIR REQUEST"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; its message goes to standard error, the answer of `status` to standard output."""
     words = sys.argv[1:] if argv is None else argv
+    if len(words) == 3 and words[0] == "lease":
+        return _lease(Path(words[1]), words[2])
     ready = Path(words[3]) if len(words) == 4 and words[0] == "run" and words[2] == "--ready" else None
     if len(words) != (4 if ready else 2) or words[0] not in ("start", "run", "status", "stop"):
         sys.stderr.write(_USAGE + "\n")
@@ -47,6 +52,17 @@ def main(argv: list[str] | None = None) -> int:
         _say_ready(ready, problem.exit_code, str(problem))
         sys.stderr.write(f"{problem}\n")
         return problem.exit_code
+
+
+def _lease(state_dir: Path, request: str) -> int:
+    from .lease_command import lease_command  # noqa: PLC0415 - see above
+
+    try:
+        sys.stdout.write(lease_command(state_dir, request) + "\n")
+    except StorqualError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return problem.exit_code
+    return 0
 
 
 def _control(word: str, path: Path) -> int:
@@ -257,6 +273,7 @@ def _in_unit(block: str, command: list[str], complaints: Path) -> _Started:
             f"--property=TimeoutStopSec={_STOP_S:g}",
             "--property=StandardOutput=null",
             f"--property=StandardError=truncate:{complaints}",
+            *([f"--setenv={VARIABLE}={os.environ[VARIABLE]}"] if VARIABLE in os.environ else []),
             *command,
         ],
         stdin=subprocess.DEVNULL,

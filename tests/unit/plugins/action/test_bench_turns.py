@@ -28,6 +28,7 @@ def action(connection: Any) -> Any:
     spec.loader.exec_module(module)
     made = object.__new__(module.ActionModule)
     made._connection, made._play_context = connection, SimpleNamespace(remote_addr="bench")
+    made._task = SimpleNamespace(environment=None)
     made._templar = SimpleNamespace(template=lambda value: value)
     return made
 
@@ -97,7 +98,7 @@ ARGUMENTS = {"python": "python3", "state_dir": "/s", "virtual_state": "", "recov
 )
 def test_a_bench_that_cannot_be_brought_back_is_waited_for(connection: Any) -> None:
     here = action(connection)
-    here._task = SimpleNamespace(args=ARGUMENTS)
+    here._task = SimpleNamespace(environment=None, args=ARGUMENTS)
     assert here._way_back(Path("run"), "vbench", None) is None
 
 
@@ -114,7 +115,7 @@ def test_a_bench_that_stops_answering_under_a_batch_is_brought_back_from_the_boo
 
     monkeypatch.setattr("storqual.turns.bring_back.bring_back", bring_back)
     here, resets = action(Ssh()), list[str]()
-    here._task = SimpleNamespace(args=ARGUMENTS)
+    here._task = SimpleNamespace(environment=None, args=ARGUMENTS)
     here._connection.reset = lambda: resets.append("reset")
     collector = Collector(run, "vbench", batch)
     here._way_back(run, "vbench", collector)(None, Stopped("it stopped answering", 31.0, answers=False))

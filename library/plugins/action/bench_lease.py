@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reserve a bench for a campaign, keep it, and give it back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible.utils.display import Display
+
+from storqual.bench.bench_action import BenchAction
+from storqual.bench.lease import (
+    Ask,
+    Keeper,
+    Waiting,
+    bench_book,
+    campaign_seconds,
+    folder_book,
+    look_command,
+    new_owner,
+    renewing,
+    reserve,
+)
+from storqual.run import append_event, read_run
+from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.quantities import parse_duration
+
+display = Display()
+
+
+class ActionModule(BenchAction):
+    """Reserve a bench, or give it back.
+
+    Arguments: `run` (the campaign's run directory), `state_dir` and `python` (of the bench), `queue` (a folder where
+    reservations are kept besides, which several control nodes share), `wait` (such as 8h: for how long a bench that
+    somebody else has is waited for), `queued` (what an earlier call reserved in that folder), `only_queue` (the bench
+    itself is reserved later), `take` (that folder decides, whatever the bench itself remembers). Returns `lease` and
+    `queued`, which are empty where nothing was reserved. With `release` both are given back.
+    """
+
+    _VALID_ARGS = frozenset(
+        {"lease", "only_queue", "python", "queue", "queued", "release", "run", "state_dir", "take", "wait"}
+    )
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if self._task.check_mode:
+            return {**result, "changed": False, "lease": "", "queued": "", "msg": "nothing is reserved in check mode"}
+        bench = str((task_vars or {}).get("inventory_hostname", ""))
+        try:
+            done = self._release(bench) if self._task.args.get("release") else self._reserve(bench)
+        except StorqualError as problem:
+            return {**result, "failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+        return {**result, "changed": True, **done}
+
+    def _reserve(self, bench: str) -> dict[str, Any]:
+        arguments = self._task.args
+        run, queue = Path(str(arguments["run"])), str(arguments.get("queue") or "")
+        seconds = campaign_seconds(read_run(run).plan.expected_seconds)
+        lasting = self._lasting_or_none()
+        owner = new_owner(f"campaign {run.name}", seconds, run=run.name, kept=lasting is not None)
+        queued, lease = str(arguments.get("queued") or ""), ""
+        wait_s = _seconds(str(arguments.get("wait") or ""))
+        if queue and not queued:
+            ask = folder_book(Path(queue))
+            answer = reserve(ask, bench, owner, Waiting(wait_s, display.display, look_s=2.0))
+            queued = f"{answer['lease']['number']}@{queue}"
+        if arguments.get("only_queue"):
+            return {"lease": "", "queued": queued, "msg": f"{bench} is reserved in {queue}"}
+        try:
+            lease = self._on_bench(bench, run, owner, wait_s)
+        except StorqualError:
+            self._give_back(queued)
+            raise
+        tokens = [token for token in (queued, lease) if token]
+        if lasting is not None:
+            renewals = [lasting.words(renewing(lease)), *(["sh", "-c", renewing(token)] for token in tokens[:-1])]
+            # the process of which this worker is one: the campaign lives as long as it does
+            Keeper(lease, bench).start(renewals, os.getppid())
+        return {"lease": lease, "queued": queued, "msg": f"{bench} is reserved until {owner.until}"}
+
+    def _on_bench(self, bench: str, run: Path, owner: Any, wait_s: float) -> str:
+        state_dir = str(self._task.args["state_dir"])
+        waiting = Waiting(wait_s, display.display, look=self._look(state_dir))
+        answer = reserve(self._ask(state_dir), bench, owner, waiting, take=bool(self._task.args.get("take")))
+        for sentence in answer["ended"]:
+            display.display(f"{bench}: {sentence}")
+            append_event(run, "note", {"bench": bench, "text": sentence})
+        return f"{answer['lease']['number']}@{state_dir}"
+
+    def _ask(self, state_dir: str) -> Ask:
+        """Requests to the bench itself, by the program that it has for everything else."""
+        program = [str(self._task.args["python"]), f"{state_dir}/{self._send_program(state_dir)}"]
+        return bench_book(self._shell, program, state_dir)
+
+    def _look(self, state_dir: str) -> Any:
+        def look(ticket: str, number: int) -> bool:
+            rc, out, _ = self._shell(look_command(state_dir, ticket, number))
+            return rc != 0 or out.strip() != "same"
+
+        return look
+
+    def _release(self, bench: str) -> dict[str, Any]:
+        arguments = self._task.args
+        lease = str(arguments.get("lease") or "")
+        trouble = ""
+        if lease:
+            Keeper(lease, bench).stop()
+            number, _, state_dir = lease.partition("@")
+            try:
+                self._ask(state_dir)({"act": "release", "number": int(number)})
+            except StorqualError as problem:
+                # it lapses by itself
+                trouble = f": {problem}"
+        self._give_back(str(arguments.get("queued") or ""))
+        return {"msg": f"{bench} was given back{trouble}"}
+
+    @staticmethod
+    def _give_back(queued: str) -> None:
+        if queued:
+            number, _, folder = queued.partition("@")
+            folder_book(Path(folder))({"act": "release", "number": int(number)})
+
+    def _lasting_or_none(self) -> Any:
+        """None for a connection that asks for passwords: its reservation is not renewed, and lasts for its time."""
+        try:
+            return self._lasting()
+        except StorqualError:
+            return None
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(parse_duration(text)) if text else 0.0
+    except ValueError as problem:
+        raise BadInputError([f"wait: {problem}"]) from None
