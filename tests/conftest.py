@@ -54,6 +54,12 @@ class _OneCore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 sys.meta_path.insert(0, _OneCore())
 
 
+@pytest.fixture(autouse=True)
+def own_state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this user's control node knows of benches is none of a test's business, nor the other way round."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+
+
 @pytest.fixture
 def load_module() -> Callable[[str], ModuleType]:
     """Load `library/modules/<name>.py` as Ansible would, but in this process."""

@@ -7,13 +7,15 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from storqual.bench.lease import lease_question, new_owner
 from storqual.plan.make import PlanRequest, plan_run
 from storqual.run import iter_events
+from storqual_core.kit.lease import LeaseBook
 from tests.unit.storqual.power.test_backends import ArgumentsSeen
 
 pytestmark = pytest.mark.plays
@@ -40,6 +42,7 @@ for word; do
 done
 [ "$(cat {folder}/power)" = on ] || exit 255
 case $word in
+*lease.json*) cat {folder}/reserved ;;
 *flock*) cat {folder}/lock ;;
 *boot_id*) cat {folder}/boot; echo 6.1 ;;
 esac
@@ -97,6 +100,7 @@ def lab(tmp_path: Path) -> Lab:
         (tmp_path / name).write_text(text.format(folder=tmp_path, canary=CANARY), encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     contents = {"power": "on\n", "boot": "0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11\n", "lock": "free\n"}
+    contents["reserved"] = "--storqual--\n--storqual--\n100 1\n"
     for name, text in {**contents, "vault-password": "open\n"}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     secret = made.inventory / "host_vars" / "bench01.yml"
@@ -147,6 +151,18 @@ def test_a_bench_that_a_run_holds_is_not_switched(lab: Lab) -> None:
     assert (lab.folder / "power").read_text(encoding="utf-8") == "on\n"
     # to look at it disturbs nobody
     assert lab.power("state").returncode == 0
+
+
+def test_a_bench_that_somebody_else_has_reserved_is_not_switched(lab: Lab) -> None:
+    book = LeaseBook(lab.folder / "state")
+    book.reserve(replace(new_owner("soldering", 3600), who="ann"))
+    said = subprocess.run(["sh", "-c", lease_question(str(lab.folder / "state"))], capture_output=True, check=True)
+    (lab.folder / "reserved").write_bytes(said.stdout)
+    ended = lab.power("off")
+    assert ended.returncode == 4
+    assert "ann" in ended.stderr
+    assert "soldering" in ended.stderr
+    assert (lab.folder / "power").read_text(encoding="utf-8") == "on\n"
 
 
 def test_a_bench_without_power_in_its_inventory_is_wrong_use(lab: Lab) -> None:

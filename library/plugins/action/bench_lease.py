@@ -19,6 +19,7 @@ from storqual.bench.lease import (
     folder_book,
     look_command,
     new_owner,
+    refuse_out_of_service,
     renewing,
     reserve,
 )
@@ -58,6 +59,7 @@ class ActionModule(BenchAction):
     def _reserve(self, bench: str) -> dict[str, Any]:
         arguments = self._task.args
         run, queue = Path(str(arguments["run"])), str(arguments.get("queue") or "")
+        refuse_out_of_service(bench, queue)
         seconds = campaign_seconds(read_run(run).plan.expected_seconds)
         lasting = self._lasting_or_none()
         owner = new_owner(f"campaign {run.name}", seconds, run=run.name, kept=lasting is not None)

@@ -5,30 +5,33 @@ from __future__ import annotations
 
 import json
 import shlex
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.base.text import terminal_text
+from storqual.bench.bench_action import BenchAction
 from storqual.bench.follow import ConnectionLostError
+from storqual.bench.lease import kept_here, lease_question, new_owner, unpack_lease
 from storqual.bench.ssh_words import lasting_connection
 from storqual.power.cycling import outcome_fields, reached, step_fields
 from storqual.power.inventory_entry import power_of_bench
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.lease import LeaseBook, ReservedError
 from storqual_core.kit.lock import LockedError, LockHolder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from storqual.power.switch import PowerOutcome
 
 display = Display()
 
 
-class ActionModule(ActionBase):
+class ActionModule(BenchAction):
     """Switch a bench by `storqual_power`, which is read here: a password in arguments would be one in a log.
 
     Arguments: `switch` (state, on, off or cycle), `reason`, `run` (an open run that records each step), `boot_s` (the
@@ -69,8 +72,11 @@ class ActionModule(ActionBase):
             remedy = "name its backends there, such as `- ipmi: {host: ..., user: ..., password: ...}`"
             raise BadInputError([f"{bench} has no `storqual_power` in the inventory; {remedy}"])
         action = str(arguments["switch"])
+        if action != "state":
+            self._refuse_reserved(bench, kept_here(bench, self._queue(bench, variables)))
         if action != "state" and power.evidence.boot() is not None:
             state_dir = self._templar.template(variables.get("storqual_state_dir") or "/var/lib/storqual")
+            self._refuse_reserved_there(bench, address, str(state_dir))
             self._refuse_held(address, str(state_dir))
         return power.switch(
             action,
@@ -78,6 +84,27 @@ class ActionModule(ActionBase):
             run=Path(str(arguments["run"])) if arguments.get("run") else None,
             say=lambda line: display.display(terminal_text(line)),
         )
+
+    def _queue(self, bench: str, variables: Mapping[str, Any]) -> str:
+        """Where reservations of the bench are kept besides; empty for nowhere."""
+        state = self._templar.template(variables.get("virtual_bench_state") or "")
+        folder = (self._templar.template(variables.get("storqual_queue") or {}) or {}).get("folder")
+        return f"{state}/lease" if state else f"{folder}/{bench}" if folder else ""
+
+    def _refuse_reserved(self, bench: str, folder: Path, **clock: Callable[[], float]) -> None:
+        """Raise ReservedError where somebody else has the bench; a play under its reservation is its owner."""
+        owner, me = LeaseBook(folder, name=bench, **clock).read().owner, new_owner("", 0.0)
+        if owner is not None and not self._lease() and (owner.who, owner.where) != (me.who, me.where):
+            raise ReservedError(f"{bench} is reserved by {owner.describe()}; it can be taken: storqual bench take")
+
+    def _refuse_reserved_there(self, bench: str, address: str, state_dir: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="storqual-lease-") as folder:
+            try:
+                said = lasting_connection(self._connection, address).run(lease_question(state_dir))
+            except ConnectionLostError:
+                return
+            now, boot = unpack_lease(said, Path(folder))[:2]
+            self._refuse_reserved(bench, Path(folder), clock=lambda: now, boot_time=lambda: boot)
 
     def _refuse_held(self, address: str, state_dir: str) -> None:
         """Raise LockedError where somebody measures or changes the bench; one that does not answer is nobody's."""

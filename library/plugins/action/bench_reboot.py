@@ -18,7 +18,7 @@ from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.bench.bench_action import lease_of_task
 from storqual.bench.follow import ConnectionLostError, UnreachableError
-from storqual.bench.lease import LOST, Keeper, fence, lost
+from storqual.bench.lease import LOST, Keeper, fence, lost, put_out
 from storqual.bench.reboot import (
     BOOTSTATUS,
     QUESTION,
@@ -31,7 +31,7 @@ from storqual.bench.reboot import (
     watchdog_fired,
 )
 from storqual_core.kit.errors import StorqualError
-from storqual_core.kit.lease import LeaseLostError
+from storqual_core.kit.lease import LeaseLostError, OutOfServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,7 +102,8 @@ class ActionModule(ActionBase):
             ended_by = ended_by or ("its watchdog" if watchdog_fired(self._shell(BOOTSTATUS)) else "")
             system = self._shell(_SETTLE.format(seconds=float(arguments.get("settle_s", 90)))).split()
         except (StorqualError, UnreachableError) as problem:
-            return {**result, "failed": True, "changed": True, "msg": str(problem), "storqual_exit_code": 2}
+            told = {"msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {**result, "failed": True, "changed": True, **told}
         return {
             **result,
             "changed": True,
@@ -178,7 +179,9 @@ class ActionModule(ActionBase):
             sleep=time.sleep,
         )
         if not recovery.boot_id:
-            raise StorqualError(f"{reason}; nothing brought it back within {recovery.seconds:.0f} s more")
+            why = f"{reason}; nothing brought it back within {recovery.seconds:.0f} s more"
+            put_out(bench, why, f"{state}/lease" if state else "")
+            raise OutOfServiceError(f"{bench} is out of service: {why}")
         display.warning(f"{bench}: {reason}; ended by {recovery.ended_by or 'itself'}")
         return self._ask(), recovery.seconds, recovery.ended_by
 

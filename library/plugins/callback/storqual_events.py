@@ -9,7 +9,8 @@ type: notification
 short_description: Exit code by verdict, and progress as JSON lines
 description:
   - Ends C(ansible-playbook) with storqual's exit code (0 pass, 1 fail, 2 could not judge, 3 wrong usage or bad input,
-    4 refused by the guard, 70 unexpected error) when a play of storqual ran. A code of 0 needs a verdict written by
+    4 refused by the guard or because somebody else has the bench, 5 a bench is out of service,
+    70 unexpected error) when a play of storqual ran. A code of 0 needs a verdict written by
     this very run.
   - In check mode ends with a table of what differs from a drop, bench by bench, those that could not be looked at
     included.
@@ -31,6 +32,7 @@ from ansible.plugins.callback import CallbackBase
 from ansible.utils.vars import load_extra_vars
 
 _LINES = "storqual_lines"
+_BENCH_LOST = 5
 _FROM_TASK = "storqual_exit_code"
 _FROM_ROLE = "provision_exit_code"
 _REPORT = "provision_report"
@@ -51,6 +53,8 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         self._began = time.time()
+        self._play: Any = None
+        self._lost: list[str] = []
         self._codes: list[int] = []
         self._drift: dict[str, list[str]] = {}
         self._unseen: dict[str, str] = {}
@@ -82,6 +86,9 @@ class CallbackModule(CallbackBase):
             if problems:
                 sys.exit(3)
 
+    def v2_playbook_on_play_start(self, play: Any) -> None:
+        self._play = play
+
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         del is_conditional
         _displaced()
@@ -100,6 +107,8 @@ class CallbackModule(CallbackBase):
         where = {"host": result.host.get_name(), "task": str(result.task.get_name())}
         self._emit(kind="failed", message=body.get("msg"), **where)
         if not ignore_errors:
+            if body.get(_FROM_TASK) == _BENCH_LOST:
+                self._lost.append(where["host"])
             self._note(body)
             self._unseen[result.host.get_name()] = str(body.get("msg") or "no message")
 
@@ -116,15 +125,49 @@ class CallbackModule(CallbackBase):
         remove_board()
         self._show_drift()
         self._emit(kind="end")
+        code = self._exit_code(stats)
+        if self._judging:
+            self._tell(code, sorted(stats.processed))
+        if code is not None:
+            sys.exit(code)
+
+    def _exit_code(self, stats: Any) -> int | None:
+        """None where Ansible's own counts."""
         refused = [code for code in self._codes if code in (3, 4)]
         if refused:
-            sys.exit(max(refused))
+            return max(refused)
+        if _BENCH_LOST in self._codes:
+            if self._judging and self._run is not None:
+                # what was measured before is judged and shown all the same
+                self._verdict_code()
+            return _BENCH_LOST
         if self._judging:
-            sys.exit(self._verdict_code())
+            return self._verdict_code()
         hosts = [stats.summarize(host) for host in stats.processed]
         failed = any(host["failures"] or host["unreachable"] for host in hosts)
-        if self._codes and (failed or 1 in self._codes):
-            sys.exit(max(self._codes))
+        return max(self._codes) if self._codes and (failed or 1 in self._codes) else None
+
+    def _tell(self, code: int | None, benches: list[str]) -> None:
+        """Send the one message of the campaign; who could not be told is a warning and changes no verdict."""
+        from ansible.template import Templar  # noqa: PLC0415 - where nobody is told it is not needed
+
+        from storqual.campaign.message import campaign_message, read_notify, send_message  # noqa: PLC0415 - as above
+
+        if self._play is None or not benches or code is None:
+            return
+        manager, loader = self._play.get_variable_manager(), self._play.get_loader()
+        for bench in benches:
+            host = manager._inventory.get_host(bench)  # noqa: SLF001 - no public name for it
+            variables = manager.get_vars(play=self._play, host=host)
+            if not variables.get("storqual_notify"):
+                continue
+            notify = read_notify(Templar(loader=loader, variables=variables).template(variables["storqual_notify"]))
+            problem = (
+                "" if notify is None else send_message(notify, campaign_message(self._run, code, benches, self._lost))
+            )
+            if problem:
+                self._display.warning(f"the message at the end of the campaign was not sent: {problem}")
+            return
 
     def _show_drift(self) -> None:
         """The drift report, when benches were compared with a drop: those that could not be are told too."""

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import base64
 import getpass
+import io
 import json
 import os
 import shlex
 import signal
 import socket
 import subprocess
+import tarfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +26,7 @@ from storqual.base.files import parse_json, state_home
 from storqual.base.text import terminal_text
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import StorqualError
-from storqual_core.kit.lease import LAPSE_S, VARIABLE, LeaseLostError, Owner
+from storqual_core.kit.lease import LAPSE_S, VARIABLE, LeaseBook, LeaseLostError, Out, OutOfServiceError, Owner
 from storqual_core.turns.lease_command import lease_command
 
 LOST = 79
@@ -69,13 +72,39 @@ def renewing(token: str) -> str:
 
 def new_owner(why: str, seconds: float, *, run: str = "", kept: bool = True) -> Owner:
     """This user on this machine, for so many seconds; `kept` where a keeper renews it."""
-    until = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
     lapse_s = LAPSE_S if kept else max(seconds, LAPSE_S)
-    return Owner(getpass.getuser(), socket.gethostname(), why, until, run, lapse_s=lapse_s)
+    return Owner(getpass.getuser(), socket.gethostname(), why, stamp(seconds), run, lapse_s=lapse_s)
 
 
 def campaign_seconds(expected_s: float) -> float:
     return _SPARE * expected_s
+
+
+def kept_here(bench: str, folder: str = "") -> Path:
+    """Where this control node keeps what concerns a bench's reservation besides the bench, `folder` if one is named.
+
+    A bench that does not answer can be put out of service there.
+    """
+    return Path(folder) if folder else state_home() / "storqual" / "benches" / bench
+
+
+def refuse_out_of_service(bench: str, folder: str = "") -> None:
+    """Raise OutOfServiceError for a bench that this control node, or one that shares the folder, has put out."""
+    out = LeaseBook(kept_here(bench, folder), name=bench).read().out
+    if out is not None:
+        raise OutOfServiceError(f"{bench} is {out.describe()}")
+
+
+def put_out(bench: str, why: str, folder: str = "", *, until: str = "") -> Out:
+    """Have this control node, and those that share the folder, leave a bench alone."""
+    out = Out(why, f"{getpass.getuser()} on {socket.gethostname()}", stamp(), until)
+    LeaseBook(kept_here(bench, folder), name=bench).take_out(out)
+    return out
+
+
+def stamp(seconds: float = 0.0) -> str:
+    """So many seconds from now, as ISO, UTC."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 
 Ask = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -100,6 +129,40 @@ def bench_book(shell: Callable[[str], tuple[int, str, str]], program: Sequence[s
         return dict(json.loads(out))
 
     return ask
+
+
+_MARK = "--storqual--"
+
+# one command, answered by a shell: a Python on the bench would disturb what is measured
+_QUESTION = f"""\
+cd {{folder}} 2>/dev/null && files=$(ls -d lease.json lease.[0-9]* queue saved.json 2>/dev/null)
+test -z "$files" || tar -cf - $files | base64 | head -c 1000000
+echo {_MARK}; cat {{folder}}/lock 2>/dev/null
+test ! -e {{folder}}/lock || flock -n {{folder}}/lock true 2>/dev/null || echo held
+echo {_MARK}; date +%s; sed -n 's/^btime //p' /proc/stat"""
+
+
+def lease_question(state_dir: str) -> str:
+    """The shell command that prints what a bench knows of its reservation, for `unpack_lease`."""
+    return _QUESTION.format(folder=shlex.quote(state_dir))
+
+
+def unpack_lease(said: str, folder: Path) -> tuple[float, float, list[str]]:
+    """Put the files of a bench's reservation into `folder`, to be read with the bench's clock.
+
+    Its time, the time of its boot, and the lines of its lock, the last of which is `held` where somebody holds it.
+    Raises StorqualError for what is no answer.
+    """
+    try:
+        packed, lock, times = said.split(f"{_MARK}\n")
+        now, boot = (float(word) for word in times.split())
+        data = base64.b64decode(packed)
+        if data:
+            with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+                archive.extractall(folder, filter="data")
+    except (ValueError, tarfile.TarError) as problem:
+        raise StorqualError(f"the bench's reservation cannot be read: {problem}") from None
+    return now, boot, lock.splitlines()
 
 
 class RefusedError(StorqualError):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json, print_pairs
+from storqual.cli.bench_lease import COMMANDS
+from storqual.cli.options import as_json, print_json, print_pairs, wanted_seconds
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def power_command(
         raise BadInputError([f"{name} has no `storqual_power` in the inventory; see docs/how-to/technician/power.md"])
     variables: dict[str, object] = {"power_switch": action, "power_reason": reason}
     variables |= {"power_run": str(run.absolute())} if run is not None else {}
-    variables |= {"power_boot_s": _seconds(boot_time)} if boot_time is not None else {}
+    variables |= {"power_boot_s": wanted_seconds(boot_time, "--boot-time")} if boot_time is not None else {}
     with tempfile.TemporaryDirectory(prefix="storqual-answers-") as folder:
         events = Path(folder) / "events.jsonl"
         run_playbook(
@@ -262,18 +263,6 @@ def _one(name: str) -> str:
     from storqual_core.kit.durable import checked_name
 
     return checked_name(name, "bench")
-
-
-def _seconds(text: str) -> float:
-    from storqual_core.kit.quantities import parse_duration
-
-    try:
-        seconds = float(parse_duration(text))
-    except (ValueError, TypeError):
-        seconds = 0.0
-    if seconds <= 0:
-        raise BadInputError([f"--boot-time {text}: expected a time such as 90s or 4m"])
-    return seconds
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -330,3 +319,7 @@ def _description(inventories: tuple[str, ...], name: str | None) -> BenchDescrip
     if len(benches) != 1:
         raise BadInputError([f"the inventory has the benches {', '.join(benches)}; say which one (--name)"])
     return described(next(iter(benches.values())))
+
+
+for _command in COMMANDS:
+    bench_command.add_command(_command)

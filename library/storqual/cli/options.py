@@ -121,6 +121,19 @@ run_argument = click.argument(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
+def wanted_seconds(text: str, option: str) -> float:
+    """The seconds of a time such as 90s or 4m. Raises BadInputError that names the option."""
+    from storqual_core.kit.quantities import parse_duration
+
+    try:
+        seconds = float(parse_duration(text))
+    except (ValueError, TypeError):
+        seconds = 0.0
+    if seconds <= 0:
+        raise BadInputError([f"{option} {text}: expected a time such as 90s or 4m"])
+    return seconds
+
+
 def json_text(value: object) -> str:
     """One JSON document; NaN is refused, because other people's parsers refuse it."""
     return json.dumps(value, allow_nan=False, indent=1) + "\n"

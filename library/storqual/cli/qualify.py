@@ -12,8 +12,8 @@ import click
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
-from storqual.cli.options import as_json, print_json
-from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError
+from storqual.cli.options import as_json, print_json, wanted_seconds
+from storqual_core.kit.errors import EXIT_BENCH_LOST, EXIT_UNEXPECTED, BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,7 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Waiver file: failures that are accepted (default: waivers.yml beside the inventory).",
 )
+@click.option("--wait", metavar="TIME", help="Wait in order, such as 8h, for benches that somebody else has.")
 @click.option("-v", "--verbose", count=True, help="Show what each task of Ansible does; can be repeated.")
 @as_json
 def qualify_command(
@@ -37,6 +38,7 @@ def qualify_command(
     *,
     resume: str | None,
     waivers: Path | None,
+    wait: str | None,
     verbose: int,
     as_json: bool,
 ) -> int:
@@ -75,6 +77,9 @@ def qualify_command(
         if "," not in inventory and not Path(inventory).exists():
             raise BadInputError([f"{inventory}: no such inventory; expected a folder or a file"])
     variables["runs"] = str(runs)
+    if wait is not None:
+        wanted_seconds(wait, "--wait")
+        variables["wait"] = wait
     if waivers is not None:
         variables["waivers"] = str(waivers.resolve())
     note = runs / f".last-run-{os.getpid()}"
@@ -92,7 +97,7 @@ def qualify_command(
         run_path = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
     finally:
         note.unlink(missing_ok=True)
-    code = status if status in (0, 1, 2, 3, 4, EXIT_UNEXPECTED) else _NO_VERDICT
+    code = status if status in (0, 1, 2, 3, 4, EXIT_BENCH_LOST, EXIT_UNEXPECTED) else _NO_VERDICT
     if run_path is None and code in (0, 1):
         # Ansible ended without reaching the plan: no matching host, or a play that could not start
         code = _NO_VERDICT
@@ -140,7 +145,7 @@ def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
 
     verdict = _json(run / "verdict.json") if run is not None and (run / "verdict.json").is_file() else {}
     report = run / "report.html" if run is not None and (run / "report.html").is_file() else None
-    if report is None or code != verdict.get("exit_code"):
+    if report is None or code not in (verdict.get("exit_code"), EXIT_BENCH_LOST):
         # judged, and then refused: a verdict that is not published is nobody's to read
         verdict, report = {}, None
     if run is None:

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.console_way import ConsoleWay
 from storqual.inputs.fields import Duration, Marking, Name, Pci, PortName, Pseudo, Rate, Size, Text, Wwn
-from storqual.inputs.power import PowerEntry
+from storqual.inputs.power import Address, Argv, LabgridPower, PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.guard.file_targets import in_targets, targets_folder
@@ -321,6 +321,44 @@ def _witness(place: str) -> str:
     return place
 
 
+class Queue(Shape):
+    """Where reservations of a bench are kept besides the bench itself: control nodes share it."""
+
+    folder: Text | None = Field(default=None, description="a folder that the control nodes share")
+    labgrid: LabgridPower | None = Field(default=None, description="a place of labgrid, acquired with the bench")
+
+    @model_validator(mode="after")
+    def _one(self) -> Queue:
+        if (self.folder is None) == (self.labgrid is None):
+            raise ValueError("one of folder, labgrid")
+        return self
+
+
+Occasion = Literal["end", "bench_lost", "fail"]
+
+
+class Notify(Shape):
+    """Who is told of the end of a campaign: a webhook, or a program that reads the message from standard input."""
+
+    url: Address | None = None
+    command: Argv | None = None
+    on: Annotated[tuple[Occasion, ...], Field(min_length=1, strict=False)] = ("end",)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _words(cls, given: object) -> object:
+        # Ansible reads `on:` without quotes as true
+        if isinstance(given, Mapping):
+            return {"on" if key is True or key in ("true", "True") else key: value for key, value in given.items()}
+        return given
+
+    @model_validator(mode="after")
+    def _anybody(self) -> Notify:
+        if self.url is None and self.command is None:
+            raise ValueError("one of url, command at least")
+        return self
+
+
 class Bench(Shape):
     """One test server. Each field is a host variable: `kind` is `storqual_kind`."""
 
@@ -345,6 +383,9 @@ class Bench(Shape):
         exclude=True,
         description="the backends that switch the bench off and on, in the order in which they are tried",
     )
+
+    notify: Notify | None = Field(default=None, exclude=True, description="who is told of the end of a campaign")
+    queue: Queue | None = Field(default=None, exclude=True, description="where it is reserved besides")
 
     @property
     def console_way(self) -> ConsoleWay | None:

@@ -17,7 +17,7 @@ from storqual.run.collect import finish_streamed
 from storqual.run.layout import BATCHES, TURNS
 from storqual.run.time_left import TimeLeft
 from storqual.run.turns import keep_record
-from storqual.turns.bring_back import BenchHere, Hung, OutOfServiceError, bring_back, ensure_answer
+from storqual.turns.bring_back import BenchHere, Hung, bring_back, ensure_answer
 from storqual.turns.live_trial import LiveTrial
 from storqual.turns.live_turn import LiveProgram, TurnLostError
 from storqual.turns.needed_packages import install_package
@@ -25,6 +25,7 @@ from storqual.turns.paths import make_maps, paths_of
 from storqual.turns.settle import settle
 from storqual.virtual_bench.power import reset
 from storqual_core.data.faults import WAYS
+from storqual_core.kit.lease import OutOfServiceError
 
 _BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
 """What the reasons of a trial begin with that leaves a bench on which nothing more can be tried."""

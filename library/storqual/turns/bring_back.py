@@ -22,7 +22,7 @@ from storqual.run.records import Event
 from storqual.virtual_bench.guest_console import VirtualConsole
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_cycle, power_state, reset
-from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.lease import OutOfServiceError
 
 WATCHDOG = "boot.watchdog"
 """The setting of a session that says which watchdog was armed in its boot, and for how many seconds."""
@@ -34,10 +34,6 @@ _ANSWER_S = 20.0
 _LOADED = "loaded"
 _TRIES_S = 120.0
 """Beyond the limit of hung tasks: a kernel sends a command six times, for 30 s each, before it gives up."""
-
-
-class OutOfServiceError(StorqualError):
-    """A bench that nothing brought back: nobody waits for it any longer."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +69,8 @@ class Means:
     cycle_longer: PowerCycle | None = None
     limit_s: float = LIMIT_S
     power: BenchPower | None = None
+    put_out: Callable[[str], object] = lambda _why: None
+    """Tells other campaigns of a bench that nothing brought back."""
     ensure: Callable[[], None] = lambda: None
     """Raises LeaseLostError where somebody else may have the bench; asked before each step."""
 
@@ -251,7 +249,7 @@ def bring_back(
         append_event(path, "bench_hung", {"bench": bench.name, **hung.fields(), **ended})
     connection.cut()
     if not recovery.boot_id:
-        raise OutOfServiceError(
-            f"{bench.name} is out of service: {reason}, and nothing brought it back within {recovery.seconds:.0f} s"
-        )
+        why = f"{reason}, and nothing brought it back within {recovery.seconds:.0f} s"
+        bench.means.put_out(why)
+        raise OutOfServiceError(f"{bench.name} is out of service: {why}")
     return recovery

@@ -19,13 +19,13 @@ from storqual.turns.bring_back import (
     BenchHere,
     Hung,
     Means,
-    OutOfServiceError,
     armed_watch,
     bring_back,
     ensure_answer,
     means_of,
 )
 from storqual.virtual_bench.places import BenchPlaces
+from storqual_core.kit.lease import OutOfServiceError
 from tests.support.turn_records import REQUEST, plan_campaign
 
 if TYPE_CHECKING:

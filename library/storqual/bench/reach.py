@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reach benches as Ansible reaches them, without a play: for a question of a second or two."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.base.files import project_root
+from storqual.bench.follow import Connection
+from storqual.bench.lease import Ask, bench_book
+from storqual.bench.program import build_program
+from storqual.bench.ssh_words import lasting_connection
+from storqual_core.kit.errors import StorqualError
+
+_PYTHON = "ansible_python_interpreter"
+_INSTALLED = "python3"
+_BOOK_S = 600.0
+"""What an earlier reservation left running may take minutes to end."""
+_ALONE = "-o ControlMaster=no -o ControlPath=none -o BatchMode=yes -o ConnectTimeout=4"
+"""A connection of its own: one that others share may wait for a bench that is gone."""
+_SHOWN = ("ansible_", "storqual_", "virtual_bench_state", "inventory_")
+
+
+@dataclass(frozen=True)
+class ReachedBench:
+    """A bench and the way to it; `variables` are those of its inventory, vaults and templates filled in."""
+
+    name: str
+    connection: Connection
+    state_dir: str
+    python: str
+    variables: Mapping[str, Any]
+
+    @property
+    def queue(self) -> str:
+        """The folder on this control node where its reservations are kept besides; empty for none."""
+        state = self.variables.get("virtual_bench_state")
+        if self.variables.get("storqual_kind") == "virtual" and state:
+            return f"{state}/lease"
+        folder = (self.variables.get("storqual_queue") or {}).get("folder")
+        return f"{folder}/{self.name}" if folder else ""
+
+    def book(self) -> Ask:
+        """Its reservations; the bench program is put there where it is missing. Raises ConnectionLostError."""
+        program = build_program()
+        there = f"{self.state_dir}/{program.name}"
+        status, _ = self.connection.call(f"test -s {shlex.quote(there)}", limit_s=20.0)
+        if status:
+            self.connection.put(program.read_bytes(), there)
+
+        def shell(command: str) -> tuple[int, str, str]:
+            return (*self.connection.call(command, limit_s=_BOOK_S), "")
+
+        return bench_book(shell, [self.python, there], self.state_dir)
+
+
+def reach(sources: Sequence[str], names: Sequence[str]) -> Iterator[ReachedBench | StorqualError]:
+    """Each bench, or why it cannot be reached so (one that asks for a password, a template that nobody can fill)."""
+    # before Ansible is imported: it reads its configuration then, and none of a world-writable folder
+    os.environ.setdefault("ANSIBLE_CONFIG", str(project_root() / "ansible.cfg"))
+    from ansible import constants  # noqa: PLC0415 - see above
+    from ansible.cli import CLI  # noqa: PLC0415 - as above
+    from ansible.errors import AnsibleError  # noqa: PLC0415 - as above
+    from ansible.inventory.manager import InventoryManager  # noqa: PLC0415 - as above
+    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415 - as above
+    from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415 - as above
+    from ansible.template import Templar  # noqa: PLC0415 - as above
+    from ansible.vars.manager import VariableManager  # noqa: PLC0415 - as above
+
+    init_plugin_loader([])
+    loader = DataLoader()
+    with suppress(RuntimeError):
+        # once in a process; the secrets of the first time count
+        loader.set_vault_secrets(
+            CLI.setup_vault_secrets(loader, constants.DEFAULT_VAULT_IDENTITY_LIST, auto_prompt=False)
+        )
+    inventory = InventoryManager(loader=loader, sources=list(sources))
+    manager = VariableManager(loader=loader, inventory=inventory)
+    for name in names:
+        raw = manager.get_vars(host=inventory.get_host(name))
+        templar = Templar(loader=loader, variables=raw)
+        variables: dict[str, Any] = {}
+        for key in filter(_is_needed, raw):
+            # such as a password in a vault that is closed: what needs it says so
+            with suppress(AnsibleError):
+                variables[key] = templar.template(raw[key])
+        try:
+            yield _reached(name, variables)
+        except StorqualError as problem:
+            yield problem
+
+
+def _is_needed(key: str) -> bool:
+    # what devices say of themselves is no template
+    return key.startswith(_SHOWN) and key not in ("storqual_adapters", "storqual_kernel_rules")
+
+
+def _reached(name: str, variables: dict[str, Any]) -> ReachedBench:
+    from ansible.playbook.play_context import PlayContext  # noqa: PLC0415 - see `reach`
+    from ansible.plugins.loader import become_loader, connection_loader  # noqa: PLC0415 - see `reach`
+
+    # the first of two options counts for ssh
+    given = {**variables, "ansible_ssh_args": f"{_ALONE} {variables.get('ansible_ssh_args') or ''}".strip()}
+    connection = connection_loader.get(str(given.get("ansible_connection") or "ssh"), PlayContext(), os.devnull)
+    connection.set_options(var_options=given)
+    if given.get("ansible_become"):
+        become = become_loader.get(str(given.get("ansible_become_method") or "sudo"))
+        become.set_options(var_options=given)
+        connection.set_become_plugin(become)
+    return ReachedBench(
+        name,
+        lasting_connection(connection, str(given.get("ansible_host") or name)),
+        str(given.get("storqual_state_dir") or "/var/lib/storqual"),
+        str(given.get(_PYTHON) or _INSTALLED).replace("auto", _INSTALLED),
+        variables,
+    )
