@@ -162,9 +162,8 @@ class CallbackModule(CallbackBase):
             if not variables.get("storqual_notify"):
                 continue
             notify = read_notify(Templar(loader=loader, variables=variables).template(variables["storqual_notify"]))
-            problem = (
-                "" if notify is None else send_message(notify, campaign_message(self._run, code, benches, self._lost))
-            )
+            message = campaign_message(self._run, code, benches, self._lost)
+            problem = "" if notify is None else send_message(notify, message)
             if problem:
                 self._display.warning(f"the message at the end of the campaign was not sent: {problem}")
             return

@@ -18,7 +18,7 @@ from typing import Any
 
 from storqual.base.table import Table
 from storqual.bench.lease import kept_here, lease_question, unpack_lease
-from storqual.bench.reach import ReachedBench
+from storqual.bench.reached import ReachedBench
 from storqual.console.console import Console
 from storqual.history.past_runs import LastResult
 from storqual.inputs.power import read_rendered_power
@@ -134,9 +134,9 @@ def _power(bench: ReachedBench) -> dict[str, Any]:
     state = bench.variables.get("virtual_bench_state")
     if not entries:
         return {}
-    places = BenchPlaces.of(str(state)) if state else None
+    virtual = BenchPlaces.of(str(state)) if state else None
     try:
-        backend = bench_backends(read_rendered_power(entries, bench.name), places=places, description=_nothing)[0]
+        backend = bench_backends(read_rendered_power(entries, bench.name), places=virtual, description=_nothing)[0]
         return {"power": f"{backend.name} says {backend.state() or 'unknown'}"}
     except StorqualError as problem:
         return {"power": f"{_SILENT}: {str(problem).splitlines()[0]}"}

@@ -16,7 +16,7 @@ from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
     from storqual.bench.lease import Ask
-    from storqual.bench.reach import ReachedBench
+    from storqual.bench.reached import ReachedBench
 
 _inventory = click.option(
     "-i",
@@ -31,7 +31,7 @@ _reason = click.option("--reason", required=True, help="Why, for whoever wants t
 
 def _reached(inventories: tuple[str, ...], name: str) -> ReachedBench:
     """Raises BadInputError for a name of no bench, StorqualError for one that cannot be reached by a key."""
-    from storqual.bench.reach import reach
+    from storqual.bench.reached import reach
     from storqual.inputs.lab import bench_names
 
     (name,) = bench_names([Path(source) for source in inventories], checked_name(name, "bench"))
@@ -187,7 +187,7 @@ def status_command(
     """
     from dataclasses import asdict
 
-    from storqual.bench.reach import reach
+    from storqual.bench.reached import reach
     from storqual.campaign.bench_status import read_status, status_table
     from storqual.history.past_runs import last_results
     from storqual.inputs.lab import bench_names
