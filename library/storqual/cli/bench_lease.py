@@ -188,9 +188,9 @@ def status_command(
     from dataclasses import asdict
 
     from storqual.bench.reached import reach
-    from storqual.campaign.bench_status import read_status, status_table
     from storqual.history.past_runs import last_results
     from storqual.inputs.lab import bench_names
+    from storqual.power.bench_status import read_status, status_table
 
     names = bench_names([Path(source) for source in inventories], limit)
     benches = dict(zip(names, reach(inventories, names), strict=True))

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.console_way import ConsoleWay
 from storqual.inputs.fields import Duration, Marking, Name, Pci, PortName, Pseudo, Rate, Size, Text, Wwn
-from storqual.inputs.power import Address, Argv, LabgridPower, PowerEntry
+from storqual.inputs.power import Address, Argv, PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.guard.file_targets import in_targets, targets_folder
@@ -324,14 +324,7 @@ def _witness(place: str) -> str:
 class Queue(Shape):
     """Where reservations of a bench are kept besides the bench itself: control nodes share it."""
 
-    folder: Text | None = Field(default=None, description="a folder that the control nodes share")
-    labgrid: LabgridPower | None = Field(default=None, description="a place of labgrid, acquired with the bench")
-
-    @model_validator(mode="after")
-    def _one(self) -> Queue:
-        if (self.folder is None) == (self.labgrid is None):
-            raise ValueError("one of folder, labgrid")
-        return self
+    folder: Text = Field(description="a folder that the control nodes share")
 
 
 Occasion = Literal["end", "bench_lost", "fail"]

@@ -11,8 +11,8 @@ from storqual.base.table import csv_text
 from storqual.bench.follow import Connection
 from storqual.bench.lease import folder_book, new_owner, put_out
 from storqual.bench.reached import ReachedBench
-from storqual.campaign.bench_status import read_status, status_table
 from storqual.history.past_runs import LastResult
+from storqual.power.bench_status import read_status, status_table
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LeaseBook
 from storqual_core.kit.lock import hold_lock
