@@ -214,7 +214,8 @@ def test_an_example_does_what_it_says(
     promised = {
         "audit": (0, 1),
         "bench console": (130,) if "follow" in words else (0,),
-        "bench power": (2,),
+        # the benches of the example lab do not exist
+        **dict.fromkeys(("bench back", "bench power", "bench release", "bench take"), (2,)),
         "judge": (0, 1),
         "playbook": (2,),
         # the run here has no check that could be corrected
