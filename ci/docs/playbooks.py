@@ -21,6 +21,7 @@ _MEANINGS: Mapping[str, str] = {
     "consent": "last digits of WWNs, separated by commas, for what a claim does not cover",
     "drop": "the drop: its name in the lab, or a path; `-e drop=NAME` is needed",
     "from": "a saved state that `setup` set aside, to undo it",
+    "lease": "the reservation of a bench that you have taken, as `storqual bench take` prints it",
     "only": "only these subsystems, as with `--tags`: firmware, driver, nvram, raid, modepages, queue, os",
     "prove_s": "seconds for which each setting is observed to show that it is in effect; 0: not at all",
     "run": "the run directory",

@@ -33,7 +33,7 @@ RUN = "20261121T101500Z-adapter-4f2a"
 EARLIER = "20261120T093000Z-adapter-77aa"
 NAMED = re.compile(r"runs/(\d{8}T\d{6}Z-[a-z0-9-]+-[0-9a-f]{4})\b")
 
-NEEDS_A_BENCH = ("bench power", "facts", "packages", "playbook", "qualify", "robot", "sheet")
+NEEDS_A_BENCH = ("bench back", "bench power", "facts", "packages", "playbook", "qualify", "robot", "sheet")
 """These are run up to where a bench, an archive or Robot Framework would be asked."""
 
 
