@@ -118,6 +118,8 @@ class LyingBackend:
     dead_outlets: tuple[int, ...] = ()
     off_for_s: float = 10.0
     answers_within_s: float = 90.0
+    removes: str = ""
+    powers: tuple[str, ...] = ("bench",)
     asked: list[str] = field(default_factory=list)
 
     def _answers(self) -> None:

@@ -158,9 +158,7 @@ class ActionModule(BenchAction):
 
         arguments, virtual = self._task.args, self._places()
         address = str(self._play_context.remote_addr)
-        power = None
-        if virtual is None:
-            power = power_of_bench(bench, self._variables, self._templar, self._connection, address)
+        power = power_of_bench(bench, self._variables, self._templar, self._connection, address)
         limit_s, lease = float(arguments.get("recovery_limit_s", 900.0)), self._lease()
         means = means_of(virtual, limit_s, power, ensure=Keeper(lease, bench).ensure)
         means = replace(means, put_out=partial(put_out, bench, folder=str(arguments.get("queue") or "")))

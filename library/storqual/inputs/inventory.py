@@ -16,7 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.console_way import ConsoleWay
 from storqual.inputs.fields import Duration, Marking, Name, Pci, PortName, Pseudo, Rate, Size, Text, Wwn
-from storqual.inputs.power import Address, Argv, PowerEntry
+from storqual.inputs.power import BENCH_ITSELF, Address, Argv, PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.guard.file_targets import in_targets, targets_folder
@@ -212,6 +212,7 @@ class Drive(Shape):
         default=None, strict=False, description="other adapters that reach it, or other paths through a fabric"
     )
     position: Text | None = Field(default=None, description="where it sits, for people: bay, slot, cable")
+    powered_by: Name | None = Field(default=None, description="the shelf that powers it; without it the bench does")
     claim: bool = False
     file: Text | None = None
     paced: Pace | None = Field(default=None, description="files of local benches only")
@@ -381,6 +382,18 @@ class Bench(Shape):
     queue: Queue | None = Field(default=None, exclude=True, description="where it is reserved besides")
 
     @property
+    def cuts_power(self) -> bool:
+        """Whether a backend takes the power of its drives away, and of no drive that is not claimed on a shelf."""
+        return any(entry.removed for entry in self.power) and not self.unclaimed_on_shelves
+
+    @property
+    def unclaimed_on_shelves(self) -> list[str]:
+        """Drives that are not claimed, on shelves whose power is removed with the bench's."""
+        shelves = {name for entry in self.power if entry.removed for name in entry.powers}
+        drives = [drive for adapter in self.adapters.values() for drive in adapter.drives]
+        return [drive.id for drive in drives if drive.powered_by in shelves and not drive.claim]
+
+    @property
     def console_way(self) -> ConsoleWay | None:
         """The way to its console: a virtual bench always has one. None: nothing of it can be recorded."""
         return self.console or (ConsoleWay(virtual=True) if self.kind == "virtual" else None)
@@ -524,11 +537,23 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
             wrong = f"`virtual: true` switches a virtual bench, and this bench is {bench.kind}"
             problems.append(document.about(("storqual_power", number), wrong))
     unfit = state_dir_problem(bench.state_dir, bench.kind)
+    problems += [document.about(keys, wrong) for keys, wrong in _shelf_problems(bench)]
     if unfit:
         problems.append(document.about(("storqual_state_dir",), unfit))
     if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.about((_ADAPTERS,), "this bench has no adapter; name at least one"))
     return problems
+
+
+def _shelf_problems(bench: Bench) -> Iterable[tuple[Keys, str]]:
+    """Shelves of the power that no drive is on: their drives would count as those that kept their power."""
+    drives = [drive for adapter in bench.adapters.values() for drive in adapter.drives]
+    shelves = {BENCH_ITSELF, *(drive.powered_by for drive in drives if drive.powered_by)}
+    for number, entry in enumerate(bench.power):
+        for name in entry.powers:
+            if name not in shelves:
+                remedy = f"no drive says `powered_by: {name}`{did_you_mean(name, shelves)}"
+                yield ("storqual_power", number, "powers"), remedy
 
 
 def _unknown_names(adapter: Adapter) -> Iterable[tuple[str, str]]:

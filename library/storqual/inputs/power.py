@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 
 from storqual.inputs.bmc import Bmc, Secret
-from storqual.inputs.fields import Duration, Text, written
+from storqual.inputs.fields import Duration, Name, Text, written
 from storqual.inputs.shape import Shape, raise_all, shaped
 from storqual.inputs.yaml_file import Document
 
+BENCH_ITSELF = "bench"
+"""What a backend powers, and a drive is powered by, where the inventory names no shelf."""
 BACKENDS = ("ipmi", "redfish", "pdudaemon", "labgrid", "command", "virtual")
 
 
@@ -108,7 +110,11 @@ class CommandPower(Shape):
 
 
 class PowerEntry(Shape):
-    """One backend, with what it needs; times in seconds."""
+    """One backend, with what it needs; times in seconds.
+
+    `removes` is the power that its off takes away: AC of the outlets, or DC alone. `powers` are the bench and the
+    shelves that are without power then.
+    """
 
     ipmi: IpmiPower | None = None
     redfish: RedfishPower | None = None
@@ -116,6 +122,8 @@ class PowerEntry(Shape):
     labgrid: LabgridPower | None = None
     command: CommandPower | None = None
     virtual: Literal[True] | None = None
+    removes: Literal["ac", "dc"] | None = None
+    powers: Annotated[tuple[Name, ...], Field(min_length=1, strict=False)] = (BENCH_ITSELF,)
     off_for: Duration | None = None
     answers_within: Annotated[Duration, Field(gt=0)] | None = None
 
@@ -124,6 +132,11 @@ class PowerEntry(Shape):
         if len(self.backends) != 1:
             raise ValueError(f"one backend in each entry: {', '.join(BACKENDS)}")
         return self
+
+    @property
+    def removed(self) -> str:
+        """`ac`, `dc`, or empty where nobody said that its off takes the power of drives away."""
+        return self.removes or ("ac" if self.pdudaemon is not None else "")
 
     @property
     def backends(self) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from storqual.kinds.images import CheckedImages
 from storqual.kinds.load_coverage import coverage_of, grown_memory
 from storqual.kinds.oracle import Oracle, Violation, read_sentence, sector_name
-from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, NOTHING, WAYS, Fault, Way
+from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, NOTHING, POWER, WAYS, Fault, Way
 from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
 from storqual_core.turns.integrity_load import OTHER_DATA
@@ -22,6 +22,8 @@ from storqual_core.turns.sectors import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_MISSING = 20
+DRIVE_LOST_POWER, DRIVE_KEPT_POWER = "drive_lost_power", "drive_kept_power"
+"""What is reported of the drive itself where the power of its bench was removed."""
 _IO_NAMES = {"w": "writes", "d": "writes through the cache", "f": "flushes", "r": "reads"}
 RETRYING_DRIVER = "nvme"
 """It sends what failed again, whatever the reason is, and may find that the fault is over."""
@@ -45,7 +47,7 @@ def judge(
     """
     first, *again = (seen.readings.get(turn, []) for turn in sorted({1, *seen.readings}))
     dead = _nothing_readable(seen)
-    violations = tuple(seen.oracle.judge(first, fault.keeps, *again)) if 1 in seen.whole and not dead else ()
+    violations = tuple(seen.oracle.judge(first, _keeps(seen, fault), *again)) if 1 in seen.whole and not dead else ()
     wrong = [seen.down] if seen.down else []
     wrong += [violation.sentence for violation in violations]
     wrong += [read_sentence(kind, sector, length) for kind, sector, length, _ in seen.oracle.wrong_reads]
@@ -62,6 +64,17 @@ def judge(
         return Verdict("void", tuple(missing), ())
     wrong = [*_against(seen, fault, way, expect)]
     return Verdict("failed" if wrong else "passed", tuple(wrong), ())
+
+
+def lost_power(seen: Observed) -> bool | None:
+    """Whether the drive itself lost its power; None where no power was removed."""
+    reports = {name for _, name, _ in seen.seen}
+    return DRIVE_LOST_POWER in reports if reports & {DRIVE_LOST_POWER, DRIVE_KEPT_POWER} else None
+
+
+def _keeps(seen: Observed, fault: Fault) -> str:
+    """What must be there again: of a drive without power a volatile cache may lose what was not flushed."""
+    return "flushed" if lost_power(seen) else fault.keeps
 
 
 def _nothing_readable(seen: Observed) -> bool:
@@ -95,7 +108,7 @@ def _void(seen: Observed, way: Way) -> list[str]:
 
 def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) -> Iterable[str]:
     yield from _not_recovered(seen, way)
-    allowed = {"none": False, "any": True, None: fault.io_errors and not way.spares_load}[expect["errors"]]
+    allowed = {"none": False, "any": True, None: may_fail(fault, way)}[expect["errors"]]
     if seen.errors and not allowed:
         _, kind, sector, problem = seen.errors[0]
         yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"
@@ -115,6 +128,11 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) 
     for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
         if finding.kind in ("kernel_bug", "hung_task"):
             yield finding.sentence()
+
+
+def may_fail(fault: Fault, way: Way) -> bool:
+    """Whether I/Os of the load may fail by it; a shelf may lose its power a moment before the bench does."""
+    return (fault.io_errors or way.where == POWER) and not way.spares_load
 
 
 def _hidden_errors(seen: Observed, kinds: str) -> Iterable[str]:
@@ -227,6 +245,7 @@ def values_of(
         "power_cuts": None
         if cuts is None
         else {"points": cuts.points, "images": cuts.images, "missing": len(cuts.missing)},
+        **({"drive_lost_power": lost_power(seen)} if way.where == POWER else {}),
         "disks": seen.disks,
         "boot_id": seen.boot_id,
         "slab_bytes": {when: state["slab_bytes"] for when, state in seen.states.items()},

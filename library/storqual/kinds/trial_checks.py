@@ -62,7 +62,7 @@ def _judged(planned: Sequence[PlannedTurn], records: Records, left: int) -> tupl
         return "ERROR", f"no trial proved its fault{beside}"
     if left:
         return "INCONCLUSIVE", f"{left} of {len(planned)} trials were not made{beside}"
-    counts = failures_sentence(len(failed), len(candidate)) + _images(candidate)
+    counts = failures_sentence(len(failed), len(candidate)) + _images(candidate) + _powerless(candidate)
     if not failed:
         return "PASS", counts + beside
     first = f"first {failed[0]['id']}: {failed[0]['reasons'][0]}"
@@ -96,6 +96,12 @@ def _images(records: Records) -> str:
         return ""
     images, points = (sum(cut[name] for cut in cuts) for name in ("images", "points"))
     return f"; {images} images of {points} power cuts"
+
+
+def _powerless(records: Records) -> str:
+    """In how many of the trials that removed the bench's power the drive lost its own."""
+    cut = [record["drive_lost_power"] for record in records if "drive_lost_power" in record]
+    return f"; the drive itself lost power in {sum(map(bool, cut))} of {len(cut)}" if cut else ""
 
 
 def _pairs(valid: Records) -> list[tuple[bool, bool]]:

@@ -17,13 +17,14 @@ from typing import Any
 
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import PSEUDO_DRIVER, Bench
+from storqual.inputs.power import BENCH_ITSELF
 from storqual.inputs.shape import raise_all
 from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.trials import EVERY, SECTOR, IntegrityLoad, Trial
 from storqual.plan.batches import batch_of, claim
 from storqual.plan.covering import covering
 from storqual.plan.resolve import resolve
-from storqual_core.data.faults import FAULTS, LOGGING_WAY, NOTHING, WAYS, Fault, Way
+from storqual_core.data.faults import FAULTS, LOGGING_WAY, NOTHING, POWER, WAYS, Fault, Way
 from storqual_core.guard.signatures import window
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.boot import HUNG_TASK_S
@@ -214,7 +215,12 @@ def plan_turns(
     sessions = _sessions(list(drops), profile.sessions, prefix, after)
     lines = [_boot_words(drop) for drop in drops.values()]
     trials, no_trial = plan_trials(
-        suite, profile, seats, sessions, bench=bench.name, kind=bench.kind, seed=seed, boot_lines=lines
+        *(suite, profile, seats, sessions),
+        bench=bench.name,
+        kind=bench.kind,
+        seed=seed,
+        boot_lines=lines,
+        cuts_power=bench.cuts_power,
     )
     programs, no_program = plan_programs(suite, profile, seats, sessions, bench=bench.name)
     used = {trial.session for trial in trials} | {program.session for program in programs}
@@ -222,7 +228,7 @@ def plan_turns(
     return plan if only is None else _one_trial(plan, *only)
 
 
-def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> list[Way]:
+def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None, *, cuts_power: bool = False) -> list[Way]:
     """The ways of a fault for an adapter with that driver on a bench of that kind.
 
     scsi_debug has neither hardware nor a drive of QEMU's to act on: its ways are those that name it.
@@ -230,7 +236,7 @@ def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> lis
     return [
         way
         for way in fault.ways
-        if (way.where == "bench" or kind == "virtual")
+        if (way.where == "bench" or (cuts_power if way.where == POWER else kind == "virtual"))
         and (driver in way.drivers or not (way.drivers or driver == PSEUDO_DRIVER))
         and driver not in way.not_by
         and (wanted == way.name or (wanted is None and not way.named_only))
@@ -247,11 +253,12 @@ def plan_trials(
     kind: str,
     seed: int,
     boot_lines: Sequence[Sequence[str]] = (),
+    cuts_power: bool = False,
 ) -> tuple[tuple[PlannedTrial, ...], tuple[str, ...]]:
     """The trials in their order, and what is left out and why.
 
-    `boot_lines` are the words that each arm's drop adds to the kernel's command line. Raises BadInputError for a load
-    that fits on no drive.
+    `boot_lines` are the words that each arm's drop adds to the kernel's command line, `cuts_power` is whether the
+    bench's own power can be removed. Raises BadInputError for a load that fits on no drive.
     """
     left_out: list[str] = []
     trials: list[PlannedTrial] = []
@@ -261,11 +268,13 @@ def plan_trials(
         for seat in seats:
             if trial.adapters and seat.alias not in trial.adapters:
                 continue
-            ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way)
+            ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way, cuts_power=cuts_power)
             if {seat.alias, EVERY} & set(profile.leave_out.get(trial.fault, ())):
                 why = "the profile leaves it out"
             elif not ways:
                 why = f"no way with {seat.driver or 'no driver'} on a {kind} bench"
+                if any(way.where == POWER for way in FAULTS[trial.fault].ways) and not cuts_power:
+                    why += _NO_POWER_CUT
             elif not _boots_with(ways[0].boot_word, boot_lines):
                 why = f"os.cmdline of not every drop has a word {ways[0].boot_word}…"
             elif not seat.for_way(ways[0]):
@@ -339,7 +348,11 @@ def batches_of_turns(run: str, suite: Suite, plan: TurnPlan, bench: Bench) -> It
     targets = {drive.id: {"claim": claim(drive)} for adapter in bench.adapters.values() for drive in adapter.claimed}
     for session, _ in plan.sessions:
         turns: list[tuple[str, PlannedTrial | PlannedProgram, dict[str, Any]]] = []
-        turns += [("trial", trial, _trial(suite, trial)) for trial in plan.trials if trial.session == session]
+        turns += [
+            ("trial", trial, {**_trial(suite, trial), **_shelf(bench, trial)})
+            for trial in plan.trials
+            if trial.session == session
+        ]
         turns += [("program", run, _program(suite, run)) for run in plan.programs if run.session == session]
         for number, (kind, turn, request) in enumerate(turns, start=1):
             entry = {
@@ -356,6 +369,19 @@ def batches_of_turns(run: str, suite: Suite, plan: TurnPlan, bench: Bench) -> It
             }
             name = f"{session}-b{number:03d}"
             yield batch_of(run, name, session, bench, targets, [entry], spool="streamed")
+
+
+_NO_POWER_CUT = (
+    "; its power is not cut: no entry of `storqual_power` says `removes`, or a shelf has drives that are not claimed"
+)
+
+
+def _shelf(bench: Bench, planned: PlannedTrial) -> dict[str, str]:
+    """What the drive is powered by, for a way that removes the power of its bench."""
+    drive = bench.drive(planned.drive)
+    if WAYS[planned.way][1].where != POWER or drive is None:
+        return {}
+    return {"powered_by": drive.powered_by or BENCH_ITSELF}
 
 
 def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any
 from storqual.base.text import telling_line
 from storqual.bench.ansible_run import run_playbook
 from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
-from storqual.inputs.power import IpmiPower, Outlet, PowerEntry, RedfishPower
+from storqual.inputs.power import BENCH_ITSELF, IpmiPower, Outlet, PowerEntry, RedfishPower
 from storqual.power.switch import ANSWER_LIMIT_S, PowerBackend, PowerBackendError, SwitchState
 from storqual.virtual_bench.description import BenchDescription
 from storqual.virtual_bench.places import BenchPlaces
@@ -44,6 +44,8 @@ class _Backend:
     name: str
     off_for_s: float
     answers_within_s: float
+    removes: str = ""
+    powers: Sequence[str] = (BENCH_ITSELF,)
 
 
 def _called(
@@ -271,6 +273,8 @@ def _backend(
         "name": name,
         "off_for_s": off_for if entry.off_for is None else entry.off_for,
         "answers_within_s": entry.answers_within or ANSWER_LIMIT_S,
+        "removes": entry.removed,
+        "powers": entry.powers,
     }
     if entry.ipmi is not None:
         return IpmiBackend(entry=entry.ipmi, **common)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
@@ -51,7 +51,8 @@ class PowerBackend(Protocol):
     """One way to switch a bench. Each call has its own time limit, and raises PowerBackendError.
 
     `state` returns unknown where the backend has no means to tell, and raises where it does not answer. `off_for_s`
-    is how long a power cycle leaves the bench off, `answers_within_s` how long silence is borne with.
+    is how long a power cycle leaves the bench off, `answers_within_s` how long silence is borne with. `removes` is
+    the power that its off takes away (`ac`, `dc`, empty where nobody said so), of the bench and shelves in `powers`.
     """
 
     @property
@@ -60,6 +61,10 @@ class PowerBackend(Protocol):
     def off_for_s(self) -> float: ...
     @property
     def answers_within_s(self) -> float: ...
+    @property
+    def removes(self) -> str: ...
+    @property
+    def powers(self) -> Sequence[str]: ...
     def state(self) -> SwitchState: ...
     def on(self) -> None: ...
     def off(self) -> None: ...
@@ -96,7 +101,8 @@ class PowerStep:
 class PowerOutcome:
     """What is known of the bench at the end; `proven` by evidence, `boot` where one answers.
 
-    After a power cycle `boot` is the new one, and None when none came.
+    After a power cycle `boot` is the new one, and None when none came; `off_by` are the backends after whose off it
+    was proven to be off.
     """
 
     boot: Boot | None
@@ -104,6 +110,7 @@ class PowerOutcome:
     state: SwitchState = SwitchState.UNKNOWN
     proven: bool = False
     conclusion: str = ""
+    off_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,9 +208,12 @@ def cycle(
     """
     operation = _Operation(backends, evidence, tell, clock)
     before = operation.look() or before
+    off_by: list[str] = []
     operation.step("", "cycle", f"by {', then by '.join(backend.name for backend in backends)}")
     for number, backend in enumerate(backends):
-        reached = operation.order_off(backend, before).reached
+        off = operation.order_off(backend, before)
+        reached = off.reached
+        off_by += [backend.name] if off.proven else []
         if operation.is_new(before):
             # it was reset instead; to switch on what is on would break that boot off
             break
@@ -221,9 +231,11 @@ def cycle(
             operation.await_boot(before, boot_limit_s, cycled=True)
     boot = operation.seen if operation.is_new(before) else None
     if boot is not None:
-        return operation.end(boot, SwitchState.ON, proven=True, conclusion=f"new boot {boot.boot_id} answers")
+        outcome = operation.end(boot, SwitchState.ON, proven=True, conclusion=f"new boot {boot.boot_id} answers")
+        return replace(outcome, off_by=tuple(off_by))
     found = operation.reading(by_word=False)
-    return operation.end(None, found.state, proven=found.proven, conclusion=f"no new boot came; {found.conclusion}")
+    conclusion = f"no new boot came; {found.conclusion}"
+    return replace(found, boot=None, conclusion=conclusion, off_by=tuple(off_by))
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ _LONGER_OFF_S = 60.0
 class Means:
     """What a bench can be brought back by; None where there is no such thing.
 
-    `power` is what its inventory says (`storqual_power`); a virtual bench has its button and its plug besides.
+    `power` is what its inventory says (`storqual_power`); a virtual bench has its button and its plug before it.
     """
 
     cycle_power: PowerCycle | None = None
@@ -138,7 +138,7 @@ def means_of(
         after = power_cycle(places, state.bench, graceful=False, say=lambda _line: None)
         return _Outcome(Boot(after.boot_id, after.kernel))
 
-    return Means(press, pull, limit_s, ensure=ensure)
+    return Means(press, pull, limit_s, power, ensure=ensure)
 
 
 def still_limit_s(run: Run, bench: str) -> float:

@@ -15,6 +15,7 @@ from storqual.base.console_log import panic_text
 from storqual.base.text import telling_line
 from storqual.bench.follow import SILENCE_S, ConnectionLostError
 from storqual.bench.ladder import Recovery
+from storqual.inputs.power import BENCH_ITSELF
 from storqual.kinds.images import logged_writes, read_log
 from storqual.kinds.record import Observed
 from storqual.kinds.trial import WRITES, head_line
@@ -24,8 +25,9 @@ from storqual.turns.acts import CONTROL_WAYS, Reach
 from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_turn import LiveTurn, TurnLostError
 from storqual.turns.needed_packages import install_package
+from storqual.turns.power_acts import POWER_WAYS, PowerReach, longest_cycle_s
 from storqual.virtual_bench.power import reset
-from storqual_core.data.faults import LOGGING_WAY, WAYS, Way
+from storqual_core.data.faults import LOGGING_WAY, POWER, WAYS, Way
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.turns.load_levels import LAYER_S
 from storqual_core.turns.requests import SILENCE_S as TURN_SILENCE_S
@@ -109,6 +111,9 @@ class LiveTrial(LiveTurn):
                 self._follow("all")
         else:
             self._follow("all")
+        if self._way.where == POWER and self._seen.end is not None:
+            self._take({"kind": "cannot", "reason": "the load had ended before the power went"})
+            return
         if not self._way.downs_bench or (self._way.where == "bench" and self._seen.end is not None):
             # a bench that told of the end of its program did not go down
             return
@@ -143,7 +148,13 @@ class LiveTrial(LiveTurn):
         request = self._request
         sweep = request["load"].get("sweep") or {"limit_s": 0.0, "idles_s": (), "layers": ()}
         swept = sweep["limit_s"] + sum(sweep["idles_s"]) + LAYER_S * len(sweep["layers"])
-        return float(swept + request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S)
+        power = self._bench.means.power
+        cycled = 0.0
+        if self._way.where == POWER and power is not None:
+            cycled = longest_cycle_s(power, request["away_s"])
+        return float(
+            swept + request["load_s"] + request["away_s"] + request["expect"]["recovery"] + _SLACK_S + cycled
+        )
 
     def _follow(self, part: str) -> None:
         """Start the program for this part and take its stream to the end, or until time is up.
@@ -175,7 +186,7 @@ class LiveTrial(LiveTurn):
                 self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
         finally:
             if fault is not None:
-                fault.join(_SLACK_S + _GRACE_S)
+                fault.join(max(_SLACK_S + _GRACE_S, limit))
 
     def _is_on_other_boot(self) -> bool:
         """Whether a bench that brings its own end about is back from it."""
@@ -245,25 +256,40 @@ class LiveTrial(LiveTurn):
             self._unreached += _LOOKS_OF_SILENCE * SILENCE_S + time.monotonic() - asked
         return boot
 
+    def _act(self) -> None:
+        bench, away_s = self._bench, self._request["away_s"]
+
+        def tell(seen: str, text: str) -> None:
+            self._take({"kind": "seen", "seen": seen, "text": text})
+
+        if self._way.where == POWER:
+            emulated, shelf = bench.virtual is not None, str(self._request.get("powered_by", BENCH_ITSELF))
+            POWER_WAYS[self._way.name](
+                PowerReach(self._run, bench.means.power, bench.connection, shelf, away_s, emulated, tell)
+            )
+            return
+        assert bench.virtual is not None  # noqa: S101 - the plan has ways of a virtual bench for no other
+        pci = str(self._request["pci"])
+        CONTROL_WAYS[self._way.name](
+            Reach(
+                bench.virtual,
+                bench.connection,
+                self._planned.drive,
+                pci,
+                away_s,
+                self._log,
+                tell,
+                self._planned.adapter,
+            )
+        )
+
     def _bring_about(self, ended: str) -> None:
         """The fault of a control node, at its moment; a file of the name `ended` tells the bench that it is over."""
         request = self._request
-        assert self._bench.virtual is not None  # noqa: S101 - the plan has ways of a virtual bench for no other
         time.sleep(request["at_s"])
         try:
             self._take({"kind": "fault", "phase": "begin", "text": self._way.name})
-            CONTROL_WAYS[self._way.name](
-                Reach(
-                    self._bench.virtual,
-                    self._bench.connection,
-                    self._planned.drive,
-                    str(request["pci"]),
-                    request["away_s"],
-                    self._log,
-                    lambda seen, text: self._take({"kind": "seen", "seen": seen, "text": text}),
-                    self._planned.adapter,
-                )
-            )
+            self._act()
         except (StorqualError, OSError) as problem:
             if isinstance(problem, ConnectionLostError):
                 self._cut_off = str(problem)

@@ -13,6 +13,8 @@ from typing import Any, Mapping
 from . import read_table
 
 KERNEL_GRACE_S = 5.0
+POWER = "power"
+"""Where a way is brought about that removes the power of the bench."""
 NOTHING = "nothing"
 """What the fault acts on that is none: its load is the test."""
 LOGGING_WAY = "qmp_log_writes"
@@ -23,9 +25,10 @@ LOGGING_WAY = "qmp_log_writes"
 class Way:
     """One way to bring a fault about.
 
-    `where` is `bench` for what the bench does to itself, `virtual` for what QEMU does to a virtual bench. `scope` is
-    how far it reaches; `needs` is the file that must be there, with the drive's name, host, adapter and hctl in
-    braces; `layered`: the load goes to the drive through a layer of device-mapper.
+    `where` is `bench` for what the bench does to itself, `virtual` for what QEMU does to a virtual bench, `power` for
+    what removes the power of the bench. `scope` is how far it reaches; `needs` is the file that must be there, with
+    the drive's name, host, adapter and hctl in braces; `layered`: the load goes to the drive through a layer of
+    device-mapper.
 
     Every proof must be there: `seen` are reports of who brought it about (`drive_gone`, `event:DEVICE_DELETED`),
     `kernel` patterns of lines that the kernel logged during the fault or within KERNEL_GRACE_S seconds after it.

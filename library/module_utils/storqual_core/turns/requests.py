@@ -11,6 +11,8 @@ from .entries import EntryReader
 from .integrity_load import IntegrityRequest, read_integrity
 
 _TRIAL = {"pci", "pair", "fault", "way", "load", "seed", "at_s", "away_s", "load_s", "expect", "number", "silence_s"}
+_OF_CONTROL = {"powered_by"}
+"""What only the control node reads, which brings that fault about."""
 _PROGRAM = {"pci", "program", "number", "words", "reads", "report", "package", "checkout", "limit_s", "silence_s"}
 SILENCE_S = 30.0
 """`silence_s`: a bench that does not answer, and of whose turn nothing was told for so long, is brought back."""
@@ -52,7 +54,7 @@ class ProgramRequest:
 
 def read_trial(reader: EntryReader, entry: Mapping[str, Any]) -> TrialRequest | None:
     """The request of a trial; None where the reader's problems say what is wrong with it."""
-    reader.unknown(entry, _TRIAL, "")
+    reader.unknown(entry, _TRIAL | _OF_CONTROL, "")
     pci = reader.text(entry, "pci")
     way = WAYS[reader.choice(entry, "way", tuple(WAYS))][1]
     at_s, away_s, load_s = (reader.number(entry, name, least=0.0) for name in ("at_s", "away_s", "load_s"))

@@ -100,3 +100,45 @@ def test_how_a_bench_is_switched_is_in_no_copy_of_its_inventory(tmp_path: Path) 
     bench = written(tmp_path, f"ipmi: {{host: bmc01.lab, user: storqual, password: {CANARY}}}")
     assert "power" not in bench.model_dump(mode="json")
     assert CANARY not in repr(bench)
+
+
+IN_SHELF = """\
+benches:
+  hosts:
+    bench01:
+      storqual_kind: hardware
+      storqual_adapters:
+        sas0:
+          model: HBA
+          pci: "0000:05:00.0"
+          drives:
+            - {{wwn: "0x5000c500a1b2c3d0", serial: A, model: M, size: 1TB, claim: true, powered_by: shelf1}}
+            - {{wwn: "0x5000c500a1b2c3e0", serial: B, model: M, size: 1TB, claim: {claim}, powered_by: shelf1}}
+      storqual_power:
+        - {entry}
+"""
+OUTLET = "pdudaemon: {url: 'http://pdu.lab:16421', outlets: [{pdu: rack3a, port: 7}]}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "claim", "cuts"),
+    [
+        (f"{{{OUTLET}}}", "true", True),
+        ("{ipmi: {host: a, user: b, password: c}}", "true", False),
+        ("{ipmi: {host: a, user: b, password: c}, removes: dc}", "true", True),
+        (f"{{{OUTLET}, powers: [bench, shelf1]}}", "true", True),
+        # of a shelf that is switched too every drive must be claimed
+        (f"{{{OUTLET}, powers: [bench, shelf1]}}", "false", False),
+    ],
+)
+def test_power_is_cut_by_what_says_that_it_removes_it_from_claimed_drives_alone(
+    tmp_path: Path, entry: str, claim: str, cuts: bool
+) -> None:
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text(IN_SHELF.format(entry=entry, claim=claim), encoding="utf-8")
+    assert load_inventory([hosts]).benches["bench01"].cuts_power is cuts
+
+
+def test_a_shelf_on_which_there_is_no_drive_is_a_mistake(tmp_path: Path) -> None:
+    (problem,) = refused(tmp_path, f"{{{OUTLET}, powers: [bench, shelf2]}}")
+    assert "powered_by: shelf2" in problem

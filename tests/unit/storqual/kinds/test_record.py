@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.kinds.images import CheckedImages, Missing
-from storqual.kinds.record import Observed, Verdict, judge, values_of
+from storqual.kinds.record import DRIVE_KEPT_POWER, DRIVE_LOST_POWER, Observed, Verdict, judge, values_of
 from storqual.kinds.trial_checks import ALPHA, compare, failures_sentence
 from storqual.statistics.counts import least_share, more_often, most_share
 from storqual_core.data import read_table
@@ -337,6 +337,54 @@ def test_the_record_has_the_timeline_in_seconds_of_the_load() -> None:
 def test_a_bench_that_went_down_has_no_time_of_recovery() -> None:
     record = values_of(seen(lines()), verdict(lines()), WAYS["qmp_reset"][1], None)
     assert record["recovery_s"] is None
+
+
+def power_lines(drive: str, back: list[Any]) -> list[dict[str, Any]]:
+    """Power is removed after a write that was answered and not flushed; what was read `back` then."""
+    head = [line for line in lines() if line["kind"] in ("begin", "loading")]
+    return [
+        *head,
+        {
+            "kind": "io",
+            "at": 2 * S,
+            "ios": [["w", 1, 10, 2, 1 * S, 1 * S + 5, 0], ["f", 0, 0, 0, 2 * S, 2 * S + 1, 0]],
+        },
+        {"kind": "io", "at": 3 * S, "ios": [["w", 2, 10, 2, 3 * S, 3 * S + 9, 0]]},
+        {"kind": "fault", "at": 4 * S, "phase": "begin", "text": "power_removal"},
+        {"kind": "seen", "at": 5 * S, "seen": "power_off", "text": "proven"},
+        {"kind": "seen", "at": 5 * S, "seen": drive, "text": ""},
+        {"kind": "seen", "at": 6 * S, "seen": "other_boot", "text": "another"},
+        {"kind": "fault", "at": 6 * S, "phase": "end", "text": "power_removal"},
+        {"kind": "begin", "at": 7 * S, "node": "/dev/sda", "touched": ["0x5"], "wall": 0},
+        {"kind": "found", "at": 8 * S, "turn": 1, "runs": [back], "whole": True},
+        {"kind": "end", "at": 9 * S, "outcome": "done", "message": "", "ios": 0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("drive", "back", "outcome"),
+    [
+        # a volatile cache without power may lose what was not flushed, and nothing else
+        (DRIVE_LOST_POWER, [10, 2, "good", 1], "passed"),
+        (DRIVE_LOST_POWER, [10, 2, "zeros", 0], "failed"),
+        (DRIVE_KEPT_POWER, [10, 2, "good", 1], "failed"),
+        (DRIVE_KEPT_POWER, [10, 2, "good", 2], "passed"),
+    ],
+)
+def test_what_must_be_there_again_depends_on_whether_the_drive_itself_lost_power(
+    drive: str, back: list[Any], outcome: str
+) -> None:
+    told, (fault, way) = seen(power_lines(drive, back)), WAYS["power_removal"]
+    found = judge(told, fault, way, EXPECT)
+    assert found.outcome == outcome, found.reasons
+    assert values_of(told, found, way, None)["drive_lost_power"] is (drive == DRIVE_LOST_POWER)
+
+
+def test_power_of_which_nothing_was_proven_says_nothing_of_the_drive() -> None:
+    told = seen([line for line in power_lines("power_off", [10, 2, "good", 2]) if line["kind"] != "seen"])
+    fault, way = WAYS["power_removal"]
+    assert judge(told, fault, way, EXPECT).outcome == "void"
+    assert values_of(told, judge(told, fault, way, EXPECT), way, None)["drive_lost_power"] is None
 
 
 _SCSI = (

@@ -23,7 +23,7 @@ from storqual.plan.make import plan_run
 from storqual.plan.trials import Seat, _trial, hung_task_s, plan_programs, plan_trials, usable_ways
 from storqual.run import append_event, read_batch, read_run
 from storqual.run.turns import turns_of
-from storqual_core.data.faults import FAULTS
+from storqual_core.data.faults import FAULTS, WAYS
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from storqual_core.turns.bench_faults import ACTS
@@ -240,6 +240,28 @@ def test_a_dump_is_tried_where_every_drop_reserves_memory_for_a_crash_kernel(
     assert not tried or made[-1].fault == "crash_dump"
 
 
+@pytest.mark.parametrize("fault", ["power_cut", "bench_reset", "bench_lost"])
+@pytest.mark.parametrize("cuts_power", [True, False])
+def test_a_real_bench_loses_its_power_where_its_inventory_can_remove_it(
+    tmp_path: Path, fault: str, cuts_power: bool
+) -> None:
+    file = tmp_path / "own.suite.yml"
+    file.write_text(f"{OWN}  - {{fault: {fault}, load: mine, away: 2s}}\n", encoding="utf-8")
+    suite = load_suite(file)
+    profile = suite.profiles[suite.profile_name()]
+    made, left_out = drawn(suite, profile, SEATS[:1], kind="hardware", cuts_power=cuts_power)
+    assert [WAYS[trial.way][1].where for trial in made if trial.fault == fault] == ["power"] * cuts_power
+    assert any("`removes`" in reason for reason in left_out) is not cuts_power
+
+
+def test_a_virtual_bench_goes_on_with_its_own_ways_where_it_has_them(tmp_path: Path) -> None:
+    ways = [usable_ways(FAULTS[name], "mptsas", "virtual", None, cuts_power=True)[0].name for name in FALLEN]
+    assert ways == ["qmp_log_writes", "qmp_reset", "power_absence"]
+    named = usable_ways(FAULTS["power_cut"], "mptsas", "virtual", "power_removal", cuts_power=True)
+    assert [way.name for way in named] == ["power_removal"]
+
+
+FALLEN = ("power_cut", "bench_reset", "bench_lost")
 RULES = {way.name for fault in FAULTS.values() for way in fault.ways if way.name.startswith("rule_")}
 
 
