@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from storqual.bench.slices import SlicedAction
+from storqual.turns.recovering_action import RecoveringAction
 from storqual_core.data import read_table
 
 
-class ActionModule(SlicedAction):
+class ActionModule(RecoveringAction, SlicedAction):
     """The action of the module of this name; a flash gets the rules for the kernel's log, which Ansible ships not."""
 
     def arguments(self) -> dict[str, Any]:

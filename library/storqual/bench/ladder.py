@@ -29,10 +29,16 @@ _LATE_S = 10.0
 """By how much a watchdog may be late."""
 _SIGN_S = 20.0
 """After so long a machine that boots has written to its console."""
+_ASKED_S = 60.0
+"""After so long the console of a bench without a watchdog is asked whether its kernel lives."""
+_BLIND_S = 120.0
+"""A lost network is waited for so long where neither a watchdog ends a hang nor a console tells one from it."""
+_SOFTWARE = "Software Watchdog"
+"""softdog ends neither a panic nor a processor that spins with interrupts off."""
 _SEEN = ("w", "l", "m")
 """Keys of sysrq that show: tasks that wait, what each processor does, memory."""
-_LOUD, _CRASH, _RESTART = "7", "c", "b"
-"""Print more to the console, panic, start again."""
+_HELP, _LOUD, _CRASH, _RESTART = "h", "7", "c", "b"
+"""List the keys, print more to the console, panic, start again."""
 _MOST_LINES = 200
 _PANIC = "Kernel panic"
 
@@ -76,8 +82,9 @@ class SilentBench:
     that answers within so many seconds, empty where none does. `trigger` writes keys to /proc/sysrq-trigger over SSH
     and gives the end of the kernel's log. `console_mark` is where the console was when the bench answered last.
     `fired` is whether the watchdog says that it made the boot that answers. Nothing that ends what the bench does is
-    done before it has been silent for `spare_s` seconds: a network that was lost may come back. `boot_s` is how long
-    it may take to boot.
+    done before it has been silent for `spare_s` seconds: a network that was lost may come back. Where no watchdog of
+    the hardware would end a hang meanwhile, it is spared only while its kernel answers at the console, or for two
+    minutes. `nmi` sends an NMI. `boot_s` is how long it may take to boot.
     """
 
     boot_id: str
@@ -174,10 +181,10 @@ class _Ladder:
             yield "look", self._look
         if bench.watch.timeout_s or bench.spare_s:
             yield "watchdog", self._await_watchdog
-        if not bench.hangs:
+        if not bench.hangs and self._kernel_lives is not False:
             # a bench that may only be out of reach goes on with what it does, and is not disturbed before
             yield "look", self._look
-        if bench.console or bench.trigger:
+        if (bench.console or bench.trigger) and self._kernel_lives is not False:
             yield "restart by the kernel", partial(self._key, _CRASH if bench.kdump else _RESTART)
         if bench.nmi:
             yield "NMI", partial(self._interrupt, bench.nmi)
@@ -229,10 +236,14 @@ class _Ladder:
         boot = self._bench.ask(max(1.0, min(limit_s, self._end - self._clock())))
         return ("" if boot == self._bench.boot_id and self._bench.hangs else boot), bool(boot)
 
-    def _await(self, seconds: float) -> str:
-        """Another boot within so many seconds; empty where none answers."""
-        end = min(self._clock() + seconds, self._end)
-        while self._clock() < end:
+    def _await(self, seconds: float, *, shown: bool = False) -> str:
+        """Another boot within so many seconds; empty where none answers.
+
+        With `shown` no longer than its console is without a word: a machine that starts again says something there.
+        """
+        began = self._clock()
+        end = min(began + seconds, self._end)
+        while self._clock() < end and not (shown and self._clock() > began + _SIGN_S and self._is_mute()):
             boot, _ = self._other_boot()
             if boot:
                 return boot
@@ -264,8 +275,8 @@ class _Ladder:
 
     def _await_watchdog(self) -> tuple[str, str]:
         """Wait for what ends a hang by itself, and for a network that was lost."""
-        bench, watch = self._bench, self._bench.watch
-        while self._seconds < max(self._due_s(), bench.spare_s) and self._clock() < self._end:
+        watch = self._bench.watch
+        while self._seconds < max(self._due_s(), self._spared_s()) and self._clock() < self._end:
             boot, answers = self._other_boot()
             if boot:
                 return boot, f"it answers from boot {boot}"
@@ -273,16 +284,34 @@ class _Ladder:
                 self._answers = True
                 return "", "it answers in the same boot, so its watchdog is fed"
             self._sleep(_POLL_S)
-        return "", f"{watch.identity or 'no watchdog'} did not end it within {self._seconds:.0f} s"
+        dead = "; its kernel answers no key at the console" if self._kernel_lives is False else ""
+        return "", f"{watch.identity or 'no watchdog'} did not end it within {self._seconds:.0f} s{dead}"
+
+    _kernel_lives: bool | None = None
+    """Whether the kernel answered at the console; None where it was not asked."""
+
+    def _spared_s(self) -> float:
+        """For how long nothing that ends what it does is done to a bench that may only be out of reach."""
+        bench, watch = self._bench, self._bench.watch
+        if not bench.spare_s or (watch.timeout_s and watch.identity != _SOFTWARE):
+            # what hangs is ended by its watchdog: what measures on is not disturbed by keys
+            return bench.spare_s
+        if self._kernel_lives is None and bench.console is not None and self._seconds >= _ASKED_S:
+            with suppress(StorqualError):
+                before = bench.console.mark()
+                bench.console.sysrq(_HELP)
+                self._sleep(_SHOWN_S)
+                self._kernel_lives = bool(bench.console.text_since(before).strip())
+        if self._kernel_lives is not None:
+            return bench.spare_s if self._kernel_lives else 0.0
+        return min(bench.spare_s, _BLIND_S)
 
     def _due_s(self) -> float:
         """Until when the watchdog may have fired and the bench may boot; a console without a word shows no boot."""
         watch, bench = self._bench.watch, self._bench
         fires_s = watch.timeout_s + _LATE_S if watch.timeout_s else 0.0
-        if bench.console is not None and self._seconds > fires_s + _SIGN_S:
-            with suppress(StorqualError):
-                if not bench.console.text_since(self._mark).strip():
-                    return fires_s
+        if self._seconds > fires_s + _SIGN_S and self._is_mute():
+            return fires_s
         return fires_s + bench.boot_s if fires_s else 0.0
 
     def _key(self, letter: str) -> tuple[str, str]:
@@ -315,6 +344,13 @@ class _Ladder:
         boot = self._await(self._end - self._clock())
         return boot, f"it answers from boot {boot}" if boot else "nothing else can be done from here"
 
+    def _is_mute(self) -> bool:
+        """Whether there is a console, and it has said nothing in this step."""
+        try:
+            return self._bench.console is not None and not self._bench.console.text_since(self._mark).strip()
+        except StorqualError:
+            return False
+
     def _awaited(self, done: str) -> tuple[str, str]:
-        boot = self._await(self._bench.boot_s)
+        boot = self._await(self._bench.boot_s, shown=True)
         return boot, f"{done}; it answers from boot {boot}" if boot else f"{done}; no other boot answers"

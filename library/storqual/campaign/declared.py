@@ -48,6 +48,7 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
             "fresh_boot": spec.get("boot") == "always",
             "panic_at_boot": bool((spec.get("virtual") or {}).get("panic_at_boot")),
             "hung_task_s": spec.get("hung_task_s") or HUNG_TASK_S,
+            **({"nmi": True} if spec.get("nmi") else {}),
         },
         "nvram": {
             "settings": spec.get("nvram") or {},

@@ -293,7 +293,11 @@ def plan_bench(
         sessions=tuple(sessions),
         batches=(*batches, *turn_batches),
         specs={
-            name: {**_spec(c, first, bench, under_test), "hung_task_s": hung_task_s(turns.trials)}
+            name: {
+                **_spec(c, first, bench, under_test),
+                "hung_task_s": hung_task_s(turns.trials),
+                **({"nmi": True} if any(entry.ipmi for entry in bench.power) else {}),
+            }
             for name, c in configurations.items()
         },
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},

@@ -78,6 +78,10 @@ class IpmiBackend(_Backend):
     def off(self) -> None:
         self._power("off")
 
+    def interrupt(self) -> None:
+        """Send an NMI: a kernel that is told to panics by it."""
+        self._power("diag")
+
     def _power(self, word: str) -> str:
         argv, env = ipmitool_words(self.entry), ipmitool_environment(self.entry.password)
         return _called([*argv, "chassis", "power", word], "install the package ipmitool", env=env).stdout

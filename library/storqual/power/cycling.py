@@ -47,13 +47,17 @@ def usual_boot_limit_s(kind: str, usual_s: float | None = None) -> float:
 
 @dataclass(frozen=True)
 class BenchPower:
-    """The power of one bench: its backends in their order, what it shows, and how long a boot of it may take."""
+    """The power of one bench: its backends in their order, what it shows, and how long a boot of it may take.
+
+    `nmi` sends it an NMI, where a management controller can.
+    """
 
     name: str
     backends: Sequence[PowerBackend]
     evidence: BenchEvidence
     boot_limit_s: float
     clock: Clock = REAL_CLOCK
+    nmi: Callable[[], None] | None = None
 
     def switch(self, action: str, reason: str, *, run: Path | None = None, say: Say = silent) -> PowerOutcome:
         """Read the power (`state`), switch it `on` or `off`, or `cycle` it; told as `cycle_bench` tells."""

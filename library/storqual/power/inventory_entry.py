@@ -12,7 +12,7 @@ from storqual.bench.ssh_words import ssh_words
 from storqual.console.console import console_of
 from storqual.inputs import load_inventory
 from storqual.inputs.power import read_rendered_power
-from storqual.power.backends import bench_backends
+from storqual.power.backends import IpmiBackend, bench_backends
 from storqual.power.cycling import BenchPower, usual_boot_limit_s
 from storqual.power.watch import BenchWatch
 from storqual.virtual_bench.description import BenchDescription, described
@@ -45,11 +45,13 @@ def power_of_bench(
     description = partial(_description, variable("ansible_inventory_sources") or (), bench)
     host = str(connection.get_option("host") or address)
     words = partial(ssh_words, connection, address)
+    backends = bench_backends(entries, places=places, description=description)
     return BenchPower(
         bench,
-        bench_backends(entries, places=places, description=description),
+        backends,
         BenchWatch(words, host, console=console_of(bench, places)),
         usual_boot_limit_s(kind, usual_boot_s),
+        nmi=next((backend.interrupt for backend in backends if isinstance(backend, IpmiBackend)), None),
     )
 
 

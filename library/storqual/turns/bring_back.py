@@ -74,6 +74,10 @@ class Means:
     ensure: Callable[[], None] = lambda: None
     """Raises LeaseLostError where somebody else may have the bench; asked before each step."""
 
+    @property
+    def nmi(self) -> Callable[[], None] | None:
+        return None if self.power is None else self.power.nmi
+
     def cycles(
         self, boot: str, *, run: Path | None, say: Callable[[str], None]
     ) -> tuple[PowerCycle | None, PowerCycle | None]:
@@ -238,6 +242,7 @@ def bring_back(
         watch=armed_watch(run, bench.name, hung.session),
         fired=fired,
         kdump=_has_crash_kernel(run, bench.name),
+        nmi=bench.means.nmi,
         cycle_power=cycle_power,
         cycle_longer=cycle_longer,
         spare_s=0.0 if hangs else SPARE_S,

@@ -31,6 +31,10 @@ options:
     description: Seconds within which a bench that does not come back is brought back step by step.
     type: float
     default: 900
+  reboot:
+    description: Whether to reboot; without it the bench is asked for its boot, and brought back where it does not answer.
+    type: bool
+    default: true
 author: [storqual contributors (!UNKNOWN)]
 """
 

@@ -345,6 +345,7 @@ class Apply:
             facts["boot_id"][:8],
             facts["found_default"],
             declared["hung_task_s"],
+            bool(declared.get("nmi")),
         )
         differs = kernel != facts["running"] or words != facts["added"]
         if differs and not declared["fresh_boot"]:

@@ -108,11 +108,12 @@ _SETS_SYSCTLS = (5, 8)
 _RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 
-def hang_words(release: str, hung_task_s: int, *, hardware_watchdog: bool) -> list[str]:
+def hang_words(release: str, hung_task_s: int, *, hardware_watchdog: bool, nmi: bool = False) -> list[str]:
     """Words of the command line with which a kernel ends its own hangs.
 
     A bench that boots with `nowatchdog` keeps its detectors of lockups off. An older kernel cannot be told
-    `hung_task_s`: where that is above its own limit, it does not panic by hung tasks.
+    `hung_task_s`: where that is above its own limit, it does not panic by hung tasks. With `nmi` it panics by one
+    that a management controller sends.
     """
     version = _RELEASE.match(release)
     sets = version is not None and tuple(map(int, version.groups())) >= _SETS_SYSCTLS
@@ -123,6 +124,8 @@ def hang_words(release: str, hung_task_s: int, *, hardware_watchdog: bool) -> li
         "nmi_watchdog=panic",
         "sysrq_always_enabled=1",
     ]
+    if nmi:
+        words.append("unknown_nmi_panic")
     if not hardware_watchdog:
         words.append("modules_load=softdog")
     if sets or hung_task_s <= HUNG_TASK_S:
@@ -409,7 +412,7 @@ def trial(system: System, planned: TrialBoot) -> list[str]:
     """Have the next start, and only that, be `planned`. Returns what was done. Raises ToolError."""
     loader, release, image = system.loader, planned.kernel, planned.initramfs
     watched = has_hardware(read_watchdogs(_machine(system)))
-    guards = hang_words(release, planned.hung_task_s, hardware_watchdog=watched)
+    guards = hang_words(release, planned.hung_task_s, hardware_watchdog=watched, nmi=planned.nmi)
     words = [*guards, f"{_MARK}{planned.mark}", *planned.arguments, _PANIC]
     loader.put_entry(_entry(system, TRIAL_ENTRY, release, words, image), TRIAL_ENTRY)
     # the entry and its files must be where the loader looks before it is told to boot them
@@ -488,7 +491,8 @@ class TrialBoot:
     """A one-shot boot: the kernel's release, an initramfs of ours in /boot, words for the command line.
 
     `mark` tells this boot from the default; `fallback` is the release that must be the default meanwhile (empty: what
-    is the default now). A task that waits for more than `hung_task_s` seconds is a panic.
+    is the default now). A task that waits for more than `hung_task_s` seconds is a panic, and with `nmi` so is an NMI
+    from outside.
     """
 
     kernel: str
@@ -497,6 +501,7 @@ class TrialBoot:
     mark: str = "trial"
     fallback: str = ""
     hung_task_s: int = HUNG_TASK_S
+    nmi: bool = False
 
 
 def boot_facts(system: System, state_dir: str, modules: Sequence[str] = ()) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class Fake:
     helps: frozenset[str] = frozenset()
     done: list[tuple[float, str]] = field(default_factory=list)
     text: str = ""
+    mute: bool = False
 
     def clock(self) -> float:
         return self.now
@@ -53,7 +54,7 @@ class Fake:
 
     def sysrq(self, letter: str) -> None:
         self.did(letter)
-        self.text += f"sysrq: {letter}\n"
+        self.text += "" if self.mute else f"sysrq: {letter}\n"
 
     def mark(self) -> int:
         return len(self.text)
@@ -163,8 +164,48 @@ def test_a_network_that_was_lost_is_waited_for_before_power_is_cut() -> None:
     # no key is pressed either: what a bench measures without us is not to be disturbed
     assert fake.done[0] == (pytest.approx(330, abs=25), "7")
     fake = Fake(back=300)
-    assert run(fake, fake.bench(hangs=False, console=fake, spare_s=360.0))[0].ended_by == ""
+    watched = fake.bench(hangs=False, console=fake, watch=Watch("iTCO_wdt", 60), spare_s=360.0)
+    assert run(fake, watched)[0].ended_by == ""
     assert not fake.done
+
+
+@pytest.mark.parametrize("watch", [Watch(), Watch("Software Watchdog", 60)])
+def test_a_kernel_that_answers_no_key_is_no_lost_network_and_its_power_is_cycled_in_time(watch: Watch) -> None:
+    fake = Fake(mute=True, helps=frozenset({"power"}))
+    bench = fake.bench(
+        hangs=False, console=fake, trigger=fake.trigger, cycle_power=fake.cycle("power"), watch=watch, spare_s=360.0
+    )
+    recovery, _ = run(fake, bench, silent_s=30)
+    assert [what for _, what in fake.done] == ["h", "power"]
+    assert recovery.ended_by == "power cycle"
+    assert recovery.seconds < 300
+
+
+def test_a_kernel_that_answers_at_its_console_has_lost_its_network_and_is_spared() -> None:
+    fake = Fake(back=300)
+    recovery, _ = run(fake, fake.bench(hangs=False, console=fake, cycle_power=fake.cycle("power"), spare_s=360.0))
+    assert (recovery.ended_by, [what for _, what in fake.done]) == ("", ["h"])
+
+
+def test_without_console_and_watchdog_a_bench_is_spared_for_two_minutes() -> None:
+    fake = Fake(helps=frozenset({"power"}))
+    recovery, _ = run(fake, fake.bench(hangs=False, cycle_power=fake.cycle("power"), spare_s=360.0), silent_s=30)
+    assert fake.done[0][0] == pytest.approx(90, abs=25)
+    assert recovery.seconds < 300
+
+
+def test_an_nmi_comes_before_the_power_cycle_and_a_console_without_a_word_shows_that_it_did_nothing() -> None:
+    fake = Fake(mute=True, helps=frozenset({"power"}))
+    bench = fake.bench(console=fake, nmi=lambda: fake.did("nmi"), cycle_power=fake.cycle("power"), boot_s=300.0)
+    recovery, _ = run(fake, bench)
+    named = [what for _, what in fake.done if what in ("b", "nmi", "power")]
+    assert named == ["b", "nmi", "power"]
+    assert recovery.ended_by == "power cycle"
+    # neither key nor NMI was waited for as long as a boot takes
+    assert recovery.seconds < 300
+    fake = Fake(helps=frozenset({"nmi"}))
+    bench = fake.bench(nmi=lambda: fake.did("nmi"), cycle_power=fake.cycle("power"), boot_s=300.0)
+    assert run(fake, bench)[0].ended_by == "NMI"
 
 
 def test_the_second_way_follows_when_the_first_lied_and_the_third_is_out_of_service() -> None:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bench that stops answering while settings are applied or put back: it is brought back, and the play goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.plays
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+OLD, NEW = "0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11", "1d8e5b1f-1a6d-4b4a-8e1d-3d8b5b4e9b22"
+ANSWER = {"changed": True, "restored": True, "settings": [], "reboot": False, "power_cycle": False}
+
+# A bench that goes down by the first module that runs on it, and is back in the boot of `back` at the third login.
+SSH = """\
+#!{python}
+import json, pathlib, sys
+folder = pathlib.Path({folder!r})
+if "-O" in sys.argv or "-G" in sys.argv:
+    sys.exit(255)
+boot, command = folder / "boot", sys.argv[-1]
+if not boot.exists():
+    with (folder / "logins").open("a") as log:
+        log.write("down\\n")
+    if (folder / "logins").read_text().count("down") == 2:
+        boot.write_text((folder / "back").read_text())
+    sys.exit(255)
+if "boot_id" in command:
+    print(boot.read_text(), "6.1.0-1-amd64", sep="\\n")
+elif "python" in command:
+    sys.stdin.read()
+    with (folder / "modules").open("a") as log:
+        log.write(boot.read_text() + "\\n")
+    if (folder / "modules").read_text().count("\\n") == 1 and not (folder / "steady").exists():
+        boot.unlink()
+        sys.exit(255)
+    print(json.dumps({answer!r}))
+"""
+
+
+def play(folder: Path, task: dict[str, Any], *, back: str, steady: bool = False, up: bool = True) -> dict[str, Any]:
+    """What the task returned on a bench that goes down under it and comes `back` in that boot."""
+    script = SSH.format(python=sys.executable, folder=str(folder), answer=ANSWER)
+    (folder / "ssh").write_text(script, encoding="utf-8")
+    (folder / "ssh").chmod(0o755)
+    (folder / "back").write_text(back, encoding="utf-8")
+    if up:
+        (folder / "boot").write_text(OLD, encoding="utf-8")
+    if steady:
+        (folder / "steady").touch()
+    left = folder / "left.json"
+    keep = {"content": "{{ done | to_json }}", "dest": str(left), "mode": "0644"}
+    tasks = [
+        {"name": "Change it", **task, "register": "done", "ignore_errors": True},
+        {"name": "Keep it", "ansible.builtin.copy": keep, "delegate_to": "localhost"},
+    ]
+    plays = [{"name": "Play", "hosts": "bench", "gather_facts": False, "tasks": tasks}]
+    (folder / "play.yml").write_text(json.dumps(plays), encoding="utf-8")
+    bench = {
+        "ansible_connection": "ssh",
+        "ansible_ssh_executable": str(folder / "ssh"),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "storqual_kind": "hardware",
+    }
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"bench": bench, "localhost": local}}}))
+    ended = subprocess.run(
+        [Path(sys.executable).parent / "ansible-playbook", "-i", folder / "hosts.yml", folder / "play.yml"],
+        env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert left.exists(), ended.stdout + ended.stderr
+    result: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
+    return result
+
+
+def boots_of_modules(folder: Path) -> list[str]:
+    return (folder / "modules").read_text(encoding="utf-8").split()
+
+
+RESTORE: dict[str, Any] = {"bench_restore": {"state_dir": "/var/lib/storqual"}}
+APPLY: dict[str, Any] = {"bench_apply": {"declared": {}, "adapters": {}, "state_dir": "/var/lib/storqual"}}
+
+
+def test_a_restore_goes_on_on_the_boot_that_follows_a_hang(tmp_path: Path) -> None:
+    result = play(tmp_path, RESTORE, back=NEW)
+    assert result["restored"]
+    assert boots_of_modules(tmp_path) == [OLD, NEW]
+
+
+def test_what_hung_while_settings_were_applied_is_not_applied_to_another_boot(tmp_path: Path) -> None:
+    result = play(tmp_path, APPLY, back=NEW)
+    assert (result["failed"], result["storqual_exit_code"]) == (True, 2)
+    assert NEW in result["msg"]
+    assert result["seconds"] > 0
+    assert "ended_by" in result
+    assert boots_of_modules(tmp_path) == [OLD]
+
+
+def test_a_connection_that_was_only_lost_goes_on_in_the_same_boot(tmp_path: Path) -> None:
+    result = play(tmp_path, APPLY, back=OLD)
+    assert not result["failed"]
+    assert boots_of_modules(tmp_path) == [OLD, OLD]
+
+
+def test_a_bench_that_answers_is_called_once(tmp_path: Path) -> None:
+    assert not play(tmp_path, APPLY, back=OLD, steady=True)["failed"]
+    assert boots_of_modules(tmp_path) == [OLD]
+
+
+def test_a_bench_that_does_not_answer_between_two_tasks_is_brought_back(tmp_path: Path) -> None:
+    result = play(tmp_path, {"bench_reboot": {"reboot": False}}, back=NEW, up=False)
+    assert not result["failed"]
+    assert (result["boot_id"], result["changed"]) == (NEW, False)
