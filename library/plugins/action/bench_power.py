@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,12 @@ from storqual.base.text import terminal_text
 from storqual.bench.bench_action import BenchAction
 from storqual.bench.follow import ConnectionLostError
 from storqual.bench.lease import kept_here, lease_question, new_owner, unpack_lease
-from storqual.bench.ssh_words import lasting_connection
+from storqual.bench.ssh_words import lasting_connection, refuse_held
 from storqual.power.cycling import outcome_fields, reached, step_fields
 from storqual.power.inventory_entry import power_of_bench
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.lease import LeaseBook, ReservedError
-from storqual_core.kit.lock import LockedError, LockHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,7 +75,7 @@ class ActionModule(BenchAction):
         if action != "state" and power.evidence.boot() is not None:
             state_dir = self._templar.template(variables.get("storqual_state_dir") or "/var/lib/storqual")
             self._refuse_reserved_there(bench, address, str(state_dir))
-            self._refuse_held(address, str(state_dir))
+            refuse_held(lasting_connection(self._connection, address), str(state_dir))
         return power.switch(
             action,
             str(arguments.get("reason") or ""),
@@ -105,21 +103,3 @@ class ActionModule(BenchAction):
                 return
             now, boot = unpack_lease(said, Path(folder))[:2]
             self._refuse_reserved(bench, Path(folder), clock=lambda: now, boot_time=lambda: boot)
-
-    def _refuse_held(self, address: str, state_dir: str) -> None:
-        """Raise LockedError where somebody measures or changes the bench; one that does not answer is nobody's."""
-        lock = f"{state_dir}/lock"
-        quoted = shlex.quote(lock)
-        ask = f"test ! -e {quoted} || flock -w 2 {quoted} true && echo free || cat {quoted}"
-        try:
-            _, said = lasting_connection(self._connection, address).call(ask)
-        except ConnectionLostError:
-            # it went away meanwhile, and what it shows next is seen
-            return
-        if said.strip() == "free":
-            return
-        try:
-            holder = LockHolder(**json.loads(said))
-        except (ValueError, TypeError):
-            holder = None
-        raise LockedError(Path(lock), holder)

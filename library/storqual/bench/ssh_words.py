@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+from pathlib import Path
 from typing import Any
 
-from storqual.bench.follow import Connection
+from storqual.bench.follow import Connection, ConnectionLostError
 from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.lock import LockedError, LockHolder
 
 
 def ssh_words(connection: Any, address: str, *given: str) -> list[str]:  # noqa: ANN401 - Ansible publishes no types
@@ -38,3 +42,22 @@ def lasting_connection(connection: Any, address: str, *, lease: str = "") -> Con
 
     parting = ssh_words(ssh, address, "-O", "exit", host)
     return Connection(str(host), there, parting, become.success if become else "", lease=lease)
+
+
+def refuse_held(connection: Connection, state_dir: str) -> None:
+    """Raise LockedError where somebody measures or changes the bench; one that does not answer is nobody's."""
+    lock = f"{state_dir}/lock"
+    quoted = shlex.quote(lock)
+    ask = f"test ! -e {quoted} || flock -w 2 {quoted} true && echo free || cat {quoted}"
+    try:
+        _, said = connection.call(ask)
+    except ConnectionLostError:
+        # it went away meanwhile, and what it shows next is seen
+        return
+    if said.strip() == "free":
+        return
+    try:
+        holder = LockHolder(**json.loads(said))
+    except (ValueError, TypeError):
+        holder = None
+    raise LockedError(Path(lock), holder)

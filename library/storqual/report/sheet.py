@@ -7,6 +7,7 @@ in words. What was not looked at is said to be so, never left blank.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,6 +125,14 @@ class AdapterCard:
 
 
 @dataclass(frozen=True)
+class Check:
+    """What only a person can do at a bench; `seen` is what shows that it was done, empty where nothing does."""
+
+    task: str
+    seen: str = ""
+
+
+@dataclass(frozen=True)
 class Sheet:
     """One bench. `differences` None: the bench was not looked at; `drift` None: no drop was given to compare with."""
 
@@ -139,6 +148,7 @@ class Sheet:
     drop: str
     drift: tuple[str, ...] | None
     last: LastResult | None
+    checklist: tuple[Check, ...] = ()
 
     @property
     def dense(self) -> bool:
@@ -179,7 +189,37 @@ def make_sheet(
         drop=drop,
         drift=None if drift is None else tuple(drift),
         last=last,
+        checklist=tuple(_checklist(bench, facts, declared)) if bench.kind == "hardware" else (),
     )
+
+
+_SERIAL = re.compile(r"\bconsole=(tty(?!\d)\w+|hvc\d+)")
+_LOADED = "loaded"
+
+
+def _checklist(
+    bench: Bench, facts: Mapping[str, Any] | None, declared: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Check]:
+    """BIOS and cabling, ticked by facts where facts can tell."""
+    shown = facts or {}
+    kernel = shown.get("kernel") or {}
+    serial = _SERIAL.search(str(kernel.get("cmdline") or ""))
+    watchdog = next((dog["identity"] for dog in shown.get("watchdogs", ()) if dog["hardware"]), "")
+    agrees = facts is not None and not compare(facts, declared, kind=bench.kind)
+    dumps = ((shown.get("kind") or {}).get("kdump") or {}).get("value") == _LOADED
+    # a power cut shows it, and what the BIOS is set to it tells nobody
+    yield Check("BIOS: power on after a power loss")
+    yield Check("BIOS: the system's drive is first in the boot order, before the network")
+    yield Check("BIOS: the board's watchdog is switched on", f"the kernel has {watchdog}" if watchdog else "")
+    yield Check(
+        "BIOS: the console is redirected to the serial port", f"the kernel writes to {serial[1]}" if serial else ""
+    )
+    yield Check(
+        "Cabling: each drive is where the inventory says",
+        "adapters and drives are what the inventory says" if agrees else "",
+    )
+    yield Check("Power: every supply of the bench is in the inventory")
+    yield Check("Memory is reserved for a crash kernel", "a crash kernel is loaded" if dumps else "")
 
 
 def _drives(facts: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:

@@ -50,6 +50,8 @@ class RecoveringAction(ActionBase):
             before = self._ask()
         except UnreachableError as problem:
             reason = self._loss(problem)
+        except LeaseLostError as problem:
+            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
         try:
             if not reason:
                 with self._once():

@@ -32,7 +32,7 @@ options:
     type: float
     default: 900
   reboot:
-    description: Whether to reboot; without it the bench is asked for its boot, and brought back where it does not answer.
+    description: Whether to reboot; else the bench is asked for its boot, and brought back where it does not answer.
     type: bool
     default: true
 author: [storqual contributors (!UNKNOWN)]

@@ -72,6 +72,38 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     assert "as declared" not in page
 
 
+def ticked(facts: dict[str, Any] | None) -> list[str]:
+    """What facts tick on the checklist of a bench of hardware."""
+    hardware = bench_of().model_copy(update={"kind": "hardware"})
+    return [check.seen for check in make_sheet(hardware, facts, made=MADE).checklist if check.seen]
+
+
+def test_what_only_a_person_can_do_is_ticked_by_facts_alone() -> None:
+    assert not ticked(None)
+    dog = {"name": "watchdog0", "identity": "iTCO_wdt", "hardware": True, "timeout_s": 60, "armed": True}
+    seen = {
+        **FACTS,
+        "watchdogs": [dog],
+        "kernel": {**FACTS["kernel"], "cmdline": "quiet console=tty0 console=ttyS0,115200n8"},
+        "kind": {**FACTS["kind"], "kdump": {**FACTS["kind"]["kdump"], "value": "loaded"}},
+    }
+    told = "; ".join(ticked(seen))
+    assert all(word in told for word in ("iTCO_wdt", "ttyS0", "crash kernel"))
+    # softdog is no switch of the board's, and the screen is no serial port
+    blind = {
+        **seen,
+        "watchdogs": [{**dog, "hardware": False}],
+        "kernel": {**FACTS["kernel"], "cmdline": "console=tty0"},
+    }
+    assert not any(word in "; ".join(ticked(blind)) for word in ("iTCO_wdt", "tty"))
+    # the bench has drives missing, so nobody says that its cables are right
+    assert "adapters and drives" not in told
+
+
+def test_a_virtual_bench_has_no_work_for_a_person() -> None:
+    assert not make_sheet(bench_of().model_copy(update={"kind": "virtual"}), FACTS, made=MADE).checklist
+
+
 def test_a_full_shelf_gets_small_type() -> None:
     assert 'class="dense"' not in render_sheet(make_sheet(bench_of(), FACTS, made=MADE))
     many = [{**FACTS["drives"][2], "wwn": f"0x5000c500000001{number:02x}"} for number in range(24)]
