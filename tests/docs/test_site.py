@@ -53,6 +53,8 @@ EXCUSED = {
     "how-to/lead/characterise.md": 1,
     "how-to/technician/power.md": 1,
     "how-to/technician/restore.md": 1,
+    # one installs packages on a server, the other has it panic; tests/plays/test_setup.py has both on stand-ins
+    "tutorial/first-bench.md": 2,
     "tutorial/local-files.md": 2,
 }
 """How many blocks of a page are not run: one more has to be defended here."""

@@ -19,7 +19,7 @@ from storqual.bench.health import (
     FIRE,
     LOOK,
     PANIC,
-    Health,
+    PartHealth,
     broken,
     console_health,
     fired_health,
@@ -61,7 +61,12 @@ class ActionModule(RecoveringAction):
         variables = task_vars or {}
         bench = str(variables.get("inventory_hostname", ""))
         if variables.get("storqual_kind") == "local":
-            return {**result, "changed": False, "health": [], "msg": "a local bench is this machine: nobody watches it"}
+            return {
+                **result,
+                "changed": False,
+                "health": [],
+                "msg": "a local bench is this machine: nobody watches it",
+            }
         proves = boolean(self._task.args.get("prove", False)) and not self._task.check_mode
         try:
             rows = self._standing(bench, variables)
@@ -86,11 +91,11 @@ class ActionModule(RecoveringAction):
             raise StorqualError("a bench that is this machine is not started again from here")
         refuse_held(connection, str(self._task.args.get("state_dir", "/var/lib/storqual")))
 
-    def _standing(self, bench: str, variables: Mapping[str, Any]) -> list[Health]:
+    def _standing(self, bench: str, variables: Mapping[str, Any]) -> list[PartHealth]:
         look = parse_look(self._shell(LOOK))
         return [self._power(bench, variables), self._console(bench), *standing_health(look)]
 
-    def _power(self, bench: str, variables: Mapping[str, Any]) -> Health:
+    def _power(self, bench: str, variables: Mapping[str, Any]) -> PartHealth:
         """What each backend says of a bench that answers; nothing is switched."""
         from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - what a module need not is not imported
         from storqual.power.switch import PowerBackendError  # noqa: PLC0415 - as above
@@ -105,7 +110,7 @@ class ActionModule(RecoveringAction):
                 said[backend.name] = str(problem)
         return power_health(None if power is None else said)
 
-    def _console(self, bench: str) -> Health:
+    def _console(self, bench: str) -> PartHealth:
         """Whether the kernel's log comes out of a console that is recorded now."""
         from storqual.console.console import Console  # noqa: PLC0415 - as above
 
@@ -120,7 +125,7 @@ class ActionModule(RecoveringAction):
             time.sleep(_POLL_S)
         return console_health(token, console.text_since(mark))
 
-    def _proven(self, bench: str, variables: Mapping[str, Any], rows: list[Health]) -> list[Health]:
+    def _proven(self, bench: str, variables: Mapping[str, Any], rows: list[PartHealth]) -> list[PartHealth]:
         """The watchdog is let fire, then the kernel panics; what is not there is not tried."""
         from storqual.console.console import Console  # noqa: PLC0415 - as above
 

@@ -12,7 +12,7 @@ Works = Literal["works", "broken", "absent", "not tried"]
 
 
 @dataclass(frozen=True)
-class Health:
+class PartHealth:
     """One of PARTS: whether it works, and what was seen of it; what is `not tried` only a proof would show."""
 
     part: str
@@ -53,67 +53,71 @@ def parse_look(text: str) -> dict[str, str]:
     return read
 
 
-def power_health(said: Mapping[str, str] | None) -> Health:
+def power_health(said: Mapping[str, str] | None) -> PartHealth:
     """`said` is what each backend answered about a bench that answers; None without an inventory entry."""
     if said is None:
-        return Health("power", "absent", "the inventory names no `storqual_power`")
+        return PartHealth("power", "absent", "the inventory names no `storqual_power`")
     words = "; ".join(f"{name} says {answer}" for name, answer in said.items())
     wrong = [name for name, answer in said.items() if answer not in ("on", "unknown")]
     if wrong:
-        return Health("power", "broken", f"{words}, and the bench answers")
+        return PartHealth("power", "broken", f"{words}, and the bench answers")
     if "on" not in said.values():
-        return Health("power", "not tried", f"{words}: only a power cycle would show whether it switches")
-    return Health("power", "works", words)
+        return PartHealth("power", "not tried", f"{words}: only a power cycle would show whether it switches")
+    return PartHealth("power", "works", words)
 
 
-def console_health(token: str, heard: str | None) -> Health:
+def console_health(token: str, heard: str | None) -> PartHealth:
     """`heard` is what a recorded console showed after the kernel was told to log `token`, None where none is."""
     if heard is None:
-        return Health("console", "absent", "nothing records it: name `storqual_console`, and have it recorded")
+        return PartHealth("console", "absent", "nothing records it: name `storqual_console`, and have it recorded")
     if token in heard:
-        return Health("console", "works", "a line of the kernel's log came out of it")
+        return PartHealth("console", "works", "a line of the kernel's log came out of it")
     missing = "a line of the kernel's log did not come out: look for `console=` on the kernel's command line"
-    return Health("console", "broken", missing)
+    return PartHealth("console", "broken", missing)
 
 
-def standing_health(look: Mapping[str, str]) -> list[Health]:
+def standing_health(look: Mapping[str, str]) -> list[PartHealth]:
     """Watchdog, pstore and kdump by what stands on the bench; whether they work only a proof shows."""
     identity, state = look.get("identity", ""), look.get("state", "")
     if not identity:
-        watchdog = Health("watchdog", "absent", "the kernel knows none: a hang is ended from the control node")
+        watchdog = PartHealth("watchdog", "absent", "the kernel knows none: a hang is ended from the control node")
     elif state != "active":
-        watchdog = Health("watchdog", "broken", f"{identity} is fed by nobody (RuntimeWatchdogSec=)")
+        watchdog = PartHealth("watchdog", "broken", f"{identity} is fed by nobody (RuntimeWatchdogSec=)")
     else:
-        watchdog = Health("watchdog", "not tried", f"{identity}, {look.get('timeout', '')} s, is fed")
+        watchdog = PartHealth("watchdog", "not tried", f"{identity}, {look.get('timeout', '')} s, is fed")
     backend = look.get("pstore", "")
     kept = backend not in ("", "(null)", "null")
-    pstore = Health("pstore", "not tried", f"kept by {backend}") if kept else Health("pstore", "absent", "no backend")
+    pstore = (
+        PartHealth("pstore", "not tried", f"kept by {backend}")
+        if kept
+        else PartHealth("pstore", "absent", "no backend")
+    )
     loaded = look.get("kdump") == "1"
     kdump = (
-        Health("kdump", "not tried", "a crash kernel is loaded")
+        PartHealth("kdump", "not tried", "a crash kernel is loaded")
         if loaded
-        else Health("kdump", "absent", "no crash kernel is loaded (crashkernel=, and the service of kdump)")
+        else PartHealth("kdump", "absent", "no crash kernel is loaded (crashkernel=, and the service of kdump)")
     )
     return [watchdog, pstore, kdump]
 
 
-def fired_health(before: Health, *, ended_by: str, fired: bool, seconds: float) -> Health:
+def fired_health(before: PartHealth, *, ended_by: str, fired: bool, seconds: float) -> PartHealth:
     """The watchdog after nobody fed it; `ended_by` is what had to bring the bench back, empty for nothing."""
     if ended_by and not fired:
-        return Health("watchdog", "broken", f"it did not fire: the bench was brought back by {ended_by}")
+        return PartHealth("watchdog", "broken", f"it did not fire: the bench was brought back by {ended_by}")
     how = "and says so" if fired else "which this driver does not say of itself"
-    return Health("watchdog", "works", f"{before.text}; it fired, {how}: another boot after {seconds:.0f} s")
+    return PartHealth("watchdog", "works", f"{before.text}; it fired, {how}: another boot after {seconds:.0f} s")
 
 
-def panic_health(part: Health, sources: Mapping[str, bool]) -> Health:
+def panic_health(part: PartHealth, sources: Mapping[str, bool]) -> PartHealth:
     """One of console, pstore, kdump after a panic was made; `sources` says which had its trace."""
     if part.works == "absent":
         return part
     if sources.get(part.part):
-        return Health(part.part, "works", f"{part.text}; it had the trace of a panic")
-    return Health(part.part, "broken", f"{part.text}; it had no trace of a panic")
+        return PartHealth(part.part, "works", f"{part.text}; it had the trace of a panic")
+    return PartHealth(part.part, "broken", f"{part.text}; it had no trace of a panic")
 
 
-def broken(rows: Sequence[Health]) -> list[str]:
+def broken(rows: Sequence[PartHealth]) -> list[str]:
     """A sentence for each part that is there and does not work."""
     return [f"{row.part}: {row.text}" for row in rows if row.works == "broken"]

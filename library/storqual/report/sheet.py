@@ -125,7 +125,7 @@ class AdapterCard:
 
 
 @dataclass(frozen=True)
-class Check:
+class ManualTask:
     """What only a person can do at a bench; `seen` is what shows that it was done, empty where nothing does."""
 
     task: str
@@ -148,7 +148,7 @@ class Sheet:
     drop: str
     drift: tuple[str, ...] | None
     last: LastResult | None
-    checklist: tuple[Check, ...] = ()
+    checklist: tuple[ManualTask, ...] = ()
 
     @property
     def dense(self) -> bool:
@@ -199,7 +199,7 @@ _LOADED = "loaded"
 
 def _checklist(
     bench: Bench, facts: Mapping[str, Any] | None, declared: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Check]:
+) -> Iterator[ManualTask]:
     """BIOS and cabling, ticked by facts where facts can tell."""
     shown = facts or {}
     kernel = shown.get("kernel") or {}
@@ -208,18 +208,18 @@ def _checklist(
     agrees = facts is not None and not compare(facts, declared, kind=bench.kind)
     dumps = ((shown.get("kind") or {}).get("kdump") or {}).get("value") == _LOADED
     # a power cut shows it, and what the BIOS is set to it tells nobody
-    yield Check("BIOS: power on after a power loss")
-    yield Check("BIOS: the system's drive is first in the boot order, before the network")
-    yield Check("BIOS: the board's watchdog is switched on", f"the kernel has {watchdog}" if watchdog else "")
-    yield Check(
+    yield ManualTask("BIOS: power on after a power loss")
+    yield ManualTask("BIOS: the system's drive is first in the boot order, before the network")
+    yield ManualTask("BIOS: the board's watchdog is switched on", f"the kernel has {watchdog}" if watchdog else "")
+    yield ManualTask(
         "BIOS: the console is redirected to the serial port", f"the kernel writes to {serial[1]}" if serial else ""
     )
-    yield Check(
+    yield ManualTask(
         "Cabling: each drive is where the inventory says",
         "adapters and drives are what the inventory says" if agrees else "",
     )
-    yield Check("Power: every supply of the bench is in the inventory")
-    yield Check("Memory is reserved for a crash kernel", "a crash kernel is loaded" if dumps else "")
+    yield ManualTask("Power: every supply of the bench is in the inventory")
+    yield ManualTask("Memory is reserved for a crash kernel", "a crash kernel is loaded" if dumps else "")
 
 
 def _drives(facts: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:

@@ -28,8 +28,13 @@ _NOT_JUDGED = 2
 _WRONG_USE = 3
 _ANSIBLE_REFUSED = (1, 2, 3, 4, 5)
 """How ansible-playbook ends before any play: a mistake in its options, in the inventory, or in a variable."""
-_NEEDED = {"provision": ("drop",), "setup": ("drop",), "measure": ("run",), "publish": ("run",)}
-"""Variables without which a playbook has nothing to do; a file or a mapping of variables is Ansible's to read."""
+_NEEDED = {
+    "provision": ("drop=NAME",),
+    "setup": ("drop=NAME", "prepare=true", "health=true", "prove=true"),
+    "measure": ("run=NAME",),
+    "publish": ("run=NAME",),
+}
+"""Variables of which a playbook needs one; a file or a mapping of variables is Ansible's to read."""
 _INVENTORY = ("--inventory-file", "--inventory", "-i")
 _LIMIT = ("--limit", "-l")
 _NO_PLAY = ("--help", "-h", "--version")
@@ -60,6 +65,7 @@ def playbook_command(as_json: bool, name: str, options: tuple[str, ...]) -> int:
     \b
     Examples:
       storqual playbook preflight -i inventories/local
+      storqual playbook setup -i inventories/example_lab -e health=true
       storqual playbook setup -i inventories/example_lab -e drop=driver_in_field --check --diff
       storqual playbook restore -i inventories/example_lab --limit bench01
     """
@@ -75,9 +81,13 @@ def playbook_command(as_json: bool, name: str, options: tuple[str, ...]) -> int:
     limits = list(_values(options, _LIMIT))
     if limits and chosen not in _ON_FILES and files and len(files) == len(inventories):
         bench_names(files, limits[-1])
-    for variable in _NEEDED.get(chosen, ()):
-        if not set(options) & set(_NO_PLAY) and not any(f"{variable}=" in one or one[:1] in "@{" for one in options):
-            raise BadInputError([f"{variable} is needed: add -e {variable}=NAME to storqual playbook {chosen}"])
+    needed = _NEEDED.get(chosen, ())
+    known = [f"{each.partition('=')[0]}=" for each in needed]
+    # a mapping may hold any of them
+    given = any(one[:1] in "@{" or any(name in one for name in known) for one in options)
+    if needed and not given and not set(options) & set(_NO_PLAY):
+        ways = " or ".join(f"-e {each}" for each in needed)
+        raise BadInputError([f"{known[0][:-1]} is needed: add {ways} to storqual playbook {chosen}"])
     code = _run(chosen, options, quiet=as_json)
     if as_json:
         print_json({"playbook": chosen, "exit_code": code})

@@ -7,7 +7,7 @@ import pytest
 
 from storqual.bench.health import (
     PARTS,
-    Health,
+    PartHealth,
     broken,
     console_health,
     fired_health,
@@ -78,15 +78,15 @@ def test_a_watchdog_works_when_the_bench_came_back_by_nothing_else() -> None:
 
 
 def test_after_a_panic_a_source_works_that_had_its_trace() -> None:
-    here = Health("pstore", "not tried", "kept by erst")
+    here = PartHealth("pstore", "not tried", "kept by erst")
     assert panic_health(here, {"pstore": True}).works == "works"
     assert panic_health(here, {"pstore": False}).works == "broken"
-    assert panic_health(Health("kdump", "absent", ""), {"kdump": True}).works == "absent"
+    assert panic_health(PartHealth("kdump", "absent", ""), {"kdump": True}).works == "absent"
 
 
 def test_only_what_is_there_and_does_not_work_fails_the_check() -> None:
     rows = [
-        Health(part, works, "so")
+        PartHealth(part, works, "so")
         for part, works in zip(PARTS, ("works", "absent", "broken", "not tried"), strict=False)
     ]  # type: ignore[arg-type]
     assert broken(rows) == ["watchdog: so"]
