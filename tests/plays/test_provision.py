@@ -210,6 +210,18 @@ def test_a_bench_is_power_cycled_by_its_management_controller(tmp_path: Path) ->
     assert commands == ["PowerGracefulShutdown", "PowerOn"]
 
 
+def test_a_power_cycle_is_made_by_what_the_inventory_names_and_waits_as_long_as_the_drop_says(tmp_path: Path) -> None:
+    given = {
+        "provision_restart": "power cycle",
+        "storqual_power": [{"ipmi": {"host": "a", "user": "b", "password": "c"}}],
+        "provision_declared": {"firmware": [{"answers_within": 600.0}, {"file": "x"}]},
+    }
+    played = play(tmp_path, "provision", given, {"bench_power": [{}], "bench_reboot": [{}]}, tasks_from="restart")
+    assert played.asked("bench_power"), played.output
+    (asked,) = played.asked("bench_power")
+    assert (asked["switch"], float(asked["answers_within"])) == ("cycle", 600.0)
+
+
 def test_an_unknown_variable_is_refused_before_anything(tmp_path: Path) -> None:
     """A misspelt variable would silently leave the bench as it is."""
     played = play(tmp_path, "provision", {"provision_drop": "x", "provision_kep": True}, {"bench_apply": [{}]})

@@ -33,11 +33,12 @@ class ActionModule(BenchAction):
     """Switch a bench by `storqual_power`, which is read here: a password in arguments would be one in a log.
 
     Arguments: `switch` (state, on, off or cycle), `reason`, `run` (an open run that records each step), `boot_s` (the
-    usual time of a boot, in seconds), `answer` (a file for the answer of the command). Fails where what was asked for
-    is not so by evidence.
+    usual time of a boot, in seconds), `answer` (a file for the answer of the command), `answers_within` (seconds for
+    which each backend may be silent, where its entry does not allow more). Fails where what was asked for is not so
+    by evidence.
     """
 
-    _VALID_ARGS = frozenset({"answer", "boot_s", "reason", "run", "switch"})
+    _VALID_ARGS = frozenset({"answer", "answers_within", "boot_s", "reason", "run", "switch"})
     _supports_check_mode = False
     TRANSFERS_FILES = False
 
@@ -65,7 +66,11 @@ class ActionModule(BenchAction):
         address = str(self._play_context.remote_addr)
         usual = arguments.get("boot_s")
         usual_boot_s = float(usual) if usual else None
-        power = power_of_bench(bench, variables, self._templar, self._connection, address, usual_boot_s=usual_boot_s)
+        power = power_of_bench(
+            *(bench, variables, self._templar, self._connection, address),
+            usual_boot_s=usual_boot_s,
+            answers_within_s=float(arguments.get("answers_within") or 0.0),
+        )
         if power is None:
             remedy = "name its backends there, such as `- ipmi: {host: ..., user: ..., password: ...}`"
             raise BadInputError([f"{bench} has no `storqual_power` in the inventory; {remedy}"])

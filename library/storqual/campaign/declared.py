@@ -76,6 +76,7 @@ def _image(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, A
         "adapters": list(image.get("adapters") or ()),
         "drives": list(image.get("drives") or ()),
         "file": image["file"],
+        **({"answers_within": image["answers_within"]} if image.get("answers_within") else {}),
         "firmware": {
             **_on_bench(image, needed),
             "tool": image["tool"],

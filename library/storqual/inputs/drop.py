@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from storqual.inputs.fields import ManyOf, Name, Text, written
+from storqual.inputs.fields import Duration, ManyOf, Name, Text, written
 from storqual.inputs.inventory import no_driver, slip_of
 from storqual.inputs.shape import Shape, did_you_mean, raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, as_written, read_yaml
@@ -93,6 +93,9 @@ class Firmware(Shape):
     rollback: ManyOf[Rollback] | None = Field(default=None, description="images to go back to")
     from_versions: ManyOf[Text] | None = Field(default=None, alias="from", description="versions it may replace")
     activation: Literal["none", "reset", "reboot", "power cycle"] = "reset"
+    answers_within: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None, description="how long a management controller may be silent after it"
+    )
 
 
 class _Settings(Shape):

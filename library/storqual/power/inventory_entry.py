@@ -14,6 +14,7 @@ from storqual.inputs import load_inventory
 from storqual.inputs.power import read_rendered_power
 from storqual.power.backends import IpmiBackend, bench_backends
 from storqual.power.cycling import BenchPower, usual_boot_limit_s
+from storqual.power.switch import ANSWER_LIMIT_S
 from storqual.power.watch import BenchWatch
 from storqual.virtual_bench.description import BenchDescription, described
 from storqual.virtual_bench.places import BenchPlaces
@@ -27,17 +28,22 @@ def power_of_bench(
     address: str,
     *,
     usual_boot_s: float | None = None,
+    answers_within_s: float = 0.0,
 ) -> BenchPower | None:
     """What switches a bench; None where its inventory names nothing.
 
-    `variables` are those of the host, which `templar` fills in; `templar`, `connection` and `address` are those of an
-    action plugin. Raises BadInputError for a wrong entry, StorqualError for SSH with a password.
+    Each backend may be silent for `answers_within_s`, where its entry does not allow more. `variables` are those of
+    the host, which `templar` fills in; `templar`, `connection` and `address` are those of an action plugin. Raises
+    BadInputError for a wrong entry, StorqualError for SSH with a password.
     """
 
     def variable(name: str) -> Any:  # noqa: ANN401 - whatever the inventory has
         return templar.template(variables[name]) if name in variables else None
 
-    entries = read_rendered_power(variable("storqual_power") or (), bench)
+    entries = [
+        entry.model_copy(update={"answers_within": max(entry.answers_within or ANSWER_LIMIT_S, answers_within_s)})
+        for entry in read_rendered_power(variable("storqual_power") or (), bench)
+    ]
     if not entries:
         return None
     state, kind = variable("virtual_bench_state"), str(variable("storqual_kind"))

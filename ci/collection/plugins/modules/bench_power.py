@@ -26,6 +26,9 @@ options:
   boot_s:
     description: The usual time of a boot in seconds. After half as much again the next backend is tried.
     type: float
+  answers_within:
+    description: Seconds for which each backend may be silent, where its entry in the inventory does not allow more.
+    type: float
   answer:
     description: File for the answer of the command, as JSON.
     type: path
