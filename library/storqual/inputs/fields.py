@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from storqual.inputs.yaml_file import as_written
-from storqual_core.host.identity import normalise_wwn, port_name
+from storqual_core.host.identity import SOFTWARE_INITIATORS, normalise_wwn, port_name
 from storqual_core.kit.durable import ALPHABET, is_name
 from storqual_core.kit.quantities import parse_duration, parse_percent, parse_size
 
@@ -159,8 +159,9 @@ def _rate(value: object) -> object:
 
 
 def _pseudo(value: object) -> object:
-    if not isinstance(value, str) or not re.fullmatch(r"adapter[0-9]{1,3}", value):
-        raise ValueError("a host of scsi_debug as the kernel names it, such as adapter0")
+    if not isinstance(value, str) or not (re.fullmatch(r"adapter[0-9]{1,3}", value) or value in SOFTWARE_INITIATORS):
+        initiators = ", ".join(SOFTWARE_INITIATORS)
+        raise ValueError(f"a host of scsi_debug as the kernel names it, such as adapter0, or one of {initiators}")
     return value
 
 
@@ -251,7 +252,14 @@ Pci = Annotated[
     ),
 ]
 Pseudo = Annotated[
-    str, BeforeValidator(_pseudo), written("host of scsi_debug", "adapter0", type="string", pattern="^adapter[0-9]")
+    str,
+    BeforeValidator(_pseudo),
+    written(
+        "host of scsi_debug, or a software initiator",
+        *("adapter0", "fcoe"),
+        type="string",
+        pattern=f"^(adapter[0-9]|{'|'.join(SOFTWARE_INITIATORS)})",
+    ),
 ]
 Rate = Annotated[
     int,

@@ -20,7 +20,7 @@ from storqual.inputs.power import BENCH_ITSELF, Address, Argv, PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.guard.file_targets import in_targets, targets_folder
-from storqual_core.host.identity import declared_address, names_namespace
+from storqual_core.host.identity import SOFTWARE_INITIATORS, declared_address, names_namespace
 from storqual_core.host.kernel_log import read_rules
 from storqual_core.tools import TOOLS
 from storqual_core.tools.capabilities import offers
@@ -243,7 +243,9 @@ class Adapter(Shape):
     model: Text = Field(description="its name for people")
     driver: Name | None = Field(default=None, description="the kernel module expected")
     pci: Pci | None = None
-    pseudo: Pseudo | None = Field(default=None, description="in place of `pci`: a host of scsi_debug")
+    pseudo: Pseudo | None = Field(
+        default=None, description="in place of `pci`: a host of scsi_debug, or a software initiator by its driver"
+    )
     subsystem: Text | None = None
     serial: Text | None = None
     slot: Text | None = None
@@ -573,8 +575,9 @@ def _pseudo_problems(bench: Bench, alias: str) -> Iterable[str]:
         yield f"{alias} has `pseudo` on a {bench.kind} bench: it tests no hardware and is for virtual benches only"
     if adapter.pci is not None:
         yield f"{alias} has both `pseudo` and `pci`; give one of them"
-    if adapter.driver != PSEUDO_DRIVER:
-        yield f"{alias} has `pseudo` with driver {shown(adapter.driver or '')}; its driver must be {PSEUDO_DRIVER}"
+    driver = adapter.pseudo if adapter.pseudo in SOFTWARE_INITIATORS else PSEUDO_DRIVER
+    if adapter.driver != driver:
+        yield f"{alias} has `pseudo` with driver {shown(adapter.driver or '')}; its driver must be {driver}"
 
 
 def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[str]:

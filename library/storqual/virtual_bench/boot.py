@@ -46,7 +46,7 @@ _DRIVES_LIMIT_S = 40
 _QUESTION = """
 echo up
 limit=$(($(date +%s) + {limit}))
-seen() {{ ls -d /sys/block/sd* /sys/block/nvme*n* 2>/dev/null | wc -l; }}
+seen() {{ ls /sys/block | grep -cE '^(sd[a-z]+|nvme[0-9]+n[0-9]+)$'; }}
 while [ $(seen) -lt {drives} ] && [ $(date +%s) -lt $limit ]; do
     sleep 0.5
 done

@@ -13,10 +13,11 @@ from storqual.inputs.shape import shaped
 from storqual.inputs.yaml_file import Document
 from storqual.virtual_bench.debug_host import DEVICE as DEBUG
 from storqual.virtual_bench.debug_host import DebugHost, declared_debug_host
+from storqual.virtual_bench.fabrics import FABRICS, refuse_unservable
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _PCI = re.compile(r"(?:0000:)?00:([0-9a-f]{2})\.([0-7])")
@@ -32,12 +33,14 @@ _LONGEST_SERVICE_S = 10.0
 class DeviceKind:
     """One adapter that QEMU emulates: how many drives fit, and whether they are SCSI disks or NVMe namespaces.
 
-    `through`: writes through the cache reach its drives.
+    `through`: writes through the cache reach its drives. `controller` is what QEMU emulates where that is not the
+    adapter itself: the controller of the disks that a target serves.
     """
 
     drives: int
     namespaces: bool = False
     through: bool = True
+    controller: str = ""
 
 
 DEVICES = {
@@ -54,6 +57,8 @@ DEVICES = {
     "pvscsi": DeviceKind(16),
     # a namespace has no serial of its own: it is its controller's
     "nvme": DeviceKind(16, namespaces=True),
+    # the QEMU device that the disks behind LUNs hang on
+    **{fabric: DeviceKind(16, controller="virtio-scsi-pci") for fabric in FABRICS},
 }
 
 
@@ -127,8 +132,9 @@ class BenchDescription:
 
     @property
     def devices(self) -> int:
-        """How many drives the guest sees: one of several paths as often as it has paths."""
-        return sum(len(adapter.drives) for adapter in self.adapters) + (self.debug is not None)
+        """How many drives the guest sees: one of several paths as often as it has paths, a LUN with its own disk."""
+        seen = sum(len(adapter.drives) * (2 if adapter.device in FABRICS else 1) for adapter in self.adapters)
+        return seen + (self.debug is not None)
 
     def drive(self, identity: str) -> EmulatedDrive:
         """The drive of that identity. Raises BadInputError when this bench has none."""
@@ -173,7 +179,7 @@ class _Problems:
 def _drive(problems: _Problems, kind: DeviceKind, alias: str, index: int, drive: Drive) -> EmulatedDrive:
     where = f"storqual_adapters.{alias}.drives[{index}]"
     wwn = drive.wwn or ""
-    if wwn and not (_EUI if kind.namespaces else _WWN).fullmatch(wwn):
+    if wwn and not kind.controller and not (_EUI if kind.namespaces else _WWN).fullmatch(wwn):
         expected = "eui. and 16 hex digits" if kind.namespaces else "0x and 16 hex digits"
         problems.add(f"{where}.wwn", f"expected {expected}, found {wwn!r}")
     serial = problems.text(drive.serial, f"{where}.serial", _NVME_SERIAL if kind.namespaces else _SCSI_SERIAL)
@@ -209,14 +215,20 @@ def _drive(problems: _Problems, kind: DeviceKind, alias: str, index: int, drive:
     )
 
 
-def _adapter(problems: _Problems, alias: str, adapter: Adapter, virtual: Emulation) -> EmulatedAdapter | None:
+def _adapter(
+    problems: _Problems, alias: str, adapter: Adapter, virtual: Emulation, slots: Iterator[int]
+) -> EmulatedAdapter | None:
     where = f"storqual_adapters.{alias}"
     kind = DEVICES.get(virtual.device)
     if kind is None:
         known = ", ".join([*DEVICES, DEBUG])
         problems.add(f"storqual_virtual.adapters.{alias}.device", f"{virtual.device!r} is none of {known}")
         return None
-    slot = _PCI.fullmatch(adapter.pci or "")
+    pci = adapter.pci
+    if kind.controller:
+        refuse_unservable(alias, virtual.device, adapter, problems.add)
+        pci = f"00:{next(slots):02x}.0"
+    slot = _PCI.fullmatch(pci or "")
     if slot is None or not _FIRST_SLOT <= int(slot[1], 16) <= _LAST_SLOT:
         problems.add(f"{where}.pci", f"expected 0000:00:05.0 to 0000:00:1f.7, found {adapter.pci!r}")
         return None
@@ -234,6 +246,13 @@ def _adapter(problems: _Problems, alias: str, adapter: Adapter, virtual: Emulati
         drives=_wired(problems, where, drives, adapter.drives, channels),
         channels=channels,
     )
+
+
+def _free_slots(adapters: Iterable[Adapter]) -> Iterator[int]:
+    """Slots that no adapter has, from the last on: the controllers of disks that targets serve are no adapters."""
+    taken = {_PCI.fullmatch(adapter.pci or "") for adapter in adapters}
+    numbers = {int(slot[1], 16) for slot in taken if slot}
+    return (slot for slot in range(_LAST_SLOT, _FIRST_SLOT - 1, -1) if slot not in numbers)
 
 
 def _refuse_beyond_room(problems: _Problems, adapter: EmulatedAdapter) -> None:
@@ -270,7 +289,8 @@ def _with_paths(
                 )
             for alias in adapters[adapter.alias].drives[index].other_adapters:
                 other = found.get(alias)
-                if other in (None, adapter) or any(DEVICES[one.device].namespaces for one in (adapter, other)):
+                kinds = [DEVICES[one.device] for one in (adapter, other) if one]
+                if other in (None, adapter) or any(kind.namespaces or kind.controller for kind in kinds):
                     problems.add(where, f"expected other adapters of this bench with SCSI drives, found {alias!r}")
                     continue
                 target = sum(one.channel == 0 for one in other.drives)
@@ -295,6 +315,15 @@ def _wired(
         wired.append(replace(emulated, channel=port, target=taken[port]))
         taken[port] += 1
     return tuple(wired)
+
+
+def _fabrics(adapters: Iterable[EmulatedAdapter]) -> Mapping[str, list[str]]:
+    """The aliases of the adapters of each fabric."""
+    found: dict[str, list[str]] = {}
+    for adapter in adapters:
+        if adapter.device in FABRICS:
+            found.setdefault(adapter.device, []).append(adapter.alias)
+    return found
 
 
 def _serials(description: BenchDescription) -> list[str]:
@@ -332,12 +361,17 @@ def described(bench: Bench) -> BenchDescription:
     for alias in sorted(set(bench.adapters) ^ set(virtual.adapters)):
         problems.add(alias, "must be in both storqual_adapters and storqual_virtual.adapters")
     debug = [alias for alias, emulation in virtual.adapters.items() if emulation.device == DEBUG]
+    slots = _free_slots(bench.adapters.values())
     made = [
-        _adapter(problems, alias, adapter, virtual.adapters[alias])
+        _adapter(problems, alias, adapter, virtual.adapters[alias], slots)
         for alias, adapter in bench.adapters.items()
         if alias in virtual.adapters and alias not in debug
     ]
     built = _with_paths(problems, [adapter for adapter in made if adapter is not None], bench.adapters)
+    for fabric, aliases in _fabrics(built).items():
+        for alias in aliases[1:]:
+            where = f"storqual_virtual.adapters.{alias}.device"
+            problems.add(where, f"{aliases[0]} is {fabric} already, a bench has one with as many `channels` as ports")
     for adapter in built:
         _refuse_beyond_room(problems, adapter)
         _refuse_unlike_namespaces(problems, adapter)

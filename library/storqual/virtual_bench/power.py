@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual.base import child
-from storqual.virtual_bench import boot, limits
+from storqual.virtual_bench import boot, fabrics, limits
 from storqual.virtual_bench.boot import Booted, BootFailedError, logs_in, wait_for_boot
 from storqual.virtual_bench.description import BenchDescription, from_plain
 from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
@@ -100,10 +100,15 @@ def _spawn(
     keys = make_keys(places, description.name)
     sockets = socket_folder(places.state)
     make_private(sockets)
-    host_name, debug_host = places.keys / "hostname", places.keys / "scsi_debug"
+    host_name = places.keys / "hostname"
     _write(host_name, f"{description.name}\n")
-    if description.debug:
-        _write(debug_host, f"{description.debug.parameters}\n")
+    texts = {
+        "scsi_debug": f"{description.debug.parameters}\n" if description.debug else "",
+        "fabrics": fabrics.setup(description),
+    }
+    handed = {name: places.keys / name for name, text in texts.items() if text}
+    for name, file in handed.items():
+        _write(file, texts[name])
     machine = EmulatedMachine(
         image_root=image.root,
         boot_disc=image.disc,
@@ -117,7 +122,7 @@ def _spawn(
         host_key=keys.host,
         authorized_keys=keys.client_public,
         host_name=host_name,
-        debug_host=debug_host,
+        handed=handed,
     )
     machine.monitor.unlink(missing_ok=True)
     machine.serial.unlink(missing_ok=True)

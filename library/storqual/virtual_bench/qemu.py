@@ -8,7 +8,7 @@ import os
 import select
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ from storqual.virtual_bench.description import DEVICES, BenchDescription, Emulat
 from storqual.virtual_bench.places import cache_folder
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
@@ -36,7 +39,7 @@ class Acceleration:
 
 @dataclass(frozen=True)
 class EmulatedMachine:
-    """All files one running bench needs; `debug_host` holds parameters of scsi_debug, where it has that."""
+    """All files one running bench needs; `handed` are the further ones that the guest is given, by name."""
 
     image_root: Path
     boot_disc: Path
@@ -50,7 +53,7 @@ class EmulatedMachine:
     host_key: Path
     authorized_keys: Path
     host_name: Path
-    debug_host: Path
+    handed: Mapping[str, Path] = field(default_factory=dict)
 
 
 def option_value(text: object) -> str:
@@ -89,6 +92,11 @@ def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str
     }
     if drive.fua:
         device["dpofua"] = True
+    if DEVICES[adapter.device].controller:
+        # what the inventory says of it is said by the LUN over it. LIO promises writes through the cache (FUA) even
+        # over a disk that has none, and then drops the request
+        names = {"vendor": "STORQUAL", "product": f"behind {adapter.device}", "serial": drive.device}
+        return {**device, **names, "dpofua": True}
     texts = {"vendor": drive.vendor, "product": drive.model, "ver": drive.revision, "serial": drive.serial}
     device.update({name: value for name, value in texts.items() if value})
     if drive.wwn:
@@ -104,7 +112,8 @@ def _block(drive: EmulatedDrive) -> dict[str, int]:
 
 
 def _adapter_device(adapter: EmulatedAdapter, channel: int) -> dict[str, Any]:
-    device: dict[str, Any] = {"driver": adapter.device, "id": _channel(adapter, channel), "bus": "pci.0"}
+    driver = DEVICES[adapter.device].controller or adapter.device
+    device: dict[str, Any] = {"driver": driver, "id": _channel(adapter, channel), "bus": "pci.0"}
     device["addr"] = _address(adapter.slot, adapter.function + channel)
     if adapter.channels > 1 and channel == 0:
         device["multifunction"] = True
@@ -167,7 +176,7 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
         ("ssh_host_ed25519_key", machine.host_key),
         ("authorized_keys", machine.authorized_keys),
         ("hostname", machine.host_name),
-        *((("scsi_debug", machine.debug_host),) if description.debug else ()),
+        *machine.handed.items(),
     ):
         argv += ["-fw_cfg", f"name=opt/storqual/{name},file={option_value(file)}"]
     argv += _root_nodes(machine)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
 from ..host.counters import read_error_counters
-from ..host.in_use import system_disks
+from ..host.in_use import served_serials, system_disks
 from ..host.sysfs import SysfsDrive, read_drives
 from ..kit.machine import Machine, visible
 from ..kit.quantities import is_whole
@@ -119,7 +119,10 @@ _MEMORY = re.compile(r"(?:ram|zram|sr|fd)\d")
 
 @dataclass(frozen=True)
 class Disk:
-    """One disk at one moment; `system` says what of the machine itself it carries, `` for nothing."""
+    """One disk at one moment; `system` says what of the machine itself it carries, `` for nothing.
+
+    `serves` is the serial of the LUN or subsystem that a target of this machine makes of it.
+    """
 
     node: str
     id: str
@@ -128,6 +131,7 @@ class Disk:
     sectors_written: int
     system: str = ""
     errors: Mapping[str, int] = field(default_factory=dict)
+    serves: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def read_disks(
     `drives` saves reading them again where the caller has just done so.
     """
     machine = machine or Machine()
-    system = system_disks(machine, os.fspath(state_dir))
+    system, served = system_disks(machine, os.fspath(state_dir)), served_serials(machine)
     disks = {}
     for drive in read_drives(machine) if drives is None else drives:
         columns = read_stat(machine, drive.name)
@@ -166,6 +170,7 @@ def read_disks(
             sectors_written=columns[_WRITTEN_SECTORS],
             system=system.get(drive.name, ""),
             errors=read_error_counters(machine, drive.name),
+            serves=served.get(drive.name, ""),
         )
     return DisksReading(machine.text("/proc/sys/kernel/random/boot_id"), disks)
 
@@ -178,9 +183,12 @@ def reading_of(record: Mapping[str, Any]) -> DisksReading:
 def end_line(before: DisksReading, after: DisksReading, claimed: Collection[str]) -> dict[str, dict[str, Any]]:
     """`disks` of a spool's end line: each disk of either reading, by kernel name, with what its error counters did.
 
-    A disk that was not there before counts from 0, one that is gone keeps its last count as both.
+    A disk that was not there before counts from 0, one that is gone keeps its last count as both. What is written to
+    a claimed LUN lands on the disk that a target here serves it from, which is then covered by the same claim.
     """
     lines = {}
+    everyone = [*before.disks.values(), *after.disks.values()]
+    serials = {disk.serial for disk in everyone if disk.id in claimed and disk.serial}
     for name in sorted({*before.disks, *after.disks}):
         first = before.disks.get(name)
         disk = after.disks.get(name) or before.disks[name]
@@ -191,7 +199,7 @@ def end_line(before: DisksReading, after: DisksReading, claimed: Collection[str]
             "serial": disk.serial,
             "write_sectors_before": first.sectors_written if first is not None and same else 0,
             "write_sectors_after": disk.sectors_written,
-            "claimed": disk.id in claimed,
+            "claimed": disk.id in claimed or disk.serves in serials,
             "system": disk.system,
             "errors": _grown(first.errors, disk.errors) if first is not None and same else {},
         }

@@ -409,6 +409,21 @@ def read_exports(machine: Machine) -> list[Export]:
     )
 
 
+def served_serials(machine: Machine) -> Mapping[str, str]:
+    """The serial under which a target serves a whole disk, by the disk's kernel name: by that an initiator knows it.
+
+    Of a SCSI target that of the LUN, of an NVMe target that of the subsystem.
+    """
+    found = {}
+    for place in _matching(machine, f"{_TARGET}/udev_path"):
+        serial = machine.text(f"{place.rpartition('/')[0]}/wwn/vpd_unit_serial").rpartition(":")[2].strip()
+        found[machine.text(place).strip()] = serial
+    for place in _matching(machine, "/sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path"):
+        found[machine.text(place).strip()] = machine.text(f"{place.split('/namespaces/')[0]}/attr_serial").strip()
+    served = ((resolve(machine, path).names, serial) for path, serial in found.items() if path.startswith("/"))
+    return {names[0]: serial for names, serial in served if len(names) == 1 and serial}
+
+
 def lost_exports(machine: Machine) -> list[str]:
     """What is served now and leads to nothing any more, in words: it may be any device."""
     return [

@@ -465,10 +465,12 @@ def _notices(material: Material) -> Iterable[str]:
             yield f"The {name} drop changes the virtual bench on purpose: {_flat_text(virtual)}."
     for bench_name, alias in sorted(material.tested):
         bench = material.run.benches.get(bench_name, {})
-        if (bench.get("adapters") or {}).get(alias, {}).get("pseudo"):
+        pseudo = (bench.get("adapters") or {}).get(alias, {}).get("pseudo")
+        if pseudo:
             name = adapter_name(list(material.run.benches), bench_name, alias)
+            what = _WITHOUT_HARDWARE.get(str(pseudo), "the kernel's scsi_debug")
             yield (
-                f"Adapter {name} is the kernel's scsi_debug: no hardware was tested by it, nor the driver of any; "
+                f"Adapter {name} is {what}: no hardware was tested by it, nor the driver of any; "
                 "what this run says of it, it says of the kernel."
             )
     identified = identities(material)
@@ -477,6 +479,14 @@ def _notices(material: Material) -> Iterable[str]:
         yield "Both arms are the same build: every driver under test has the same srcversion in both."
     elif same and not material.run.is_identical:
         yield f"The driver of {', '.join(adapter.name for adapter in same)} is the same build in both arms."
+
+
+_WITHOUT_HARDWARE = {
+    "fcoe": "FC over Ethernet between two ports of one kernel, with no FC hardware",
+    "iscsi_tcp": "iSCSI between two ports of one kernel",
+    "nvme_tcp": "NVMe over TCP between two ports of one kernel",
+}
+"""What a software initiator of a virtual bench is."""
 
 
 def _flat_text(value: object) -> str:

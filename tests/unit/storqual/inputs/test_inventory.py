@@ -208,6 +208,15 @@ def test_an_adapter_is_either_on_pci_or_without_hardware() -> None:
         assert "a host of scsi_debug as the kernel names it, such as adapter0" in said
 
 
+def test_a_software_initiator_is_named_by_its_driver() -> None:
+    fabric = {**PSEUDO, "pseudo": "fcoe"}
+    assert "with driver 'scsi_debug'; its driver must be fcoe" in problems(
+        b1=bench(kind="virtual", adapters={"fc": fabric})
+    )
+    found = inventory_from_hostvars({"b1": bench(kind="virtual", adapters={"fc": {**fabric, "driver": "fcoe"}})})
+    assert found.benches["b1"].adapters["fc"].address == "pseudo/fcoe"
+
+
 @pytest.mark.parametrize(
     ("folder", "words"),
     [

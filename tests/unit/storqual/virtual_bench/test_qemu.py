@@ -48,7 +48,6 @@ def _machine(folder: str = "/state") -> EmulatedMachine:
         host_key=place / "host",
         authorized_keys=place / "client.pub",
         host_name=place / "hostname",
-        debug_host=place / "scsi_debug",
     )
 
 
@@ -228,12 +227,8 @@ def problems(**changes: Any) -> list[str]:
 
 
 def argv(description: BenchDescription) -> list[str]:
-    names = (
-        "image_root boot_disc overlay drives console serial pstore monitor pidfile host_key authorized_keys host_name"
-        " debug_host"
-    )
-    machine = EmulatedMachine(**{name: Path("/state") / name for name in names.split()})
-    return machine_argv(description, machine, Acceleration("tcg", ""))
+    handed = {"scsi_debug": Path("/state/scsi_debug")} if description.debug else {}
+    return machine_argv(description, replace(_machine(), handed=handed), Acceleration("tcg", ""))
 
 
 def test_the_module_gets_parameters_that_give_its_drive_the_declared_names_and_size() -> None:
@@ -247,7 +242,7 @@ def test_the_guest_sees_one_drive_more_than_qemu_has() -> None:
     made = bench()
     assert ([drive.identity for drive in made.drives], made.devices) == (["0x5000c50015ea0000"], 2)
     words = argv(made)
-    assert "name=opt/storqual/scsi_debug,file=/state/debug_host" in words
+    assert "name=opt/storqual/scsi_debug,file=/state/scsi_debug" in words
     assert not [word for word in words if "33333330" in word or "debug-0" in word]
     with pytest.raises(BadInputError, match="vbench has no drive"):
         made.drive(DRIVE["wwn"])

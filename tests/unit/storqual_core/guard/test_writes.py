@@ -52,6 +52,27 @@ def test_the_spools_end_line_has_both_counts_of_each_disk() -> None:
     assert [disk["claimed"] for disk in line.values()] == [True, False, False]
 
 
+def test_a_disk_that_is_served_to_this_bench_as_a_claimed_lun_is_covered_by_that_claim(tmp_path: Path) -> None:
+    """What is written to the LUN lands there. A disk that is served to somebody else stays nobody's."""
+    tree = BenchTree(tmp_path).adapter()
+    for name, serial in (("sda", "LUN1"), ("sdb", "DISK1"), ("sdc", "DISK2")):
+        tree.scsi(name, wwn="", serial=serial)
+    for name, serial in (("sdb", "LUN1"), ("sdc", "OTHER")):
+        place = f"/sys/kernel/config/target/core/iblock_0/{name}"
+        tree.write(f"{place}/udev_path", f"/dev/{name}\n")
+        tree.write(f"{place}/wwn/vpd_unit_serial", f"T10 VPD Unit Serial Number: {serial}\n")
+    found = read_disks(tree.machine, state_dir=STATE)
+    assert {name: disk.serves for name, disk in found.disks.items()} == {
+        "sda": "",
+        "sdb": "LUN1",
+        "sdc": "OTHER",
+        "vda": "",
+    }
+    line = end_line(found, found, {"LUN1"})
+    assert [name for name, disk in line.items() if disk["claimed"]] == ["sda", "sdb"]
+    assert not [name for name, disk in end_line(found, found, {"DISK2"}).items() if disk["claimed"] and name != "sdc"]
+
+
 def test_the_spools_end_line_says_what_error_counters_counted() -> None:
 
     def disk(name: str, **errors: int) -> Disk:

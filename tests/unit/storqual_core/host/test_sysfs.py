@@ -197,6 +197,45 @@ def test_a_host_of_scsi_debug_is_an_adapter_without_ids_and_has_its_drives(tmp_p
     assert drive(tree, "sda").adapter == "pseudo/adapter0"
 
 
+def test_a_software_initiator_is_one_adapter_with_all_its_ports(tmp_path: Path) -> None:
+    """FC over Ethernet below a network device, iSCSI below no device at all; a card's own host is not among them."""
+    tree = BenchTree(tmp_path).adapter()
+    for name, above, host, driver in (
+        ("sda", "virtual/net/fc0/ctlr_1", "host9", "fcoe"),
+        ("sdb", "virtual/net/fc1/ctlr_3", "host11", "fcoe"),
+        ("sdc", "platform", "host6", "iscsi_tcp"),
+        ("sdd", "pci0000:00/0000:00:05.0", "host2", "sym53c8xx"),
+    ):
+        tree.scsi(name, above=above, hctl=f"{host[4:]}:0:0:0", wwn="", serial=name)
+        tree.write(f"/sys/devices/{above}/{host}/scsi_host/{host}/proc_name", driver + "\n")
+        tree.link(f"/sys/class/scsi_host/{host}", f"/sys/devices/{above}/{host}/scsi_host/{host}")
+    assert [drive(tree, name).adapter for name in ("sda", "sdb", "sdc", "sdd")] == [
+        *("pseudo/fcoe", "pseudo/fcoe", "pseudo/iscsi_tcp", "0000:00:05.0")
+    ]
+    found = {one.identity.pci: (one.driver, one.module) for one in read_adapters(tree.machine)}
+    assert found["pseudo/fcoe"] == ("fcoe", "fcoe")
+    assert set(found) == {"0000:00:05.0", "pseudo/fcoe", "pseudo/iscsi_tcp"}
+    assert [host["host"] for host in adapter(tree, "pseudo/fcoe").hosts] == ["host11", "host9"]
+
+
+def test_a_namespace_behind_a_fabric_is_on_the_initiator_of_its_transport(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).nvme()
+    tree.link("/sys/block/nvme1n1", "/sys/devices/virtual/nvme-subsystem/nvme-subsys1/nvme1n1")
+    subsystem, controller = (
+        "/sys/devices/virtual/nvme-subsystem/nvme-subsys1",
+        "/sys/devices/virtual/nvme-fabrics/ctl/nvme1",
+    )
+    tree.write(f"{controller}/transport", "tcp\n")
+    tree.write(f"{subsystem}/nvme1n1/size", "2048\n")
+    tree.link(f"{subsystem}/nvme1n1/device", subsystem)
+    tree.link(f"{subsystem}/nvme1", controller)
+    tree.link("/sys/class/nvme/nvme1", controller)
+    tree.link("/sys/class/nvme-fabrics/ctl", "/sys/devices/virtual/nvme-fabrics/ctl")
+    assert drive(tree, "nvme1n1").adapter == "pseudo/nvme_tcp"
+    assert drive(tree, "nvme0n1").adapter == "0000:00:09.0"
+    assert "pseudo/nvme_tcp" in [one.identity.pci for one in read_adapters(tree.machine)]
+
+
 HOST = "/sys/devices/pci0000:00/0000:00:06.0/host2"
 
 

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fabrics of a virtual bench: each LUN over a disk that QEMU limits, and the commands that serve it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.virtual_bench.description import BenchDescription, describe, from_plain
+from storqual.virtual_bench.fabrics import served_wwn, setup
+from storqual.virtual_bench.limits import wanted_limits
+from storqual.virtual_bench.qemu import Acceleration, EmulatedMachine, machine_argv
+from storqual_core.kit.errors import BadInputError
+
+WWN = "0x6001405fca0000001000000000000000"
+
+
+def lun(number: int, port: int, **changes: Any) -> dict[str, Any]:
+    serial = f"FCA000000{number}"
+    plain = {"wwn": served_wwn(serial), "serial": serial, "model": "FCLUN", "size": "1GiB", "port": port}
+    return {**plain, "virtual": {"iops": 150}, **changes}
+
+
+def bench(*drives: dict[str, Any], device: str = "fc", pseudo: str = "fcoe", **virtual: Any) -> BenchDescription:
+    adapters = {"fc": {"pseudo": pseudo, "drives": list(drives)}, "sym": {"pci": "0000:00:1f.0", "drives": []}}
+    devices = {"fc": {"device": device, "channels": 2, **virtual}, "sym": {"device": "lsi53c895a"}}
+    return describe("vfabric", adapters, {"adapters": devices})
+
+
+def problems(*drives: dict[str, Any], **words: Any) -> str:
+    with pytest.raises(BadInputError) as raised:
+        bench(*drives, **words)
+    return "\n".join(raised.value.problems)
+
+
+def arguments(description: BenchDescription) -> list[dict[str, Any]]:
+    names = (
+        "image_root boot_disc overlay drives console serial pstore monitor pidfile host_key authorized_keys host_name"
+    )
+    machine = EmulatedMachine(**{name: Path("/state") / name for name in names.split()})
+    argv = machine_argv(description, machine, Acceleration("tcg", ""))
+    return [json.loads(value) for name, value in pairwise(argv) if name == "-device"]
+
+
+def test_a_lun_rests_on_a_disk_that_does_not_have_its_names() -> None:
+    """The guest sees both: with the same serial they would be taken for two paths of one drive."""
+    made = bench(lun(1, 0), lun(2, 1))
+    disks = [device for device in arguments(made) if device["driver"] == "scsi-hd"]
+    assert [disk["serial"] for disk in disks] == ["fc-0", "fc-1"]
+    assert not [disk for disk in disks if "wwn" in disk or "FCA" in json.dumps(disk)]
+    assert made.devices == 4
+    assert from_plain(made.plain()) == made
+
+
+def test_disks_of_a_port_have_a_controller_of_their_own_in_a_slot_that_no_adapter_has() -> None:
+    controllers = [
+        device for device in arguments(bench(lun(1, 0), lun(2, 1))) if device["driver"] == "virtio-scsi-pci"
+    ]
+    assert [controller["addr"] for controller in controllers] == ["1e.0", "1e.1"]
+
+
+def test_a_lun_is_limited_by_its_own_name() -> None:
+    """A port that is five percent slower is its LUNs that are."""
+    limits = wanted_limits(bench(lun(1, 0), lun(2, 1)), {WWN: 142}, {})
+    assert {name: limit.iops for name, limit in limits.items()} == {WWN: 142, served_wwn("FCA0000002"): 150}
+
+
+def test_all_luns_are_served_before_a_port_is_made() -> None:
+    """An initiator that logs in to a port without LUNs is never told of them."""
+    script = setup(bench(lun(1, 0), lun(2, 1), lun(3, 0, model="A 'quoted' $(x)")))
+    lines = [shlex.split(line) for line in script.splitlines() if line.startswith(("fc_drive ", "fc_port "))]
+    assert [line[:2] for line in lines] == [
+        *(["fc_drive", "0"], ["fc_drive", "1"], ["fc_drive", "0"], ["fc_port", "0"], ["fc_port", "1"])
+    ]
+    assert lines[0][2:6] == ["fc-0", "0000:00:1e.0", "0", "FCA0000001"]
+    assert lines[2][7] == "A 'quoted' $(x)"
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+    assert script.splitlines()[-1] == "end"
+
+
+def test_a_bench_without_fabrics_is_handed_no_commands() -> None:
+    adapters = {"sym": {"pci": "0000:00:05.0", "drives": []}}
+    assert not setup(describe("vbench", adapters, {"adapters": {"sym": {"device": "lsi53c895a"}}}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"wwn": "0x6001405fca0000002000000000000000"}, f"drives[0].wwn: a target makes {WWN} of the serial"),
+        ({"model": None}, "drives[0].model: is missing"),
+        ({"paths": ["sym"]}, "drives[0].paths: a drive of a fabric has one path"),
+        ({"virtual": {"service_time": "4ms"}}, "drives[0].virtual: a drive of a fabric takes"),
+        ({"port": 2}, "drives[0].port: expected 0 to 1, found 2"),
+    ],
+)
+def test_what_a_target_cannot_make_is_refused(changes: dict[str, Any], words: str) -> None:
+    assert words in problems({**lun(1, 0), **changes})
+
+
+def test_a_namespace_is_known_by_the_uuid_that_its_target_is_given() -> None:
+    uuid = "uuid.cbee35b7-fb92-5256-855f-6856218310e4"
+    made = bench(lun(1, 0, wwn=uuid), device="nvme_tcp", pseudo="nvme_tcp")
+    assert f"FCLUN 0001 {uuid}" in setup(made)
+    assert "expected uuid. and a UUID" in problems(lun(1, 0), device="nvme_tcp", pseudo="nvme_tcp")
+
+
+def test_a_fabric_has_no_card_and_a_bench_has_one_of_each() -> None:
+    assert "expected `pseudo: fcoe` and no `pci`" in problems(lun(1, 0), pseudo="iscsi_tcp")
+    adapters = {name: {"pseudo": "fcoe", "drives": [lun(number, 0)]} for number, name in enumerate(("a", "b"), 1)}
+    with pytest.raises(BadInputError, match="a is fc already, a bench has one"):
+        describe("vfabric", adapters, {"adapters": {name: {"device": "fc"} for name in adapters}})
