@@ -186,6 +186,7 @@ def _values(setting: Setting) -> Json:
         "text": dict(WORD),
         "list": {"type": "array", "items": dict(WORD)},
         "link_rate": {"type": ["string", "number"], "examples": list(LINK_RATES)},
+        "seconds_or_off": {"anyOf": [whole, {"const": "off"}]},
         "kernel_package": {
             "type": "object",
             "properties": {

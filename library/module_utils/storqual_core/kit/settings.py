@@ -232,6 +232,8 @@ _DISTURBS = {
     "drive.WCE": ("max_sectors_kb", "read_ahead_kb"),
     # new limits of a queue raise a read-ahead that was lowered (blk_apply_bdi_limits, since Linux 6.9)
     "drive.max_sectors_kb": ("read_ahead_kb",),
+    # of a remote port the kernel takes the one only below the other (fc_rport_fast_io_fail_tmo_store)
+    "drive.dev_loss_tmo": ("fast_io_fail_tmo",),
 }
 
 
@@ -274,6 +276,11 @@ drive.read_ahead_kb integer 0..1073741824 KiB : read-ahead of buffered I/O : req
 drive.max_sectors_kb integer 4..4194304 KiB : largest request the block layer makes : request size
 drive.nomerges integer 0..2 : 0 all merges, 1 simple merges only, 2 none
 drive.rq_affinity integer 0..2 : 0 any CPU, 1 group of the submitting CPU, 2 that CPU completes
+drive.dev_loss_tmo integer 1..2147483647 s : FC: wait for a lost remote port before its drives are removed
+drive.fast_io_fail_tmo seconds_or_off 0..2147483647 s : FC, NVMe: wait for a lost port or controller before I/O fails
+drive.recovery_tmo integer 0..2147483647 s : iSCSI: wait for a lost session before I/O fails (replacement_timeout)
+drive.ctrl_loss_tmo seconds_or_off 0..2147483647 s : NVMe: wait for a lost controller before it is removed
+drive.reconnect_delay integer 1..2147483647 s : NVMe: time between two attempts to connect again
 drive.link_rate link_rate : highest rate of the drive's SAS link (1.5, 3.0, 6.0, 12.0, 22.5 Gbit) : negotiated
 nvram.execution_throttle integer 1..65535 reload : commands the adapter sends to one port : in-flight
 nvram.frame_size integer 512..2048 B reload : Fibre Channel frame payload
@@ -587,6 +594,11 @@ def _unplug(setting: Setting, value: object) -> dict[str, object]:
     return {"drive": _text(setting, entries["drive"]), "after_s": parse_duration(str(entries["after_s"]))}
 
 
+def _seconds_or_off(setting: Setting, value: object) -> object:
+    """Whole seconds, or `off` where the kernel is to wait for ever."""
+    return "off" if value == "off" else _integer(setting, value)
+
+
 _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "flag": _integer,
     "integer": _integer,
@@ -596,6 +608,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "text": _text,
     "kernel_package": _kernel_package,
     "link_rate": _link_rate,
+    "seconds_or_off": _seconds_or_off,
     "list": _list,
     "mapping": _mapping,
     "dkms_package": _dkms_package,

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's queue of each drive: queue depth, I/O scheduler, queued requests and their kin, in sysfs.
 
+And the timers of a drive behind a fabric: the kernel keeps them for the remote port, session or controller that leads
+to it, so all drives behind that have the same; that two were to have different ones is seen when they are read back.
+
 A driver may ignore what it stored, so a queue depth can be shown in effect: more reads than the depth are offered,
 which destroy nothing, and the drive's in-flight count is watched.
 """
@@ -10,6 +13,7 @@ from __future__ import annotations
 import mmap
 import os
 import random
+import re
 import stat
 import threading
 import time
@@ -24,6 +28,20 @@ from ..kit.errors import ToolError
 from ..kit.machine import read_attribute, selected_word, write_attribute
 from ..kit.quantities import is_whole
 
+_TIMERS: Mapping[str, str] = {
+    "dev_loss_tmo": "fc_remote_ports",
+    "fast_io_fail_tmo": "fc_remote_ports",
+    "recovery_tmo": "iscsi_session",
+    "ctrl_loss_tmo": "",
+    "reconnect_delay": "",
+}
+"""The class in sysfs that keeps each timer of a SCSI drive; those of an NVMe controller are among its attributes."""
+_ABOVE = re.compile(r"(?:rport-[0-9:-]+|session\d+)\Z")
+_CONTROLLER = re.compile(r"nvme\d+\Z")
+_OFF = ("off", "-1")
+_BLOCKED_S = 600
+"""The longest time that the kernel keeps the drives of a remote port blocked."""
+
 
 class Queues:
     """How the attributes are read and written."""
@@ -33,7 +51,19 @@ class Queues:
 
     def _path(self, node: str, name: str) -> Path:
         block = Path(self._sysfs) / "block" / node
+        if name in _TIMERS:
+            return self._keeper(node, name) / name
         return block / "device" / "queue_depth" if name == "queue_depth" else block / "queue" / name
+
+    def _keeper(self, node: str, name: str) -> Path:
+        """The remote port, session or controller that keeps a timer; the drive itself where there is no such."""
+        place = (Path(self._sysfs) / "block" / node / "device").resolve()
+        if node.startswith("nvme"):
+            # with native multipath a subsystem has the controllers in it; of several none is the one
+            below = [entry for entry in place.glob("nvme*") if _CONTROLLER.match(entry.name)]
+            return below[0] if len(below) == 1 else place
+        above = next((folder.name for folder in place.parents if _ABOVE.match(folder.name)), "")
+        return Path(self._sysfs) / "class" / _TIMERS[name] / above if above and _TIMERS[name] else place
 
     def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
         """The values the kernel has now; a name the drive's driver does not have is left out. Raises ToolError."""
@@ -46,6 +76,8 @@ class Queues:
             return None
         if name == "scheduler":
             return selected_word(text)
+        if name in _TIMERS and text in _OFF:
+            return _OFF[0]
         try:
             return int(text)
         except ValueError:
@@ -64,10 +96,27 @@ class Queues:
             for name, value in wanted.items()
             if now.get(name, value) != value and self._read_only(target.node, name)
         ]
+        problems += self._timer_objections(target, wanted)
         depth, limit = wanted.get("queue_depth"), self._can_queue(target.node)
         if depth is not None and limit is not None and int(depth) > limit:
             problems.append(f"queue depth {depth} is declared, its adapter takes {limit} commands in total")
         return problems
+
+    def _timer_objections(self, target: DriveTarget, wanted: Mapping[str, Any]) -> list[str]:
+        """What the kernel does not take of the two timers of a remote port, the one that is not declared included."""
+        pair = ("dev_loss_tmo", "fast_io_fail_tmo")
+        timers = {**self.read(target, pair), **{name: wanted[name] for name in pair if name in wanted}}
+        lost, fails = (timers.get(name) for name in pair)
+        if not isinstance(lost, int) or fails is None or not set(pair) & set(wanted):
+            # there is no remote port, which is told of each name by itself
+            return []
+        if fails == _OFF[0]:
+            told = f"dev_loss_tmo {lost} is declared, above {_BLOCKED_S} it needs a fast_io_fail_tmo"
+            return [told] if lost > _BLOCKED_S else []
+        if fails < min(lost, _BLOCKED_S + 1):
+            return []
+        above = f"must be below dev_loss_tmo, which is {lost}, and at most {_BLOCKED_S}"
+        return [f"fast_io_fail_tmo {fails} {above}"]
 
     def _read_only(self, node: str, name: str) -> bool:
         """Whether the driver has no way to change the attribute: then not even root may write it."""
@@ -85,7 +134,9 @@ class Queues:
     def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:
         """Write the attributes; what was done. Raises ToolError at the first refusal."""
         for name, value in values.items():
-            write_attribute(self._path(target.node, name), value)
+            # an NVMe controller takes a number only
+            plain = -1 if value == _OFF[0] and target.nvme else value
+            write_attribute(self._path(target.node, name), plain)
         return [f"{target.id}: {name} set to {value}" for name, value in values.items()]
 
 
