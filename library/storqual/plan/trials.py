@@ -26,6 +26,7 @@ from storqual.plan.covering import covering
 from storqual.plan.resolve import resolve
 from storqual_core.data.faults import FAULTS, LOGGING_WAY, NOTHING, POWER, WAYS, Fault, Way
 from storqual_core.guard.signatures import window
+from storqual_core.host.identity import SOFTWARE_INITIATORS
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.boot import HUNG_TASK_S
 from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, LAYER_S, LAYERS, reached_places
@@ -239,6 +240,7 @@ def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None, *, cut
         if (way.where == "bench" or (cuts_power if way.where == POWER else kind == "virtual"))
         and (driver in way.drivers or not (way.drivers or driver == PSEUDO_DRIVER))
         and driver not in way.not_by
+        and not (way.card and driver in SOFTWARE_INITIATORS)
         and (wanted == way.name or (wanted is None and not way.named_only))
     ]
 

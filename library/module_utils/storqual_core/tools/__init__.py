@@ -65,6 +65,7 @@ def _shipped() -> None:
         ssacli,
         storcli,
         storcli2,
+        tc,
         util_linux,
         weak_modules,
         zypper,

@@ -35,6 +35,7 @@ from ..kit.quantities import is_whole
 from ..tools.dmsetup import read_paths
 from .crash_dump import find_dump, panic_with_dump
 from .drive_faults import RULE_ACTS, Aim, Tell, abort_many, fail_writes, mark_by_nvme, mark_by_scsi, reads_fail
+from .fabric_faults import FABRIC_ACTS
 
 INJECTOR = "/dev/aer_inject"
 # bus, device and function; uncorrectable and correctable status; four words of a header; domain: as the kernel's
@@ -460,6 +461,7 @@ ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
     "aer_fatal": inject(FATAL),
     "nvme_write_uncorrectable": reads_fail(mark_by_nvme),
     **RULE_ACTS,
+    **FABRIC_ACTS,
 }
 """What brings each way of the bench about, by the name that it has in the table of faults."""
 AFTER: Mapping[str, Callable[[Aim, Tell], None]] = {"kdump": find_dump}
