@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual.base import child
-from storqual.virtual_bench import boot, fabrics, limits
+from storqual.virtual_bench import boot, limits
 from storqual.virtual_bench.boot import Booted, BootFailedError, logs_in, wait_for_boot
 from storqual.virtual_bench.description import BenchDescription, from_plain
 from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
+from storqual.virtual_bench.fabric_setup import setup
 from storqual.virtual_bench.image import BenchImage, ensure_image
 from storqual.virtual_bench.places import BenchPlaces, locked, make_private, socket_folder
 from storqual.virtual_bench.qemu import EmulatedMachine, choose_acceleration, machine_argv
@@ -104,7 +105,7 @@ def _spawn(
     _write(host_name, f"{description.name}\n")
     texts = {
         "scsi_debug": f"{description.debug.parameters}\n" if description.debug else "",
-        "fabrics": fabrics.setup(description),
+        "fabrics": setup(description),
     }
     handed = {name: places.keys / name for name, text in texts.items() if text}
     for name, file in handed.items():

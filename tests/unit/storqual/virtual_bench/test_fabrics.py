@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from storqual.virtual_bench.description import BenchDescription, describe, from_plain
-from storqual.virtual_bench.fabrics import served_wwn, setup
+from storqual.virtual_bench.fabric_setup import setup
+from storqual.virtual_bench.fabrics import served_wwn
 from storqual.virtual_bench.limits import wanted_limits
 from storqual.virtual_bench.qemu import Acceleration, EmulatedMachine, machine_argv
 from storqual_core.kit.errors import BadInputError

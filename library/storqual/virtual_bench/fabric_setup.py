@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that set the fabrics of a bench up: handed over at power-on and run at every boot, of any kernel."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storqual.virtual_bench.fabrics import FABRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storqual.virtual_bench.description import BenchDescription, EmulatedAdapter
+
+_SETUP = Path(__file__).parent / "recipe" / "fabrics"
+
+
+def setup(description: BenchDescription) -> str:
+    """The commands that set the fabrics of a bench up; empty when it has none."""
+    fabrics = [adapter for adapter in description.adapters if adapter.device in FABRICS]
+    if not fabrics:
+        return ""
+    lines = [line for adapter in fabrics for line in _commands(adapter)]
+    return _SETUP.read_text(encoding="utf-8") + "\n".join([*lines, "end", ""])
+
+
+def _commands(adapter: EmulatedAdapter) -> Iterator[str]:
+    """All drives of all ports before any port: what is served is complete before somebody asks for it."""
+    for drive in adapter.drives:
+        function = f"0000:00:{adapter.slot:02x}.{adapter.function + drive.channel}"
+        texts = (drive.serial, drive.vendor or "LIO-ORG", drive.model, drive.revision or "0001", drive.wwn)
+        yield shlex.join(
+            [f"{adapter.device}_drive", str(drive.channel), drive.device, function, str(drive.target), *texts]
+        )
+    for port in sorted({drive.channel for drive in adapter.drives}):
+        yield f"{adapter.device}_port {port}"
