@@ -612,3 +612,22 @@ def test_a_task_hangs_only_after_the_longest_wait_that_the_trials_make_themselve
     assert hung_task_s(faults) > max(180 + trial.away_s for trial in faults)
     assert hung_task_s([trial for trial in trials if trial.fault in ("bench_reset", "integrity")]) == 120
     assert hung_task_s(()) == 120
+
+
+@pytest.mark.parametrize("driver", ["fcoe", "iscsi_tcp", "nvme_tcp"])
+def test_an_initiator_that_is_software_has_no_card_to_remove_and_a_card_no_fabric(driver: str) -> None:
+    for fault in (
+        "adapter_removal",
+        "driver_rebind",
+        "function_reset",
+        "link_reset",
+        "drive_unplug",
+        "command_timeout",
+    ):
+        assert not usable_ways(FAULTS[fault], driver, "virtual", None), fault
+    for fault in ("frame_delay", "frame_reorder", "frame_loss"):
+        assert [way.scope for way in usable_ways(FAULTS[fault], driver, "virtual", None)] == ["bus"]
+        assert not usable_ways(FAULTS[fault], "mptsas", "virtual", None)
+    # the target of a virtual bench does not outlast one
+    assert not usable_ways(FAULTS["loop_initialisation"], driver, "virtual", None)
+    assert usable_ways(FAULTS["loop_initialisation"], "qla2xxx", "hardware", None)
