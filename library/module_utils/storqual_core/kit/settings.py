@@ -234,6 +234,8 @@ _DISTURBS = {
     "drive.max_sectors_kb": ("read_ahead_kb",),
     # of a remote port the kernel takes the one only below the other (fc_rport_fast_io_fail_tmo_store)
     "drive.dev_loss_tmo": ("fast_io_fail_tmo",),
+    # of an NVMe controller the kernel keeps a number of attempts, and shows their time (nvme_ctrl_loss_tmo_show)
+    "drive.reconnect_delay": ("ctrl_loss_tmo",),
 }
 
 

@@ -73,6 +73,8 @@ def test_timers_are_written_where_the_kernel_keeps_them_and_remembered(sysfs: Pa
     steps = [step for step in outcome.steps if step.startswith("sdk")]
     # the kernel takes the second only below the first
     assert steps == ["sdk: dev_loss_tmo set to 20", "sdk: fast_io_fail_tmo set to 5"]
+    # the kernel shows the first as attempts times the second
+    assert outcome.steps[-2:] == ["nvme1n1: reconnect_delay set to 2", "nvme1n1: ctrl_loss_tmo set to 30"]
 
 
 def test_what_the_kernel_would_not_take_is_refused_before_any_write(sysfs: Path) -> None:
