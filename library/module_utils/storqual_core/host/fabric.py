@@ -2,7 +2,7 @@
 """Fabrics as sysfs shows them: Fibre Channel ports, iSCSI sessions, NVMe over fabrics, and the paths of a drive.
 
 Attributes are those of the kernel's transport classes (scsi_transport_fc, scsi_transport_iscsi, nvme-fabrics). Names
-and passwords of CHAP are never read.
+and secrets of CHAP are never read.
 """
 
 from __future__ import annotations
