@@ -61,15 +61,17 @@ class ActionModule(BenchAction):
         run, queue = Path(str(arguments["run"])), str(arguments.get("queue") or "")
         refuse_out_of_service(bench, queue)
         seconds = campaign_seconds(read_run(run).plan.expected_seconds)
-        lasting = self._lasting_or_none()
-        owner = new_owner(f"campaign {run.name}", seconds, run=run.name, kept=lasting is not None)
+        # a bench that is reserved later may be off until then
+        later = bool(arguments.get("only_queue"))
+        lasting = None if later else self._lasting_or_none()
+        owner = new_owner(f"campaign {run.name}", seconds, run=run.name, kept=later or lasting is not None)
         queued, lease = str(arguments.get("queued") or ""), ""
         wait_s = _seconds(str(arguments.get("wait") or ""))
         if queue and not queued:
             ask = folder_book(Path(queue))
             answer = reserve(ask, bench, owner, Waiting(wait_s, display.display, look_s=2.0))
             queued = f"{answer['lease']['number']}@{queue}"
-        if arguments.get("only_queue"):
+        if later:
             return {"lease": "", "queued": queued, "msg": f"{bench} is reserved in {queue}"}
         try:
             lease = self._on_bench(bench, run, owner, wait_s)
