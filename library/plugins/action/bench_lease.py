@@ -46,6 +46,8 @@ class ActionModule(BenchAction):
     _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        # a bench that is reserved later may be off until then: no folder for files is made on it
+        self.TRANSFERS_FILES = not self._task.args.get("only_queue")
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.check_mode:
             return {**result, "changed": False, "lease": "", "queued": "", "msg": "nothing is reserved in check mode"}
@@ -61,7 +63,6 @@ class ActionModule(BenchAction):
         run, queue = Path(str(arguments["run"])), str(arguments.get("queue") or "")
         refuse_out_of_service(bench, queue)
         seconds = campaign_seconds(read_run(run).plan.expected_seconds)
-        # a bench that is reserved later may be off until then
         later = bool(arguments.get("only_queue"))
         lasting = None if later else self._lasting_or_none()
         owner = new_owner(f"campaign {run.name}", seconds, run=run.name, kept=later or lasting is not None)
