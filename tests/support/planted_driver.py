@@ -256,12 +256,16 @@ def all_kinds() -> dict[str, Kind]:
 
 
 FAMILIES = ("vscsi", "fusion", "sym")
+ALONE = ("sym",)
+"""The adapters of which a sweep keeps one drive busy at a time."""
 
 
 def family_of(kind: Kind, seed: int) -> str:
     """The adapter that a defect is planted in: in turn, of those on which `quick` makes the trials of its kind."""
     left_out = yaml.safe_load(SUITE.read_text(encoding="utf-8"))["profiles"]["quick"]["leave_out"]
     tried = [name for name in FAMILIES if not any(name in left_out.get(fault, ()) for fault in kind.faults)]
+    if "sibling_busy" in kind.draw:
+        tried = [name for name in tried if name not in ALONE]
     return tried[seed % len(tried)]
 
 

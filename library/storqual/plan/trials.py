@@ -43,10 +43,23 @@ _MIB_SECTORS = 2048
 _PART_ROWS = 480
 """So many rows of triples a trial has at most."""
 _MOST_BESIDE = 3
-_EMULATED: Mapping[str, tuple[tuple[str, ...], int, tuple[tuple[str, str], ...]]] = {
-    "megaraid_sas": (
-        ("verify",),
-        60,
+
+
+@dataclass(frozen=True)
+class _Spared:
+    """What a sweep spares an emulation, so that other errors are seen: ways to read, pieces of memory above so many.
+
+    With `alone` no other drive of the adapter is busy at the same time. `lacks` tells each, with the reason.
+    """
+
+    lacks: tuple[tuple[str, str], ...]
+    reads: tuple[str, ...] = ()
+    pieces: int = 0
+    alone: bool = False
+
+
+_SPARED: Mapping[str, _Spared] = {
+    "megaraid_sas": _Spared(
         (
             ("read verify", "QEMU's MegaRAID fails every VERIFY"),
             (
@@ -54,13 +67,25 @@ _EMULATED: Mapping[str, tuple[tuple[str, ...], int, tuple[tuple[str, str], ...]]
                 "the driver has room for 61 in a command, QEMU says 80: the rest would be another command's",
             ),
         ),
-    )
+        reads=("verify",),
+        pieces=60,
+    ),
+    "sym53c8xx": _Spared(
+        (
+            (
+                "further drives of the adapter at the same time",
+                "QEMU's LSI 53C895A loses a reselection when several drives answer at once, and hangs",
+            ),
+        ),
+        alone=True,
+    ),
 }
-"""By driver: ways to read and pieces of memory that a sweep spares an emulation, so that other errors are seen.
-
-megaraid_sas keeps 1024 bytes for a command, of which a piece takes 16. QEMU's firmware promises 80 pieces; those
-after the 61st overwrite the context of another command: at its answer the driver panics ("Unexpected context value").
+"""By driver. megaraid_sas keeps 1024 bytes for a command, of which a piece takes 16. QEMU's firmware promises 80
+pieces; those after the 61st overwrite the context of another command: at its answer the driver panics ("Unexpected
+context value"). In one of fourteen sweeps of an unchanged sym53c8xx the adapter said "No MSG IN phase after
+reselection" while four drives were busy, and recovered from no abort and no reset after it.
 """
+_HARDWARE = _Spared(())
 _NO_LAYER = ("file systems, dm-crypt and dm-integrity on top of the drive", "the profile covers no triples")
 _NEEDS = {True: "a second path", False: "one path"}
 
@@ -415,8 +440,8 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
     inner = window(sweep.size)
     first, end, most = inner.offset // SECTOR, (inner.offset + inner.size) // SECTOR, load.longest // SECTOR
     places = reached_places(first, end, span_of(most), planned.seed)
-    without, pieces, lacks = _EMULATED.get(sweep.emulated, ((), 0, ()))
-    reads = [way for way in FACTORS["read"] if way not in without]
+    spared = _SPARED.get(sweep.emulated, _HARDWARE)
+    reads = [way for way in FACTORS["read"] if way not in spared.reads]
     rows = covering({**FACTORS, "place": places, "read": reads}, 3 if sweep.covers == "triples" else 2, planned.seed)
     if sweep.covers == "triples":
         # each repeat has another part, of the same seed
@@ -424,7 +449,7 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
         rows = rows[(sweep.repeat - 1) % parts :: parts]
     # each repeat has another of them on top
     layers = [LAYERS[(sweep.repeat - 1) % len(LAYERS)]] if sweep.covers == "triples" else []
-    lacks = (*lacks, *(() if layers else (_NO_LAYER,)))
+    lacks = (*spared.lacks, *(() if layers else (_NO_LAYER,)))
     # at no round share of the drive: the places of the sweep lie at powers of two
     middle = first + (end - first) * 41 // 100 // _MIB_SECTORS * _MIB_SECTORS
     return {
@@ -437,7 +462,7 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
             "beside": list(sweep.beside),
             "memory_commands": load.memory_commands,
             "limit_s": load.limit,
-            "pieces": pieces,
+            "pieces": spared.pieces,
             "lacks": [list(pair) for pair in lacks],
             "layers": layers,
         },
@@ -536,11 +561,12 @@ def _repeats(
         load_seed = (whole if load.sweep and profile.covers == "triples" else draw).randrange(1 << 31)
         sweep = None
         if load.sweep:
-            beside = [name for name, _ in seat.for_way(way) if name != drive][:_MOST_BESIDE]
+            emulated = seat.driver if kind == "virtual" else ""
+            alone = _SPARED.get(emulated, _HARDWARE).alone
+            beside = [] if alone else [name for name, _ in seat.for_way(way) if name != drive][:_MOST_BESIDE]
             beside += [name for other in others[:1] for name, _ in other.drives[:1]]
             limit_s = load.limit + sum(load.idles) + (LAYER_S if profile.covers == "triples" else 0.0)
             size = dict(seat.for_way(way))[drive]
-            emulated = seat.driver if kind == "virtual" else ""
             sweep = Sweeping(size, tuple(beside), profile.covers, number, limit_s, emulated)
         for arm, session in _turns_of(sessions, number):
             yield PlannedTrial(

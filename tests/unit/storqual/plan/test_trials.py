@@ -395,6 +395,22 @@ def test_a_sweep_spares_an_emulated_adapter_what_breaks_its_emulation_and_tells_
     assert lacks["virtual"] - lacks["remote"] == {"read verify", "more than 60 pieces of memory in a command"}
 
 
+def test_a_sweep_keeps_one_drive_busy_where_the_emulated_adapter_does_not_outlast_several() -> None:
+    suite = load_suite(SHIPPED)
+    drives = tuple((f"0x{number}", 1 << 30) for number in range(1, 5))
+    seats = [Seat("sym", "sym53c8xx", drives), Seat("fusion", "mptspi", (("0x9", 1 << 30),))]
+    beside = {}
+    for kind in ("virtual", "remote"):
+        trials, _ = drawn(suite, suite.profiles["quick"], seats, kind)
+        trial = next(one for one in trials if one.fault == "integrity" and one.pair.split(".")[2] == "sym")
+        sweep = _trial(suite, trial)["load"]["sweep"]
+        beside[kind] = set(sweep["beside"])
+        told = {what for what, _ in sweep["lacks"]}
+        assert ("further drives of the adapter at the same time" in told) == (kind == "virtual")
+    assert beside["virtual"] == {"0x9"}
+    assert len(beside["remote"]) == 4
+
+
 def test_the_kernels_own_users_are_on_top_of_the_drive_in_profile_full_and_told_as_left_out_elsewhere() -> None:
     suite = load_suite(SHIPPED)
     layers: dict[str, list[list[str]]] = {}
