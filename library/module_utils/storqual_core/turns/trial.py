@@ -34,7 +34,7 @@ _HUNG_S = 120.0
 _OTHER_SECTORS = 48
 _LONG_SECTORS = 1024
 _LAYER_BLOCK = 8
-_ENQUIRY_S = 0.02
+_ENQUIRY_S = 0.002
 """Between two enquiries while a drive is busy."""
 _LOOKS = 4
 _MOST_AGAIN = 4096
