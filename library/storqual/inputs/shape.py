@@ -202,6 +202,11 @@ def _keys_of_location(
     for step in location:
         if step == _OF_KEY and step not in _mapping(_at(data, keys)):
             break
+        members = _members(annotation)
+        if len(members) > 1 and isinstance(step, str) and step not in _items(_at(data, keys)):
+            # pydantic's name for one of several forms of a value
+            annotation = next((form for form in members if getattr(_plain(form), "__name__", "") == step), members[0])
+            continue
         if isinstance(step, int) and not isinstance(_at(data, keys), list):
             # one value that stood for a list of one
             annotation = _inner(annotation, step)
@@ -211,6 +216,15 @@ def _keys_of_location(
         keys.append(step)
         annotation = _inner(annotation, step)
     return tuple(keys), owner
+
+
+def _members(annotation: object) -> list[object]:
+    """The forms that a value may have, without None."""
+    if typing.get_origin(annotation) is Annotated:
+        return _members(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return [annotation]
+    return [form for form in typing.get_args(annotation) if form is not type(None)]
 
 
 def _plain(annotation: object) -> object:

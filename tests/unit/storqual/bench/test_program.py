@@ -46,4 +46,5 @@ def test_the_program_needs_nothing_but_python(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-I", "-S", str(program)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (ended.returncode, ended.stderr) == (3, "usage: core.pyz start|run|status|stop BATCH.json\n")
+    usage = "usage: core.pyz start|run|status|stop BATCH.json, or core.pyz lease STATE_DIR REQUEST\n"
+    assert (ended.returncode, ended.stderr) == (3, usage)
