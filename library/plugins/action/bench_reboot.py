@@ -109,7 +109,7 @@ class ActionModule(RecoveringAction):
         try:
             return self._ask(), 0.0, ""
         except UnreachableError as problem:
-            if self._connection.transport == "local":
+            if not self._may_bring_back():
                 raise
             return self._bring_back(bench, variables, Boot("", ""), str(problem), hangs=False)
 

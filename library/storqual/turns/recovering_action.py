@@ -32,7 +32,7 @@ display = Display()
 
 
 class RecoveringAction(ActionBase):
-    """Brings a bench back that stops answering under a module of this action.
+    """Brings a bench back that stops answering under a module of this action, where a campaign has reserved it.
 
     A module whose bench goes on in the same boot is called once more, as after any lost connection; with
     `calls_again` also in another boot. Else the result has failed, with `ended_by` and `seconds` of the hang.
@@ -41,7 +41,7 @@ class RecoveringAction(ActionBase):
     calls_again = False
 
     def _execute_module(self, *given: Any, **named: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever Ansible's takes
-        if self._connection.transport == "local":
+        if not self._may_bring_back():
             return dict(super()._execute_module(*given, **named))
         variables: Mapping[str, Any] = named.get("task_vars") or {}
         bench = str(variables.get("inventory_hostname", ""))
@@ -68,6 +68,10 @@ class RecoveringAction(ActionBase):
         now = f"it is on boot {after.boot_id} now, ended by {ended_by or 'itself'}"
         hang = {"ended_by": ended_by, "seconds": round(seconds, 1), "storqual_exit_code": 2}
         return {"failed": True, "changed": True, "msg": f"{bench}: {reason}; {now}", **hang}
+
+    def _may_bring_back(self) -> bool:
+        """Whether the bench is this play's to restart: `--check` only looks at it, and a stranger cuts no power."""
+        return self._connection.transport != "local" and not self._task.check_mode and bool(lease_of_task(self))
 
     def _loss(self, problem: Exception) -> str:
         first = (str(problem).splitlines() or [type(problem).__name__])[0]

@@ -29,7 +29,7 @@ boot, command = folder / "boot", sys.argv[-1]
 if not boot.exists():
     with (folder / "logins").open("a") as log:
         log.write("down\\n")
-    if (folder / "logins").read_text().count("down") == 2:
+    if (folder / "logins").read_text().count("down") == 2 and (folder / "back").read_text():
         boot.write_text((folder / "back").read_text())
     sys.exit(255)
 if "boot_id" in command:
@@ -45,7 +45,9 @@ elif "python" in command:
 """
 
 
-def play(folder: Path, task: dict[str, Any], *, back: str, steady: bool = False, up: bool = True) -> dict[str, Any]:
+def play(
+    folder: Path, task: dict[str, Any], *, back: str, steady: bool = False, up: bool = True, reserved: bool = True
+) -> dict[str, Any]:
     """What the task returned on a bench that goes down under it and comes `back` in that boot."""
     script = SSH.format(python=sys.executable, folder=str(folder), answer=ANSWER)
     (folder / "ssh").write_text(script, encoding="utf-8")
@@ -58,10 +60,11 @@ def play(folder: Path, task: dict[str, Any], *, back: str, steady: bool = False,
     left = folder / "left.json"
     keep = {"content": "{{ done | to_json }}", "dest": str(left), "mode": "0644"}
     tasks = [
-        {"name": "Change it", **task, "register": "done", "ignore_errors": True},
+        {"name": "Change it", **task, "register": "done", "ignore_errors": True, "ignore_unreachable": True},
         {"name": "Keep it", "ansible.builtin.copy": keep, "delegate_to": "localhost"},
     ]
-    plays = [{"name": "Play", "hosts": "bench", "gather_facts": False, "tasks": tasks}]
+    under = {"STORQUAL_LEASE": f"7@{folder}"} if reserved else {}
+    plays = [{"name": "Play", "hosts": "bench", "gather_facts": False, "environment": under, "tasks": tasks}]
     (folder / "play.yml").write_text(json.dumps(plays), encoding="utf-8")
     bench = {
         "ansible_connection": "ssh",
@@ -123,3 +126,13 @@ def test_a_bench_that_does_not_answer_between_two_tasks_is_brought_back(tmp_path
     result = play(tmp_path, {"bench_reboot": {"reboot": False}}, back=NEW, up=False)
     assert not result["failed"]
     assert (result["boot_id"], result["changed"]) == (NEW, False)
+
+
+@pytest.mark.parametrize("task", [APPLY, {"bench_reboot": {"reboot": False}}, {**APPLY, "check_mode": True}])
+def test_a_bench_that_nobody_reserved_or_that_is_only_looked_at_is_not_brought_back(
+    tmp_path: Path, task: dict[str, Any]
+) -> None:
+    result = play(tmp_path, task, back="", up=False, reserved="check_mode" in task)
+    assert result.get("unreachable") or result["failed"]
+    assert "ended_by" not in result
+    assert not (tmp_path / "modules").exists()
