@@ -20,9 +20,12 @@ _MEANINGS: Mapping[str, str] = {
     "adapters": "only these adapters, separated by commas",
     "consent": "last digits of WWNs, separated by commas, for what a claim does not cover",
     "drop": "the drop: its name in the lab, or a path; `-e drop=NAME` is needed",
+    "health": "true: see which of power, console, watchdog, pstore and kdump work",
     "from": "a saved state that `setup` set aside, to undo it",
     "lease": "the reservation of a bench that you have taken, as `storqual bench take` prints it",
     "only": "only these subsystems, as with `--tags`: firmware, driver, nvram, raid, modepages, queue, os",
+    "prepare": "true: make a bench of an installed system",
+    "prove": "true: let the watchdog fire and the kernel panic, which starts each bench again twice",
     "prove_s": "seconds for which each setting is observed to show that it is in effect; 0: not at all",
     "run": "the run directory",
     "waivers": "a file of waivers",
@@ -56,7 +59,10 @@ def _escaped(text: str) -> str:
 
 def _own(text: str) -> dict[str, str]:
     """The variables of a playbook. Raises LookupError for one that nobody described: the build stops."""
-    found = dict.fromkeys(name for name in _NAME.findall(text) if not _RESULTS.fullmatch(name))
+    literals = ("true", "false")
+    found = dict.fromkeys(
+        name for name in _NAME.findall(text) if not _RESULTS.fullmatch(name) and name not in literals
+    )
     lacking = [name for name in found if name not in _MEANINGS]
     if lacking:
         raise LookupError(f"{', '.join(lacking)}: no meaning in ci/docs/playbooks.py")

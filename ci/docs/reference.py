@@ -23,7 +23,7 @@ from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.json_schema import SCHEMAS, json_schema
 from storqual.metrics import METRICS
 from storqual.plan.points import DEFAULTS
-from storqual_core.data.faults import FAULTS, Way
+from storqual_core.data.faults import FAULTS, POWER, Way
 from storqual_core.kit.settings import LINK_RATES, SECTIONS, Setting, section_of
 
 _COST = {
@@ -443,7 +443,12 @@ def _where(way: Way) -> str:
     """On which benches a way can be used."""
     if way.drivers == (PSEUDO_DRIVER,):
         return f"virtual benches with {PSEUDO_DRIVER}"
-    return {"bench": "any bench", "virtual": "virtual benches only"}[way.where]
+    where = {
+        "bench": "any bench",
+        "virtual": "virtual benches only",
+        POWER: "benches whose inventory says what removes power",
+    }
+    return where[way.where]
 
 
 PAGES: Mapping[str, Callable[[], str]] = {

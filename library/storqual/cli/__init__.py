@@ -118,7 +118,8 @@ def storqual() -> None:
 
     \b
     Exit codes: 0 pass, 1 fail, 2 could not judge, 3 wrong usage or bad input,
-    4 refused by the guard or for another owner of the bench, 5 bench out of service, 70 unexpected error.
+    4 refused by the guard or for another owner of the bench, 5 bench out of
+    service, 70 unexpected error.
     """
 
 

@@ -130,9 +130,9 @@ def known_ceiling(declared: Mapping[str, Any], read: Mapping[str, Any]) -> dict[
     written, ports = declared.get("ceiling") or {}, read.get("fc_ports") or ()
     known = {name: float(written[name]) for name in ("slot", "link") if written.get(name)}
     online = [fc_bytes_per_second(str(port.get("speed"))) for port in ports if port.get("state") == "Online"]
-    carried = [float(each) for each in online if each is not None]
-    if carried:
-        known["link"] = min([*carried, *([known["link"]] if "link" in known else [])])
+    speeds = [float(each) for each in online if each is not None]
+    if speeds:
+        known["link"] = min([*speeds, *([known["link"]] if "link" in known else [])])
     return known
 
 
