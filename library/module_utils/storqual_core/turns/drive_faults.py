@@ -478,12 +478,12 @@ def by_rules(
             names = [(rule.kind, rule.command) for rule in rules]
             if set(names) <= set(drive.left()):
                 tell("injected", f"scsi_debug has the rules {'; '.join(rule.line for rule in rules)}")
-            _await(aim, lambda: all(drive.left().get(name) == 0 for name in names), "the rules did not all act")
+            await_seen(aim, lambda: all(drive.left().get(name) == 0 for name in names), "the rules did not all act")
             tell("counted", ", ".join(f"{rule.times} of {rule.times}" for rule in rules) + " times the rules acted")
             if then:
-                _await(aim, lambda: _logged(log, then), f"the kernel did not tell of {then!r}")
+                await_seen(aim, lambda: _logged(log, then), f"the kernel did not tell of {then!r}")
                 tell("escalated", f"the kernel's log has {then!r}")
-            _await(aim, lambda: drive.host_state == "running", "the kernel's recovery did not end")
+            await_seen(aim, lambda: drive.host_state == "running", "the kernel's recovery did not end")
             given_up = drive.state == "offline"
             if given_up:
                 tell("offline", f"the kernel took {aim.drive.name} offline")
@@ -532,7 +532,8 @@ def _put_right(drive: _Drive, rules: Sequence[DebugRule], changed: Mapping[str, 
         memory.unlink()
 
 
-def _await(aim: Aim, seen: Callable[[], bool], what: str) -> None:
+def await_seen(aim: Aim, seen: Callable[[], bool], what: str) -> None:
+    """Look until it is seen. Raises ToolError with `what` after the limit of the fault."""
     end = time.monotonic() + aim.limit_s
     while not seen():
         if time.monotonic() > end:

@@ -18,9 +18,8 @@ from ..host.sysfs import read_drives
 from ..kit.errors import ToolError
 from ..kit.machine import write_attribute
 from ..tools import tc
-from .drive_faults import Aim, Tell
+from .drive_faults import Aim, Tell, await_seen
 
-_LOOK_S = 0.05
 _COMMAND_S = 30.0
 _INTERFACE = re.compile(r"/net/([^/]+)/ctlr_\d+/")
 _SESSION = re.compile(r"/session(\d+)/")
@@ -28,14 +27,6 @@ _CONTROLLER = re.compile(r"nvme\d+\Z")
 _COUNTERS = ("link_failure_count", "lip_count", "loss_of_sync_count")
 _NOT_COUNTED = 2**64 - 1
 _TARGET = "/sys/kernel/config/target"
-
-
-def _await(seen: Callable[[], bool], limit_s: float, what: str) -> None:
-    end = time.monotonic() + limit_s
-    while not seen():
-        if time.monotonic() > end:
-            raise ToolError(f"{what} within {limit_s:g} s")
-        time.sleep(_LOOK_S)
 
 
 def _is_running(aim: Aim) -> bool:
@@ -55,9 +46,9 @@ def _lip(aim: Aim, tell: Tell) -> None:
     before = events_of_link(aim)
     write_attribute(aim.machine.path(f"/sys/class/fc_host/{host}/issue_lip"), 1)
     tell("command", f"the driver took a LIP of {host}")
-    _await(lambda: events_of_link(aim) > before, aim.limit_s, f"{host} counted no link event")
+    await_seen(aim, lambda: events_of_link(aim) > before, f"{host} counted no link event")
     tell("counted", f"{host} had counted {before} link events, now {events_of_link(aim)}")
-    _await(lambda: _is_running(aim), aim.limit_s, f"drive {aim.drive.id} was not running again")
+    await_seen(aim, lambda: _is_running(aim), f"drive {aim.drive.id} was not running again")
     tell("back", f"drive {aim.drive.id} is running")
 
 
@@ -101,7 +92,7 @@ def shaped(*words: str, drops: bool = False) -> Callable[[Aim, Tell], None]:
                 raise ToolError(f"{interface} took `netem {' '.join(words)}` and has none")
             tell("read_back", f"{interface} has a netem with {', '.join(found.options)}")
             time.sleep(aim.away_s)
-            _await(lambda: _did(aim, interface, drops), aim.limit_s, f"{interface} did it to no frame")
+            await_seen(aim, lambda: _did(aim, interface, drops), f"{interface} did it to no frame")
             after = tc.read_shaping(aim.runner, interface)
             if after is not None:
                 tell("shaped", f"{interface} sent {after.sent} frames that way and dropped {after.dropped}")
@@ -126,7 +117,7 @@ def _cut(aim: Aim, tell: Tell) -> None:
     if not ended:
         raise ToolError(f"`{done.line}` found no connection")
     tell("cut", f"{len(ended)} connections to {address} were ended")
-    _await(lambda: _is_connected(aim), aim.limit_s, f"the initiator did not connect to {address} again")
+    await_seen(aim, lambda: _is_connected(aim), f"the initiator did not connect to {address} again")
     tell("back", f"the initiator is connected to {address} again")
 
 
@@ -175,7 +166,7 @@ def _unmap(aim: Aim, tell: Tell) -> None:
             with suppress(FileExistsError):
                 link.symlink_to(lun)
     tell("mapped", f"the target maps {aim.drive.id} again")
-    _await(lambda: _is_running(aim), aim.limit_s, f"drive {aim.drive.id} was not running again")
+    await_seen(aim, lambda: _is_running(aim), f"drive {aim.drive.id} was not running again")
     tell("back", f"drive {aim.drive.id} is running")
 
 
