@@ -32,19 +32,10 @@ from ..kit.durable import replace_file
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
 from ..kit.quantities import is_whole
+from ..kit.waiting import await_seen
 from ..tools.dmsetup import read_paths
 from .crash_dump import find_dump, panic_with_dump
-from .drive_faults import (
-    RULE_ACTS,
-    Aim,
-    Tell,
-    abort_many,
-    await_seen,
-    fail_writes,
-    mark_by_nvme,
-    mark_by_scsi,
-    reads_fail,
-)
+from .drive_faults import RULE_ACTS, Aim, Tell, abort_many, fail_writes, mark_by_nvme, mark_by_scsi, reads_fail
 from .fabric_faults import FABRIC_ACTS
 
 INJECTOR = "/dev/aer_inject"
@@ -164,11 +155,11 @@ def switch_off(find: Callable[[Aim], Sequence[Switch]], gone: str) -> Callable[[
             for one in switches:
                 write_attribute(machine.path(one.path), one.off)
             tell("switched_off", ", ".join(one.path for one in switches))
-            await_seen(aim, lambda: not machine.exists(place), f"{place} did not go")
+            await_seen(lambda: not machine.exists(place), aim.limit_s, f"{place} did not go")
             tell("gone", f"{place} is no longer there")
             time.sleep(aim.away_s)
         back = f"drive {aim.drive.id} did not come back"
-        await_seen(aim, lambda: any(one.id == aim.drive.id for one in read_drives(machine)), back)
+        await_seen(lambda: any(one.id == aim.drive.id for one in read_drives(machine)), aim.limit_s, back)
         tell("back", f"drive {aim.drive.id} is in sysfs again")
 
     return way
@@ -218,11 +209,11 @@ def _delete_and_scan(aim: Aim, tell: Tell) -> None:
     block = f"/sys/block/{drive.name}"
     host, channel, target, lun = drive.hctl.split(":")
     write_attribute(machine.path(f"{block}/device/delete"), 1)
-    await_seen(aim, lambda: not machine.exists(f"/sys/dev/block/{drive.number}"), f"{drive.name} did not go")
+    await_seen(lambda: not machine.exists(f"/sys/dev/block/{drive.number}"), aim.limit_s, f"{drive.name} did not go")
     tell("drive_gone", f"{drive.name} is no longer in sysfs")
     time.sleep(aim.away_s)
     write_attribute(machine.path(f"/sys/class/scsi_host/host{host}/scan"), f"{channel} {target} {lun}")
-    await_seen(aim, lambda: _is_back(aim), f"drive {drive.id} did not come back after a scan")
+    await_seen(lambda: _is_back(aim), aim.limit_s, f"drive {drive.id} did not come back after a scan")
     tell("drive_back", f"drive {drive.id} is in sysfs again")
 
 
@@ -243,12 +234,12 @@ def _path_goes(aim: Aim, tell: Tell) -> None:
         raise ToolError(f"{before} paths of {maps[0]} are active: without {drive.name} there would be none")
     try:
         write_attribute(place, "offline")
-        await_seen(aim, lambda: active() == before - 1, f"the kernel did not let go of path {drive.name}")
+        await_seen(lambda: active() == before - 1, aim.limit_s, f"the kernel did not let go of path {drive.name}")
         tell("path_lost", f"{before} paths of {maps[0]} were active, {before - 1} without {drive.name}")
         time.sleep(aim.away_s)
     finally:
         write_attribute(place, "running")
-    await_seen(aim, lambda: active() == before, f"path {drive.name} was not used again")
+    await_seen(lambda: active() == before, aim.limit_s, f"path {drive.name} was not used again")
     tell("path_back", f"{before} paths of {maps[0]} are active again")
 
 
@@ -262,7 +253,7 @@ def _rebind(aim: Aim, tell: Tell) -> None:
         tell("driver_gone", f"{os.path.basename(folder)} let go of {pci}")  # noqa: PTH119 - a path of the machine
     time.sleep(aim.away_s)
     write_attribute(aim.machine.path(f"{folder}/bind"), pci)
-    await_seen(aim, lambda: _is_back(aim), f"drive {aim.drive.id} did not come back after its driver did")
+    await_seen(lambda: _is_back(aim), aim.limit_s, f"drive {aim.drive.id} did not come back after its driver did")
     tell("driver_back", f"{os.path.basename(folder)} drives {pci} again")  # noqa: PTH119 - as above
 
 
@@ -286,7 +277,9 @@ def _reload(aim: Aim, tell: Tell) -> None:
             if not machine.exists(f"/sys/bus/pci/devices/{one}/driver"):
                 # a driver of a transport, such as virtio's, was there all the time and looks for nothing anew
                 write_attribute(machine.path(f"{folder}/bind"), one)
-    await_seen(aim, lambda: _is_back(aim), f"drive {aim.drive.id} did not come back after module {module} did")
+    await_seen(
+        lambda: _is_back(aim), aim.limit_s, f"drive {aim.drive.id} did not come back after module {module} did"
+    )
     tell("module_back", f"module {module} is loaded and drives {', '.join(folders)} again")
 
 
@@ -358,11 +351,11 @@ def _pci_remove(aim: Aim, tell: Tell) -> None:
     pci = aim.drive.adapter
     place = f"/sys/bus/pci/devices/{pci}"
     write_attribute(aim.machine.path(f"{place}/remove"), 1)
-    await_seen(aim, lambda: not aim.machine.exists(place), f"the adapter at {pci} did not go")
+    await_seen(lambda: not aim.machine.exists(place), aim.limit_s, f"the adapter at {pci} did not go")
     tell("adapter_gone", f"{pci} is no longer in sysfs")
     time.sleep(aim.away_s)
     write_attribute(aim.machine.path("/sys/bus/pci/rescan"), 1)
-    await_seen(aim, lambda: _is_back(aim), f"drive {aim.drive.id} did not come back after a rescan of PCI")
+    await_seen(lambda: _is_back(aim), aim.limit_s, f"drive {aim.drive.id} did not come back after a rescan of PCI")
     tell("adapter_back", f"{pci} is in sysfs again")
 
 

@@ -36,6 +36,7 @@ from ..host.sysfs import SysfsDrive
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, write_attribute
+from ..kit.waiting import await_seen
 from ..tools import dmsetup, nvme, sg3
 from .scsi_command import TIMED_OUT, read_blocks
 
@@ -478,12 +479,14 @@ def by_rules(
             names = [(rule.kind, rule.command) for rule in rules]
             if set(names) <= set(drive.left()):
                 tell("injected", f"scsi_debug has the rules {'; '.join(rule.line for rule in rules)}")
-            await_seen(aim, lambda: all(drive.left().get(name) == 0 for name in names), "the rules did not all act")
+            await_seen(
+                lambda: all(drive.left().get(name) == 0 for name in names), aim.limit_s, "the rules did not all act"
+            )
             tell("counted", ", ".join(f"{rule.times} of {rule.times}" for rule in rules) + " times the rules acted")
             if then:
-                await_seen(aim, lambda: _logged(log, then), f"the kernel did not tell of {then!r}")
+                await_seen(lambda: _logged(log, then), aim.limit_s, f"the kernel did not tell of {then!r}")
                 tell("escalated", f"the kernel's log has {then!r}")
-            await_seen(aim, lambda: drive.host_state == "running", "the kernel's recovery did not end")
+            await_seen(lambda: drive.host_state == "running", aim.limit_s, "the kernel's recovery did not end")
             given_up = drive.state == "offline"
             if given_up:
                 tell("offline", f"the kernel took {aim.drive.name} offline")
@@ -530,15 +533,6 @@ def _put_right(drive: _Drive, rules: Sequence[DebugRule], changed: Mapping[str, 
         if drive.state != "running":
             drive.write(f"{drive.device}/state", "running")
         memory.unlink()
-
-
-def await_seen(aim: Aim, seen: Callable[[], bool], what: str) -> None:
-    """Look until it is seen. Raises ToolError with `what` after the limit of the fault."""
-    end = time.monotonic() + aim.limit_s
-    while not seen():
-        if time.monotonic() > end:
-            raise ToolError(f"{what} within {aim.limit_s:g} s")
-        time.sleep(_LOOK_S)
 
 
 _BUSY, _TASK_SET_FULL, _CHECK_CONDITION = (0x08, 0, 0, 0), (0x28, 0, 0, 0), 0x02

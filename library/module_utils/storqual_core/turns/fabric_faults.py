@@ -17,8 +17,9 @@ from typing import Callable, Mapping
 from ..host.sysfs import read_drives
 from ..kit.errors import ToolError
 from ..kit.machine import write_attribute
+from ..kit.waiting import await_seen
 from ..tools import tc
-from .drive_faults import Aim, Tell, await_seen
+from .drive_faults import Aim, Tell
 
 _COMMAND_S = 30.0
 _INTERFACE = re.compile(r"/net/([^/]+)/ctlr_\d+/")
@@ -46,9 +47,9 @@ def _lip(aim: Aim, tell: Tell) -> None:
     before = events_of_link(aim)
     write_attribute(aim.machine.path(f"/sys/class/fc_host/{host}/issue_lip"), 1)
     tell("command", f"the driver took a LIP of {host}")
-    await_seen(aim, lambda: events_of_link(aim) > before, f"{host} counted no link event")
+    await_seen(lambda: events_of_link(aim) > before, aim.limit_s, f"{host} counted no link event")
     tell("counted", f"{host} had counted {before} link events, now {events_of_link(aim)}")
-    await_seen(aim, lambda: _is_running(aim), f"drive {aim.drive.id} was not running again")
+    await_seen(lambda: _is_running(aim), aim.limit_s, f"drive {aim.drive.id} was not running again")
     tell("back", f"drive {aim.drive.id} is running")
 
 
@@ -92,7 +93,7 @@ def shaped(*words: str, drops: bool = False) -> Callable[[Aim, Tell], None]:
                 raise ToolError(f"{interface} took `netem {' '.join(words)}` and has none")
             tell("read_back", f"{interface} has a netem with {', '.join(found.options)}")
             time.sleep(aim.away_s)
-            await_seen(aim, lambda: _did(aim, interface, drops), f"{interface} did it to no frame")
+            await_seen(lambda: _did(aim, interface, drops), aim.limit_s, f"{interface} did it to no frame")
             after = tc.read_shaping(aim.runner, interface)
             if after is not None:
                 tell("shaped", f"{interface} sent {after.sent} frames that way and dropped {after.dropped}")
@@ -117,7 +118,7 @@ def _cut(aim: Aim, tell: Tell) -> None:
     if not ended:
         raise ToolError(f"`{done.line}` found no connection")
     tell("cut", f"{len(ended)} connections to {address} were ended")
-    await_seen(aim, lambda: _is_connected(aim), f"the initiator did not connect to {address} again")
+    await_seen(lambda: _is_connected(aim), aim.limit_s, f"the initiator did not connect to {address} again")
     tell("back", f"the initiator is connected to {address} again")
 
 
@@ -166,7 +167,7 @@ def _unmap(aim: Aim, tell: Tell) -> None:
             with suppress(FileExistsError):
                 link.symlink_to(lun)
     tell("mapped", f"the target maps {aim.drive.id} again")
-    await_seen(aim, lambda: _is_running(aim), f"drive {aim.drive.id} was not running again")
+    await_seen(lambda: _is_running(aim), aim.limit_s, f"drive {aim.drive.id} was not running again")
     tell("back", f"drive {aim.drive.id} is running")
 
 
