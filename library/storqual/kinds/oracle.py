@@ -13,6 +13,7 @@ the last one that must have lasted and those after it are all that may be found 
 from __future__ import annotations
 
 import bisect
+import errno
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,15 @@ from storqual_core.turns.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, T
 LOST, STALE, DEALLOCATED = "lost", "stale", "deallocated"
 KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE, OVERRUN, PROTECTION)
 _MASK = (1 << DRIVE_SHIFT) - 1
+IO_NAMES = {
+    WRITE: ("write", "writes"),
+    WRITE_THROUGH: ("write through the cache", "writes through the cache"),
+    FLUSH: ("flush", "flushes"),
+    READ: ("read", "reads"),
+    ZEROS: ("zeroing", "zeroings"),
+    UNMAP: ("deallocation", "deallocations"),
+}
+"""One and several I/Os of each kind."""
 
 
 @dataclass(frozen=True)
@@ -189,12 +199,25 @@ class Oracle:
 def read_sentence(kind: str, sector: int, length: int) -> str:
     """What is wrong with a read, or with what is told as one."""
     if kind == OTHER_ANSWER:
-        return f"{kind}: beside writes and reads the drive answered {ORDER[sector]} otherwise than before"
+        return f"{kind}: beside writes and reads the drive answered {_enquiry(sector)} otherwise than before"
     if kind == SOURCE_CHANGED:
         return f"{kind}: a write of {length} sectors at {sector_name(sector)} changed the memory it was taken from"
     wrong = "is of none that the drive has, and was not refused with a reason"
     other = "gave other data than what was acknowledged"
     return f"{kind}: a read of {length} sectors at {sector_name(sector)} {wrong if kind == UNREFUSED else other}"
+
+
+def error_sentence(kind: str, sector: int, length: int, problem: int) -> str:
+    """Which I/O failed, and with what."""
+    error = errno.errorcode.get(problem, f"errno {problem}")
+    if kind == READ and not length:
+        return f"the enquiry {_enquiry(sector)}, with {error}"
+    where = f" of {length} sectors at {sector_name(sector)}" if length else ""
+    return f"a {IO_NAMES[kind][0]}{where}, with {error}"
+
+
+def _enquiry(number: int) -> str:
+    return ORDER[number] if number < len(ORDER) else f"of number {number}"
 
 
 def sector_name(sector: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from storqual.kinds.images import CheckedImages
 from storqual.kinds.load_coverage import coverage_of, grown_memory
-from storqual.kinds.oracle import Oracle, Violation, read_sentence, sector_name
+from storqual.kinds.oracle import IO_NAMES, Oracle, Violation, error_sentence, read_sentence, sector_name
 from storqual_core.data.faults import KERNEL_GRACE_S, LOGGING_WAY, NOTHING, POWER, WAYS, Fault, Way
 from storqual_core.host.kernel_log import find_all
 from storqual_core.turns.bench_faults import OTHER_VALUE
@@ -24,7 +24,6 @@ Outcome = Literal["passed", "failed", "void"]
 _MOST_MISSING = 20
 DRIVE_LOST_POWER, DRIVE_KEPT_POWER = "drive_lost_power", "drive_kept_power"
 """What is reported of the drive itself where the power of its bench was removed."""
-_IO_NAMES = {"w": "writes", "d": "writes through the cache", "f": "flushes", "r": "reads"}
 RETRYING_DRIVER = "nvme"
 """It sends what failed again, whatever the reason is, and may find that the fault is over."""
 
@@ -110,8 +109,7 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Mapping[str, Any]) 
     yield from _not_recovered(seen, way)
     allowed = {"none": False, "any": True, None: may_fail(fault, way)}[expect["errors"]]
     if seen.errors and not allowed:
-        _, kind, sector, problem = seen.errors[0]
-        yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"
+        yield f"{len(seen.errors)} I/Os failed, none may: the first, {seen.errors[0][1]}"
     if way.fails_load and _driver(seen) != RETRYING_DRIVER:
         yield from _hidden_errors(seen, way.fails_load)
     stall = (seen.longest[1] - seen.longest[0]) / 1e9
@@ -150,7 +148,7 @@ def _hidden_errors(seen: Observed, kinds: str) -> Iterable[str]:
     during = [io for io in hit if io.begin > first and io.end < last]
     good = [io for io in during if not io.failed]
     if good:
-        names = " and ".join(sorted({_IO_NAMES[io.kind] for io in good}))
+        names = " and ".join(sorted({IO_NAMES[io.kind][1] for io in good}))
         yield (
             f"hidden error: while the drive failed them all, {len(good)} of {len(during)} I/Os were answered as "
             f"good: {names}, the first at {(good[0].begin - (seen.loading or 0)) / 1e9:.3f} s"
@@ -228,10 +226,7 @@ def values_of(
         for kind, sector, _, at in seen.oracle.wrong_reads[:20]
     ]
     for label, some in (("first", seen.errors[:1]), ("last", seen.errors[-1:] if len(seen.errors) > 1 else [])):
-        clock += [
-            (at, "error", f"{label} of {len(seen.errors)}: {kind} at sector {sector}, errno {problem}")
-            for at, kind, sector, problem in some
-        ]
+        clock += [(at, "error", f"{label} of {len(seen.errors)}: {failure}") for at, failure in some]
     return {
         "outcome": verdict.outcome,
         "reasons": list(verdict.reasons),
@@ -294,7 +289,7 @@ class Observed:
     hung: str = ""
     down: str = ""
     lost: str = ""
-    errors: list[tuple[int, str, int, int]] = field(default_factory=list)
+    errors: list[tuple[int, str]] = field(default_factory=list)
     answered: list[Answered] = field(default_factory=list)
     longest: tuple[int, int] = (0, 0)
     last_trouble: int | None = None
@@ -387,11 +382,11 @@ class Observed:
             raise ValueError(f"a fault's phase {phase!r}")
 
     def _io(self, io: Sequence[Any]) -> None:
-        kind, _, sector, _, begin, end, problem = io
+        kind, _, sector, length, begin, end, problem = io
         self.ios += 1
         # a read that gave other data did not fail: the oracle has it
         if problem and problem not in OTHER_DATA.values():
-            self.errors.append((end, kind, sector, problem))
+            self.errors.append((end, error_sentence(kind, sector, length, problem)))
         if end - begin > self.longest[1] - self.longest[0]:
             self.longest = (begin, end)
         if self.fault_begin is None or end < self.fault_begin:

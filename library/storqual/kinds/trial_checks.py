@@ -19,12 +19,13 @@ from storqual.kinds.images import DROPPED_FLUSH
 from storqual.kinds.kind import PlannedTurn, check
 from storqual.kinds.oracle import KINDS
 from storqual.statistics.counts import least_share, more_often, most_share
+from storqual_core.guard.signatures import UNKNOWN, UNSTEADY
 
 Records = Sequence[Mapping[str, Any]]
 _OF_DATA = (*KINDS, DROPPED_FLUSH)
 """What the first reason of a trial begins with whose data are not what they must be."""
-MEMORY, RESIDUAL = "memory", "residual"
-"""Names of the checks of what lasts: `memory.<fault>` and `residual`, each of one adapter."""
+MEMORY, RESIDUAL, STAMPS = "memory", "residual", "stamps"
+"""Checks of what lasts, each of one adapter: `memory.<fault>`, `residual`, and `stamps` where they are lost."""
 
 
 def trial_checks(
@@ -40,6 +41,10 @@ def trial_checks(
         judged = _residual({arm: _residuals(members) for arm, members in arms.items()})
         if judged is not None:
             yield check(RESIDUAL, bench, adapter, *judged)
+    for drive in dict.fromkeys(map(_drive_of, records)):
+        lost = _lost_stamps([record for record in records if _drive_of(record) == drive])
+        if lost:
+            yield check(STAMPS, *drive[:2], "FAIL", f"{lost} (drive {drive[2]})")
     for point in dict.fromkeys((turn.bench, turn.point, turn.adapter) for turn in planned):
         here = [turn for turn in planned if (turn.bench, turn.point, turn.adapter) == point]
         made = [record for record in records if (record["bench"], record["fault"], record["adapter"]) == point]
@@ -77,6 +82,30 @@ def _judged(planned: Sequence[PlannedTurn], records: Records, left: int) -> tupl
     if answer.answer == "known":
         return "PASS", f"known, the baseline fails too: {sentence}"
     return "INCONCLUSIVE", f"too few trials to tell a regression: {sentence}"
+
+
+def _drive_of(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    return record["bench"], record["adapter"], record["drive"]
+
+
+def _lost_stamps(records: Records) -> str:
+    """Where the guard had found its stamps on this drive, and found other data in a trial of the candidate.
+
+    The candidate reads wrongly where the baseline finds the stamps again; it wrote there where its own trial was the
+    last one. Otherwise somebody else may have.
+    """
+    last: Mapping[str, Any] | None = None
+    turns = sorted(records, key=lambda record: str(record.get("start", "")))
+    for at, record in enumerate(turns):
+        refusal = next((text for text in record["reasons"] if UNKNOWN in text or UNSTEADY in text), "")
+        if record["outcome"] != "void":
+            last = record
+        elif refusal and last and record["arm"] == "candidate":
+            again = [turn for turn in turns[at:] if turn["arm"] == "baseline" and turn["outcome"] != "void"]
+            why = f"trial {again[0]['id']} of the baseline was not" if again else "its own trial was the last one"
+            if again or last["arm"] == "candidate":
+                return f"trial {record['id']} was refused a drive after {last['id']}, and {why}: {refusal}"
+    return ""
 
 
 def _damage(reasons: Iterable[str]) -> str:

@@ -49,7 +49,8 @@ _MOST_BESIDE = 3
 class _Spared:
     """What a sweep spares an emulation, so that other errors are seen: ways to read, pieces of memory above so many.
 
-    With `alone` no other drive of the adapter is busy at the same time. `lacks` tells each, with the reason.
+    With `alone` no other drive of the adapter is busy at the same time, and a busy drive is asked nothing that it
+    refuses. `lacks` tells each, with the reason.
     """
 
     lacks: tuple[tuple[str, str], ...]
@@ -75,6 +76,10 @@ _SPARED: Mapping[str, _Spared] = {
             (
                 "further drives of the adapter at the same time",
                 "QEMU's LSI 53C895A loses a reselection when several drives answer at once, and hangs",
+            ),
+            (
+                "enquiries that the drive refuses, while it is busy",
+                "QEMU's LSI 53C895A hands the reason over with the next command, and another one may come between",
             ),
         ),
         alone=True,
@@ -465,6 +470,7 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
             "pieces": spared.pieces,
             "lacks": [list(pair) for pair in lacks],
             "layers": layers,
+            "enquiries": "answered" if spared.alone else "all",
         },
     }
 

@@ -261,7 +261,7 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
         if "data" in (start, end):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             if _ends(descriptor, drive, size) != ends:
-                return Content((), "data", "data", _UNSTEADY)
+                return Content((), "data", "data", UNSTEADY)
         return Content(tuple(probe(descriptor, path, runner=runner)), start, end, stamps=stamps)
     except OSError as problem:
         return Content((), "data", "data", f"cannot be read: {problem.strerror}")
@@ -271,7 +271,9 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
         os.close(descriptor)
 
 
-_UNSTEADY = "gave other data when it was read again: drive, adapter or driver is faulty, or something writes to it"
+UNKNOWN = "holds data of an unknown kind"
+
+UNSTEADY = "gave other data when it was read again: drive, adapter or driver is faulty, or something writes to it"
 
 
 def _ends(descriptor: int, drive: str, size: int) -> tuple[str, str, tuple[str, ...]]:
@@ -345,7 +347,7 @@ def objection(content: Content, *, made: Collection[str] = (), restamping: bool 
     if own or (content.start in ("stamp", "empty") and content.end in ("stamp", "empty")):
         return ""
     where = [name for name, state in (("first", content.start), ("last", content.end)) if state == "data"]
-    return f"holds data of an unknown kind in its {' and its '.join(where)} 8 MiB"
+    return f"{UNKNOWN} in its {' and its '.join(where)} 8 MiB"
 
 
 def _words(signature: FormatSignature) -> str:

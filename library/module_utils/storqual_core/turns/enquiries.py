@@ -35,20 +35,21 @@ _CHANGING = ("REQUEST SENSE", "LOG SENSE")
 class Enquirer:
     """Asks a SCSI drive by SG_IO. Each is asked once before there is any load: what cannot be sent then is lacking.
 
-    `lack` takes what is lacking and why. That a drive refuses a command is an answer too, which must stay.
+    `lack` takes what is lacking and why. That a drive refuses a command is an answer too, which must stay; without
+    `refused` what it refuses is not asked again.
     """
 
-    def __init__(self, descriptor: int, lack: Callable[[str, str], None]) -> None:
+    def __init__(self, descriptor: int, lack: Callable[[str, str], None], *, refused: bool = True) -> None:
         self._descriptor = descriptor
         self._answers: dict[str, bytes] = {}
         for name in ENQUIRIES:
-            self._begin(name, lack)
-
-    def _begin(self, name: str, lack: Callable[[str, str], None]) -> None:
-        try:
-            self._answers[name] = self._answer(name)
-        except OSError as problem:
-            lack(name, problem.strerror or str(problem))
+            try:
+                answer, is_refusal = self._answer(name)
+            except OSError as problem:
+                lack(name, problem.strerror or str(problem))
+                continue
+            if refused or not is_refusal:
+                self._answers[name] = answer
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,10 +57,11 @@ class Enquirer:
 
     def ask(self, name: str) -> None:
         """Raises OSError where it fails, and with OTHER_DATA for an answer that differs from the first one."""
-        if self._answer(name) != self._answers[name] and name not in _CHANGING:
+        if self._answer(name)[0] != self._answers[name] and name not in _CHANGING:
             raise OSError(OTHER_DATA[OTHER_ANSWER], f"{name} was answered otherwise than before")
 
-    def _answer(self, name: str) -> bytes:
+    def _answer(self, name: str) -> tuple[bytes, bool]:
+        """The answer, and whether it is a refusal."""
         command, size = ENQUIRIES[name]
         data = memoryview(bytearray(size))
 
@@ -70,7 +72,7 @@ class Enquirer:
         if end.key == UNIT_ATTENTION:
             end = sent()
         if end.status == CHECK_CONDITION and end.key == ILLEGAL_REQUEST:
-            return end.told.encode()
+            return end.told.encode(), True
         if end.status or end.host:
             raise OSError(errno.EIO, end.told)
-        return bytes(data[: size - max(0, end.residual)])
+        return bytes(data[: size - max(0, end.residual)]), False

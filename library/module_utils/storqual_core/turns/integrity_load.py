@@ -75,7 +75,8 @@ class SweepRequest:
     `beside` further drives that are busy at the same time, `memory_commands` those between which kernel memory is
     measured, `limit_s` after how many seconds it begins no further row. `pieces` are as many pieces of memory as one
     command may have, 0 for as many as the queue says; `lacks` are what is left out by the plan, each with the reason;
-    `layers` are what of the kernel's own is loaded on top of the drive first (`load_layers.py`).
+    `layers` are what of the kernel's own is loaded on top of the drive first (`load_layers.py`); `enquiries`
+    are which of them a busy drive gets.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -88,6 +89,7 @@ class SweepRequest:
     pieces: int = 0
     lacks: tuple[tuple[str, str], ...] = ()
     layers: tuple[str, ...] = ()
+    enquiries: str = "all"
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
         pieces=reader.whole(fields, "pieces", 0, _LONGEST),
         lacks=tuple((what, why) for what, why in lacks),
         layers=reader.words(fields, "layers", least=0),
+        enquiries=reader.choice(fields, "enquiries", ("all", "answered")),
     )
 
 

@@ -369,7 +369,9 @@ class TrialRun:
         if not self._limits.scsi:
             yield
             return
-        enquirer = Enquirer(device.use(), lambda _what, _why: None)
+        sweep = self._trial.load.sweep
+        refused = sweep is None or sweep.enquiries == "all"
+        enquirer = Enquirer(device.use(), lambda _what, _why: None, refused=refused)
         over = threading.Event()
 
         def ask() -> None:

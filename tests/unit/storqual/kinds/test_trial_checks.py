@@ -62,6 +62,40 @@ def test_each_kind_of_damage_is_told_once() -> None:
     assert only(trials, records) == ("FAIL", f"data: lost: a; misdirected: c (trial {trial})")
 
 
+REFUSED = "the bench's program ended refused: drive 0x5: it holds data of an unknown kind in its first 8 MiB"
+
+
+def stamps_after(*turns: tuple[str, str]) -> list[str]:
+    """The outcomes of checks of stamps after trials on one drive: arm and outcome of each, in their order."""
+    trials = planned(len(turns))
+    records = [
+        {
+            **next(trial for trial in trials if trial.arm == arm).head(),
+            "id": f"{at}.{arm}",
+            "start": f"{at}",
+            "fault": "bus_reset",
+            "pair": f"{at}",
+            "violations": [],
+            "outcome": outcome,
+            "reasons": [REFUSED] if outcome == "void" else [],
+            "recovery_s": 2.0,
+        }
+        for at, (arm, outcome) in enumerate(turns)
+    ]
+    return [check["outcome"] for check in trial_checks(trials, records, {"plan": {}}) if check["id"] == "stamps"]
+
+
+def test_a_drive_that_only_the_candidate_is_refused_shows_that_it_reads_or_wrote_other_data() -> None:
+    assert stamps_after(("baseline", "passed"), ("candidate", "void"), ("baseline", "passed")) == ["FAIL"]
+    assert stamps_after(("candidate", "passed"), ("candidate", "void")) == ["FAIL"]
+
+
+def test_a_refusal_that_another_may_have_caused_accuses_nobody() -> None:
+    assert stamps_after(("candidate", "void"), ("baseline", "passed")) == []
+    assert stamps_after(("baseline", "passed"), ("candidate", "void"), ("baseline", "void")) == []
+    assert stamps_after(("candidate", "passed"), ("baseline", "void")) == []
+
+
 def test_no_failure_passes_with_its_count_and_its_bound() -> None:
     trials = planned(60)
     assert only(trials, made(trials)) == ("PASS", "0 of 60 failed: less than 4.9 % at 95 %")
@@ -174,7 +208,9 @@ def records(arm: str, growths: list[int], residual: dict[str, Any] | None = None
             "fault": "device_reset",
             "adapter": "sym",
             "arm": arm,
+            "drive": "0x5",
             "outcome": "passed",
+            "reasons": [],
             "slab_bytes": {"before": 1 << 24, "after": (1 << 24) + growth},
             "residual": {"before": residual, "after": residual} if residual else {},
         }

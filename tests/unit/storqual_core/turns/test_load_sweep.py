@@ -332,6 +332,17 @@ def test_what_an_enquiry_leaves_behind_is_found(tmp_path: Path, monkeypatch: pyt
         assert right == set(rows) - ({"INQUIRY", "INQUIRY of page 83h"} if kinds else set())
 
 
+@pytest.mark.parametrize(("refused", "asked"), [(True, set(ORDER)), (False, set(ORDER) - {"LOG SENSE"})])
+def test_what_a_drive_refuses_can_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, refused: bool, asked: set[str]
+) -> None:
+    def send(_descriptor: int, command: bytes, *_: object, **__: object) -> CommandEnd:
+        return CommandEnd(2, 0, 0.0, key=5, code=0x20) if command[0] == 0x4D else CommandEnd(0, 0, 0.0)
+
+    monkeypatch.setattr(enquiries, "send", send)
+    assert set(enquiries.Enquirer(0, print, refused=refused).names) == asked
+
+
 @pytest.mark.parametrize(
     ("answer", "kinds"),
     [
