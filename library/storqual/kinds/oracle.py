@@ -29,6 +29,7 @@ from storqual_core.turns.integrity_load import (
     PROTECTION,
     READ,
     SOURCE_CHANGED,
+    UNCOMPARED,
     UNMAP,
     UNREFUSED,
     WRITE,
@@ -202,6 +203,10 @@ def read_sentence(kind: str, sector: int, length: int) -> str:
         return f"{kind}: beside writes and reads the drive answered {_enquiry(sector)} otherwise than before"
     if kind == SOURCE_CHANGED:
         return f"{kind}: a write of {length} sectors at {sector_name(sector)} changed the memory it was taken from"
+    if kind == UNCOMPARED:
+        return (
+            f"{kind}: a VERIFY of {length} sectors at {sector_name(sector)} took other data than the drive's for good"
+        )
     wrong = "is of none that the drive has, and was not refused with a reason"
     other = "gave other data than what was acknowledged"
     return f"{kind}: a read of {length} sectors at {sector_name(sector)} {wrong if kind == UNREFUSED else other}"

@@ -20,9 +20,10 @@ from storqual.kinds.kind import PlannedTurn, check
 from storqual.kinds.oracle import KINDS
 from storqual.statistics.counts import least_share, more_often, most_share
 from storqual_core.guard.signatures import UNKNOWN, UNSTEADY
+from storqual_core.turns.integrity_load import SOURCE_CHANGED, UNCOMPARED, UNREFUSED
 
 Records = Sequence[Mapping[str, Any]]
-_OF_DATA = (*KINDS, DROPPED_FLUSH)
+_OF_DATA = (*KINDS, DROPPED_FLUSH, SOURCE_CHANGED, UNREFUSED, UNCOMPARED)
 """What the first reason of a trial begins with whose data are not what they must be."""
 MEMORY, RESIDUAL, STAMPS = "memory", "residual", "stamps"
 """Checks of what lasts, each of one adapter: `memory.<fault>`, `residual`, and `stamps` where they are lost."""

@@ -45,15 +45,17 @@ WRITE, WRITE_THROUGH, FLUSH, READ, ZEROS, UNMAP = "w", "d", "f", "r", "z", "u"
 """Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared, zeroing,
 and a deallocation, after which there are zeros or what was there before."""
 OVERRUN, PROTECTION, UNREFUSED = "overrun", "protection", "unrefused"
-SOURCE_CHANGED, OTHER_ANSWER = "source changed", "other answer"
+SOURCE_CHANGED, OTHER_ANSWER, UNCOMPARED = "source changed", "other answer", "uncompared"
 OTHER_DATA: Mapping[str, int] = {
-    code: 4096 + at for at, code in enumerate((*CODES, OVERRUN, PROTECTION, UNREFUSED, SOURCE_CHANGED, OTHER_ANSWER))
+    code: 4096 + at
+    for at, code in enumerate((*CODES, OVERRUN, PROTECTION, UNREFUSED, SOURCE_CHANGED, OTHER_ANSWER, UNCOMPARED))
 }
 """In place of an errno, which is below 4096: a read that gave other data than what was last acknowledged, by what the
 first wrong sector is; `good` is another write's of this place. An overrun changed memory beside its own. Data that
 are not what their protection information or checksum says fail in the kernel, with EILSEQ. Unrefused is a read of
-sectors that the drive does not have, which ended well or without a reason. Told as reads are two more: a write after
-which the memory that it came from holds other data, and an answer to an enquiry that differs from the one before."""
+sectors that the drive does not have, which ended well or without a reason. Told as reads are three more: a write
+after which the memory that it came from holds other data, an answer to an enquiry that differs from the one before,
+and a VERIFY that took other data than the drive's for good."""
 
 
 def problem_of(kind: str, failure: OSError) -> int:

@@ -17,12 +17,13 @@ import struct
 from typing import Any, Sequence
 
 from .integrity_load import RWF_DSYNC
-from .load_levels import QueueLimits
+from .load_levels import QueueLimits, parts_of
 from .load_memory import PAGE, Arena, Shaped
 from .scsi_command import (
     UNIT_ATTENTION,
     CommandEnd,
     LackingError,
+    MiscompareError,
     addresses_of,
     block_command,
     perform,
@@ -252,14 +253,23 @@ class KernelWays:
         except OSError as problem:
             raise _lacking(problem, name) from None
         self._scsi_only()
-        if name == "unmap":
-            unmap(self.direct, sector // block, sectors // block)
+        if name.startswith("unmap"):
+            extents = parts_of(sector, sectors, block) if name == "unmap_parts" else [(sector, sectors)]
+            unmap(self.direct, [(first // block, length // block) for first, length in extents])
         else:
             blocks = sectors // block
             if name == "compare_and_write" and blocks > self.limits.compare:
                 raise LackingError(f"the drive takes it for {self.limits.compare} blocks at most (page B0)")
             reads = name.startswith("read")
             self._perform(block_command(name, sector // block, blocks), memory.pieces, reads=reads)
+
+    def finds_difference(self, memory: Shaped, sector: int) -> bool:
+        """Whether a VERIFY finds that the drive has other data than the pieces; True where it compares nothing."""
+        try:
+            self._by_scsi("verify16", memory, sector, reads=False, compares=True)
+        except (LackingError, MiscompareError):
+            return True
+        return False
 
     def read_beyond(self, name: str, first: int, blocks: int) -> CommandEnd:
         """How a read ends that the drive must refuse; in its blocks. Raises LackingError, OSError."""

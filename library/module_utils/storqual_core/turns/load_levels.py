@@ -50,9 +50,10 @@ READS = ("direct", "buffered", "mmap", "uring", "polled", "sg10", "sg16", "verif
 """How it is read back: as for WAYS; `verify` has the drive compare it, or read it without handing it over."""
 COMMANDS = (
     *("write6", "write12", "write_verify10", "write_verify16", "write_same10", "write_same16"),
-    *("compare_and_write", "zeroout", "discard", "unmap", "read6", "read12"),
+    *("compare_and_write", "zeroout", "discard", "unmap", "unmap_parts", "read6", "read12"),
 )
-"""Commands that are seldom sent, each once at least with every size and place of its own."""
+"""Commands that are seldom sent, each once at least with every size and place of its own; `unmap_parts` is an UNMAP
+of several ranges, with blocks between them that stay."""
 COMMAND_SIZES = ("2^0", "2^1", "2^3", "2^5+1", "2^7", "2^8")
 LAYERS = ("ext4", "btrfs", "crypt", "integrity")
 """What of the kernel's own is loaded on top of a drive: a file system with checksums of its metadata, one with
@@ -240,6 +241,15 @@ def alias_places(regions: Sequence[Region], first: int, end: int, block: int, gr
         if first <= place <= end - block and not any(one.first <= place < one.end for one in regions)
     ]
     return sorted(free[:most])
+
+
+def parts_of(first: int, sectors: int, block: int) -> list[tuple[int, int]]:
+    """Up to three ranges of these sectors, as first sector and how many, with a block between one and the next."""
+    number = min(3, (sectors // block + 1) // 2)
+    part = (sectors // block - number + 1) // number
+    ranges = [(first + at * (part + 1) * block, part * block) for at in range(number)]
+    begin = ranges[-1][0]
+    return [*ranges[:-1], (begin, first + sectors - begin)]
 
 
 def widths(total: int, block_bytes: int, most: int, draw: random.Random) -> Iterator[int]:

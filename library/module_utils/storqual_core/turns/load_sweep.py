@@ -28,6 +28,7 @@ from .integrity_load import (
     OVERRUN,
     READ,
     SOURCE_CHANGED,
+    UNCOMPARED,
     UNMAP,
     UNREFUSED,
     WRITE,
@@ -40,7 +41,7 @@ from .integrity_load import (
     problem_of,
 )
 from .kernel_ways import KernelWays, Ring
-from .load_levels import PLACES, QueueLimits, Region, alias_places, drawn_size, regions_of, size_of
+from .load_levels import PLACES, QueueLimits, Region, alias_places, drawn_size, parts_of, regions_of, size_of
 from .load_memory import Arena, Shaped
 from .scsi_command import CHECK_CONDITION, LackingError, MiscompareError
 from .sectors import CORRUPTED, SECTOR, make_sectors, runs_of
@@ -343,7 +344,14 @@ class Sweep:
         if not self._plain_read(ways, sector, length):
             return False
         memory.put(ways.arena.shape("aligned", length * SECTOR).data())
-        return not self._timed(READ, 0, sector, length, lambda: ways.read("verify", memory, sector))
+        right = not self._timed(READ, 0, sector, length, lambda: ways.read("verify", memory, sector))
+        memory.pieces[-1][-1] ^= 1
+
+        def compare() -> None:
+            if not ways.finds_difference(memory, sector):
+                raise OSError(OTHER_DATA[UNCOMPARED], "other data than the drive has was verified as good")
+
+        return not self._timed(READ, 0, sector, length, compare) and right
 
     def _send_rows(self) -> None:
         if self._rows:
@@ -380,8 +388,9 @@ class Sweep:
             right = self._read(work, sector, length, memory)
             known = self.ledger.before(sector, 1)[0][0]
             return known, right
-        if name in ("discard", "unmap"):
-            return self._deallocate(ways, work, sector, length)
+        if name in ("discard", "unmap", "unmap_parts"):
+            parts = parts_of(sector, length, block) if name == "unmap_parts" else [(sector, length)]
+            return self._deallocate(ways, work, sector, length, parts)
         if name == "zeroout":
             memory = ways.arena.shape("aligned", 0)
             sequence = self._recorded(ZEROS, next(self._numbers), sector, length, lambda: work(memory))
@@ -409,24 +418,35 @@ class Sweep:
         )
 
     def _deallocate(
-        self, ways: KernelWays, work: Callable[[Shaped], object], sector: int, length: int
+        self,
+        ways: KernelWays,
+        work: Callable[[Shaped], object],
+        sector: int,
+        length: int,
+        parts: Sequence[tuple[int, int]],
     ) -> tuple[int, bool]:
-        """After it there is what was there, or zeros where the drive says so; then it is written anew."""
-        sequence = next(self._numbers)
+        """After it there is what was there, or in `parts` zeros where the drive says so; then all is written anew."""
         known = self.ledger.before(sector, length)[0]
-        if self._timed(UNMAP, sequence, sector, length, lambda: work(ways.arena.shape("aligned", 0))):
+        (first, sectors), *others = parts
+        begin = time.monotonic_ns()
+        failed = self._timed(
+            *(UNMAP, next(self._numbers), first, sectors), lambda: work(ways.arena.shape("aligned", 0))
+        )
+        for start, many in others:
+            self._tell(UNMAP, next(self._numbers), start, many, begin, time.monotonic_ns(), failed)
+        if failed:
             return 0, False
         right = True
         if self._limits.keeps_zeros:
             memory = ways.arena.shape("aligned", length * SECTOR)
+            emptied = {at for start, many in parts for at in range(start - sector, start - sector + many)}
 
             def read() -> None:
                 ways.read("direct", memory, sector)
-                for first, many, code, found in runs_of(memoryview(memory.data()), self._tag, sector):
-                    at = first - sector
-                    if code != "zero" and not (
-                        code == "good" and all(one in (0, found) for one in known[at : at + many])
-                    ):
+                for start, many, code, found in runs_of(memoryview(memory.data()), self._tag, sector):
+                    places = range(start - sector, start - sector + many)
+                    zeros = code == "zero" and emptied.issuperset(places)
+                    if not zeros and not (code == "good" and all(known[at] in (0, found) for at in places)):
                         raise OSError(OTHER_DATA[code], "other data than what was there, and no zeros")
 
             right = not self._timed(READ, 0, sector, length, read)

@@ -195,9 +195,9 @@ def block_command(name: str, first: int, blocks: int, *, compares: bool = False,
     return bytes((code, flags, *first.to_bytes(8, "big"), *blocks.to_bytes(4, "big"), 0, 0))
 
 
-def unmap(descriptor: int, first: int, blocks: int) -> None:
-    """UNMAP of one range. Raises what `perform` does."""
-    data = bytearray(24)
-    data[0:2], data[2:4] = (22).to_bytes(2, "big"), (16).to_bytes(2, "big")
-    data[8:16], data[16:20] = first.to_bytes(8, "big"), blocks.to_bytes(4, "big")
-    perform(descriptor, bytes((0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0)), [memoryview(data)], reads=False)
+def unmap(descriptor: int, extents: Sequence[tuple[int, int]]) -> None:
+    """UNMAP of ranges, each its first block and how many. Raises what `perform` does."""
+    described = b"".join(first.to_bytes(8, "big") + blocks.to_bytes(4, "big") + bytes(4) for first, blocks in extents)
+    head = (len(described) + 6).to_bytes(2, "big") + len(described).to_bytes(2, "big") + bytes(4)
+    data = bytearray(head + described)
+    perform(descriptor, bytes((0x42, *bytes(6), *len(data).to_bytes(2, "big"), 0)), [memoryview(data)], reads=False)

@@ -332,6 +332,60 @@ def test_what_an_enquiry_leaves_behind_is_found(tmp_path: Path, monkeypatch: pyt
         assert right == set(rows) - ({"INQUIRY", "INQUIRY of page 83h"} if kinds else set())
 
 
+def sent_alone(path: Path, limits: QueueLimits, send: Callable[[Sweep, Any], object]) -> list[str]:
+    """What is told of reads that went wrong in a part of a sweep, on a filled file; in the words of the oracle."""
+    told: list[Any] = []
+    path.touch()
+    os.truncate(path, 1 << 30)
+    request = SweepRequest((), (), MOST, (), (), 0, 600.0)
+    load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, 1, request)
+    sweep = Sweep(*(load, request, limits, WINDOW, TAG, lambda *io: told.append(io)), lambda *_, **__: None)
+    with path.open("r+b") as file:
+        ways = kernel_ways.KernelWays(file.fileno(), limits, Arena(MOST * SECTOR, 512, 512, 1))
+        sweep._fill(ways)
+        send(sweep, ways)
+        ways.close()
+    oracle = Oracle()
+    oracle.take(told)
+    return [read_sentence(kind, sector, length) for kind, sector, length, _ in oracle.wrong_reads]
+
+
+@pytest.mark.parametrize(("beyond", "kinds"), [(0, []), (1, ["deallocated"])], ids=["its ranges", "a block more"])
+def test_blocks_between_the_ranges_of_an_unmap_must_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beyond: int, kinds: list[str]
+) -> None:
+    def empty(descriptor: int, extents: Sequence[tuple[int, int]]) -> None:
+        assert len(extents) == 3
+        for first, blocks in extents:
+            os.pwrite(descriptor, bytes((blocks + beyond) * SECTOR), first * SECTOR)
+
+    monkeypatch.setattr(kernel_ways, "unmap", empty)
+    limits = replace(LIMITS, scsi=True, keeps_zeros=True)
+    wrong = sent_alone(tmp_path / "drive", limits, lambda sweep, ways: sweep._send(ways, "unmap_parts", 1 << 20, 33))
+    assert [sentence.partition(":")[0] for sentence in wrong] == kinds
+
+
+@pytest.mark.parametrize("compares", [True, False])
+def test_a_verification_that_finds_nothing_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compares: bool
+) -> None:
+    def perform(descriptor: int, command: bytes, pieces: Sequence[memoryview] = (), *, reads: bool) -> None:
+        sent = b"".join(pieces)
+        sector = int.from_bytes(command[2:10], "big")
+        if not reads and compares and os.pread(descriptor, len(sent), sector * SECTOR) != sent:
+            raise scsi_command.MiscompareError
+
+    monkeypatch.setattr(kernel_ways, "perform", perform)
+    monkeypatch.setattr(kernel_ways, "send", lambda *_, **__: CommandEnd(0, 0, 0.0))
+
+    def verify(sweep: Sweep, ways: Any) -> None:
+        memory = ways.arena.shape("aligned", 8 * SECTOR)
+        assert sweep._verify(ways, memory, 1 << 20, 8) == compares
+
+    wrong = sent_alone(tmp_path / "drive", replace(LIMITS, scsi=True), verify)
+    assert [sentence.partition(":")[0] for sentence in wrong] == ([] if compares else ["uncompared"])
+
+
 @pytest.mark.parametrize(("refused", "asked"), [(True, set(ORDER)), (False, set(ORDER) - {"LOG SENSE"})])
 def test_what_a_drive_refuses_can_be_left_out(
     monkeypatch: pytest.MonkeyPatch, refused: bool, asked: set[str]

@@ -112,13 +112,17 @@ def test_the_news_of_a_reset_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> N
         perform(7, b"\x2a" + bytes(9), reads=False)
 
 
-def test_unmap_has_one_descriptor_of_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unmap_has_a_descriptor_for_each_range(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = answers(monkeypatch, GOOD)
-    unmap(7, 0x0102030405060708, 0x090A0B0C)
+    unmap(7, [(0x0102030405060708, 0x090A0B0C), (1, 2)])
     ((command, data),) = sent
-    assert command.hex(" ") == "42 00 00 00 00 00 00 00 18 00"
-    # 22 bytes follow the length, 16 of them descriptors
-    assert data.hex(" ") == "00 16 00 10 00 00 00 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 00 00 00 00"
+    assert command.hex(" ") == "42 00 00 00 00 00 00 00 28 00"
+    # 38 bytes follow the length, 32 of them descriptors
+    first, second = (
+        "01 02 03 04 05 06 07 08 09 0a 0b 0c 00 00 00 00",
+        "00 00 00 00 00 00 00 01 00 00 00 02 00 00 00 00",
+    )
+    assert data.hex(" ") == f"00 26 00 20 00 00 00 00 {first} {second}"
 
 
 @pytest.mark.parametrize(
