@@ -42,6 +42,12 @@ class SessionPattern:
         )
 
 
+def next_session_name(run: Run, bench: str, offset: int = 0) -> str:
+    """What the session of `bench` after all those that there are is called; `offset` are others before it."""
+    so_far = [session for session in run.sessions if session.bench == bench]
+    return f"{so_far[0].id.rstrip('0123456789')}{len(so_far) + 1 + offset:02d}"
+
+
 def planned_pattern(run: Run, bench: str) -> SessionPattern:
     common: dict[str, Any] = {}
     targets: dict[tuple[PointKey, str], Mapping[str, Any]] = {}

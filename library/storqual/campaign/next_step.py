@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from storqual.campaign.failed_again import failed_again
 from storqual.campaign.further import rest_of
 from storqual.campaign.steps import CampaignProgress, Further, Provision, RunBatch, Step, Stop, read_progress
 from storqual.run import Run, append_event, read_batch, read_launches, read_run, write_batch
@@ -15,6 +16,7 @@ from storqual.run.layout import BATCHES
 from storqual.run.records import PlannedSession
 from storqual_core.kit.errors import BadInputError
 
+_ALL_MEASURED = "everything that was planned has been measured"
 MOST_ATTEMPTS = 3
 """How often the rest of a session is tried again when the bench is reset under it."""
 
@@ -38,7 +40,7 @@ def next_step(run: Run, bench: str) -> Step:
         step = _step_of(run, progress, session, number, len(sessions))
         if step is not None:
             return step
-    return Stop("everything that was planned has been measured", complete=True)
+    return Stop(_ALL_MEASURED, complete=True)
 
 
 def session_boot(run: Run, bench: str, session: str) -> str:
@@ -152,16 +154,17 @@ that the state of a campaign stays in its files alone.
 
 
 def nothing_more(_run: Run, _bench: str) -> Stop:
-    return Stop("everything that was planned has been measured", complete=True)
+    return Stop(_ALL_MEASURED, complete=True)
 
 
 def as_planned(run: Run, bench: str) -> Further | Stop:
-    """What the plan wants: a campaign that may end at any look goes on until it is decided, any other stops."""
-    if run.plan.fields.get("looks") != "every":
-        return nothing_more(run, bench)
-    from storqual.campaign.until_decided import until_decided  # noqa: PLC0415 - the judge is slow to import
+    """Launches go on until decided where the campaign may end at any look; then what failed is made again."""
+    found: Further | Stop = nothing_more(run, bench)
+    if run.plan.fields.get("looks") == "every":
+        from storqual.campaign.until_decided import until_decided  # noqa: PLC0415 - the judge is slow to import
 
-    return until_decided(run, bench)
+        found = until_decided(run, bench)
+    return found if isinstance(found, Further) else failed_again(run, bench) or found
 
 
 def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: BeyondPlan = as_planned) -> Step:

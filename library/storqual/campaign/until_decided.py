@@ -15,7 +15,14 @@ from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
 from storqual.base.text import plural
-from storqual.campaign.further import PointKey, SessionPattern, Turn, further_batch, planned_pattern
+from storqual.campaign.further import (
+    PointKey,
+    SessionPattern,
+    Turn,
+    further_batch,
+    next_session_name,
+    planned_pattern,
+)
 from storqual.campaign.steps import Further, Stop, read_progress
 from storqual.judge.evidence import Settling, lengthened
 from storqual.judge.interim import Need, needs
@@ -256,9 +263,7 @@ class _Campaign:
         return session.bench == self._bench and session.configuration in same and session.purpose == purpose
 
     def _new(self, like: PlannedSession, offset: int, purpose: str) -> PlannedSession:
-        so_far = self._sessions_so_far()
-        head = so_far[0].id.rstrip("0123456789")
-        name = f"{head}{len(so_far) + 1 + offset:02d}"
+        name = next_session_name(self._run, self._bench, offset)
         return replace(like, id=name, batches=(f"{name}-b01",), purpose=purpose)
 
     def _sessions_so_far(self) -> list[PlannedSession]:

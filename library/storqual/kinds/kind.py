@@ -56,6 +56,14 @@ class PlannedTurn:
 
 
 @dataclass(frozen=True)
+class Again:
+    """Turns, one of each arm, that are made again: the names of the pairs that are to be."""
+
+    turns: Sequence[PlannedTurn]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True)
 class FoldedList:
     """A list that is folded away, unless somebody must look; `command` is what repeats it, where that can be."""
 
@@ -103,7 +111,8 @@ class Kind:
     it raises what it raises for raw files that are not of this turn. `problems` are those of a record's shape.
     `checks` are counted from the turns that were planned and the records that there are. `show`, `plan` and `summary`
     are for the report, the test plan and a customer. `absent` is what a run without such turns leaves untested, as
-    its name and a sentence; `unreached` is what its records say was not reached, likewise.
+    its name and a sentence; `unreached` is what its records say was not reached, likewise. `again` are turns of which
+    more can decide what is undecided.
     """
 
     name: str
@@ -115,6 +124,7 @@ class Kind:
     summary: Callable[[Sequence[Record]], Part] | None = None
     absent: tuple[str, str] | None = None
     unreached: Callable[[Sequence[Record]], Iterable[tuple[str, str]]] = _nothing
+    again: Callable[[Sequence[PlannedTurn], Sequence[Record]], Iterable[Again]] = _nothing
 
 
 def check(ident: str, bench: str, adapter: str, outcome: str, reason: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from storqual.kinds.images import CheckedImages, Logged, check_power_cuts
 from storqual.kinds.kind import Kind, PlannedTurn, Raw
 from storqual.kinds.record import Observed, judge, values_of
-from storqual.kinds.trial_checks import trial_checks
+from storqual.kinds.trial_checks import trial_checks, undecided_trials
 from storqual.kinds.trial_shown import not_reached, planned_faults, show_trials, tried_faults
 from storqual_core.data.faults import LOGGING_WAY, WAYS
 from storqual_core.turns.integrity_load import FILL_SECTORS
@@ -138,5 +138,6 @@ TRIAL = Kind(
     plan=planned_faults,
     summary=tried_faults,
     unreached=not_reached,
+    again=undecided_trials,
     absent=("Faults", "no drive, cable or power was lost under I/O; a suite's trials cause faults"),
 )

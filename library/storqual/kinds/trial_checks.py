@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from storqual.kinds.images import DROPPED_FLUSH
-from storqual.kinds.kind import PlannedTurn, check
+from storqual.kinds.kind import Again, PlannedTurn, check
 from storqual.kinds.oracle import KINDS
 from storqual.statistics.counts import least_share, more_often, most_share
 from storqual_core.guard.signatures import UNKNOWN, UNSTEADY
@@ -107,6 +107,31 @@ def _lost_stamps(records: Records) -> str:
             if again or last["arm"] == "candidate":
                 return f"trial {record['id']} was refused a drive after {last['id']}, and {why}: {refusal}"
     return ""
+
+
+DECIDING_PAIRS = 5
+"""So many pairs show a regression that fails each time: by the exact test at the level of the last look."""
+
+
+def undecided_trials(planned: Sequence[PlannedTurn], records: Records) -> Iterator[Again]:
+    """Trials at which the candidate failed and the baseline did not, as many as are missing to decide about them."""
+    by_pair: defaultdict[str, dict[str, PlannedTurn]] = defaultdict(dict)
+    for turn in planned:
+        by_pair[str(turn.request["pair"])][turn.arm] = turn
+    groups: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for name, turns in by_pair.items():
+        if len(turns) > 1:
+            turn = turns["candidate"]
+            groups[turn.bench, turn.point, turn.adapter].append(name)
+    for names in groups.values():
+        here = [turn for name in names for turn in by_pair[name].values()]
+        made = [record for record in records if record["pair"] in names]
+        failed = [record["pair"] for record in made if record["arm"] == "candidate" and record["outcome"] == "failed"]
+        undecided = _judged(here, made, 0)[0] == "INCONCLUSIVE"
+        if failed and undecided and len(names) < DECIDING_PAIRS:
+            head = names[0].rpartition(".")[0]
+            more = [f"{head}.{number}" for number in range(len(names) + 1, DECIDING_PAIRS + 1)]
+            yield Again(tuple(by_pair[failed[0]].values()), more)
 
 
 def _damage(reasons: Iterable[str]) -> str:

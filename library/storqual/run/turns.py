@@ -15,7 +15,7 @@ from typing import Any
 
 from storqual.base.files import NoJsonError
 from storqual.base.table import Table
-from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, Section
+from storqual.kinds.kind import COUNTED, Again, Document, FoldedList, Kind, Part, PlannedTurn, Record, Section
 from storqual.run.collect import read_batch
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_sentences, parse_line, read_bytes
@@ -48,7 +48,8 @@ def _kinds() -> Mapping[str, Kind]:
 class Turns:
     """The turns of a run, read once; nothing is raised for what is damaged: `problems` says what cannot be read.
 
-    `planned` are those of the plan, each once; `records` those that are sound, in the order in which they were made.
+    `planned` are those of the plan and those added since, each once; `records` those that are sound, in the order in
+    which they were made.
     """
 
     def __init__(self, run: Run) -> None:
@@ -56,7 +57,7 @@ class Turns:
         self.problems: list[str] = []
         self._kinds: set[str] = set()
         self._batches: dict[str, dict[str, PlannedTurn]] = {}
-        batches = [name for session in run.plan.sessions for name in session.batches]
+        batches = [name for session in run.sessions for name in session.batches]
         turns = [turn for name in batches for turn in self._batch(name).values()]
         self.planned: tuple[PlannedTurn, ...] = tuple({turn.id: turn for turn in turns}.values())
         self._made = [*self._read()]
@@ -160,6 +161,12 @@ class Turns:
             for kind, planned, records in self._of_kinds()
             for fields in kind.checks(planned, records, document)
         ]
+
+    def again(self) -> list[Again]:
+        """What is undecided and worth more turns; nothing of a run that is to end at its first failure."""
+        if self._run.plan.fields.get("until_failure"):
+            return []
+        return [again for kind, planned, records in self._of_kinds() for again in kind.again(planned, records)]
 
     def sections(self) -> list[Section]:
         """What a report shows of each kind, with the turns that were cut short and made again."""

@@ -118,11 +118,9 @@ def test_unmap_has_a_descriptor_for_each_range(monkeypatch: pytest.MonkeyPatch) 
     ((command, data),) = sent
     assert command.hex(" ") == "42 00 00 00 00 00 00 00 28 00"
     # 38 bytes follow the length, 32 of them descriptors
-    first, second = (
-        "01 02 03 04 05 06 07 08 09 0a 0b 0c 00 00 00 00",
-        "00 00 00 00 00 00 00 01 00 00 00 02 00 00 00 00",
-    )
-    assert data.hex(" ") == f"00 26 00 20 00 00 00 00 {first} {second}"
+    assert data[:8].hex(" ") == "00 26 00 20 00 00 00 00"
+    assert data[8:24].hex(" ") == "01 02 03 04 05 06 07 08 09 0a 0b 0c 00 00 00 00"
+    assert data[24:].hex(" ") == "00 00 00 00 00 00 00 01 00 00 00 02 00 00 00 00"
 
 
 @pytest.mark.parametrize(

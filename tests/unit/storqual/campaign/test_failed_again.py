@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial that fails in the candidate alone is made again until its number decides; nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual.campaign import Provision, RunBatch, Stop
+from storqual.campaign.next_step import next_command
+from storqual.run import append_event, read_batch, read_run
+from storqual.run.turns import turns_of
+from tests.support.turn_records import (
+    REQUEST,
+    batch_of,
+    keep_turn,
+    plan_campaign,
+    record_by_hand,
+    turns_planned,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
+
+SLOW = {"outcome": "failed", "reasons": ["slow recovery: it took 80.0 s, 60 s are allowed"]}
+CHECK = ("vbench", "trials.device_reset", "vscsi")
+
+
+def planned(folder: Path) -> Path:
+    return plan_campaign(replace(REQUEST, adapters=("vscsi",)), folder)
+
+
+def go_on(path: Path, failing: tuple[str, ...], fields: dict[str, object]) -> list[str]:
+    """Make what is next, as a bench would, until nothing is; those arms of device_reset fail. The sessions begun."""
+    sessions = []
+    while not isinstance(step := next_command(path, "vbench"), Stop):
+        if isinstance(step, Provision):
+            told = {"bench": "vbench", "session": step.session.id, "arm": step.session.arm, "boot_id": "b"}
+            append_event(path, "session_started", {**told, "kernel": "6.1"})
+            sessions.append(f"{step.session.id} {step.session.arm}")
+            continue
+        assert isinstance(step, RunBatch)
+        name = read_batch(path, step.batch)["turns"][0]["id"]
+        number = [turn.id for turn in turns_planned(path)].index(name)
+        fails = name.startswith("device_reset") and name.rpartition(".")[2] in failing
+        keep_turn(path, record_by_hand(path, number, **(fields if fails else {})))
+    return sessions
+
+
+def outcome(path: Path) -> tuple[str, str]:
+    checks = {
+        (check.bench, check.fields["id"], check.fields["adapter"]): check
+        for check in turns_of(read_run(path)).checks()
+    }
+    return checks[CHECK].fields["outcome"], checks[CHECK].fields["reason"]
+
+
+def test_what_fails_in_the_candidate_alone_is_made_again_and_fails(tmp_path: Path) -> None:
+    path = planned(tmp_path)
+    assert go_on(path, ("candidate",), SLOW) == ["s01 baseline", "s02 candidate", "s03 candidate", "s04 baseline"]
+    found, reason = outcome(path)
+    assert found == "FAIL"
+    assert reason.startswith("regression: 5 of 5 failed")
+    added = [turn for turn in turns_planned(path) if turn.session in ("s03", "s04")]
+    assert {turn.point for turn in added} == {"device_reset"}
+    # the same load with the same faults, as other turns
+    first = batch_of(path, "device_reset.vbench.vscsi.2.1.candidate")["turns"][0]["request"]
+    again = batch_of(path, "device_reset.vbench.vscsi.2.5.candidate")["turns"][0]["request"]
+    assert again == {**first, "pair": "device_reset.vbench.vscsi.2.5"}
+
+
+@pytest.mark.parametrize(
+    ("failing", "fields", "expected"),
+    [
+        ((), SLOW, "PASS"),
+        (("baseline", "candidate"), SLOW, "PASS"),
+        (("baseline",), SLOW, "PASS"),
+        (("candidate",), {"outcome": "failed", "reasons": ["lost: 2 sectors"]}, "FAIL"),
+    ],
+    ids=["nothing failed", "both failed", "the baseline failed", "data were lost"],
+)
+def test_what_is_decided_is_not_made_again(
+    tmp_path: Path, failing: tuple[str, ...], fields: dict[str, object], expected: str
+) -> None:
+    path = planned(tmp_path)
+    assert go_on(path, failing, fields) == ["s01 baseline", "s02 candidate"]
+    assert outcome(path)[0] == expected
+
+
+def test_it_is_made_again_once(tmp_path: Path) -> None:
+    """Void trials decide nothing, and are no reason for more."""
+    path = planned(tmp_path)
+    while (name := next_turn(path)) is not None:
+        number = [turn.id for turn in turns_planned(path)].index(name)
+        fails = name == "device_reset.vbench.vscsi.2.1.candidate"
+        void = name.startswith("device_reset") and not name.endswith(".1.candidate")
+        fields = SLOW if fails else {"outcome": "void", "reasons": ["its fault was not seen"]} if void else {}
+        keep_turn(path, record_by_hand(path, number, **fields))
+    assert len({session.id for session in read_run(path).sessions}) == 4
+    assert outcome(path)[0] == "INCONCLUSIVE"
+
+
+def next_turn(path: Path) -> str | None:
+    while isinstance(step := next_command(path, "vbench"), Provision):
+        told = {"bench": "vbench", "session": step.session.id, "arm": step.session.arm, "boot_id": "b"}
+        append_event(path, "session_started", {**told, "kernel": "6.1"})
+    return None if isinstance(step, Stop) else str(read_batch(path, step.batch)["turns"][0]["id"])
