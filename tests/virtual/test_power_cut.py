@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.guard.signatures import volume_uuid
+from tests.support.arming import Arming, cut_while_arming
 from tests.support.live_bench import Bench, powered_bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -81,6 +83,18 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def state(bench: Bench) -> list[str]:
     """What the bench is like, but for how its boot loader names the default."""
     return [line for line in bench.look() if not line.startswith("grubenv")]
+
+
+def test_no_power_cut_while_a_trial_is_armed_boots_what_is_not_proven(bench: Bench, tmp_path: Path) -> None:
+    """The candidate is the running kernel with an initramfs of our own, as a driver on trial has it."""
+    before = bench.look()
+    saved = bench.ask("grub-editenv /boot/grub/grubenv list | sed -n 's/^saved_entry=//p'").strip()
+    arming = Arming(bench.state, "vbench", bench.ask("uname -r").strip(), "/boot/grub", tmp_path)
+    try:
+        cut_while_arming(arming, saved)
+    finally:
+        arming.end()
+    assert bench.look() == before
 
 
 @pytest.mark.parametrize("name", STEPS)

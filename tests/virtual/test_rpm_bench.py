@@ -13,6 +13,7 @@ import pytest
 
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
+from tests.support.arming import Arming, cut_while_arming
 from tests.support.driver_sources import driver_sources
 from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, ran
 
@@ -168,6 +169,45 @@ def test_a_kernel_of_the_repository_is_tried_once_and_leaves_no_trace(kernels: l
     assert f"kernel {backport} did not start in its trial boot" in output
     assert ask("uname -r") != backport
     assert restored(tmp_path) == before
+
+
+def test_no_power_cut_while_a_trial_is_armed_boots_what_is_not_proven(kernels: list[str], tmp_path: Path) -> None:
+    """The candidate is the newest kernel, which is what boots where a default names nothing."""
+    newest, before = kernels[-1], saved()
+    ask(f"dnf -q -y install {package(newest)} && grub2-set-default {before} && sync")
+    look = ask(LOOK)
+    arming = Arming(STATE, "vrpm", newest, "/boot/grub2", tmp_path)
+    try:
+        cut_while_arming(arming, before)
+    finally:
+        arming.end()
+    assert ask(LOOK) == look
+    ask(f"dnf -q -y remove {package(newest)} && grub2-set-default {before}")
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [("", (0, "PASS")), ("virtual: {iops_limit: {all: 270}}\n", (1, "FAIL"))],
+    ids=["same", "slow"],
+)
+def test_a_kernel_package_is_judged_in_a_campaign_and_leaves_no_trace(
+    kernels: list[str], tmp_path: Path, limit: str, expected: tuple[int, str]
+) -> None:
+    before, drop = ask(LOOK), tmp_path / "candidate.yml"
+    version = package(kernels[-1]).removeprefix("kernel-core-")
+    kernel = f"driver: {{kernel: {{package: kernel, version: {version}}}}}\n"
+    drop.write_text(f"name: candidate\ndescription: of a test\n{kernel}{limit}", encoding="utf-8")
+    words = ["--baseline", "installed", "--candidate", drop, "--suite", SUITE, "--profile", "quick"]
+    code, output = ran(
+        tmp_path / "log",
+        "storqual",
+        *("qualify", "-i", INVENTORY, *words, "--adapters", "fusion", "--runs", tmp_path / "runs"),
+    )
+    (run,) = (tmp_path / "runs").glob("*/run.json")
+    verdict = json.loads((run.parent / "verdict.json").read_text(encoding="utf-8"))
+    assert (code, verdict["outcome"]) == expected, output[-3000:]
+    assert kernels[-1] in run.read_text(encoding="utf-8")
+    assert ask(LOOK) == before
 
 
 @needs_compiler

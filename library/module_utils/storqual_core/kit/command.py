@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -100,24 +101,31 @@ def run(
     """
     began = time.monotonic()
     try:
-        ended = subprocess.run(
+        process = subprocess.Popen(
             list(argv),
-            input=send or None,
-            stdin=None if send else subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
+            stdin=subprocess.PIPE if send else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=child_environment({**(env or {}), "LC_ALL": "C", "LANG": "C"}, folders=_ADMINISTRATION),
+            start_new_session=True,
         )
     except FileNotFoundError as problem:
         raise MissingToolError(f"`{argv[0]}` is not installed on this machine") from problem
-    except subprocess.TimeoutExpired as problem:
-        raise ToolError("`{}` did not end within {:g} s".format(" ".join(argv), timeout)) from problem
+    with process:
+        try:
+            stdout, stderr = process.communicate(send or None, timeout=timeout)
+        except BaseException as problem:
+            # with all that it started: a script of a package that hangs would go on writing later
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(problem, subprocess.TimeoutExpired):
+                raise
+            raise ToolError("`{}` did not end within {:g} s".format(" ".join(argv), timeout)) from problem
     return Completed(
         argv=tuple(argv),
-        rc=ended.returncode,
-        stdout=ended.stdout.decode("utf-8", "replace"),
-        stderr=ended.stderr.decode("utf-8", "replace"),
+        rc=process.returncode,
+        stdout=stdout.decode("utf-8", "replace"),
+        stderr=stderr.decode("utf-8", "replace"),
         seconds=time.monotonic() - began,
     )
 

@@ -397,8 +397,26 @@ def _entry(system: System, identifier: str, release: str, arguments: Sequence[st
     return system.loader.build(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
 
 
+def _unmounted(system: System) -> list[str]:
+    """Places around the loader's files where /etc/fstab has a file system, and none is mounted."""
+    machine = _machine(system)
+    # the kernel's own table writes blanks in a path as fstab does
+    mounted = {line.split(" ")[4] for line in machine.lines("/proc/self/mountinfo") if line.count(" ") > 4}
+    rows = [line.split() for line in machine.lines("/etc/fstab")]
+    inside = f"/{os.path.relpath(system.loader.folder, system.root)}/"
+    points = [row[1] for row in rows if len(row) > 2 and row[0][0] != "#" and row[1] != "/"]
+    return [
+        point for point in points if inside.startswith(f"{point.rstrip('/')}/") and point.rstrip("/") not in mounted
+    ]
+
+
 def check_trial(system: System, release: str, image: str = "") -> None:
     """Raise ToolError when a trial of `release`, with `image` of ours, could not be booted once or not fall back."""
+    for point in _unmounted(system):
+        raise ToolError(
+            f"/etc/fstab has a file system at {point}, which is not mounted: what is written there is not where the "
+            f"boot loader looks (mount {point})"
+        )
     _initrd(system, release, image)
     system.loader.check_one_shot()
     sealed = f"{system.boot}/.vmlinuz-{release}.hmac"

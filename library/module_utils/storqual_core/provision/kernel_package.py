@@ -212,6 +212,24 @@ def _without_ours(system: System, file: Path) -> list[str]:
     return [f"arguments of the running trial taken out of {file}"]
 
 
+def _other_options(system: System, release: str) -> list[str]:
+    """How the boot options of a new kernel differ from those of the kernel that runs, which an arm is compared with.
+
+    kernel-install has them of /etc/kernel/cmdline where that is there, which may be older than what the bench boots.
+    """
+    entries = usable_entries(system.loader.entries())
+    before, now = (
+        next((set(each.arguments) for each in entries if each.release == kernel), None)
+        for kernel in (system.running, release)
+    )
+    if before is None or now is None or before == now:
+        return []
+    words = [
+        f"{verb} {' '.join(sorted(some))}" for verb, some in (("has", now - before), ("lacks", before - now)) if some
+    ]
+    return [f"the boot options of kernel {release} are not those of {system.running}: it {' and '.join(words)}"]
+
+
 def lacking_drivers(system: System, release: str, image: str) -> list[str]:
     """The drivers of the root drives that an initramfs lacks. Raises ToolError for an image that cannot be read."""
     machine = Machine(str(system.root))
@@ -501,4 +519,5 @@ def _install_rpms(
     with held(system, state_dir, steps):
         system.packages.install_packages(system.runner, files)
     keep_list(system, state_dir)
+    steps += _other_options(system, kernel.release)
     return proof(system, kernel.release, kernel.labels)

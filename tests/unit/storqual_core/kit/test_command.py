@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,16 @@ def test_a_tool_speaks_the_c_locale_has_no_input_and_keeps_its_outputs_apart() -
 def test_a_tool_that_hangs_is_ended() -> None:
     with pytest.raises(ToolError, match=r"did not end within 0\.2 s"):
         run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2)
+
+
+def test_what_a_tool_that_hangs_has_started_ends_with_it(tmp_path: Path) -> None:
+    """A script of a package would go on writing to a bench that is put back meanwhile."""
+    pid = tmp_path / "pid"
+    with pytest.raises(ToolError, match="did not end within"):
+        run(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], timeout=1.0)
+    state = Path(f"/proc/{pid.read_text().strip()}/stat")
+    # it may wait for whoever collects it
+    assert not state.exists() or state.read_text().rpartition(") ")[2].startswith("Z")
 
 
 def test_a_missing_tool_is_told_from_a_failing_one() -> None:

@@ -230,6 +230,59 @@ def test_a_one_shot_boot_that_the_system_forgets_is_refused(tmp_path: Path) -> N
         loader.check_one_shot()
 
 
+def test_a_boot_partition_that_is_not_mounted_is_refused(tmp_path: Path) -> None:
+    """What lies in the folder below it no loader reads."""
+    bench = made(tmp_path)
+    for folder in ("etc", "proc/self"):
+        (bench.folder / folder).mkdir(parents=True, exist_ok=True)
+    table = bench.folder / "proc" / "self" / "mountinfo"
+    (bench.folder / "etc" / "fstab").write_text(
+        "# /boot was here\nUUID=1 / ext4\nUUID=2 /boot/ xfs ro 0 2\nUUID=3 /data xfs\n"
+    )
+    table.write_text("22 1 8:0 / / rw - ext4 /dev/sda rw\n")
+    assert "mount /boot" in refusal(bench)
+    table.write_text(f"{table.read_text()}23 22 8:1 / /boot rw - xfs /dev/sdb rw\n")
+    step(bench, "trial", kernel=NEW, mark="abc")
+
+
+def test_a_boot_partition_that_is_mounted_read_only_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ReadOnly:
+        f_flag = 1
+
+    bench = made(tmp_path)
+    (bench.folder / "boot" / "grub2" / "grubenv").write_bytes(block("saved_entry=a\n"))
+    monkeypatch.setattr("storqual_core.tools.grub.os.statvfs", lambda _path: ReadOnly)
+    assert "mounted read-only" in refusal(bench)
+
+
+def test_the_next_entry_of_somebody_else_is_there_again_after_a_restore(tmp_path: Path) -> None:
+    bench = made(tmp_path, next_entry=f"token-{NEW}")
+    step(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    assert step(bench, "verify", kernel=NEW, mark="abc")["facts"]["trial"] == "abc"
+    bench.reboot()
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    assert bench.variables["next_entry"] == f"token-{NEW}"
+
+
+def test_quotes_in_boot_options_stay_as_the_loader_gets_them(tmp_path: Path) -> None:
+    bench = made(tmp_path)
+    bench.write_entry(f"token-{NEW}", NEW, options='dyndbg="file a +p; file b +p" root=/dev/sda')
+    step(bench, "trial", kernel=NEW, mark="abc")
+    assert ' dyndbg="file a +p; file b +p" root=/dev/sda ' in (bench.system.loader.custom_text() or "")
+
+
+def test_an_entry_whose_lines_end_as_on_windows_is_read_as_grub_reads_it(tmp_path: Path) -> None:
+    bench, other = made(tmp_path / "bench"), made(tmp_path / "other")
+    entry = bench.folder / "boot" / "loader" / "entries" / f"token-{NEW}.conf"
+    entry.write_bytes(entry.read_bytes().replace(b"\n", b"\r\n"))
+    for each in (bench, other):
+        step(each, "trial", kernel=NEW, mark="abc")
+    assert bench.system.loader.custom_text() == other.system.loader.custom_text()
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

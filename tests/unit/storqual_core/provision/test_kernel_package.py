@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,11 @@ from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import boot_step
 from tests.support.fake_rpm import RpmBench, label
 from tests.support.power_cut import Mains, every_cut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storqual_core.kit.command import Completed
 
 MACHINE = os.uname().machine
 OLD, NEW = f"5.14.0-70.13.1.el9_0.{MACHINE}", f"5.14.0-162.6.1.el9_1.{MACHINE}"
@@ -120,6 +125,51 @@ def test_a_complete_transaction_without_an_initramfs_is_a_failure(bench: RpmBenc
     assert before[1]["saved_entry"] == f"token-{OLD}"
     restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
     assert label("kernel-core", NEW) not in bench.rpms
+
+
+def test_a_script_that_hangs_past_its_limit_leaves_nothing_behind(bench: RpmBench) -> None:
+    """It has done all but its last step when the front end is killed."""
+    before = state(bench)
+
+    def killed(argv: Sequence[str], **options: Any) -> Completed:
+        ended = bench(argv, **options)
+        if argv[0] == "dnf" and "--assumeno" not in argv:
+            raise ToolError("`dnf` did not end within 3600 s")
+        return ended
+
+    call = Call(str(bench.folder / "state"), "r1")
+    with pytest.raises(PartialError, match="did not end within 3600 s"):
+        install_package("kernel-core", VERSION, FILES, call, replace(bench.system, runner=killed))
+    assert label("kernel-core", NEW) in bench.rpms
+    assert bench.variables == before[1]
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    assert state(bench) == before
+
+
+def test_an_entry_under_another_machines_name_goes_with_its_kernel(bench: RpmBench) -> None:
+    """An /etc/machine-id that is empty, or `uninitialized`, has kernel-install make up another name each time."""
+    before = state(bench)
+    install(bench)
+    entries = bench.folder / "boot" / "loader" / "entries"
+    (entries / f"token-{NEW}.conf").rename(entries / f"0123456789abcdef-{NEW}.conf")
+    restore(str(bench.folder / "state"), Tools(bench, bench.system), check=False)
+    assert state(bench) == before
+
+
+@pytest.mark.parametrize(
+    ("running", "words"),
+    [
+        ("root=/dev/sda ro", ""),
+        ("root=/dev/sda ro mitigations=off", "has mitigations=off"),
+        ("ro", "lacks root=/dev/sda"),
+    ],
+)
+def test_boot_options_that_the_arms_do_not_share_are_told(bench: RpmBench, running: str, words: str) -> None:
+    bench.write_entry(f"token-{OLD}", OLD, options="root=/dev/sda ro")
+    bench.boot_with(running.split(" "))
+    differing = [step for step in install(bench)["steps"] if "boot options" in step]
+    assert bool(differing) == bool(words)
+    assert all(words in step for step in differing)
 
 
 def test_a_cut_installation_has_the_settings_put_back(bench: RpmBench) -> None:

@@ -257,6 +257,19 @@ def test_success_that_is_none_is_a_failure_with_its_cause(tool: str, text: str, 
         rpm.install_packages(replay, ["/a.rpm", "/b.rpm"])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: Failed to download metadata for repo 'bench': Cannot download repomd.xml: All mirrors were tried\n",
+        "Error: Failed to download metadata for repo 'bench': repomd.xml parser error: Parse error at line: 1\n",
+    ],
+)
+def test_a_repository_whose_index_is_gone_or_broken_is_named(text: str) -> None:
+    ended = Call("dnf --assumeno --setopt=installonly_limit=0 install kernel", "", text, 1)
+    with pytest.raises(ToolError, match=r"dnf would not install kernel: .*repo 'bench': .*repomd\.xml"):
+        rpm.preview(Replay([ended]), ["kernel"])
+
+
 @pytest.mark.parametrize("name", ["-i", "--eval", "a b", "a;b", "", "../a", "%{x}"])
 def test_a_package_name_can_be_no_option(name: str) -> None:
     for ask in (rpm.installed, rpm.kernel_of, rpm.files_of, rpm.remove_package):
