@@ -370,7 +370,7 @@ def powered() -> Iterator[None]:
 
 
 def own_lab(folder: Path, inventory: Path, state: Path, **variables: object) -> Path:
-    """An inventory in `folder`: that of a virtual bench with its drops, a state folder of its own, and `variables`."""
+    """An inventory in `folder`: that of a virtual bench, with its state in `state` and with `variables` besides."""
     lab = folder / "lab"
     # Ansible would read the suites beside an inventory as parts of it
     shutil.copytree(inventory, lab, ignore=shutil.ignore_patterns("*.suite.yml"))

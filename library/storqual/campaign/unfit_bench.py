@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a bench is put out of service when its campaign gives it back: a drive that fails, a chart out of its limits."""
+"""Why a bench is put out of service at the end of its campaign: a drive fails, or its reference left its limits."""
 
 from __future__ import annotations
 

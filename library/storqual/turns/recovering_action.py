@@ -16,7 +16,7 @@ from ansible.utils.display import Display
 
 from storqual.base import child
 from storqual.base.text import terminal_text
-from storqual.bench.bench_action import lease_of_task
+from storqual.bench.bench_action import lease_of_task, run_on_bench
 from storqual.bench.follow import ConnectionLostError, UnreachableError
 from storqual.bench.lease import LOST, Keeper, fence, lost, put_out
 from storqual.bench.reboot import QUESTION, Boot, SshAddress, parse_boot, parse_ssh_address, ssh_answers
@@ -169,7 +169,7 @@ class RecoveringAction(ActionBase):
     def _shell(self, command: str) -> str:
         lease = lease_of_task(self)
         try:
-            ended = self._low_level_execute_command(fence(lease) + command, sudoable=True)
+            ended = run_on_bench(self, fence(lease) + command)
         except AnsibleConnectionFailure as problem:
             raise UnreachableError(str(problem).splitlines()[0]) from problem
         if lease and int(ended["rc"]) == LOST:

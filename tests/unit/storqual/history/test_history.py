@@ -13,7 +13,17 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.cli import storqual
-from storqual.history.index import INDEX, Noise, control_chart, extract_of, history_of, noise_of, pooled
+from storqual.history.index import (
+    INDEX,
+    Noise,
+    control_chart,
+    extract_of,
+    history_of,
+    noise_of,
+    open_history,
+    pooled,
+    reference_shifts,
+)
 from storqual.judge.earlier import ReferenceReading, read_histories
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
@@ -143,6 +153,21 @@ def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(
     add_reference(path, share)
     warnings = [text for text in judge_run(path)["warnings"] if "this campaign is suspect" in text]
     assert [text.partition(" gave ")[0] for text in warnings] == ["vbench: its golden reference 0x5"] * suspect
+
+
+def test_how_far_a_reference_is_from_its_usual_value_is_known_after_enough_campaigns(tmp_path: Path) -> None:
+    assert reference_shifts(tmp_path) == {}
+    with open_history(tmp_path) as history:
+        for reading in readings([*[1000.0] * FEWEST, 900.0]):
+            run = (reading.run, "", reading.run, "", "", "", "", "", "", "")
+            history._connection.execute("INSERT OR IGNORE INTO run VALUES (?,?,?,?,?,?,?,?,?,?)", run)
+            columns = (reading.run, reading.bench, reading.drive, reading.moment, reading.iops)
+            history._connection.execute("INSERT INTO reference VALUES (?,?,?,?,?)", columns)
+        history._connection.commit()
+    shifts = reference_shifts(tmp_path)
+    assert list(shifts) == ["b1"]
+    assert "-10 %" in shifts["b1"]
+    assert f"r{FEWEST:02d}" in shifts["b1"]
 
 
 def test_there_are_no_limits_before_there_are_enough_campaigns() -> None:
