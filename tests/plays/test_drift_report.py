@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from storqual.bench.drift import last_drift
+
 pytestmark = pytest.mark.plays
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -89,6 +91,11 @@ def test_drift_of_many_benches_is_one_table_and_exit_code_1(tmp_path: Path) -> N
     assert "bench1  as declared\n" in output
     assert f"bench2  1 difference\n          {drive(2)} drive.WCE: 1, declared 0\n" in output
     assert all(check for _, check, *_ in calls(tmp_path))
+    # and is remembered for the table of all benches
+    hosts = [str(tmp_path / "hosts.yml")]
+    assert last_drift("bench1", hosts).startswith("as declared")
+    assert last_drift("bench2", hosts).startswith("1 difference")
+    assert last_drift("bench2", [str(tmp_path)]) == ""
 
 
 def test_benches_as_declared_are_exit_code_0(tmp_path: Path) -> None:

@@ -111,9 +111,11 @@ if "boot_id" in command:
 elif "/dev/watchdog0" in command:
     (folder / "fired").touch()
     (folder / "dying").touch()
+    print("command-taken")
 elif "sysrq-trigger" in command:
     (folder / "panicked").touch()
     (folder / "dying").touch()
+    print("command-taken")
 elif "bootstatus" in command:
     print("32" if (folder / "fired").exists() else "0")
 elif "identity" in command:

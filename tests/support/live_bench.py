@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_off, reset
 
@@ -365,3 +367,15 @@ def powered() -> Iterator[None]:
     STATE.mkdir(parents=True, exist_ok=True)
     with powered_on(STATE.parent / "gate-playbook.log", GATE):
         yield
+
+
+def own_lab(folder: Path, inventory: Path, state: Path, **variables: object) -> Path:
+    """An inventory in `folder`: that of a virtual bench, with its state in `state` and with `variables` besides."""
+    lab = folder / "lab"
+    # Ansible would read the suites beside an inventory as parts of it
+    shutil.copytree(inventory, lab, ignore=shutil.ignore_patterns("*.suite.yml"))
+    document = yaml.safe_load((lab / "hosts.yml").read_text(encoding="utf-8"))
+    (bench,) = document["benches"]["hosts"].values()
+    bench |= {"virtual_bench_state": str(state), **variables}
+    (lab / "hosts.yml").write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return lab

@@ -27,6 +27,22 @@ from tests.support.synthetic_shape import (
 )
 
 
+def add_reference(path: Path, share: float) -> None:
+    """Give a run a launch on a golden reference, and a history whose limits are 5 % around `share` of its IOPS."""
+    document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    document["benches"]["vbench"]["reference"] = "0x5"
+    document["inputs"]["history"] = {"file": "inputs/history.json", "source": "runs", "sha256": "0" * 64}
+    write_json(path / "run.json", document)
+    lines = (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    sample = json.loads(lines[0])
+    iops = sum(sample["primitives"].get(f"{way}_ios", 0) for way in ("read", "write")) / sample["runtime_s"]
+    more = json.dumps({**sample, "id": "s01-b01/900", "point": "golden_reference"}, separators=(",", ":"))
+    (path / "samples.jsonl").write_text("\n".join([*lines, more]) + "\n", encoding="utf-8")
+    limits = {"bench": "vbench", "drive": "0x5", "low": 0.95 * share * iops, "high": 1.05 * share * iops}
+    extract = {"schema": "storqual.history/1", "noise": [], "reference": [limits]}
+    write_json(path / "inputs" / "history.json", extract)
+
+
 def make_run(folder: Path, **options: Any) -> Path:
     """Write `folder/<run id>/` as a finished campaign leaves it before judging; returns its path. See `Shape`."""
     shape = Shape(**options)

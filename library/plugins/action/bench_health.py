@@ -40,6 +40,7 @@ display = Display()
 
 _HEARD_S = 5.0
 _POLL_S = 1.0
+_TAKEN = "command-taken"
 _DUMPS = {"pstore": "/sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt", "kdump": "/var/crash/*/*dmesg*"}
 _KNOWN = "find /sys/fs/pstore /var/lib/systemd/pstore /var/crash -type f 2>/dev/null"
 
@@ -93,7 +94,7 @@ class ActionModule(RecoveringAction):
 
     def _standing(self, bench: str, variables: Mapping[str, Any]) -> list[PartHealth]:
         look = parse_look(self._shell(LOOK))
-        return [self._power(bench, variables), self._console(bench), *standing_health(look)]
+        return [self._power(bench, variables), self._console(bench, variables), *standing_health(look)]
 
     def _power(self, bench: str, variables: Mapping[str, Any]) -> PartHealth:
         """What each backend says of a bench that answers; nothing is switched."""
@@ -110,12 +111,12 @@ class ActionModule(RecoveringAction):
                 said[backend.name] = str(problem)
         return power_health(None if power is None else said)
 
-    def _console(self, bench: str) -> PartHealth:
+    def _console(self, bench: str, variables: Mapping[str, Any]) -> PartHealth:
         """Whether the kernel's log comes out of a console that is recorded now."""
-        from storqual.console.console import Console  # noqa: PLC0415 - as above
+        from storqual.console.console import console_of  # noqa: PLC0415 - as above
 
-        console = Console(bench)
-        if console.running() is None:
+        console = console_of(bench, self._places(variables))
+        if console is None:
             return console_health("", None)
         token, mark = f"storqual-health-{secrets.token_hex(4)}", console.mark()
         # an urgent line goes to the console whatever its log level is
@@ -127,7 +128,7 @@ class ActionModule(RecoveringAction):
 
     def _proven(self, bench: str, variables: Mapping[str, Any], rows: list[PartHealth]) -> list[PartHealth]:
         """The watchdog is let fire, then the kernel panics; what is not there is not tried."""
-        from storqual.console.console import Console  # noqa: PLC0415 - as above
+        from storqual.console.console import Console, console_of  # noqa: PLC0415 - as above
 
         by_part = {row.part: row for row in rows}
         if by_part["watchdog"].works == "not tried":
@@ -136,11 +137,12 @@ class ActionModule(RecoveringAction):
             by_part["watchdog"] = fired_health(by_part["watchdog"], ended_by=ended_by, fired=fired, seconds=seconds)
         if all(by_part[part].works == "absent" for part in ("console", *_DUMPS)):
             return list(by_part.values())
-        console, recorded = Console(bench), Console(bench).running() is not None
-        mark, lying = console.mark(), set(self._shell(_KNOWN).split())
-        with console.expecting("the health check of a bench", self._limit_s()):
+        places = self._places(variables)
+        console = console_of(bench, places)
+        mark, lying = console.mark() if console else 0, set(self._shell(_KNOWN).split())
+        with Console(bench, places).expecting("the health check of a bench", self._limit_s()):
             self._die(bench, variables, PANIC)
-        sources = {"console": recorded and bool(panic_text(console.text_since(mark)))}
+        sources = {"console": console is not None and bool(panic_text(console.text_since(mark)))}
         for part, files in _DUMPS.items():
             fresh = [name for name in self._shell(f"ls -d {files} 2>/dev/null").split() if name not in lying]
             texts = [self._shell(f"cat {shlex.quote(name)}") for name in fresh]
@@ -152,7 +154,8 @@ class ActionModule(RecoveringAction):
     def _die(self, bench: str, variables: Mapping[str, Any], command: str) -> tuple[Boot, float, str]:
         """The boot after one that this command ends, the seconds that took, and what had to help."""
         before, address = self._ask(), self._ssh_address()
-        self._shell(command)
+        if _TAKEN not in self._shell(f"{command} && echo {_TAKEN}"):
+            raise StorqualError(f"{bench} did not take the command: {command}")
         with self._impatient(LOGIN_S):
             try:
                 boot, seconds = wait_for_boot(

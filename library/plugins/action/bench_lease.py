@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from storqual.bench.lease import (
     folder_book,
     look_command,
     new_owner,
+    put_out,
     refuse_out_of_service,
     renewing,
     reserve,
@@ -37,7 +39,8 @@ class ActionModule(BenchAction):
     reservations are kept besides, which several control nodes share), `wait` (such as 8h: for how long a bench that
     somebody else has is waited for), `queued` (what an earlier call reserved in that folder), `only_queue` (the bench
     itself is reserved later), `take` (that folder decides, whatever the bench itself remembers). Returns `lease` and
-    `queued`, which are empty where nothing was reserved. With `release` both are given back.
+    `queued`, which are empty where nothing was reserved. With `release` both are given back, and a bench whose drive
+    fails, or whose control chart left its limits in `run`, is put out of service.
     """
 
     _VALID_ARGS = frozenset(
@@ -112,6 +115,10 @@ class ActionModule(BenchAction):
         lease = str(arguments.get("lease") or "")
         trouble = ""
         if lease:
+            try:
+                self._put_out_unfit(bench, lease.partition("@")[2])
+            except StorqualError as problem:
+                display.warning(f"{bench}: nobody knows whether it is fit for another campaign: {problem}")
             Keeper(lease, bench).stop()
             number, _, state_dir = lease.partition("@")
             try:
@@ -121,6 +128,20 @@ class ActionModule(BenchAction):
                 trouble = f": {problem}"
         self._give_back(str(arguments.get("queued") or ""))
         return {"msg": f"{bench} was given back{trouble}"}
+
+    def _put_out_unfit(self, bench: str, state_dir: str) -> None:
+        """Put a bench out of service, here and on itself, that no campaign should rely on."""
+        from storqual.campaign.unfit_bench import unfit_reasons  # noqa: PLC0415 - what a reservation needs not is not imported
+
+        run = Path(str(self._task.args["run"]))
+        reasons = unfit_reasons(read_run(run), bench)
+        if not reasons:
+            return
+        out = put_out(bench, "; ".join(reasons), str(self._task.args.get("queue") or ""))
+        text = f"{bench} is {out.describe()}"
+        display.warning(text)
+        append_event(run, "note", {"bench": bench, "text": text})
+        self._ask(state_dir)({"act": "out", "out": asdict(out)})
 
     @staticmethod
     def _give_back(queued: str) -> None:

@@ -11,6 +11,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from storqual.base.console_log import joined_dumps, panic_text
+from storqual.bench.bench_action import run_on_bench
 from storqual.console.console import Console
 from storqual.virtual_bench.boot import mark, written_since
 
@@ -81,4 +82,4 @@ class ActionModule(ActionBase):
 
     def _ask(self, command: str) -> str:
         """The output of a command on the bench; a terminal, which becoming root may ask for, ends lines in CR LF."""
-        return str(self._low_level_execute_command(command, sudoable=True)["stdout"]).replace("\r\n", "\n")
+        return str(run_on_bench(self, command)["stdout"])

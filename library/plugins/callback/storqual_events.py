@@ -170,10 +170,13 @@ class CallbackModule(CallbackBase):
 
     def _show_drift(self) -> None:
         """The drift report, when benches were compared with a drop: those that could not be are told too."""
-        if not context.CLIARGS.get("check") or not (self._drift or (self._compares and self._unseen)):
-            return
-        from storqual.bench.drift import drift_table  # noqa: PLC0415 - as above
+        from storqual.bench.drift import drift_table, keep_drift  # noqa: PLC0415 - as above
 
+        compared = bool(context.CLIARGS.get("check"))
+        if self._compares:
+            keep_drift(self._drift, context.CLIARGS.get("inventory") or (), compared=compared)
+        if not compared or not (self._drift or (self._compares and self._unseen)):
+            return
         unseen = {bench: why for bench, why in self._unseen.items() if bench not in self._drift}
         if unseen:
             self._codes.append(2)

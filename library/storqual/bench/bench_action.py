@@ -17,6 +17,8 @@ from storqual.bench.ssh_words import lasting_connection
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import VARIABLE
 
+_BEGINS = "storqual-begins"
+
 
 def lease_of_task(action: Any) -> str:  # noqa: ANN401 - Ansible publishes no types
     """`<number>@<state folder>` of the reservation under which a task runs; empty without one.
@@ -26,6 +28,16 @@ def lease_of_task(action: Any) -> str:  # noqa: ANN401 - Ansible publishes no ty
     given = action._task.environment or []  # noqa: SLF001 - what Ansible's own `ActionBase` reads
     filled = [action._templar.template(one) or {} for one in (given if isinstance(given, list) else [given])]  # noqa: SLF001
     return next((str(one[VARIABLE]) for one in reversed(filled) if one.get(VARIABLE)), "")
+
+
+def run_on_bench(action: Any, command: str) -> dict[str, Any]:  # noqa: ANN401 - as above
+    """One command line by the connection that is open anyway; `rc`, `stdout` as the command wrote it, `stderr`."""
+    # with privilege escalation in play Ansible asks for a terminal: what sudo warns of stands in the output, before
+    # what the command says, and lines end with CR LF
+    ended = action._low_level_execute_command(f"echo {_BEGINS}; {command}", sudoable=True)  # noqa: SLF001 - as above
+    said = str(ended["stdout"]).replace("\r\n", "\n")
+    _, begins, rest = said.partition(f"{_BEGINS}\n")
+    return {**ended, "stdout": rest if begins else said}
 
 
 class BenchAction(ActionBase):
@@ -47,14 +59,13 @@ class BenchAction(ActionBase):
         """
         lease = self._lease()
         try:
-            ended = self._low_level_execute_command(fence(lease) + command, sudoable=True)
+            ended = run_on_bench(self, fence(lease) + command)
         except AnsibleConnectionFailure as problem:
             self._connection.reset()
             raise UnreachableError(str(problem).splitlines()[0]) from problem
         if lease and int(ended["rc"]) == LOST:
             raise lost(lease, str(ended["stderr"]) or str(ended["stdout"]))
-        # with privilege escalation in play Ansible asks for a terminal, and a terminal ends lines with CR LF
-        return int(ended["rc"]), str(ended["stdout"]).replace("\r\n", "\n"), str(ended["stderr"])
+        return int(ended["rc"]), str(ended["stdout"]), str(ended["stderr"])
 
     def _send_program(self, state_dir: str, run: str = "") -> str:
         """Put the program on the bench, beside the folder of a run's batches; its name carries its digest."""

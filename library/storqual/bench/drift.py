@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +12,8 @@ from pathlib import Path
 
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import none_of_them, read_events, run_playbook, silent_benches
+from storqual.bench.lease import kept_here, stamp
+from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import StorqualError
 
 
@@ -47,6 +51,31 @@ class Drift:
 
     found: Mapping[str, Sequence[str]]
     unseen: Mapping[str, str]
+
+
+def keep_drift(found: Mapping[str, Sequence[str]], sources: Sequence[str], *, compared: bool) -> None:
+    """Remember what was seen of each bench for `last_drift`; what was applied instead of compared ends it."""
+    for name, lines in found.items():
+        file = _kept(name, sources)
+        file.unlink(missing_ok=True)
+        if compared:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, json.dumps({"at": stamp(), "differences": len(lines)}), durable=False)
+
+
+def last_drift(name: str, sources: Sequence[str]) -> str:
+    """How a bench of these inventories differed from a drop when they were compared last; empty where nobody did."""
+    try:
+        kept = json.loads(_kept(name, sources).read_text(encoding="utf-8"))
+        return f"{_differences(int(kept['differences']))} at {kept['at']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _kept(name: str, sources: Sequence[str]) -> Path:
+    """Benches of one name in two inventories are two."""
+    told = "\n".join(sorted(str(Path(source).resolve()) for source in sources))
+    return kept_here(name) / f"drift-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
 
 
 def look_for_drift(inventories: Sequence[str], drop: str, *, limit: str | None = None) -> Drift:

@@ -87,7 +87,7 @@ def _output(process: subprocess.Popen[bytes], greeting: bytes, end: float) -> It
             first, newline, rest = begin.partition(b"\n")
             if not newline:
                 continue
-            data, greets = rest if first.strip() == greeting else begin, False
+            data, greets = rest if first.startswith(greeting) else begin, False
         yield data
 
 
@@ -349,9 +349,10 @@ class ConnectionLostError(StorqualError):
 class Connection:
     """One bench; safe from several threads. `words` makes of a shell command what is run here to have it run there.
 
-    `parting` is what ends the connection without a word to what runs on the bench, `greeting` a line that comes
-    before the output of every command (of sudo, by Ansible). `remote` is False where it leads to this machine. With a
-    `lease` every command is given under that reservation, and raises LeaseLostError when it counts no longer.
+    `parting` is what ends the connection without a word to what runs on the bench. A line that begins with `greeting`
+    comes before the output of every command (of sudo, by Ansible, another one each time). `remote` is False where it
+    leads to this machine. With a `lease` every command is given under that reservation, and raises LeaseLostError
+    when it counts no longer.
     """
 
     host: str
@@ -377,7 +378,9 @@ class Connection:
         if ended.returncode == _OF_SSH:
             last = complaint.splitlines() or ["no message"]
             raise ConnectionLostError(f"`{command[:80]}` on {self.host} ended with {_OF_SSH}: {last[-1]}")
-        said = ended.stdout.decode("utf-8", "replace").removeprefix(f"{self.greeting}\n" if self.greeting else "")
+        said = ended.stdout.decode("utf-8", "replace")
+        if self.greeting and said.startswith(self.greeting):
+            said = said.partition("\n")[2]
         return ended.returncode, complaint or said if ended.returncode else said
 
     def _fenced(self, command: str) -> list[str]:

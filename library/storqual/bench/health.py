@@ -34,14 +34,15 @@ LOOK = "; ".join(
     )
 )
 """One word and its value a line; a value that is not there is empty."""
+# PID 1 starts what outlives the command: a terminal's end would end it
+_LATER = "systemd-run --quiet --no-block sh -c "
 FIRE = (
     "mkdir -p /run/systemd/system.conf.d && "
     "printf '[Manager]\\nRuntimeWatchdogSec=0\\n' > /run/systemd/system.conf.d/zz-storqual-health.conf && "
-    "systemctl daemon-reexec && "
-    "(setsid sh -c 'exec 3>/dev/watchdog0; echo . >&3; sleep 1800' </dev/null >/dev/null 2>&1 &)"
+    f"systemctl daemon-reexec && {_LATER}'exec 3>/dev/watchdog0; echo . >&3; sleep 1800'"
 )
 """Has systemd let the watchdog go, then opens it and never feeds it again; the next boot knows nothing of it."""
-PANIC = "echo 1 > /proc/sys/kernel/sysrq; (sleep 1; echo c > /proc/sysrq-trigger) </dev/null >/dev/null 2>&1 &"
+PANIC = f"echo 1 > /proc/sys/kernel/sysrq; {_LATER}'sleep 1; echo c > /proc/sysrq-trigger'"
 
 
 def parse_look(text: str) -> dict[str, str]:

@@ -13,6 +13,8 @@ from storqual.bench.follow import Connection, ConnectionLostError
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lock import LockedError, LockHolder
 
+_GREETING = "BECOME-SUCCESS-"
+
 
 def ssh_words(connection: Any, address: str, *given: str) -> list[str]:  # noqa: ANN401 - Ansible publishes no types
     """The command line of Ansible's SSH with `given` behind its options. Raises StorqualError for a password."""
@@ -41,7 +43,7 @@ def lasting_connection(connection: Any, address: str, *, lease: str = "") -> Con
         return ssh_words(ssh, address, host, become.build_become_command(command, shell) if become else command)
 
     parting = ssh_words(ssh, address, "-O", "exit", host)
-    return Connection(str(host), there, parting, become.success if become else "", lease=lease)
+    return Connection(str(host), there, parting, _GREETING if become else "", lease=lease)
 
 
 def refuse_held(connection: Connection, state_dir: str) -> None:

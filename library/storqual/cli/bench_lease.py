@@ -176,7 +176,10 @@ def back_command(inventories: tuple[str, ...], as_json: bool, name: str) -> int:
 def status_command(
     inventories: tuple[str, ...], limit: str | None, runs: Path, html: Path | None, as_json: bool
 ) -> None:
-    """Show every bench: power, console, SSH, who has it, who waits, what runs, the last verdict, what is left over.
+    """Show every bench: power, console, SSH, who has it, who waits, what runs, last verdict, drift, what is left.
+
+    Drift is what `storqual playbook setup --check` showed last, and how far the golden reference was from its usual
+    value in the newest campaign that `storqual history` knows.
 
     Takes less than ten seconds; a bench that hangs costs its own row only.
 
@@ -187,14 +190,18 @@ def status_command(
     """
     from dataclasses import asdict
 
+    from storqual.bench.drift import last_drift
     from storqual.bench.reached import reach
+    from storqual.history.index import reference_shifts
     from storqual.history.past_runs import last_results
     from storqual.inputs.lab import bench_names
     from storqual.power.bench_status import read_status, status_table
 
     names = bench_names([Path(source) for source in inventories], limit)
     benches = dict(zip(names, reach(inventories, names), strict=True))
-    rows = read_status(benches, last_results(runs) if runs.is_dir() else {})
+    shifts = reference_shifts(runs)
+    drift = {name: "; ".join(filter(None, (last_drift(name, inventories), shifts.get(name)))) for name in names}
+    rows = read_status(benches, last_results(runs) if runs.is_dir() else {}, drift)
     if html is not None:
         from storqual.bench.lease import stamp
         from storqual.report.documents import DocumentSection, ReleaseDocument, write_document

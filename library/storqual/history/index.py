@@ -46,6 +46,7 @@ from storqual.statistics.noise import pooled_sd
 from storqual.statistics.pairs import estimate
 from storqual_core.kit.durable import read_regular
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import format_percent
 
 _ARMS = ("baseline", "candidate")
 
@@ -354,6 +355,21 @@ def history_bytes(path: Path, benches: Collection[str]) -> bytes:
         return extract_of(path, benches)
     read_histories(path)
     return read_regular(path, limit_of(EXTRACT).most)
+
+
+def reference_shifts(runs: Path) -> dict[str, str]:
+    """By bench how far its golden reference was from its usual value in the newest campaign of the index as it is."""
+    if not (runs / INDEX).is_file():
+        return {}
+    with open_history(runs) as history:
+        newest = {point.bench: point for point in control_chart(history.readings())}
+    shifts = {}
+    for bench, point in newest.items():
+        if point.low is not None and point.high is not None:
+            shift = 2 * point.iops / (point.low + point.high) - 1
+            beyond = ", outside of its limits" if point.suspect else ""
+            shifts[bench] = f"golden reference {format_percent(shift, signed=True)}{beyond} ({point.run})"
+    return shifts
 
 
 def history_of(runs: Path) -> dict[str, Any]:

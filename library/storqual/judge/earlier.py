@@ -65,24 +65,21 @@ def readings_of(run: Run, reference: Iterable[Launch]) -> Iterator[ReferenceRead
             yield ReferenceReading(run.name, launch.bench, drives.get(launch.bench, ""), launch.start, iops)
 
 
-def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) -> list[str]:
-    """Sentences about benches whose reference left its limits: their campaign is suspect. Raises BadInputError."""
+def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) -> dict[str, str]:
+    """Benches whose reference left its limits, and how it did; their campaign is suspect. Raises BadInputError."""
     limits = _limits(history)
     if not limits:
-        return []
+        return {}
     values: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for reading in readings_of(run, reference):
         values[reading.bench, reading.drive].append(reading.iops)
-    sentences = []
-    for key, readings in values.items():
-        low, high = limits.get(key, (-math.inf, math.inf))
+    left = {}
+    for (bench, drive), readings in values.items():
+        low, high = limits.get((bench, drive), (-math.inf, math.inf))
         mean = math.fsum(readings) / len(readings)
         if not low <= mean <= high:
-            text = f"its golden reference {key[1]} gave {mean:.0f} IOPS, outside of {low:.0f} to {high:.0f}"
-            sentences.append(
-                f"{key[0]}: {text}: the bench was out of its control limits, so this campaign is suspect"
-            )
-    return sentences
+            left[bench] = f"its golden reference {drive} gave {mean:.0f} IOPS, outside of {low:.0f} to {high:.0f}"
+    return left
 
 
 def _history(path: Path) -> dict[str, Any]:

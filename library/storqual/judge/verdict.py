@@ -180,7 +180,10 @@ def _verdict(
         "sectors_written_outside_claims": sectors_outside(run),
         "warnings": [
             *(f"{bench}: {text}" for bench, text in unsteady.items()),
-            *out_of_control(run, measured.reference, files.get("history")),
+            *(
+                f"{bench}: {text}: the bench was out of its control limits, so this campaign is suspect"
+                for bench, text in out_of_control(run, measured.reference, files.get("history")).items()
+            ),
             *baseline_data(measured),
             *short_ramps(questions),
             *lengthened_ramps(run),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row for each bench: power, console, SSH, who has it, who waits, what runs, the last verdict, what is left over.
+"""One row for each bench: power, console, SSH, who has it, who waits, what runs, last verdict, drift, what is left.
 
 Each bench is asked by threads of its own with limits of their own, so one that hangs costs its own row only.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from storqual.base.table import Table
@@ -32,7 +33,10 @@ LIMIT_S = 6.0
 """For all benches together."""
 _CALL_S = 4.5
 _SILENT = "no answer"
-_HEADS = ("bench", "power", "console", "SSH", "reserved by", "waiting", "running", "last verdict", "left over", "out")
+_HEADS = (
+    *("bench", "power", "console", "SSH", "reserved by", "waiting", "running", "last verdict", "drift", "left over"),
+    "out",
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class BenchStatus:
     waiting: str = ""
     running: str = ""
     last: str = ""
+    drift: str = ""
     left_over: str = ""
     out: str = ""
 
@@ -59,6 +64,7 @@ def status_table(rows: Sequence[BenchStatus]) -> Table:
 def read_status(
     benches: Mapping[str, ReachedBench | StorqualError],
     last: Mapping[str, LastResult],
+    drift: Mapping[str, str] = MappingProxyType({}),
     *,
     limit_s: float = LIMIT_S,
 ) -> list[BenchStatus]:
@@ -66,7 +72,7 @@ def read_status(
     parts: dict[str, dict[str, Any]] = {name: {} for name in benches}
     threads = []
     for name, bench in benches.items():
-        parts[name].update(_verdict(last.get(name)))
+        parts[name].update({**_verdict(last.get(name)), "drift": drift.get(name, "")})
         if isinstance(bench, StorqualError):
             parts[name]["ssh"] = str(bench)
             continue

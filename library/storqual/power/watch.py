@@ -15,9 +15,9 @@ from storqual.bench.reboot import QUESTION, Boot, parse_boot, parse_ssh_address,
 from storqual_core.kit.errors import StorqualError
 
 _KNOCK_S = 2.0
-_LOGIN_S = 20.0
-"""A busy boot takes a multiple of the usual time of a login."""
-_UNSHARED = ("-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+_LOGIN_S, _LONGEST_LOGIN_S = 20.0, 80.0
+"""A busy boot takes a multiple of the usual time of a login: one that is given up too early would only begin anew."""
+_UNSHARED = ("-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "BatchMode=yes")
 """A connection that outlived the boot would wait for a bench that is gone."""
 
 
@@ -42,6 +42,7 @@ class BenchWatch:
         self._clock = clock
         self._sign = -math.inf
         self._mark = console.mark() if console is not None else 0
+        self._login_s = _LOGIN_S
 
     def boot(self) -> Boot | None:
         """The boot that answers now. A server that says its name and lets nobody in is life, and no boot."""
@@ -49,11 +50,13 @@ class BenchWatch:
             self._sign = self._clock()
         # the port of a virtual bench is another one after each start
         address = parse_ssh_address(self._ssh("-G", self._host, limit_s=_LOGIN_S) or "")
-        if address is not None:
-            if not ssh_answers(address, _KNOCK_S):
-                return None
+        if address is None:
+            said = self._ssh(self._host, QUESTION, limit_s=_LOGIN_S)
+        elif not ssh_answers(address, _KNOCK_S):
+            return None
+        else:
             self._sign = self._clock()
-        said = self._ssh(self._host, QUESTION, limit_s=_LOGIN_S)
+            said = self._patiently(QUESTION)
         if said is None:
             return None
         try:
@@ -68,18 +71,32 @@ class BenchWatch:
         return self._clock() - self._sign
 
     def uptime_s(self) -> float | None:
-        said = (self._ssh(self._host, "cat /proc/uptime", limit_s=_LOGIN_S) or "").split()
+        said = (self._patiently("cat /proc/uptime") or "").split()
         try:
             return float(said[0])
         except (IndexError, ValueError):
             return None
 
+    def _patiently(self, command: str) -> str | None:
+        """What a bench answers whose server says its name; the next login may take longer where this one was late."""
+        limit_s, began = self._login_s, self._clock()
+        said = self._ssh(self._host, command, limit_s=limit_s)
+        late = said is None and self._clock() - began >= limit_s
+        self._login_s = min(2 * limit_s, _LONGEST_LOGIN_S) if late else limit_s
+        return said
+
     def _ssh(self, *given: str, limit_s: float) -> str | None:
         """What ssh prints; None where it fails or does not end in time."""
         first, *rest = self._words(*given)
+        # it counts the exchange of keys as part of the connection; of two such words the first counts
+        connect = ("-o", f"ConnectTimeout={math.ceil(limit_s)}")
         with suppress(OSError, subprocess.TimeoutExpired):
             ended = child.run(
-                [first, *_UNSHARED, *rest], capture_output=True, text=True, errors="replace", timeout=limit_s
+                [first, *_UNSHARED, *connect, *rest],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit_s,
             )
             return ended.stdout if ended.returncode == 0 else None
         return None

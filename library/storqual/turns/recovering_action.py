@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
@@ -16,12 +16,15 @@ from ansible.utils.display import Display
 
 from storqual.base import child
 from storqual.base.text import terminal_text
-from storqual.bench.bench_action import lease_of_task
+from storqual.bench.bench_action import lease_of_task, run_on_bench
 from storqual.bench.follow import ConnectionLostError, UnreachableError
 from storqual.bench.lease import LOST, Keeper, fence, lost, put_out
 from storqual.bench.reboot import QUESTION, Boot, SshAddress, parse_boot, parse_ssh_address, ssh_answers
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LeaseLostError, OutOfServiceError
+
+if TYPE_CHECKING:
+    from storqual.virtual_bench.places import BenchPlaces
 
 LOGIN_S = 20.0
 """In a boot that is still busy a login takes a multiple of its later time; given up early, it would begin anew."""
@@ -95,11 +98,8 @@ class RecoveringAction(ActionBase):
         from storqual.console.console import console_of  # noqa: PLC0415 - as above
         from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
         from storqual.turns.bring_back import SPARE_S, means_of  # noqa: PLC0415 - as above
-        from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
 
-        virtual = variables.get("storqual_kind") == "virtual" and variables.get("virtual_bench_state")
-        state = str(self._task.args.get("virtual_state") or self._templar.template(virtual or ""))
-        places = BenchPlaces.of(state) if state else None
+        places = self._places(variables)
         address = str(self._play_context.remote_addr)
         power = power_of_bench(bench, variables, self._templar, self._connection, address)
         limit_s = variables.get("campaign_recovery_limit_s", _RECOVERY_S)
@@ -153,15 +153,23 @@ class RecoveringAction(ActionBase):
         )
         if not recovery.boot_id:
             why = f"{reason}; nothing brought it back within {recovery.seconds:.0f} s more"
-            put_out(bench, why, f"{state}/lease" if state else "")
+            put_out(bench, why, f"{places.state}/lease" if places else "")
             raise OutOfServiceError(f"{bench} is out of service: {why}")
         display.warning(f"{bench}: {reason}; ended by {recovery.ended_by or 'itself'}")
         return self._ask(), recovery.seconds, recovery.ended_by
 
+    def _places(self, variables: Mapping[str, Any]) -> BenchPlaces | None:
+        """Where a virtual bench has its console and switch; None for any other."""
+        from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
+
+        virtual = variables.get("storqual_kind") == "virtual" and variables.get("virtual_bench_state")
+        state = str(self._task.args.get("virtual_state") or self._templar.template(virtual or ""))
+        return BenchPlaces.of(state) if state else None
+
     def _shell(self, command: str) -> str:
         lease = lease_of_task(self)
         try:
-            ended = self._low_level_execute_command(fence(lease) + command, sudoable=True)
+            ended = run_on_bench(self, fence(lease) + command)
         except AnsibleConnectionFailure as problem:
             raise UnreachableError(str(problem).splitlines()[0]) from problem
         if lease and int(ended["rc"]) == LOST:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def link(monkeypatch: pytest.MonkeyPatch) -> Connection:
     """A bench that is this machine; each command says hello before it answers, as sudo by Ansible does."""
     monkeypatch.setattr("storqual.bench.follow._AGAIN_S", 0.05)
-    return Connection("bench", lambda command: ["sh", "-c", f"echo hello; {command}"], ["true"], "hello")
+    return Connection("bench", lambda command: ["sh", "-c", f"echo hello-$$; {command}"], ["true"], "hello")
 
 
 def tell(path: Path, *bodies: dict[str, object]) -> None:
@@ -32,7 +32,7 @@ def tell(path: Path, *bodies: dict[str, object]) -> None:
 def test_a_file_is_put_whole_and_a_command_answers(link: Connection, tmp_path: Path) -> None:
     link.put(b"con\0tent", str(tmp_path / "new folder" / "file"))
     assert (tmp_path / "new folder" / "file").read_bytes() == b"con\0tent"
-    assert link.run("echo here").strip() == "here"
+    assert link.run("echo here") == "here\n"
 
 
 def test_a_command_that_fails_or_does_not_end_is_an_error(link: Connection) -> None:

@@ -13,13 +13,23 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.cli import storqual
-from storqual.history.index import INDEX, Noise, control_chart, extract_of, history_of, noise_of, pooled
+from storqual.history.index import (
+    INDEX,
+    Noise,
+    control_chart,
+    extract_of,
+    history_of,
+    noise_of,
+    open_history,
+    pooled,
+    reference_shifts,
+)
 from storqual.judge.earlier import ReferenceReading, read_histories
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
 from storqual.statistics.estimates import FEWEST
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import make_run
+from tests.support.make_run import add_reference, make_run
 
 pytestmark = pytest.mark.slow
 
@@ -135,28 +145,29 @@ def test_a_bench_out_of_control_makes_its_campaign_suspect() -> None:
     assert chart[11].low == chart[10].low
 
 
-def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("share", "suspect"), [(1.0, False), (1.1, True)])
+def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(
+    tmp_path: Path, share: float, suspect: bool
+) -> None:
     path = make_run(tmp_path, noise=0.003)
-    document = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    document["benches"]["vbench"]["reference"] = "0x5"
-    file = path / "inputs" / "history.json"
-    document["inputs"]["history"] = {"file": "inputs/history.json", "source": "runs", "sha256": "0" * 64}
-    (path / "run.json").write_text(json.dumps(document), encoding="utf-8")
-    lines = (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    sample = json.loads(lines[0])
-    iops = sum(sample["primitives"].get(f"{way}_ios", 0) for way in ("read", "write")) / sample["runtime_s"]
-    more = json.dumps({**sample, "id": "s01-b01/900", "point": "golden_reference"}, separators=(",", ":"))
-    (path / "samples.jsonl").write_text("\n".join([*lines, more]) + "\n", encoding="utf-8")
-    for share, suspect in ((1.0, False), (1.1, True)):
-        limits = {"bench": "vbench", "drive": "0x5", "low": 0.95 * share * iops, "high": 1.05 * share * iops}
-        file.write_text(json.dumps({"schema": "storqual.history/1", "noise": [], "reference": [limits]}))
-        warnings = judge_run(path)["warnings"]
-        sentences = [
-            sentence for sentence in warnings if "out of its control limits, so this campaign is suspect" in sentence
-        ]
-        assert [sentence.partition(" gave ")[0] for sentence in sentences] == [
-            "vbench: its golden reference 0x5"
-        ] * suspect
+    add_reference(path, share)
+    warnings = [text for text in judge_run(path)["warnings"] if "this campaign is suspect" in text]
+    assert [text.partition(" gave ")[0] for text in warnings] == ["vbench: its golden reference 0x5"] * suspect
+
+
+def test_how_far_a_reference_is_from_its_usual_value_is_known_after_enough_campaigns(tmp_path: Path) -> None:
+    assert reference_shifts(tmp_path) == {}
+    with open_history(tmp_path) as history:
+        for reading in readings([*[1000.0] * FEWEST, 900.0]):
+            run = (reading.run, "", reading.run, "", "", "", "", "", "", "")
+            history._connection.execute("INSERT OR IGNORE INTO run VALUES (?,?,?,?,?,?,?,?,?,?)", run)
+            columns = (reading.run, reading.bench, reading.drive, reading.moment, reading.iops)
+            history._connection.execute("INSERT INTO reference VALUES (?,?,?,?,?)", columns)
+        history._connection.commit()
+    shifts = reference_shifts(tmp_path)
+    assert list(shifts) == ["b1"]
+    assert "-10 %" in shifts["b1"]
+    assert f"r{FEWEST:02d}" in shifts["b1"]
 
 
 def test_there_are_no_limits_before_there_are_enough_campaigns() -> None:

@@ -32,13 +32,14 @@ def test_a_row_says_who_has_the_bench_who_waits_and_what_runs(tmp_path: Path) ->
     ask({"act": "reserve", "owner": {**owner, "run": "r2", "since": ""}, "ticket": ask({"act": "ticket"})["ticket"]})
     (state / "saved.json").write_text(json.dumps({"run": "r0", "since": "2026-11-26"}))
     last = LastResult("r0", "2026-11-26", "adapter", "old", "new", "FAIL", ())
-    (row,) = read_status({"bench01": bench("bench01", state)}, {"bench01": last})
+    (row,) = read_status({"bench01": bench("bench01", state)}, {"bench01": last}, {"bench01": "2 differences"})
     assert row.ssh == "answers"
     assert "other cables" in row.reserved
     assert "bob on lab2" in row.waiting
     assert "drop 7" in row.waiting
     assert row.running == ""
     assert "r0" in row.left_over
+    assert row.drift == "2 differences"
     assert row.last == "FAIL 2026-11-26 (r0)"
     LeaseBook(state).release(LeaseBook(state).read().number)
     with hold_lock(state, "r3", "measure", block="s01-b01"):

@@ -19,7 +19,7 @@ BOOT = "0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11"
 
 SSH = """\
 #!{python}
-import pathlib, sys
+import pathlib, sys, time
 folder = pathlib.Path({folder!r})
 with (folder / "asked").open("a") as asked:
     asked.write(" ".join(sys.argv[1:]) + "\\n")
@@ -27,6 +27,8 @@ if "-G" in sys.argv:
     print((folder / "config").read_text())
 elif not (folder / "answer").exists():
     sys.exit(255)
+elif (folder / "slow").exists() and time.sleep(3):
+    pass
 else:
     print("77.5 1.0" if "uptime" in sys.argv[-1] else (folder / "answer").read_text())
 """
@@ -110,6 +112,18 @@ def test_a_server_that_lets_nobody_in_is_a_sign_of_life_and_no_boot(bench: Path)
     assert watch.boot() is None
     assert watch.uptime_s() is None
     assert watch.last_sign_s() == 0.0
+
+
+def test_a_login_that_takes_longer_than_usual_is_given_more_time(
+    bench: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a bench that boots beside others: given up each time at the same moment, none would ever end."""
+    monkeypatch.setattr("storqual.power.watch._LOGIN_S", 1.5)
+    (bench / "slow").touch()
+    watch = BenchWatch(lambda *given: [str(bench / "ssh"), *given], "bench01")
+    looks = [watch.boot() for _ in range(4)]
+    assert looks[0] is None
+    assert looks[-1] == Boot(BOOT, "6.1.0-47-amd64")
 
 
 def test_nobody_logs_in_where_no_server_says_its_name(bench: Path, door: Door) -> None:
