@@ -30,7 +30,7 @@ FACTS = {
     "lspci": ("parse_verbose", "parse_records"),
     "mvcli": ("parse_cards", "parse_drives", "parse_volumes"),
     "qaucli": ("parse_instances", "parse_listing", "parse_parameters"),
-    "multipath": ("parse_maps",),
+    "multipath": ("parse_maps", "parse_topology"),
     "nvme": ("parse_list", "parse_smart_log", "parse_ocp_log"),
     "lsscsi": ("parse_devices",),
     "arcconf": ("parse_config", "parse_tasks"),
