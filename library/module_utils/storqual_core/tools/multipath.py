@@ -95,8 +95,9 @@ def parse_topology(text: str) -> tuple[MultipathMap, ...]:
         )
         vendor, model = _told(body, "vend"), _told(body, "prod")
         name, counted = as_text(body.get("name")), as_int(body.get("paths"))
+        wwid = as_text(body.get("uuid"))
         numbers = [as_int(group.get("group")) for group in groups]
-        if not name or not all(path.device for path in paths):
+        if not name or not wwid or not all(path.device for path in paths):
             raise ToolError(f"multipathd lists a map or a path without a name{f' ({name[:100]})' if name else ''}")
         if numbers != list(range(1, len(groups) + 1)) or counted is None or counted > len(paths):
             raise ToolError(
@@ -106,7 +107,7 @@ def parse_topology(text: str) -> tuple[MultipathMap, ...]:
         maps.append(
             MultipathMap(
                 name,
-                as_text(body.get("uuid")) or name,
+                wwid,
                 _told(body, "sysfs"),
                 f"{vendor} {model}" if vendor and model else "",
                 features=_told(body, "features"),
