@@ -78,19 +78,18 @@ def parse_sessions(text: str) -> dict[str, dict[str, Any]]:
 
 def read_sessions(runner: Runner) -> dict[str, dict[str, Any]]:
     """What the daemon says of every session, none without a session. Raises ToolError."""
-    ended = runner(["iscsiadm", "-m", "session", "-P", "3"], timeout=_TIMEOUT)
-    if ended.rc == _NO_SESSION:
-        return {}
-    if ended.rc != 0:
-        raise ended.failure("the iSCSI sessions cannot be read")
-    return parse_sessions(ended.stdout)
+    text = _ask(runner, "-P", "3")
+    return {} if text is None else parse_sessions(text)
 
 
 def read_statistics(runner: Runner) -> dict[str, Mapping[str, int]]:
     """The counters of every session, none without a session. Raises ToolError."""
-    ended = runner(["iscsiadm", "-m", "session", "-s"], timeout=_TIMEOUT)
-    if ended.rc == _NO_SESSION:
-        return {}
-    if ended.rc != 0:
-        raise ended.failure("the counters of the iSCSI sessions cannot be read")
-    return parse_statistics(ended.stdout)
+    text = _ask(runner, "-s")
+    return {} if text is None else parse_statistics(text)
+
+
+def _ask(runner: Runner, *words: str) -> str | None:
+    ended = runner(["iscsiadm", "-m", "session", *words], timeout=_TIMEOUT)
+    if ended.rc not in (0, _NO_SESSION):
+        raise ended.failure("the iSCSI sessions cannot be read")
+    return None if ended.rc == _NO_SESSION else ended.stdout

@@ -13,16 +13,7 @@ from typing import Any, Iterator, Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from ..kit.labelled_text import (
-    as_int,
-    as_list,
-    as_mapping,
-    as_text,
-    first_line,
-    plain_label,
-    respelt,
-    the_object,
-)
+from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, first_line, plain_label, respelt, the_object
 from .capabilities import FirmwareImage
 from .sg_persist import Registrant, Reservations
 
