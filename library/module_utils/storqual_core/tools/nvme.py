@@ -176,7 +176,7 @@ def parse_subsystems(text: str) -> dict[str, set[str]]:
         for entry in map(as_mapping, as_list(host["Subsystems"])):
             nqn = as_text(entry.get("NQN", "" if "Name" in entry else nqn))
             names = {as_text(as_mapping(path).get("Name")) for path in as_list(entry.get("Paths"))}
-            if not nqn or "" in names:
+            if not nqn or "" in names or not entry.keys() & {"NQN", "Paths"}:
                 raise ToolError("nvme lists a subsystem without an NQN, or a path without a controller")
             found.setdefault(nqn, set()).update(names)
     return found
