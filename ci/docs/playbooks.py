@@ -23,7 +23,7 @@ _MEANINGS: Mapping[str, str] = {
     "health": "true: see which of power, console, watchdog, pstore and kdump work",
     "from": "a saved state that `setup` set aside, to undo it",
     "lease": "the reservation of a bench that you have taken, as `storqual bench take` prints it",
-    "only": "only these subsystems, as with `--tags`: firmware, driver, nvram, raid, modepages, queue, os",
+    "only": "only these subsystems, as with `--tags`: firmware, driver, nvram, raid, modepages, queue, os, multipath",
     "prepare": "true: make a bench of an installed system",
     "prove": "true: let the watchdog fire and the kernel panic, which starts each bench again twice",
     "prove_s": "seconds for which each setting is observed to show that it is in effect; 0: not at all",

@@ -38,6 +38,7 @@ _SECTION_TITLES = {
     "nvram": "NVRAM of adapters",
     "raid": "RAID volumes",
     "os": "Operating system",
+    "multipath": "Multipath: what multipathd does with all maps",
     "virtual": "Virtual benches only",
     "driver": "Drivers",
     "firmware": "Firmware",

@@ -29,7 +29,7 @@ options:
     description: Apply these subsystems alone; all when empty. V(queue) is that of adapters and that of drives.
     type: list
     elements: str
-    choices: [firmware, driver, nvram, queue, os, modepages, raid]
+    choices: [firmware, driver, nvram, queue, os, multipath, modepages, raid]
     default: []
   consent:
     description: Ends of WWNs (six characters at least) of drives for what goes beyond a claim.

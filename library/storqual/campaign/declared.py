@@ -59,6 +59,10 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
             "settings": {name: system[name] for name in OS_SETTINGS if name in system},
             "as_found": [name for name in OS_SETTINGS if name in (found.get("os") or {}).get("", ())],
         },
+        "multipath": {
+            "settings": spec.get("multipath") or {},
+            "as_found": sorted((found.get("multipath") or {}).get("", ())),
+        },
         "drive": {"settings": spec.get("drive") or {}, "as_found": found.get("drive") or {}},
         # `only`: volumes of another configuration of this bench may be there and must not stay
         "raid": {"volumes": spec.get("raid") or [], "only": bool(spec.get("raid") or found.get("raid"))},

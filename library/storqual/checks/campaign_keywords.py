@@ -327,7 +327,7 @@ def _declares(document: Mapping[str, Any], bench: str) -> bool:
     return any(spec.get(section) for spec in configurations.values() for section in _DECLARING)
 
 
-_DECLARING = ("driver", "firmware", "nvram", "drive", "raid", "os")
+_DECLARING = ("driver", "firmware", "nvram", "drive", "raid", "os", "multipath")
 
 
 def _reasons(judged: Iterable[tuple[PlannedPoint, Judged]], outcome: str) -> list[str]:

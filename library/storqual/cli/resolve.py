@@ -50,8 +50,9 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str | None, adap
 def _lines(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Everything that a bench would get, a line for each drive, adapter, volume, image and module."""
     yield from _software(declared["driver"])
-    if declared["os"]["settings"]:
-        yield "os", _named(declared["os"]["settings"])
+    for section in ("os", "multipath"):
+        if declared[section]["settings"]:
+            yield section, _named(declared[section]["settings"])
     for adapter, words in declared["nvram"]["settings"].items():
         yield f"{adapter} nvram", _named(words)
     for image in declared["firmware"]:

@@ -18,7 +18,7 @@ from storqual_core.kit.settings import check_value, section_of
 from storqual_core.provision.firmware.subject import FIRMWARE_TOOLS, REDFISH
 from storqual_core.provision.raid.layout import volume_tools
 
-SETTING_SECTIONS = ("driver", "nvram", "drive", "raid", "os", "virtual")
+SETTING_SECTIONS = ("driver", "nvram", "drive", "raid", "os", "multipath", "virtual")
 """The sections whose keys are settings of `storqual_core.kit.settings`."""
 
 _SHA256 = frozenset("0123456789abcdef")
@@ -116,6 +116,7 @@ class DropManifest(Shape):
     drive: ManyOf[_Settings] = ()
     raid: ManyOf[_Settings] = ()
     os: ManyOf[_Settings] = ()
+    multipath: ManyOf[_Settings] = ()
     virtual: ManyOf[_Settings] = ()
 
 

@@ -30,6 +30,7 @@ class Resolved:
     drive: dict[str, dict[str, Any]] = field(default_factory=dict)
     raid: list[dict[str, Any]] = field(default_factory=list)
     os: dict[str, Any] = field(default_factory=dict)
+    multipath: dict[str, Any] = field(default_factory=dict)
     virtual: dict[str, Any] = field(default_factory=dict)
 
     def settings(self) -> Iterator[tuple[tuple[str, str, str], Any]]:
@@ -49,9 +50,9 @@ class Resolved:
             for name, value in volume.items():
                 if name != "adapter":
                     yield ("raid", owner, name), value
-        for section, values in (("os", self.os), ("virtual", self.virtual)):
+        for section, values in (("os", self.os), ("multipath", self.multipath), ("virtual", self.virtual)):
             for name, value in values.items():
-                if value not in (False, 0, None) or section == "os":
+                if value not in (False, 0, None) or section != "virtual":
                     yield (section, "", name), value
         for image in self.firmware:
             for owner in image.get("drives") or image["adapters"]:
@@ -65,6 +66,7 @@ class Resolved:
             "drive": self.drive,
             "raid": self.raid,
             "os": self.os,
+            "multipath": self.multipath,
             "virtual": self.virtual,
         }
 
@@ -77,7 +79,7 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     and for a write cache of members that is declared twice.
     """
     found = Resolved()
-    for section in ("driver", "os"):
+    for section in ("driver", "os", "multipath"):
         for entry in drop.sections[section]:
             if is_for(entry.on, bench):
                 _merge(getattr(found, section), _with_files(entry.settings, drop.folder))

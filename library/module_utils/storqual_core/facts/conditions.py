@@ -141,11 +141,23 @@ def fabric_conditions(facts: _Facts, addresses: Collection[str] | None = None) -
     for session in facts["iscsi_sessions"]:
         if session["state"] != "LOGGED_IN":
             yield visible(f"iSCSI {session['name']} to {session['targetname']}: its state is {session['state']}")
+        yield from _daemon_conditions(session)
     for subsystem in facts["nvme_subsystems"]:
         for each in subsystem["controllers"]:
             if each["state"] != "live":
                 yield visible(f"NVMe controller {each['name']} of {subsystem['nqn']}: its state is {each['state']}")
     yield from _lun_conditions(lun_paths(facts))
+
+
+def _daemon_conditions(session: _Facts) -> Iterator[str]:
+    """What iscsid is about to do with a session, and its disks that do not run, where the daemon was asked."""
+    daemon = session.get("daemon") or {}
+    name = f"iSCSI {session['name']} to {session['targetname']}"
+    if daemon.get("daemon", "NO CHANGE") not in ("NO CHANGE", "Unknown"):
+        yield visible(f"{name}: iscsid has it in {daemon['daemon']}, its connection is {daemon['connection']}")
+    for disk, state in daemon.get("disks", {}).items():
+        if state != "running":
+            yield visible(f"{name}: its disk {disk} is {state}")
 
 
 def _port_conditions(port: _Facts) -> Iterator[str]:

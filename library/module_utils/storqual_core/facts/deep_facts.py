@@ -45,9 +45,10 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
             _name_by_pages(facts, drive, runner, tools)
         _health(drive, runner, tools)
     _namespaces(facts, runner, tools)
+    _subsystems(facts, runner, tools)
     _hidden_drives(facts, runner, tools)
     _arrays(facts, machine, tools)
-    _iscsi_counters(facts, runner, tools)
+    _iscsi_sessions(facts, runner, tools)
     _surroundings(facts, machine, runner)
     _nvram(facts, machine, runner, tools)
     add_vendor_facts(facts, machine, runner)
@@ -108,6 +109,7 @@ def _other_devices(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) ->
     from ..tools import lsscsi  # noqa: PLC0415 - as above
 
     facts["devices"] = []
+    through = tools.ask("transports of SCSI devices", lambda: lsscsi.read_transports(runner)) or {}
     for device in tools.ask("SCSI devices", lambda: lsscsi.read_devices(runner)) or ():
         if device.unread:
             tools.unread.append(f"SCSI devices: {device.unread}")
@@ -123,6 +125,7 @@ def _other_devices(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) ->
                 "revision": device.revision,
                 "serial": who.serial if who else "",
                 "sg": device.generic,
+                "transport": through.get(device.path, ""),
             }
         )
 
@@ -215,6 +218,23 @@ def _namespaces(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> No
         tools.unread += [namespace.unread] if namespace.unread else []
 
 
+def _subsystems(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
+    """Whether nvme-cli sees the controllers of fabrics that the kernel has."""
+    from ..tools import nvme  # noqa: PLC0415 - as above
+
+    if not facts["nvme_subsystems"]:
+        return
+    seen = tools.ask("NVMe subsystems", lambda: nvme.read_subsystems(runner))
+    for subsystem in () if seen is None else facts["nvme_subsystems"]:
+        listed = (seen or {}).get(subsystem["nqn"], set())
+        kernel = {each["name"] for each in subsystem["controllers"]}
+        if listed != kernel:
+            told, has = (", ".join(sorted(names)) or "none" for names in (listed, kernel))
+            tools.unread.append(
+                f"NVMe subsystems: nvme lists the controllers {told} of {subsystem['nqn']}, the kernel has {has}"
+            )
+
+
 def _arrays(facts: dict[str, Any], machine: Machine, tools: ToolAnswers) -> None:
     """What is under way on each md array, which the kernel tells in one text."""
     from ..tools import mdadm  # noqa: PLC0415 - as above
@@ -232,14 +252,16 @@ def _arrays(facts: dict[str, Any], machine: Machine, tools: ToolAnswers) -> None
             volume["progress"], volume["healthy"] = dict(array.progress), array.healthy
 
 
-def _iscsi_counters(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
-    """What open-iscsi counts of each session: PDUs, digest errors, timeouts."""
+def _iscsi_sessions(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
+    """What open-iscsi counts of each session (PDUs, digest errors, timeouts), and what its daemon does with it."""
     from ..tools import iscsiadm  # noqa: PLC0415 - as above
 
     if not facts["iscsi_sessions"]:
         return
     counted = tools.ask("iSCSI sessions", lambda: iscsiadm.read_statistics(runner))
+    states = tools.ask("states of iSCSI sessions", lambda: iscsiadm.read_sessions(runner)) or {}
     for session in facts["iscsi_sessions"]:
+        session["daemon"] = dict(states.get(session["name"], {}))
         session["statistics"] = dict((counted or {}).get(session["name"], {}))
         if counted is not None and session["name"] not in counted:
             tools.unread.append(f"iSCSI sessions: iscsiadm does not know {session['name']}, which the kernel has")

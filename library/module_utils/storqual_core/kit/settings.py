@@ -21,7 +21,7 @@ from .quantities import is_whole, parse_duration, parse_size
 COSTS = ("instant", "reload", "rebuild", "reboot")
 """Change costs, cheapest first: a write; the driver loaded again; a volume made again; the bench booted again."""
 
-SECTIONS = ("drive", "nvram", "raid", "os", "virtual", "driver", "firmware")
+SECTIONS = ("drive", "nvram", "raid", "os", "multipath", "virtual", "driver", "firmware")
 
 
 @dataclass(frozen=True)
@@ -327,6 +327,12 @@ os.irq_affinity cpu_lists 0..4095 : adapter alias to the CPUs that take its inte
 os.nr_requests integer 1..65535 : drive.nr_requests of drives under test that declare none of their own : in-flight
 os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus)
 os.cmdline list reboot : arguments added to the kernel command line
+multipath.path_selector choice service-time,queue-length,round-robin,historical-service-time,io-affinity \
+: how the path of the next I/O is chosen : maps
+multipath.path_checker choice tur,readsector0,directio,rdac,hp_sw,emc_clariion : what tells that a path works : maps
+multipath.no_path_retry retries 1..65535 : checks without a path until I/O fails, or `fail` or `queue` : maps
+multipath.fast_io_fail_tmo seconds_or_off 0..2147483647 s : wait for a lost remote port before I/O fails : maps' ports
+multipath.dev_loss_tmo integer 1..2147483647 s : wait for a lost remote port before its drives go : maps' ports
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all`
 virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics
 virtual.unplug unplug : take a drive away while a batch runs, {drive, after_s}
@@ -348,6 +354,8 @@ _PROOFS = {
     "interrupts": "the CPUs that take interrupts (/proc/interrupts) while drives are read",
     "own attributes": "the queue has that scheduler's own attributes while it serves reads",
     "request size": "reads become requests of that size",
+    "maps": "multipathd shows it of its maps",
+    "maps' ports": "the remote ports that the paths of maps lead through have it",
     "negotiated": "the rate that the link was negotiated at",
     "in-flight": "the in-flight count of a drive never exceeds it while more is offered",
     "version": "the version is read back, settings and links are compared with those before",
@@ -596,6 +604,11 @@ def _unplug(setting: Setting, value: object) -> dict[str, object]:
     return {"drive": _text(setting, entries["drive"]), "after_s": parse_duration(str(entries["after_s"]))}
 
 
+def _retries(setting: Setting, value: object) -> object:
+    """A number of checks, or a word of multipath.conf."""
+    return value if value in ("fail", "queue") else _integer(setting, value)
+
+
 def _seconds_or_off(setting: Setting, value: object) -> object:
     """Whole seconds, or `off` where the kernel is to wait for ever."""
     return "off" if value == "off" else _integer(setting, value)
@@ -610,6 +623,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "text": _text,
     "kernel_package": _kernel_package,
     "link_rate": _link_rate,
+    "retries": _retries,
     "seconds_or_off": _seconds_or_off,
     "list": _list,
     "mapping": _mapping,

@@ -35,13 +35,14 @@ from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_invento
 from .firmware.subject import REDFISH, Adapters, Drives, file_digest
 from .firmware.subject import Access as FlashAccess
 from .kernel_package import fetch_package, foreign_changes, install_package, look_at_files, look_at_package
+from .multipath import provision_multipath
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
 from .os_tuning import OsRequest, provision_os, refuse_impossible
 from .package_services import hold_services
 from .raid.layout import Chooser, RaidRequest, provision_volumes, volumes_of
 
-SUBSYSTEMS = ("firmware", "driver", "nvram", "queue", "os", "modepages", "raid")
+SUBSYSTEMS = ("firmware", "driver", "nvram", "queue", "os", "multipath", "modepages", "raid")
 """What can be applied on its own, by the name of a playbook's tag; `queue` is that of adapters and that of drives."""
 
 # rdinit names no file, so the kernel looks for its root by itself and finds no such disk: a real panic, before any
@@ -154,6 +155,7 @@ class Apply:
             "nvram": self._nvram,
             "queue": self._queue,
             "os": self._os,
+            "multipath": self._multipath,
             "drives": self._drives,
             "raid": self._raid,
         }
@@ -479,6 +481,14 @@ class Apply:
             self._keep(held, drift=False)
         if self._request.asks("os") and any(self._request.declared["os"].values()):
             self._keep(provision_os(self._os_request(), bench.machine, bench.runner, bench.access))
+
+    def _multipath(self, _state: Mapping[str, Any]) -> None:
+        """After everything that makes drives come and go; before the drives, which may have their own timers."""
+        request, declared = self._request, self._request.declared["multipath"]
+        if request.asks("multipath") and any(declared.values()):
+            claims = claims_of_adapters(request.adapters)
+            settings, as_found = declared["settings"], declared["as_found"]
+            self._keep(provision_multipath(settings, as_found, claims, request.call, self._options))
 
     def _drives(self, _state: Mapping[str, Any]) -> None:
         declared, request = self._request.declared["drive"], self._request

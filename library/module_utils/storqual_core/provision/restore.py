@@ -27,6 +27,7 @@ from .drives import Access, DriveSettings, is_page, restore_part, restore_part_o
 from .engine import LOCK_WAIT_S, StepOutcome, apply, lock_for, plan
 from .firmware.flash import Step, put_firmware_back
 from .kernel_package import forget_list, remove_added
+from .multipath import restore_multipath
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
 from .os_tuning import restore_interrupts, restore_processors
@@ -45,6 +46,7 @@ _KNOWN = (
     "adapter@",
     "nvram.",
     "os.",
+    "multipath.",
     "build.",
     "options.",
 )
@@ -173,6 +175,7 @@ class _Restore:
         # loading a driver again gives its drives new queues, so drives come last
         self.adapters()
         self.os()
+        self.multipath()
         self.drives()
         return pending, False
 
@@ -311,6 +314,12 @@ class _Restore:
             self.report.attempt(lambda: give_back(units, self.tools.runner, check=self.check))
         if bench:
             self.report.attempt(lambda: restore_processors(bench, machine, self.tools.runner, check=self.check))
+
+    def multipath(self) -> None:
+        """What multipathd overrides, before the drives, whose timers it may write."""
+        memory = remembered(self.values, "multipath").get("bench", {})
+        if memory:
+            self.report.attempt(lambda: restore_multipath(memory, self.tools.options, check=self.check))
 
     def drives(self) -> None:
         """Put all drives back at once, or one by one: a drive that is gone or in use must not hold the others up."""

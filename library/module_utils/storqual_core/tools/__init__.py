@@ -34,7 +34,6 @@ def _shipped() -> None:
         dpkg,
         fwupd,
         grub,
-        grubby,
         hbacmd,
         iscsiadm,
         kdumpctl,

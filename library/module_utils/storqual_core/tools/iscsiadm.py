@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""iscsiadm (open-iscsi): the counters of each session, which the kernel gives to this program alone.
+"""iscsiadm (open-iscsi): the counters of each session, and what its daemon does with it: the kernel shows neither.
 
-From the program's documentation and public outputs; what the kernel shows of a session itself is in `host/fabric.py`.
+From the program's documentation and public outputs of 2.0-870 to 2.1.9; what the kernel shows of a session itself is
+in `host/fabric.py`. Names and secrets of CHAP are passed over.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Mapping
+from typing import Any, Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
@@ -15,12 +16,13 @@ from ..kit.labelled_text import first_line
 
 _TIMEOUT = 60.0
 _NO_SESSION = 21
-# `[sid: 1, target: ...]`; releases before 2.0.871 wrote `[default [1] [address]:port name]`, or the number alone
-_SESSION = re.compile(
-    r"^(?:Stats for session )?\[(?:sid: (?P<sid>\d{1,9}),|\S+ \[(?P<old>\d{1,9})\] |(?P<bare>\d{2,9})\]$)"
-)
+_SESSION = re.compile(r"^(?:Stats for session )?\[sid: (?P<sid>\d{1,9}),")
 _COUNTER = re.compile(r"^\s+(?P<name>[a-z][\w .-]*?):\s+(?P<count>\d{1,20})\s*$", re.IGNORECASE)
 _NEEDED = {"digest_err", "timeout_err"}
+_TARGET = re.compile(r"^Target: (?P<target>\S+)")
+_SHOWN = re.compile(r"^\s+(?P<label>SID|iSCSI Connection State|Internal iscsid Session State): (?P<value>\S.*?)\s*$")
+_ATTACHED = re.compile(r"^\s+Attached scsi disk (?P<disk>\S+)\s+State: (?P<state>\S+)")
+_KEYS = {"iSCSI Connection State": "connection", "Internal iscsid Session State": "daemon"}
 
 
 def parse_statistics(text: str) -> dict[str, Mapping[str, int]]:
@@ -33,7 +35,7 @@ def parse_statistics(text: str) -> dict[str, Mapping[str, int]]:
     for line in text.splitlines():
         session, counter = _SESSION.match(line), _COUNTER.match(line)
         if session:
-            name = f"session{int(session.group('sid') or session.group('old') or session.group('bare'))}"
+            name = f"session{int(session.group('sid'))}"
             if name in found:
                 raise ToolError(f"iscsiadm tells the counters of {name} twice")
             counters = found[name] = {}
@@ -47,11 +49,47 @@ def parse_statistics(text: str) -> dict[str, Mapping[str, int]]:
     return {**found}
 
 
+def parse_sessions(text: str) -> dict[str, dict[str, Any]]:
+    """`iscsiadm -m session -P 3`: target, states as the daemon has them, and disks, by the session's kernel name.
+
+    Raises ToolError for a text of no session, for one that comes twice, and for one whose states are not both told.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    target = ""
+    session: dict[str, Any] = {}
+    for line in text.splitlines():
+        of, shown, disk = _TARGET.match(line), _SHOWN.match(line), _ATTACHED.match(line)
+        if of:
+            target, session = of.group("target"), {}
+        elif shown and shown.group("label") == "SID":
+            name = f"session{shown.group('value')}"
+            if name in found or not target:
+                raise ToolError(f"iscsiadm tells of {name} twice, or of no target of it")
+            session = found[name] = {"target": target, "disks": {}}
+        elif shown:
+            session[_KEYS[shown.group("label")]] = shown.group("value")
+        elif disk and "disks" in session:
+            session["disks"][disk.group("disk")] = disk.group("state")
+    cut = [name for name, kept in found.items() if not kept.keys() >= set(_KEYS.values())]
+    if cut or not found:
+        raise ToolError(f"iscsiadm tells no states of {', '.join(cut) or 'any session'}: {first_line(text)}")
+    return found
+
+
+def read_sessions(runner: Runner) -> dict[str, dict[str, Any]]:
+    """What the daemon says of every session, none without a session. Raises ToolError."""
+    text = _ask(runner, "-P", "3")
+    return {} if text is None else parse_sessions(text)
+
+
 def read_statistics(runner: Runner) -> dict[str, Mapping[str, int]]:
     """The counters of every session, none without a session. Raises ToolError."""
-    ended = runner(["iscsiadm", "-m", "session", "-s"], timeout=_TIMEOUT)
-    if ended.rc == _NO_SESSION:
-        return {}
-    if ended.rc != 0:
-        raise ended.failure("the counters of the iSCSI sessions cannot be read")
-    return parse_statistics(ended.stdout)
+    text = _ask(runner, "-s")
+    return {} if text is None else parse_statistics(text)
+
+
+def _ask(runner: Runner, *words: str) -> str | None:
+    ended = runner(["iscsiadm", "-m", "session", *words], timeout=_TIMEOUT)
+    if ended.rc not in (0, _NO_SESSION):
+        raise ended.failure("the iSCSI sessions cannot be read")
+    return None if ended.rc == _NO_SESSION else ended.stdout

@@ -2,7 +2,8 @@
 """lsscsi: every SCSI device with its generic node, those that are no disks included (enclosures, processors, tapes).
 
 `lsscsi -g` prints columns of fixed width, because vendor and model may hold blanks: type 8, vendor 8, model 16,
-revision 4 (lsscsi(8)). An NVMe namespace has one column for its model instead.
+revision 4 (lsscsi(8)). An NVMe namespace has one column for its model instead. With `-t` these are one column of 30
+for the transport and the address of the target.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _NODE = r"(-|/dev/\S+)"
 _NODES = _NODE + r"(?: +" + _NODE + r")?(?: +(?:-|[0-9.]+[kKMGTP]?i?B))?\s*$"
 # a kernel without the driver sd or sg has no node to print
 _SCSI = re.compile(_PLACE + r"(.{8})(.{8}) (.{16}) (.{4})(?: +" + _NODES + r"|\s*$)")
+# `fc:0x21000024ff000001,0x010b00`, `sas:0x5000…`, `sata:5000…`, `iqn.…,t,0x1`, `usb: 1-1.3:1.2`, nothing
+_TRANSPORT = re.compile(_PLACE + r"(.{8})(\S.*?)? +(?:" + _NODES + r"|$)")
 _NODES_OF_ONE = 2
 # a prompt with the command
 _NOISE = re.compile(r"^\S.*[#$>]\s*(?:\S+/)?lsscsi\b|^\$? ?lsscsi\b")
@@ -77,6 +80,20 @@ def parse_devices(text: str) -> tuple[ScsiDevice, ...]:
     return tuple(devices)
 
 
+def parse_transports(text: str) -> dict[str, str]:
+    """`lsscsi -t`: through what each device is reached, by its path; nothing for one whose transport is not told.
+
+    Raises ToolError for a line that is none, and for a device that comes twice.
+    """
+    found: dict[str, str] = {}
+    for line in _whole_lines(text):
+        match = _TRANSPORT.match(line)
+        if match is None or match.group(1) in found:
+            raise ToolError(f"lsscsi -t printed {line[:100]!r} where a device was expected, each once")
+        found[match.group(1)] = (match.group(3) or "").strip()
+    return found
+
+
 def _whole_lines(text: str) -> list[str]:
     """The lines that are not empty; one that was wrapped before its nodes is one."""
     found: list[str] = []
@@ -91,6 +108,11 @@ def _whole_lines(text: str) -> list[str]:
 
 def _node(text: str | None) -> str:
     return "" if text in (None, "-") else str(text)
+
+
+def read_transports(runner: Runner) -> dict[str, str]:
+    """Through what every SCSI device is reached. Raises ToolError."""
+    return parse_transports(runner(["lsscsi", "-t"], timeout=60.0).expect().stdout)
 
 
 def read_devices(runner: Runner) -> tuple[ScsiDevice, ...]:

@@ -1,51 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""multipath (multipath-tools): maps, the paths of each, and the state of each path, from `multipath -ll`.
+r"""multipath-tools: maps with the paths of each, from multipathd or from `multipath -ll`, and the configuration.
 
-Two layouts are read: the tree with `|-+-` and quoted values (0.4.9 and later), and the former one in brackets with
-`\_`. From the documentation and public outputs; multipath-tools was not run here. Nothing printed means that there
-is no map.
+The daemon tells more (counters, what checks a path) and may not run; the tree with `|-+-` is that of 0.4.9 and later.
+Read from the documentation and public outputs of 0.5 to 0.11, and run with 0.9.4. Nothing printed means that there is
+no map.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, Mapping, Sequence
 
 from ..kit.command import Runner
-from ..kit.errors import ToolError
-from ..kit.labelled_text import BYTE_ORDER_MARK, size_range
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.labelled_text import BYTE_ORDER_MARK, as_int, as_list, as_mapping, as_text, size_range, the_object
 
 _TIMEOUT = 60.0
 # `create: ` or `reload: ` stands in front of what a command has just changed
 _MAP = re.compile(
     r"^(?:(?P<action>[a-z][a-z ]{0,30}): )?(?P<name>[^\s():,|`\\\[]+)(?:\s+\((?P<wwid>[^()\s]+)\))?\s+"
-    r"(?P<node>dm-\d{1,7}|undef)\s*(?P<product>[^\[]*?)\s*(?P<rest>(?:size=|\[size=).*)?$"
+    r"(?P<node>dm-\d{1,7}|undef)\s*(?P<product>[^\[]*?)\s*(?P<rest>size=.*)?$"
 )
-_VALUE = re.compile(r"(?P<name>size|features|hwhandler|wp)=(?P<value>'[^']*'|[^\s\]]+(?:(?<=\d) [^\]=]+(?=\]))?)")
+_VALUE = re.compile(r"(?P<name>size|features|hwhandler|wp)=(?P<value>'[^']*'|\S+)")
 _GROUP = re.compile(
     r"^[\s|`]*-\+-\s+(?:policy|selector)='(?P<policy>[^']*)'\s+\[?prio=(?P<prio>-?\d{1,9}|undef)\]?"
     r"(?:\s*\[?status=(?P<status>[a-z]+)\]?)?\s*$"
-    r"|^\s*\\_\s+(?P<old_policy>[a-z][a-z-]*(?: \d+)?)\s+(?:\[prio=(?P<old_prio>-?\d{1,9})\])?\s*"
-    r"(?:\[(?P<old_status>\w+)\s*\])?\s*$"
 )
 _PATH = re.compile(
-    r"^[\s|`\\_-]*(?P<place>\d{1,7}:\d{1,7}:\d{1,7}:\d{1,20}|#:#:#:#)\s+(?P<device>[^\s\[\]]+)\s+"
-    r"(?P<number>\d{1,7}:\d{1,7}|[#-]:[#-]|-)\s*(?P<states>[\[a-z].*)$"
+    r"^[\s|`-]*(?:\d{1,7}:\d{1,7}:\d{1,7}:\d{1,20}|#:#:#:#)\s+(?P<device>[^\s\[\]]+)\s+"
+    r"(?P<number>\d{1,7}:\d{1,7}|[#-]:[#-]|-)\s*(?P<states>[a-z].*)$"
 )
 _LOGGED = re.compile(r"^(?:[A-Z][a-z]{2} \d{1,2} \d{2}:\d{2}:\d{2}|\d+\.\d+) ?\|")
-_KERNEL_STATES = ("active", "failed", "undef")
 _UP = ("ready", "ghost", "undef", "unchecked")
+_OPENED = re.compile(r"\s*(?P<section>\w+) \{\s*")
+_ATTRIBUTE = re.compile(r'\s*(?P<name>\w+) (?:"(?P<quoted>.*)"|(?P<plain>\S+))\s*')
 
 
 @dataclass(frozen=True)
 class MultipathPath:
-    """One path: `place` is host:channel:target:lun, `number` the device number, states by who says so.
+    """One path, its device number, and its states by who says so.
 
-    `kernel` is active or failed, `checker` multipathd's own word (ready, faulty, ghost …), `device` running or
-    offline; empty where it is not told.
+    `kernel` is active or failed, `checker` the last word of what checks it (ready, faulty, ghost …), which is
+    `checked_by` (tur, directio …), `online` running or offline; empty where it is not told.
     """
 
-    place: str
     device: str
     number: str
     kernel: str = ""
@@ -53,6 +53,7 @@ class MultipathPath:
     online: str = ""
     priority: int | None = None
     group: str = ""
+    checked_by: str = ""
 
     @property
     def usable(self) -> bool:
@@ -64,7 +65,9 @@ class MultipathPath:
 class MultipathMap:
     """One map: its name (the WWID where it has no alias), its dm device, policy of its active group, and its paths.
 
-    `size_range` is what the rounded size can mean, in bytes; `notes` are lines of it that were not understood.
+    `size_range` is what the rounded size can mean, in bytes; `queueing` is what becomes of I/O without a path (`off`,
+    `on`, `12 chk`); `path_faults` and `queue_timeouts` count lost paths, and ends of the wait for one; `notes` are
+    lines of it that were not understood.
     """
 
     name: str
@@ -77,6 +80,66 @@ class MultipathMap:
     policy: str = ""
     paths: tuple[MultipathPath, ...] = ()
     notes: tuple[str, ...] = ()
+    queueing: str = ""
+    path_faults: int | None = None
+    queue_timeouts: int | None = None
+
+
+def parse_topology(text: str) -> tuple[MultipathMap, ...]:
+    """The maps of `multipathd show maps json`. Raises ToolError, also for fewer groups or paths than it counts."""
+    maps = []
+    for body in map(as_mapping, as_list(the_object(text, "multipathd", "maps")["maps"])):
+        groups = [as_mapping(group) for group in as_list(body.get("path_groups"))]
+        paths = tuple(
+            _listed_path(as_mapping(path), group) for group in groups for path in as_list(group.get("paths"))
+        )
+        vendor, model = _told(body, "vend"), _told(body, "prod")
+        name, counted = as_text(body.get("name")), as_int(body.get("paths"))
+        wwid = as_text(body.get("uuid"))
+        numbers = [as_int(group.get("group")) for group in groups]
+        if not name or not wwid or not all(path.device for path in paths):
+            raise ToolError(f"multipathd lists a map or a path without a name{f' ({name[:100]})' if name else ''}")
+        if numbers != list(range(1, len(groups) + 1)) or counted is None or counted > len(paths):
+            raise ToolError(
+                f"multipathd counts {counted} paths of {name}, and lists {len(paths)} in groups {numbers}"
+            )
+        policies = {as_text(group.get("dm_st")): as_text(group.get("selector")) for group in reversed(groups)}
+        maps.append(
+            MultipathMap(
+                name,
+                wwid,
+                _told(body, "sysfs"),
+                f"{vendor} {model}" if vendor and model else "",
+                features=_told(body, "features"),
+                handler=_told(body, "hwhandler"),
+                policy=policies.get("active") or next(iter(reversed(policies.values())), ""),
+                paths=paths,
+                queueing=_told(body, "queueing"),
+                path_faults=as_int(body.get("path_faults")),
+                queue_timeouts=as_int(body.get("q_timeouts")),
+            )
+        )
+    return _each_once(maps)
+
+
+def _told(body: Mapping[str, Any], name: str) -> str:
+    text = as_text(body.get(name)).strip()
+    return "" if text in ("-", "[undef]", "undef") else text
+
+
+def _listed_path(path: Mapping[str, Any], group: Mapping[str, Any]) -> MultipathPath:
+    device, number, kernel, checker, online, by = (
+        _told(path, name) for name in ("dev", "dev_t", "dm_st", "chk_st", "dev_st", "checker")
+    )
+    return MultipathPath(device, number, kernel, checker, online, as_int(path.get("pri")), _told(group, "dm_st"), by)
+
+
+def _each_once(maps: Sequence[MultipathMap]) -> tuple[MultipathMap, ...]:
+    names = [each.wwid for each in maps]
+    twice = next((name for name in names if names.count(name) > 1), "")
+    if twice:
+        raise ToolError(f"multipath lists the map {twice} twice")
+    return tuple(maps)
 
 
 def parse_maps(text: str) -> tuple[MultipathMap, ...]:
@@ -96,27 +159,17 @@ def parse_maps(text: str) -> tuple[MultipathMap, ...]:
         elif not maps:
             raise ToolError(f"multipath printed no map first, but: {line.strip()[:200]}")
         elif of_group is not None:
-            words = of_group.groupdict()
-            prio = words["prio"] or words["old_prio"] or ""
-            status = words["status"] or words["old_status"] or ""
-            group = (
-                words["policy"] or words["old_policy"] or "",
-                None if prio in ("", "undef") else int(prio),
-                status,
-            )
+            policy, prio, status = of_group.group("policy", "prio", "status")
+            group = (policy, None if prio == "undef" else int(prio), status or "")
             if status == "active" or not maps[-1].policy:
-                maps[-1] = replace(maps[-1], policy=group[0])
+                maps[-1] = replace(maps[-1], policy=policy)
         elif path is not None:
             maps[-1] = replace(maps[-1], paths=(*maps[-1].paths, _path(path, group)))
         elif _VALUE.search(line):
             maps[-1] = _with_values(maps[-1], line)
         else:
             maps[-1] = replace(maps[-1], notes=(*maps[-1].notes, line.strip()))
-    names = [each.wwid for each in maps]
-    twice = next((name for name in names if names.count(name) > 1), "")
-    if twice:
-        raise ToolError(f"multipath lists the map {twice} twice")
-    return tuple(maps)
+    return _each_once(maps)
 
 
 def _map(match: re.Match[str]) -> MultipathMap:
@@ -139,32 +192,63 @@ def _with_values(made: MultipathMap, line: str) -> MultipathMap:
 
 
 def _path(match: re.Match[str], group: tuple[str, int | None, str]) -> MultipathPath:
-    words = match.groupdict()
-    bracketed = re.findall(r"\[([^\]]*)\]", words["states"])
-    states = [word.strip() for word in bracketed] if bracketed else words["states"].split()
-    if not bracketed and len(states) > 3:
+    device, number, text = match.group("device", "number", "states")
+    states = text.split()
+    if len(states) > 3:
         # the checker's word may be two (`i/o pending`)
         states = [states[0], " ".join(states[1:-1]), states[-1]]
-    if len(states) > 1 and states[0] not in _KERNEL_STATES and states[1] in _KERNEL_STATES:
-        # the first releases told the checker's word first
-        states[:2] = states[1], states[0]
     kernel, checker, online = (*states, "", "", "")[:3]
     _, priority, status = group
-    return MultipathPath(
-        words["place"],
-        words["device"],
-        "" if words["number"] in ("-", "-:-", "#:#") else words["number"],
-        kernel,
-        checker,
-        online,
-        priority,
-        status,
-    )
+    number = "" if number in ("-", "-:-", "#:#") else number
+    return MultipathPath(device, number, kernel, checker, online, priority, status)
 
 
 def read_maps(runner: Runner) -> tuple[MultipathMap, ...]:
-    """Every map of the machine. Raises ToolError."""
+    """Every map of the machine, as the daemon knows them where it answers. Raises ToolError."""
+    with suppress(MissingToolError):
+        told = runner(["multipathd", "show", "maps", "json"], timeout=_TIMEOUT)
+        if told.rc == 0 and "{" in told.stdout:
+            return parse_topology(told.stdout)
     ended = runner(["multipath", "-ll"], timeout=_TIMEOUT)
     if ended.rc != 0:
         raise ended.failure("the multipath maps cannot be listed")
     return parse_maps(ended.stdout)
+
+
+def parse_overrides(text: str) -> dict[str, str]:
+    """The section `overrides` of `multipathd show config` without what it says of single protocols.
+
+    Raises ToolError for a text that is no whole configuration.
+    """
+    found: dict[str, str] = {}
+    opened: list[str] = []
+    sections = set()
+    for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
+        section, attribute = _OPENED.fullmatch(line), _ATTRIBUTE.fullmatch(line)
+        if section is not None:
+            opened.append(section.group("section"))
+            sections.add(opened[0])
+        elif line.strip() == "}" and opened:
+            opened.pop()
+        elif attribute is not None and opened == ["overrides"]:
+            found[attribute.group("name")] = attribute.group("quoted") or attribute.group("plain") or ""
+        elif line.strip() and attribute is None:
+            raise ToolError(f"multipathd printed {line.strip()[:100]!r} in its configuration")
+    if opened or "defaults" not in sections:
+        raise ToolError("multipathd printed no whole configuration")
+    return found
+
+
+def read_overrides(runner: Runner) -> dict[str, str]:
+    """What the daemon's configuration says of all devices. Raises ToolError, also when the daemon does not run."""
+    ended = runner(["multipathd", "show", "config"], timeout=_TIMEOUT)
+    if ended.rc != 0 or not ended.stdout.strip():
+        raise ended.failure("multipathd does not answer (start it with `systemctl start multipathd`)")
+    return parse_overrides(ended.stdout)
+
+
+def reconfigure(runner: Runner) -> None:
+    """Have the daemon read its files again, and make its maps by them. Raises ToolError."""
+    ended = runner(["multipathd", "reconfigure"], timeout=_TIMEOUT)
+    if ended.rc != 0 or ended.stdout.split() != ["ok"]:
+        raise ended.failure("multipathd did not take its configuration", of="stdout")

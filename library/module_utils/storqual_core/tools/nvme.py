@@ -160,6 +160,37 @@ def _node(entry: Mapping[str, Any]) -> str:
     return path if path.startswith("/dev/") else f"/dev/{name}" if name.startswith("nvme") else ""
 
 
+def parse_subsystems(text: str) -> dict[str, set[str]]:
+    """`nvme list-subsys -o json`: the controllers by the NQN of their subsystem, which may have none.
+
+    Releases 1.x list the paths behind their subsystem, releases 2.x in it, for each host. Raises ToolError.
+    """
+    # a list by itself is no object
+    body = the_object(f'{{"hosts": {text}\n}}' if text.lstrip().startswith("[") else text, "nvme")
+    hosts = [as_mapping(host) for host in as_list(body.get("hosts", [body]))]
+    if not all("Subsystems" in host for host in hosts):
+        raise ToolError(f"nvme printed no list of subsystems: {first_line(text)}")
+    found: dict[str, set[str]] = {}
+    for host in hosts:
+        nqn = ""
+        for entry in map(as_mapping, as_list(host["Subsystems"])):
+            nqn = as_text(entry.get("NQN", "" if "Name" in entry else nqn))
+            names = {as_text(as_mapping(path).get("Name")) for path in as_list(entry.get("Paths"))}
+            if not nqn or "" in names or not entry.keys() & {"NQN", "Paths"}:
+                raise ToolError("nvme lists a subsystem without an NQN, or a path without a controller")
+            found.setdefault(nqn, set()).update(names)
+    return found
+
+
+def read_subsystems(runner: Runner) -> dict[str, set[str]]:
+    """The subsystems that nvme-cli sees. Raises ToolError."""
+    ended = runner(["nvme", "list-subsys", "--output-format=json"], timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise ended.failure("NVMe subsystems cannot be listed")
+    # releases say nothing where there is nothing
+    return parse_subsystems(ended.stdout) if ended.stdout.strip() else {}
+
+
 def parse_smart_log(text: str) -> SmartLog:
     """`nvme smart-log -o json`. Raises ToolError when it is no health information."""
     printed = the_object(text, "nvme")

@@ -14,7 +14,7 @@ from typing import Mapping
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import BYTE_ORDER_MARK
-from .sg3 import printed_number, status_sentence
+from .sg3 import answer, printed_number
 
 _TIMEOUT = 120.0
 _HEAD = re.compile(r"^\s+(/dev/\S+): (.*)$")
@@ -29,7 +29,6 @@ _FIELD = re.compile(
 _MALFORMED = re.compile(r"^>>> warning: mode page seems malformed", re.IGNORECASE)
 # the drive answered with another page: what follows are other bytes than the fields' own
 _OTHER_PAGE = re.compile(r"page number field should be (0x[0-9a-f]+|\d+), but is (?!\1\b)", re.IGNORECASE)
-_UNIT_ATTENTION = 6
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,4 @@ def _field(match: re.Match[str]) -> Field:
 def read_fields(runner: Runner, device: str) -> SdparmPages:
     """Every mode-page field of a drive. Raises ToolError, in the words of its exit status."""
     argv = ["sdparm", "--all", "--long", device]
-    ended = runner(argv, timeout=_TIMEOUT)
-    if ended.rc == _UNIT_ATTENTION:
-        ended = runner(argv, timeout=_TIMEOUT)
-    if ended.rc != 0:
-        why = f"{status_sentence(ended.rc)}; command: {ended.line}"
-        raise ToolError(f"the mode pages of {device} cannot be read: {why}")
-    return parse_fields(ended.stdout)
+    return parse_fields(answer(runner, argv, f"the mode pages of {device} cannot be read", timeout=_TIMEOUT).stdout)

@@ -148,13 +148,7 @@ def link_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
 def read_log_pages(runner: Runner, device: str) -> dict[tuple[int, int], LogPage]:
     """All log pages of a drive. Raises ToolError."""
     argv = ["sg_logs", "-a", device]
-    ended = runner(argv, timeout=_LOG_TIMEOUT)
-    if ended.rc == _UNIT_ATTENTION:
-        # the first command after a reset only delivers the news
-        ended = runner(argv, timeout=_LOG_TIMEOUT)
-    if ended.rc != 0:
-        raise ToolError(f"the log pages of {device}: {status_sentence(ended.rc)}; command: {ended.line}")
-    return parse_log_pages(ended.stdout)
+    return parse_log_pages(answer(runner, argv, f"the log pages of {device}", timeout=_LOG_TIMEOUT).stdout)
 
 
 _TIMEOUT = 60.0
@@ -273,29 +267,19 @@ def parse_hex_file(text: str) -> bytes:
     return data
 
 
-def _checked(runner: Runner, argv: list[str], what: str) -> Completed:
-    ended = runner(argv, timeout=_TIMEOUT)
-    if ended.rc == _UNIT_ATTENTION:
-        # the first command after a reset only delivers the news
-        ended = runner(argv, timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ToolError(f"{what}: {status_sentence(ended.rc)}; command: {ended.line}")
-    return ended
-
-
 def read_mode_pages(runner: Runner, device: str) -> ModeSense:
     """All current mode pages of a device. Raises ToolError."""
-    return parse_mode_pages(_checked(runner, ["sg_modes", "-a", device], f"the mode pages of {device}").stdout)
+    return parse_mode_pages(answer(runner, ["sg_modes", "-a", device], f"the mode pages of {device}").stdout)
 
 
 def read_inquiry(runner: Runner, device: str) -> Inquiry:
     """Who a device is that is no disk, so that the kernel does not keep its serial number. Raises ToolError."""
-    return parse_inquiry(_checked(runner, ["sg_inq", device], f"the identity of {device}").stdout)
+    return parse_inquiry(answer(runner, ["sg_inq", device], f"the identity of {device}").stdout)
 
 
 def read_vpd_page(runner: Runner, device: str, page: int) -> bytes:
     """A raw VPD page, for kernels that do not show it in sysfs (before 3.15). Raises ToolError."""
-    ended = _checked(runner, ["sg_vpd", "-HHH", f"--page=0x{page:02x}", device], f"VPD page 0x{page:02x} of {device}")
+    ended = answer(runner, ["sg_vpd", "-HHH", f"--page=0x{page:02x}", device], f"VPD page 0x{page:02x} of {device}")
     return parse_hex_file(ended.stdout)
 
 
@@ -355,13 +339,7 @@ def parse_capacity(text: str) -> Capacity:
 def read_capacity(runner: Runner, device: str) -> Capacity:
     """What a drive says of its size. Raises ToolError."""
     argv = ["sg_readcap", "--long", device]
-    ended = runner(argv, timeout=_TIMEOUT)
-    if ended.rc == _UNIT_ATTENTION:
-        # the first command after a reset only delivers the news
-        ended = runner(argv, timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ToolError(f"the size of {device}: {status_sentence(ended.rc)}; command: {ended.line}")
-    return parse_capacity(ended.stdout)
+    return parse_capacity(answer(runner, argv, f"the size of {device}").stdout)
 
 
 _SUBPAGE_FORMAT = 0x40
@@ -530,10 +508,18 @@ def printed_number(text: str) -> int:
     return int(text, 16 if text.lower().startswith("0x") else 10)
 
 
-def _ask(runner: Runner, argv: Sequence[str]) -> Completed:
+def ask(runner: Runner, argv: Sequence[str], *, timeout: float = _TIMEOUT) -> Completed:
     """Run once, and once more after a unit attention: the first command after a reset only delivers the news."""
-    ended = runner(argv, timeout=_TIMEOUT)
-    return runner(argv, timeout=_TIMEOUT) if ended.rc == _UNIT_ATTENTION else ended
+    ended = runner(argv, timeout=timeout)
+    return runner(argv, timeout=timeout) if ended.rc == _UNIT_ATTENTION else ended
+
+
+def answer(runner: Runner, argv: Sequence[str], what: str, *, timeout: float = _TIMEOUT) -> Completed:
+    """The same with a status of 0. Raises ToolError that says `what` could not be had."""
+    ended = ask(runner, argv, timeout=timeout)
+    if ended.rc != 0:
+        raise ToolError(f"{what}: {status_sentence(ended.rc)}; command: {ended.line}")
+    return ended
 
 
 def _failure(ended: Completed, what: str) -> ToolError:
@@ -545,9 +531,9 @@ def _failure(ended: Completed, what: str) -> ToolError:
 def read_page(runner: Runner, device: str, page: int, subpage: int = 0, control: int = CURRENT) -> bytes:
     """One mode page as bytes. Falls back to the 6-byte command for drives that know no other. Raises ToolError."""
     argv = ["sg_modes", "-R", f"--control={control}", f"--page=0x{page:x},0x{subpage:x}", device]
-    ended = _ask(runner, argv)
+    ended = ask(runner, argv)
     if ended.rc == _OPCODE_UNSUPPORTED:
-        ended = _ask(runner, [*argv[:1], "--six", *argv[1:]])
+        ended = ask(runner, [*argv[:1], "--six", *argv[1:]])
     if ended.rc != 0:
         raise _failure(ended, f"reading mode page 0x{page:02x} of {device}")
     return check_page(parse_hex_bytes(ended.stdout), page, subpage)
@@ -567,9 +553,9 @@ def write_page(
     if save:
         argv.append("--save")
     argv += [f"--contents={contents.hex(',')}", f"--mask={mask.hex(',')}", device]
-    ended = _ask(runner, argv)
+    ended = ask(runner, argv)
     if ended.rc == _OPCODE_UNSUPPORTED:
-        ended = _ask(runner, [*argv[:1], "--six", *argv[1:]])
+        ended = ask(runner, [*argv[:1], "--six", *argv[1:]])
     if ended.rc in _NOT_CHANGEABLE:
         raise _failure(
             ended, f"the drive at {device} says mode page 0x{page:02x} is changeable, yet refused the change"
@@ -601,6 +587,6 @@ def mark_uncorrectable(runner: Runner, node: str, lba: int) -> None:
     What the block held is lost. Raises ToolError, also where the drive does not know the command.
     """
     longer = ["--16"] if lba >= 1 << 32 else []
-    ended = _ask(runner, ["sg_write_long", *longer, "--wr_uncor", f"--lba={lba}", node])
+    ended = ask(runner, ["sg_write_long", *longer, "--wr_uncor", f"--lba={lba}", node])
     if ended.rc != 0:
         raise _failure(ended, f"marking block {lba} as unreadable")

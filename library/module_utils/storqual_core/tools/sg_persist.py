@@ -14,10 +14,10 @@ from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import first_line
-from .sg3 import status_sentence
+from .sg3 import ask, status_sentence
 
 _TIMEOUT = 60.0
-_UNIT_ATTENTION, _NOT_KNOWN, _CONFLICT = 6, (5, 9), 24
+_NOT_KNOWN, _CONFLICT = (5, 9), 24
 _KEYS = re.compile(
     r"PR generation=0x[0-9a-f]+, (?:(?P<none>there are NO)|(?P<count>\d{1,6})) registered reservation key"
 )
@@ -112,10 +112,7 @@ def parse_status(text: str) -> tuple[Registrant, ...]:
 
 
 def _ask(runner: Runner, what: str, device: str) -> Completed:
-    argv = ["sg_persist", "--no-inquiry", "--in", f"--read-{what}", device]
-    ended = runner(argv, timeout=_TIMEOUT)
-    # the first command after a reset only delivers the news
-    return runner(argv, timeout=_TIMEOUT) if ended.rc == _UNIT_ATTENTION else ended
+    return ask(runner, ["sg_persist", "--no-inquiry", "--in", f"--read-{what}", device], timeout=_TIMEOUT)
 
 
 def _printed(ended: Completed, device: str) -> str:

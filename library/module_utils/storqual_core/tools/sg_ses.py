@@ -19,9 +19,9 @@ from typing import Iterator, Mapping
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import first_line
+from .sg3 import answer
 
 _TIMEOUT = 120.0
-_UNIT_ATTENTION = 6
 _JOINED = re.compile(
     r"^\s*(?P<name>.*?)\s*\[(?:(?P<type>\d{1,5}),(?P<index>-?\d{1,5})|(?P<overall>ov)?(?P<old>\d{1,5}))\]"
     r"\s+Element type:\s*(?P<kind>\S.*)$",
@@ -317,13 +317,7 @@ def read_shelf(runner: Runner, device: str) -> Shelf:
 
 
 def _ask(runner: Runner, words: list[str]) -> str:
-    ended = runner(["sg_ses", *words], timeout=_TIMEOUT)
-    if ended.rc == _UNIT_ATTENTION:
-        # the first command after a reset only delivers the news
-        ended = runner(["sg_ses", *words], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"the shelf at {words[-1]} cannot be read")
-    return ended.stdout
+    return answer(runner, ["sg_ses", *words], f"the shelf at {words[-1]} cannot be read", timeout=_TIMEOUT).stdout
 
 
 def same_port(address: str, wwn: str) -> bool:

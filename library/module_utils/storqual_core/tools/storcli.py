@@ -1062,7 +1062,18 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
         "write_policy": _WRITE_POLICY.get(write or "", (write or "").lower()),
         "io_policy": _IO_POLICY.get(through or "", ""),
     }
-    members, spares, failed = places(placed, _FAILED)
+    return volume_of_row(number, words, policies, placed, _FAILED)
+
+
+def volume_of_row(
+    number: str,
+    words: Mapping[str, str],
+    policies: Mapping[str, str],
+    placed: Sequence[tuple[str, str, str]],
+    lost: Sequence[str],
+) -> VolumeFacts:
+    """A volume by its row in a list; `lost` are the states of members that failed."""
+    members, spares, failed = places(placed, lost)
     state, printed = words.get("State", ""), words.get("Size", "")
     return VolumeFacts(
         id=number,
@@ -1125,14 +1136,31 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
 def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     volume = _listed(entry.get("VD Info"), {})
     placed = _placed([as_mapping(drive) for drive in as_list(entry.get("PDs"))])
-    members, spares, failed = places(placed, _FAILED)
+    words = properties_of(volume, entry)
+    disk_cache = _DISK_CACHE.get(first(words, "Disk Cache Policy", "Drive Write Cache Policy").lower(), "")
+    return with_properties(volume, words, placed, _FAILED, disk_cache, first(words, "Active Operations"))
+
+
+def properties_of(volume: VolumeFacts, entry: Mapping[str, Any]) -> Mapping[str, str]:
     words = flat(as_mapping(entry.get("VD Properties")), without=())
     if not words:
-        raise ToolError(f"volume {volume.id} is listed without its properties")
+        raise ToolError(f"volume {volume.id or '?'} is listed without its properties")
+    return words
+
+
+def with_properties(
+    volume: VolumeFacts,
+    words: Mapping[str, str],
+    placed: Sequence[tuple[str, str, str]],
+    lost: Sequence[str],
+    disk_cache: str,
+    doing: str,
+) -> VolumeFacts:
+    """A volume with what its properties and its drives tell."""
+    members, spares, failed = places(placed, lost)
     blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))
     printed = volume.settings.get("Size", "")
     device = first(words, "OS Drive Name")
-    disk_cache = _DISK_CACHE.get(first(words, "Disk Cache Policy", "Drive Write Cache Policy").lower(), "")
     odd = miscounted(words, replace(volume, members=members))
     return replace(
         volume,
@@ -1144,7 +1172,7 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
         spares=spares,
         failed=failed,
         policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
-        progress=under_way(first(words, "Active Operations"), placed),
+        progress=under_way(doing, placed),
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},
         healthy=None if odd else volume.healthy,

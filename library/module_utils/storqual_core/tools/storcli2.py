@@ -13,10 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Mapping, Sequence
 
-from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, printed_size, size_range
+from ..kit.labelled_text import as_list, as_mapping, as_text
 from .capabilities import (
     AdapterFacts,
     BackgroundWork,
@@ -31,22 +30,19 @@ from .capabilities import (
 from .storcli import (
     adapters_of,
     background_of,
-    blocks_size,
     carried_out,
     data_of,
     drives_behind,
     drives_told,
     first,
-    flat,
-    miscounted,
     overview_of,
-    places,
+    properties_of,
     refuse_controller,
-    size_of,
-    under_way,
+    volume_of_row,
     volume_or_why,
     volumes_apart,
     with_foreign,
+    with_properties,
 )
 
 PROGRAMS = (
@@ -134,23 +130,7 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
     policies = {"read_policy": _READ_POLICY.get(read, ""), "write_policy": write.lower()}
     drives = map(as_mapping, as_list(data.get("PD LIST")))
     placed = _placed([drive for drive in drives if as_text(drive.get("DG")).strip() == group])
-    members, spares, failed = places(placed, _FAILED)
-    state, printed = words.get("State", ""), words.get("Size", "")
-    return VolumeFacts(
-        id=number,
-        name=words.get("Name", ""),
-        level=words.get("TYPE", "").upper().replace("RAID", ""),
-        state=state,
-        size=printed_size(printed, base=1024),
-        size_range=size_range(printed, base=1024, off=3),
-        members=members,
-        spares=spares,
-        failed=failed,
-        policies={name: value for name, value in policies.items() if value},
-        progress=under_way("", placed),
-        healthy=state == "Optl" if state.strip("-") else None,
-        settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
-    )
+    return volume_of_row(number, words, policies, placed, _FAILED)
 
 
 def _placed(drives: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
@@ -205,34 +185,13 @@ def _row(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     """One entry of `Virtual Drives`: its row, its drives, its properties."""
     volume = _listed(_row(entry), {})
-    words = flat(as_mapping(entry.get("VD Properties")), without=())
-    if not words:
-        raise ToolError(f"volume {volume.id or '?'} is listed without its properties")
+    words = properties_of(volume, entry)
     placed = _placed([as_mapping(drive) for drive in as_list(entry.get("PDs"))])
-    blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))
-    printed = volume.settings.get("Size", "")
-    members, spares, failed = places(placed, _FAILED)
-    device = first(words, "OS Drive Name")
     told = first(words, "Drive Write Cache Policy", "Disk Cache Policy", "Current Disk Cache Policy")
     disk_cache = _DISK_CACHE.get(told.lower(), "")
-    odd = miscounted(words, replace(volume, members=members))
-    return replace(
-        volume,
-        wwn=printed_wwn(first(words, "SCSI NAA Id")),
-        size=volume.size if blocks is None else blocks_size(blocks, unit, printed),
-        size_range=volume.size_range if blocks is None else None,
-        strip=size_of(first(words, "Strip Size")),
-        members=members,
-        spares=spares,
-        failed=failed,
-        policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
-        # how far an expansion is, is not among the properties
-        progress=under_way("Expansion" if first(words, "Morphing").lower() == "yes" else "", placed),
-        device=f"/dev/{device.rpartition('/')[2]}" if device else "",
-        settings={**volume.settings, **words},
-        healthy=None if odd else volume.healthy,
-        unread=odd,
-    )
+    # how far an expansion is, is not among the properties
+    doing = "Expansion" if first(words, "Morphing").lower() == "yes" else ""
+    return with_properties(volume, words, placed, _FAILED, disk_cache, doing)
 
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:

@@ -272,7 +272,7 @@ def file_problems(files: Sequence[DropFile], chosen: Sequence[tuple[Bench, Seque
             # the number of queued requests is the drives'
             per_drive = ("drive" if file.drop.sections["drive"] else "os") if found.drive else ""
             system = "os" if set(found.os) - _ON_ANY_MACHINE else ""
-            others = [name for name in ("driver", "nvram", "raid", "firmware") if getattr(found, name)]
+            others = [name for name in ("driver", "nvram", "raid", "firmware", "multipath") if getattr(found, name)]
             for section in filter(None, dict.fromkeys([*others, per_drive, system])):
                 sentence = (
                     f"bench {bench.name} has files for drives, so nothing of section `{section}` can be set there; "

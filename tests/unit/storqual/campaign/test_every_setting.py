@@ -22,6 +22,7 @@ from storqual_core.provision.driver import PARAMETERS
 from storqual_core.provision.drives import EFFECTS, DriveSettings
 from storqual_core.provision.firmware import flash
 from storqual_core.provision.mode_pages import LinkRates
+from storqual_core.provision.multipath import NAMES, Overrides
 from storqual_core.provision.nvram import SHOWN, THROTTLE
 from storqual_core.provision.options import provision_options
 from storqual_core.provision.os_tuning import judge_frequency, judge_interrupts
@@ -112,6 +113,7 @@ SHOWN_ELSEWHERE = {
     "os.governor": judge_frequency,
     "os.irq_affinity": judge_interrupts,
     "nvram.execution_throttle": provision_throttle,
+    **{name: Overrides.prove for name in SETTINGS if name.startswith("multipath.")},
     "driver.kernel": boot.verify_trial,
     "driver.dkms": driver_build.records,
     "driver.kmod": driver_build.records,
@@ -165,3 +167,7 @@ def test_what_is_to_happen_while_a_block_runs_is_told_with_the_block(
     run = SimpleNamespace(sessions=[session], document={"provision": {"b1": {"candidate": spec}}})
     monkeypatch.setattr(next_command, "read_run", lambda _path: run)
     assert next_command._disturbance(tmp_path, "b1", "s01") == VALUES[WHILE_MEASURING]
+
+
+def test_every_word_of_multipath_is_one_that_is_written() -> None:
+    assert set(section_of("multipath")) == set(NAMES)

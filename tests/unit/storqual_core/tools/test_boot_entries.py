@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of boot entries, of the loader's environment and of what grubby and bootctl say of them."""
+"""Readers of boot entries, of the loader's environment and of what bootctl says of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.tools import bls, bootctl, grub, grubby
+from storqual_core.tools import bls, bootctl, grub
 from tests.support.mangle import lost_lines, noisy
 from tests.support.tool_fixtures import fixture_text, fixture_texts
 
@@ -104,31 +104,6 @@ def test_a_recorded_environment_keeps_the_blank_at_its_end(transcripts: Path) ->
     read = grub.parse_environment((transcripts / "grub_editenv/el8_list_kernelopts_tuned.txt").read_text())
     assert read["kernelopts"].endswith("console=ttyS0,115200 ")
     assert (read["tuned_initrd"], read["boot_indeterminate"]) == ("", "2")
-
-
-def test_recorded_answers_of_grubby_are_told_with_their_errors(transcripts: Path) -> None:
-    def default(name: str) -> grubby.GrubbyDefault:
-        return grubby.parse_default((transcripts / "grubby" / f"{name}.txt").read_text())
-
-    assert default("el8_default_index_no_machine_id").index == 0
-    forks = default("el8_default_kernel_fork_errors")
-    assert (forks.kernel, len(forks.notes)) == ("/boot/vmlinuz-4.18.0-147.5.1.el8_1.x86_64", 4)
-    told = default("el9_set_default_stderr")
-    assert (told.index, told.entry.rpartition("/")[2]) == (
-        1,
-        "00e838a6495b4a5d85ac8846d780f3bd-5.14.0-427.13.1.el9_4.x86_64.conf",
-    )
-
-
-def test_recorded_entries_of_grubby(transcripts: Path) -> None:
-    def info(name: str) -> list[grubby.GrubbyEntry]:
-        return grubby.parse_info((transcripts / "grubby" / f"{name}.txt").read_text())
-
-    assert [entry.kernel for entry in info("el7_info_all_non_linux_entry")][2:] == [""]
-    assert info("rocky9_info_all_rescue")[3].identifier == "a98618aa1631441dbb52c75a50834a0a-0-rescue"
-    (uek,) = info("ol9_uek_info_default_tuned_variables")
-    assert (uek.index, uek.initrd.split()[1], uek.arguments.split()[-1]) == (3, "$tuned_initrd", "$tuned_params")
-    assert grubby.parse_info(fixture_text("grubby", "two.txt"))[0].arguments == r"ro dyndbg=\"file a +p\" quiet"
 
 
 def test_a_list_of_bootctl_in_either_form() -> None:

@@ -23,6 +23,37 @@ def test_every_device_is_read() -> None:
     )
 
 
+def test_the_transport_of_every_device_is_read() -> None:
+    assert lsscsi.read_transports(Replay([Call("lsscsi -t", fixture_text("lsscsi", "t.txt"))])) == {
+        "0:0:0:0": "sas:0x5000c50015ea0001",
+        "0:0:8:0": "sas:0x500c0ff0afe43400",
+        "2:0:0:0": "usb: 1-1.3:1.2",
+        "3:0:0:0": "",
+        "4:0:0:1": "fc:0x21000024ff000001,0x010b00",
+        "5:0:0:0": "iqn.2003-01.org.example:sn.4ab1b4c0ffee,t,0x1",
+        "6:0:0:0": "sata:5000c50015ea0009",
+        "N:0:1:1": "pcie 0x144d:0xa801",
+    }
+    assert lsscsi.parse_transports("") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["[0:0:0:0]    disk    sas:0x5 /dev/sda\n" * 2, "lsscsi: not found\n", "[0:0:0:0]\n"]
+)
+def test_transports_that_are_none_or_come_twice_are_refused(text: str) -> None:
+    with pytest.raises(ToolError):
+        lsscsi.parse_transports(text)
+
+
+@given(mangled(fixture_texts("lsscsi")))
+def test_no_transport_of_any_text_is_of_a_device_that_is_not_in_it(text: str) -> None:
+    try:
+        found = lsscsi.parse_transports(text)
+    except ToolError:
+        return
+    assert all(f"[{path}]" in text and transport in text for path, transport in found.items())
+
+
 def test_another_line_is_refused() -> None:
     with pytest.raises(ToolError, match="'lsscsi: command not found' where a device was expected"):
         lsscsi.parse_devices("lsscsi: command not found\n")

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual_core.facts.bench_facts import read_facts
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import nvme
 from storqual_core.tools import nvme as tool
 from storqual_core.tools.capabilities import FirmwareImage
-from tests.support.replay import Call, Replay
+from tests.support.bench_tree import STATE
+from tests.support.fabric_tree import FabricTree
+from tests.support.replay import Call, Replay, Tools
 from tests.support.tool_fixtures import fixture_text
 
 GET = "nvme get-feature /dev/nvme0 --feature-id=6"
@@ -305,3 +309,42 @@ def test_slots_that_are_counted_from_nought_are_those_from_one() -> None:
     empty = {"Firmware Rev Slot 2": "0 ()", "Firmware Rev Slot 3": "0 (........)"}
     slots = tool.parse_slots(json.dumps({"nvme0": {**body, **empty}}))
     assert (slots.active, dict(slots.revisions)) == (2, {1: "OLD", 2: "NEW"})
+
+
+def test_controllers_are_those_of_their_subsystem_in_either_form() -> None:
+    asked = Replay([Call("nvme list-subsys --output-format=json", fixture_text("nvme", "subsystems_by_host.json"))])
+    one, two = "nqn.2014-08.org.example:one", "nqn.2014-08.org.example:two"
+    assert nvme.read_subsystems(asked) == {one: {"nvme1", "nvme2"}, two: set()}
+    former = nvme.parse_subsystems(fixture_text("nvme", "subsystems_former_release.json"))
+    assert former == {one: {"nvme1", "nvme2"}, "nqn.2014-08.org.example:gone": set()}
+    assert nvme.parse_subsystems("[]\n") == {}
+    assert nvme.read_subsystems(Replay([Call("nvme list-subsys --output-format=json")])) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        fixture_text("nvme", "subsystems_by_host.json")[:-40],
+        fixture_text("nvme", "subsystems_by_host.json").replace('"Name":"nvme1"', '"Other":"nvme1"'),
+        fixture_text("nvme", "subsystems_by_host.json").replace('"NQN":"nqn', '"Other":"nqn'),
+        fixture_text("nvme", "subsystems_former_release.json").replace('"NQN"', '"Other"'),
+        '{"Devices": []}',
+        "Failed to scan topology",
+    ],
+)
+def test_subsystems_that_are_not_whole_are_refused(text: str) -> None:
+    with pytest.raises(ToolError):
+        nvme.parse_subsystems(text)
+
+
+def test_controllers_that_nvme_and_the_kernel_do_not_both_have_are_told(tmp_path: Path) -> None:
+    tree = FabricTree(tmp_path)
+    tree.nvme_fabric(("tcp", "traddr=192.0.2.1,trsvcid=4420", "optimized"), ("tcp", "traddr=192.0.2.2", "optimized"))
+    line = "nvme list-subsys --output-format=json"
+    (kernel,) = read_facts(tree.machine, state_dir=STATE, runner=Tools({}))["nvme_subsystems"]
+    names = [each["name"] for each in kernel["controllers"]]
+    for listed, problems in ((names, 0), (names[:1], 1)):
+        paths = [{"Name": name} for name in listed]
+        answer = json.dumps({"Subsystems": [{"NQN": kernel["nqn"], "Paths": paths}]})
+        facts = read_facts(tree.machine, state_dir=STATE, runner=Tools({line: answer}), deep=True)
+        assert len([told for told in facts["unread"] if told.startswith("NVMe subsystems")]) == problems

@@ -543,7 +543,12 @@ OF_ANY_TEXT = {
 """These look for something in files of a system, or in an answer that another parser of the tool takes or refuses."""
 SILENT = {
     *(("dkms", "parse_status"), ("dpkg", "parse_packages"), ("kmod", "parse_modinfo"), ("lspci", "parse_records")),
-    *(("lsscsi", "parse_devices"), ("mdadm", "parse_scan"), ("multipath", "parse_maps")),
+    *(
+        ("lsscsi", "parse_devices"),
+        ("lsscsi", "parse_transports"),
+        ("mdadm", "parse_scan"),
+        ("multipath", "parse_maps"),
+    ),
     *(("sg3", "parse_hex_bytes"), ("smartctl", "parse_scan_text")),
     *(("mvcli", "parse_cards"), ("mvcli", "parse_drives"), ("mvcli", "parse_volumes")),
     *(("rpm", "parse_scripts"), ("rpm", "parse_verify"), ("weak_modules", "parse_answer")),
