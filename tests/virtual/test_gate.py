@@ -71,6 +71,7 @@ def test_a_slower_drop_fails_and_its_points_are_named(tmp_path: Path) -> None:
         assert "<b>49</b>" not in (done.run / name).read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_kernel_that_panics_is_an_error_and_the_bench_comes_back(tmp_path: Path) -> None:
     """Exit code 2, the panic's own words in the report, the former kernel running without hands."""
     before = on_bench("uname -r")
@@ -83,6 +84,7 @@ def test_a_kernel_that_panics_is_an_error_and_the_bench_comes_back(tmp_path: Pat
     assert on_bench("ls /var/lib/storqual/saved.json 2>/dev/null || echo restored") == "restored"
 
 
+@pytest.mark.long
 def test_an_unplugged_drive_is_an_error_that_names_it(tmp_path: Path) -> None:
     """Exit code 2 and the drive's WWN in verdict and report; the next power-on has the drive again."""
     done = qualify(tmp_path, *drops("even", "loses_a_drive"))
@@ -96,6 +98,7 @@ def test_an_unplugged_drive_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert on_bench("ls /dev/disk/by-id/wwn-0x5000c50067b10000")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", CAMPAIGNS, ids="seed{:02d}".format)
 def test_an_unchanged_drop_never_fails(
     tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
@@ -109,6 +112,7 @@ def test_an_unchanged_drop_never_fails(
     assert done.code != 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", CAMPAIGNS, ids="seed{:02d}".format)
 def test_a_drop_that_lost_five_percent_never_passes(
     tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
