@@ -76,7 +76,7 @@ class Program(Shape):
     """
 
     run: ManyOf[Text]
-    reads: Literal["tap", "ktap", "junit", "cunit", "blktests", "status"]
+    reads: Literal["tap", "junit", "cunit", "blktests", "status"]
     report: Text | None = None
     package: Name | None = None
     checkout: Text | None = None
