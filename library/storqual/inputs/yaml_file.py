@@ -249,9 +249,9 @@ def _too_large(name: str, line: int) -> TooLargeError:
     return TooLargeError([f"{name}:{line}: this file is too large or too deep; {most}"])
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _nodes(text: str) -> tuple[Node, ...]:
-    """The composed documents, which nobody changes: a plan asks for places in the same few files again and again."""
+    """The composed documents, which nobody changes: a plan asks for places in the same files, all suites among them."""
     yaml = YAML(typ="safe", pure=True)
     # each level costs it more than the one before
     yaml.max_depth = _DEEPEST + 1

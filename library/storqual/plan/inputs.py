@@ -145,7 +145,9 @@ def read_all(request: PlanRequest) -> PlanInputs:
     if read.inventory is not None:
         read.problems += _consent_problems(request.consent, read.everywhere)
         read.problems += _facts_problems(request, read, read.inventory)
-    if read.suite is not None and read.suite_path is not None and read.lab is not None:
+    policy = gate is not None or waivers is not None
+    if policy and read.suite is not None and read.suite_path is not None and read.lab is not None:
+        # all suites are read for it
         names = Names.of(read.suite, read.suite_path, request.checks, read.everywhere)
         if gate is not None and read.gate_path is not None:
             read.warnings += gate_warnings(gate, read.gate_path, names)
