@@ -17,8 +17,8 @@ _UNSEEN = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "\u2800\ufffc\U00016fe4\U0001d159]"
 )
-# below the first of them and of the combining marks, what Unicode calls printable is drawn
-_ALL_SEEN = re.compile("[^\u00ad\u0300-\U0010ffff]*")
+# below the first of them and of the combining marks all letters and signs are drawn; others are looked at each
+_RUNS = re.compile("([\t\n -~\u00a1-\u00ac\u00ae-\u02ff]+)|(.)", re.DOTALL)
 MINUS = "\u2212"
 """The sign of a negative number in what people read: reports, documents, terminals. Files for programs have `-`."""
 _LINE_BREAKS = re.compile("[\t\n]")
@@ -45,14 +45,12 @@ def visible_text(text: str) -> str:
 
     That is what Unicode does not call printable, what it calls ignorable, and a combining mark that has no letter.
     """
-    if text.isprintable() and _ALL_SEEN.fullmatch(text):
-        return text
     parts, has_base = [], False
-    for character in text:
-        mark = unicodedata.category(character).startswith("M")
-        drawn = character in "\t\n" or (_is_drawn(character) and (has_base or not mark))
-        parts.append(character if drawn else _escape(character))
-        has_base = drawn and not character.isspace()
+    for seen, odd in _RUNS.findall(text):
+        mark = unicodedata.category(odd).startswith("M") if odd else False
+        drawn = bool(seen) or (_is_drawn(odd) and (has_base or not mark))
+        parts.append(seen or (odd if drawn else _escape(odd)))
+        has_base = drawn and not parts[-1][-1].isspace()
     return "".join(parts)
 
 
