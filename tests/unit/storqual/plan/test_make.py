@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from storqual.campaign.declared import declared_document
+from storqual.inputs import yaml_file
 from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
@@ -495,3 +496,14 @@ def test_a_driver_package_needs_rpm_and_a_bench_that_can_be_booted_with_it(tmp_p
         "rpm": "the driver package of the drop",
         "boots": "the driver build of the drop",
     }
+
+
+def test_files_that_were_planned_with_before_are_not_composed_again(tmp_path: Path) -> None:
+    """The names in a gate are looked for in all suites, of which there are more every year."""
+    gate = tmp_path / "gate.yml"
+    gate.write_text("required: [iops]\n", encoding="utf-8")
+    request = replace(make_lab(tmp_path), gate=gate)
+    make_plan(request)
+    composed = yaml_file._nodes.cache_info().misses
+    make_plan(request)
+    assert yaml_file._nodes.cache_info().misses == composed
