@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LUNs of several paths through a fabric: each way to lose one costs no I/O and no write, and each path comes back."""
+"""LUNs of several paths through a fabric: to lose one costs no I/O, whatever took it, and it comes back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ LOST = {
 }
 TIMERS_S = {"path_offline": 30.0, "alua_unavailable": 30.0, "target_link_down": 45.0}
 """What the suite allows a load to wait: the timers of `drops/short_timers.yml` and of multipathd, with room."""
-STATES = "cat /sys/kernel/config/target/core/iblock_0/*/alua/port*/alua_access_state; ip -n target -br link | grep -c DOWN"
+STATES = "cat /sys/kernel/config/target/core/iblock_0/*/alua/port*/alua_access_state"
+LINKS = "ip -n target -br link | grep -c DOWN"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,7 +64,8 @@ def test_a_path_is_lost_failed_over_and_failed_back_without_a_lost_write(tmp_pat
         told = {text.partition(":")[0]: text for _, what, text in record["timeline"] if what == "proof"}
         key = (record["adapter"], record["way"])
         before, after = PATHS[key[0]], PATHS[key[0]] - LOST[key]
-        assert f"{before} paths of" in told["path_lost"] and f"{after} without" in told["path_lost"], told
+        assert f"{before} paths of" in told["path_lost"], told
+        assert f"{after} without" in told["path_lost"], told
         assert f"{before} paths of" in told["path_back"]
         assert 0 < record["stall_s"] < TIMERS_S[key[1]]
         tried.setdefault(key, []).append(record["arm"])
@@ -71,4 +73,4 @@ def test_a_path_is_lost_failed_over_and_failed_back_without_a_lost_write(tmp_pat
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert (code, verdict["outcome"]) == (0, "PASS"), output[-3000:]
     # as the bench was set up: two LUNs with an optimized port and one that is not, and every link up
-    assert over_ssh(STATE, "vfpaths", f"{STATES}; true", limit_s=60).split() == ["0", "1", "0", "1", "0"]
+    assert over_ssh(STATE, "vfpaths", f"{STATES}; {LINKS}; true", limit_s=60).split() == ["0", "1", "0", "1", "0"]

@@ -136,7 +136,9 @@ class BenchDescription:
         """How many drives the guest sees: one of several paths as often as it has paths, a LUN with its own disk."""
         # the kernel brings the paths of a namespace together itself
         drives = [drive for adapter in self.adapters for drive in adapter.drives]
-        paths = [1 if drive.wwn.startswith("uuid.") else len(drive.routes.split()) for drive in drives if drive.routes]
+        paths = [
+            1 if drive.wwn.startswith("uuid.") else len(drive.routes.split()) for drive in drives if drive.routes
+        ]
         return len(drives) + sum(paths) + (self.debug is not None)
 
     def drive(self, identity: str) -> EmulatedDrive:
@@ -289,7 +291,11 @@ def _with_paths(
     for adapter in built:
         for index, drive in enumerate(adapter.drives):
             where = f"storqual_adapters.{adapter.alias}.drives[{index}].paths"
-            if drive.paths > 1 and not drive.routes and (drive.iops or drive.bandwidth or drive.service_time or not drive.wwn):
+            if (
+                drive.paths > 1
+                and not drive.routes
+                and (drive.iops or drive.bandwidth or drive.service_time or not drive.wwn)
+            ):
                 problems.add(
                     where, "a drive of several paths has a WWN, and no `virtual` (a limit would be of one path)"
                 )

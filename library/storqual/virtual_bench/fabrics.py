@@ -48,11 +48,15 @@ def routes(fabric: str, drive: Drive, ports: int) -> str:
         return f"{drive.port}:{drive.port}" if isinstance(drive.port, int) else ""
     pairs = [(one, other) for one in range(ports) for other in range(ports) if fabric == "fc" or one == other]
     known = {_ends(fabric, *pair): f"{pair[0]}:{pair[1]}" for pair in pairs}
-    ends = [(path.initiator, path.target) if isinstance(path, Route) else ("", "") for path in (drive.port, *drive.paths)]
+    ends = [
+        (path.initiator, path.target) if isinstance(path, Route) else ("", "") for path in (drive.port, *drive.paths)
+    ]
     return " ".join(known[each] for each in ends) if all(each in known for each in ends) else ""
 
 
-def refuse_unservable(alias: str, fabric: str, adapter: Adapter, channels: int, complain: Callable[[str, str], None]) -> None:
+def refuse_unservable(
+    alias: str, fabric: str, adapter: Adapter, channels: int, complain: Callable[[str, str], None]
+) -> None:
     """Tell `complain` what the kernel's targets cannot make of a declared adapter."""
     where, driver = f"storqual_adapters.{alias}", FABRICS[fabric]
     if adapter.pseudo != driver or adapter.pci is not None:

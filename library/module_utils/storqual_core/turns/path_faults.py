@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss of one of several paths to a drive: the path itself, what its target says of it, or the link of its target.
 
-How many paths the kernel uses is what its multipath map says, for NVMe how many controllers of the subsystem are live.
+How many paths the kernel uses is what its multipath map says; for NVMe, how many controllers are live.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ def _counter(aim: Aim) -> tuple[str, Callable[[], int]]:
     return over, lambda: sum(read_paths(aim.runner, number).values())
 
 
-def _lose(
-    aim: Aim, tell: Tell, take: Callable[[], object], give_back: Callable[[], object], lost: int = 1
-) -> None:
+def _lose(aim: Aim, tell: Tell, take: Callable[[], object], give_back: Callable[[], object], lost: int = 1) -> None:
     """Have `lost` paths go, stay away for a while and be used again; the kernel's own count says so.
 
     Raises ToolError, before anything is done where no other path would be left.

@@ -23,9 +23,7 @@ WWN = "0x6001405fca0000001000000000000000"
 
 
 TARGETS = ("0x2000020000000002", "0x2000020000000102")
-ROUTES = [
-    {"initiator": f"0x200002000000{port}01", "target": target} for port in ("00", "01") for target in TARGETS
-]
+ROUTES = [{"initiator": f"0x200002000000{port}01", "target": target} for port in ("00", "01") for target in TARGETS]
 FOUR: dict[str, Any] = {"port": ROUTES[0], "paths": ROUTES[1:]}
 
 
@@ -98,7 +96,10 @@ def test_a_lun_of_four_paths_rests_on_one_disk_and_is_served_by_every_port() -> 
     assert [drive.routes for drive in made.drives] == ["0:0 0:1 1:0 1:1", "1:1"]
     assert from_plain(json.loads(json.dumps(made.plain()))).drives == made.drives
     lines = [shlex.split(line) for line in setup(made).splitlines() if line.startswith(("fc_", "mesh"))]
-    assert [line[:2] for line in lines if line[0].endswith("_drive")] == [["fc_drive", "0:0 0:1 1:0 1:1"], ["fc_drive", "1:1"]]
+    assert [line[:2] for line in lines if line[0].endswith("_drive")] == [
+        ["fc_drive", "0:0 0:1 1:0 1:1"],
+        ["fc_drive", "1:1"],
+    ]
     assert lines[-3:] == [["mesh=yes"], ["fc_port", "0"], ["fc_port", "1"]]
     assert "mesh=yes" not in setup(bench(lun(1, 0), lun(2, 1)))
 
