@@ -111,7 +111,7 @@ class Seat:
 
     def for_way(self, way: Way) -> tuple[tuple[str, int], ...]:
         """The drives that a fault may be aimed at: the loss of a path at one of several, any other at one of one."""
-        return self.shared if way.scope == "path" else self.drives
+        return self.shared if way.shared else self.drives
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def plan_trials(
             elif not _boots_with(ways[0].boot_word, boot_lines):
                 why = f"os.cmdline of not every drop has a word {ways[0].boot_word}…"
             elif not seat.for_way(ways[0]):
-                why = f"no claimed drive with {_NEEDS[ways[0].scope == 'path']}"
+                why = f"no claimed drive with {_NEEDS[ways[0].shared]}"
             else:
                 trials += _repeats(
                     *(suite, trial, index, seat, ways[0], profile, sessions),

@@ -14,6 +14,7 @@ from typing import Any
 
 from storqual.bench.follow import Connection
 from storqual.turns.needed_packages import install_package
+from storqual_core.host.identity import names_namespace
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools.dmsetup import parse_status
 
@@ -31,8 +32,9 @@ defaults {{
     max_polling_interval 2
 }}
 overrides {{
-    # all paths carry the load, and an error that no path is left for reaches who asked
-    path_grouping_policy multibus
+    # all paths that the target rates alike carry the load, the best first; an error for which no path is left reaches
+    # who asked
+    path_grouping_policy group_by_prio
     failback immediate
     no_path_retry fail
 }}
@@ -46,12 +48,15 @@ blacklist_exceptions {{
 
 
 def paths_of(adapters: Mapping[str, Any]) -> dict[str, int]:
-    """The claimed drives of several paths among a run's adapters, with how many they have."""
+    """The claimed drives of several paths among a run's adapters, with how many they have.
+
+    Without those of NVMe, whose paths the kernel's driver brings together itself.
+    """
     return {
         drive["id"]: 1 + len(drive["paths"])
         for adapter in adapters.values()
         for drive in adapter["drives"]
-        if drive.get("claim") and drive.get("paths")
+        if drive.get("claim") and drive.get("paths") and not names_namespace(drive["id"])
     }
 
 

@@ -13,7 +13,7 @@ from storqual.inputs.shape import shaped
 from storqual.inputs.yaml_file import Document
 from storqual.virtual_bench.debug_host import DEVICE as DEBUG
 from storqual.virtual_bench.debug_host import DebugHost, declared_debug_host
-from storqual.virtual_bench.fabrics import FABRICS, refuse_unservable
+from storqual.virtual_bench.fabrics import FABRICS, refuse_unservable, routes
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class EmulatedDrive:
     `device` names it inside QEMU; `channel` is the PCI function of its adapter that it hangs on, `target` its number
     there. A limit of 0 is no limit. Each of several `paths` to a drive is a device of its own on its adapter: `first`
     names the one whose file they share, empty in that one. `fua`: it takes writes through its cache; `block` are the
-    bytes of its logical block.
+    bytes of its logical block. `routes` are the paths of a LUN, `INITIATOR-PORT:TARGET-PORT` each.
     """
 
     device: str
@@ -92,6 +92,7 @@ class EmulatedDrive:
     first: str = ""
     fua: bool = False
     block: int = 512
+    routes: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,12 @@ class BenchDescription:
     @property
     def devices(self) -> int:
         """How many drives the guest sees: one of several paths as often as it has paths, a LUN with its own disk."""
-        seen = sum(len(adapter.drives) * (2 if adapter.device in FABRICS else 1) for adapter in self.adapters)
-        return seen + (self.debug is not None)
+        # the kernel brings the paths of a namespace together itself
+        drives = [drive for adapter in self.adapters for drive in adapter.drives]
+        paths = [
+            1 if drive.wwn.startswith("uuid.") else len(drive.routes.split()) for drive in drives if drive.routes
+        ]
+        return len(drives) + sum(paths) + (self.debug is not None)
 
     def drive(self, identity: str) -> EmulatedDrive:
         """The drive of that identity. Raises BadInputError when this bench has none."""
@@ -226,7 +231,7 @@ def _adapter(
         return None
     pci = adapter.pci
     if kind.controller:
-        refuse_unservable(alias, virtual.device, adapter, problems.add)
+        refuse_unservable(alias, virtual.device, adapter, virtual.channels, problems.add)
         pci = f"00:{next(slots):02x}.0"
     slot = _PCI.fullmatch(pci or "")
     if slot is None or not _FIRST_SLOT <= int(slot[1], 16) <= _LAST_SLOT:
@@ -238,6 +243,9 @@ def _adapter(
         problems.add(f"storqual_virtual.adapters.{alias}.channels", sentence)
         channels = 1
     drives = [_drive(problems, kind, alias, index, drive) for index, drive in enumerate(adapter.drives)]
+    if kind.controller:
+        served = (routes(virtual.device, drive, channels) for drive in adapter.drives)
+        drives = [replace(drive, routes=route) for drive, route in zip(drives, served, strict=True)]
     return EmulatedAdapter(
         alias=alias,
         device=virtual.device,
@@ -283,7 +291,11 @@ def _with_paths(
     for adapter in built:
         for index, drive in enumerate(adapter.drives):
             where = f"storqual_adapters.{adapter.alias}.drives[{index}].paths"
-            if drive.paths > 1 and (drive.iops or drive.bandwidth or drive.service_time or not drive.wwn):
+            if (
+                drive.paths > 1
+                and not drive.routes
+                and (drive.iops or drive.bandwidth or drive.service_time or not drive.wwn)
+            ):
                 problems.add(
                     where, "a drive of several paths has a WWN, and no `virtual` (a limit would be of one path)"
                 )

@@ -31,8 +31,9 @@ def _commands(adapter: EmulatedAdapter) -> Iterator[str]:
     for drive in adapter.drives:
         function = f"0000:00:{adapter.slot:02x}.{adapter.function + drive.channel}"
         texts = (drive.serial, drive.vendor or "LIO-ORG", drive.model, drive.revision or "0001", drive.wwn)
-        yield shlex.join(
-            [f"{adapter.device}_drive", str(drive.channel), drive.device, function, str(drive.target), *texts]
-        )
-    for port in sorted({drive.channel for drive in adapter.drives}):
+        yield shlex.join([f"{adapter.device}_drive", drive.routes, drive.device, function, str(drive.target), *texts])
+    routes = {route for drive in adapter.drives for route in drive.routes.split()}
+    if any(route.partition(":")[0] != route.partition(":")[2] for route in routes):
+        yield "mesh=yes"
+    for port in sorted({port for route in routes for port in route.split(":")}):
         yield f"{adapter.device}_port {port}"

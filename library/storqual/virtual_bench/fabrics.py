@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from storqual.inputs.inventory import Route
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from storqual.inputs.inventory import Adapter
+    from storqual.inputs.inventory import Adapter, Drive
 
 FABRICS: Mapping[str, str] = {"fc": "fcoe", "iscsi": "iscsi_tcp", "nvme_tcp": "nvme_tcp"}
 """What the inventory calls each among the devices that QEMU emulates, and the driver of its initiator."""
@@ -28,7 +30,33 @@ def served_wwn(serial: str) -> str:
     return f"0x{digits[:_WWN_DIGITS]:0<{_WWN_DIGITS}}"
 
 
-def refuse_unservable(alias: str, fabric: str, adapter: Adapter, complain: Callable[[str, str], None]) -> None:
+def _ends(fabric: str, initiator: int, target: int) -> tuple[str, str]:
+    """What a path from one port to another is called by an inventory."""
+    if fabric == "fc":
+        return f"0x200002000000{initiator:02x}01", f"0x200002000000{target:02x}02"
+    if fabric == "iscsi":
+        return "iqn.2026-11.storqual:initiator", f"10.53.{target}.2:3260"
+    return "nqn.2026-11.storqual:initiator", f"10.54.{target}.2:4420"
+
+
+def routes(fabric: str, drive: Drive, ports: int) -> str:
+    """The paths of a drive as the bench sets them up, `INITIATOR-PORT:TARGET-PORT` each; empty for one that is none.
+
+    Every FC port reaches every other where any drive has several paths; other networks have one port at each end.
+    """
+    if not drive.paths:
+        return f"{drive.port}:{drive.port}" if isinstance(drive.port, int) else ""
+    pairs = [(one, other) for one in range(ports) for other in range(ports) if fabric == "fc" or one == other]
+    known = {_ends(fabric, *pair): f"{pair[0]}:{pair[1]}" for pair in pairs}
+    ends = [
+        (path.initiator, path.target) if isinstance(path, Route) else ("", "") for path in (drive.port, *drive.paths)
+    ]
+    return " ".join(known[each] for each in ends) if all(each in known for each in ends) else ""
+
+
+def refuse_unservable(
+    alias: str, fabric: str, adapter: Adapter, channels: int, complain: Callable[[str, str], None]
+) -> None:
     """Tell `complain` what the kernel's targets cannot make of a declared adapter."""
     where, driver = f"storqual_adapters.{alias}", FABRICS[fabric]
     if adapter.pseudo != driver or adapter.pci is not None:
@@ -43,7 +71,8 @@ def refuse_unservable(alias: str, fabric: str, adapter: Adapter, complain: Calla
         for key in ("serial", "model"):
             if not getattr(drive, key):
                 complain(f"{at}.{key}", "is missing: its target has to be given one")
-        if drive.paths:
-            complain(f"{at}.paths", "a drive of a fabric has one path on this bench")
+        if not routes(fabric, drive, channels):
+            some = " to ".join(_ends(fabric, 0, 0))
+            complain(f"{at}.paths", f"expected `port` and `paths` between ports of this bench, such as {some}")
         if drive.virtual and (drive.virtual.service_time or drive.virtual.fua):
             complain(f"{at}.virtual", "a drive of a fabric takes `iops`, `bandwidth` and `block`")

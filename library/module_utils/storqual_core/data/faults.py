@@ -39,7 +39,8 @@ class Way:
     hits I/Os of its own, so no I/O of the load may fail; `fails_load`: while it lasts it hits all those of the load
     of these kinds (`turns/integrity_load.py` has the letters), and the kernel sends none of them again.
     `named_only`: no plan takes it unless a suite names it. `card`: it acts on a card, its function or its link, or on
-    a drive as that shows it; an initiator that is software has none.
+    a drive as that shows it; an initiator that is software has none. `shared`: it takes paths
+    away, and is for drives of several.
     `packages` must be installed on the bench, and its kernel's command line must have a word that begins with
     `boot_word`.
     """
@@ -60,6 +61,7 @@ class Way:
     fails_load: str = ""
     named_only: bool = False
     card: bool = False
+    shared: bool = False
     boot_word: str = ""
 
     def unproven(self, seen: frozenset[str], lines: tuple[str, ...]) -> list[str]:

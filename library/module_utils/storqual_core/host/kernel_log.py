@@ -470,13 +470,15 @@ class Record:
 def parse_record(data: str) -> Record | None:
     r"""One record of /dev/kmsg (kernel Documentation/ABI/testing/dev-kmsg); None for something else.
 
-    Lines after the first, which begin with a blank, are the record's dictionary (SUBSYSTEM=, DEVICE=) and are left
-    out; bytes that the kernel wrote as `\xhh` stay written so.
+    Lines after the first that begin with a blank are the record's dictionary (SUBSYSTEM=, DEVICE=) and are left out.
+    The first may begin with one too: a device without a driver, as sessions, connections and remote ports are, says
+    ` connection1:0: detected conn error (1020)`. Bytes that the kernel wrote as `\xhh` stay written so.
     """
     match = _HEAD.match(data)
     if match is None:
         return None
-    text = "\n".join(line for line in match.group(4).splitlines() if not line.startswith(" ")).rstrip()
+    first, *others = match.group(4).splitlines() or [""]
+    text = "\n".join([first.lstrip(" "), *(line for line in others if not line.startswith(" "))]).rstrip()
     priority = int(match.group(1))
     return Record(priority >> 3 == 0, priority & 7, int(match.group(2)), int(match.group(3)), text)
 

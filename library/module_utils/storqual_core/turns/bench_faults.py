@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 from ..data.faults import Way
-from ..host.block_stack import is_multipath
 from ..host.counters import read_phys
 from ..host.reach import driven_alike, functions_in_slot
 from ..host.sysfs import SysfsDrive, read_adapters, read_drives
@@ -33,10 +32,10 @@ from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
 from ..kit.quantities import is_whole
 from ..kit.waiting import await_seen
-from ..tools.dmsetup import read_paths
 from .crash_dump import find_dump, panic_with_dump
 from .drive_faults import RULE_ACTS, Aim, Tell, abort_many, fail_writes, mark_by_nvme, mark_by_scsi, reads_fail
 from .fabric_faults import FABRIC_ACTS
+from .path_faults import PATH_ACTS
 
 INJECTOR = "/dev/aer_inject"
 # bus, device and function; uncorrectable and correctable status; four words of a header; domain: as the kernel's
@@ -215,32 +214,6 @@ def _delete_and_scan(aim: Aim, tell: Tell) -> None:
     write_attribute(machine.path(f"/sys/class/scsi_host/host{host}/scan"), f"{channel} {target} {lun}")
     await_seen(lambda: _is_back(aim), aim.limit_s, f"drive {drive.id} did not come back after a scan")
     tell("drive_back", f"drive {drive.id} is in sysfs again")
-
-
-def _path_goes(aim: Aim, tell: Tell) -> None:
-    """The path is offline for a while; that the kernel no longer uses it, and does again, is what its map says."""
-    machine, drive = aim.machine, aim.drive
-    place = machine.path(f"/sys/block/{drive.name}/device/state")
-    maps = [name for name in machine.names(f"/sys/class/block/{drive.name}/holders") if is_multipath(machine, name)]
-    if not maps:
-        raise ToolError(f"{drive.name} is under no multipath device")
-    number = machine.text(f"/sys/class/block/{maps[0]}/dev")
-
-    def active() -> int:
-        return sum(read_paths(aim.runner, number).values())
-
-    before = active()
-    if before < 2:
-        raise ToolError(f"{before} paths of {maps[0]} are active: without {drive.name} there would be none")
-    try:
-        write_attribute(place, "offline")
-        await_seen(lambda: active() == before - 1, aim.limit_s, f"the kernel did not let go of path {drive.name}")
-        tell("path_lost", f"{before} paths of {maps[0]} were active, {before - 1} without {drive.name}")
-        time.sleep(aim.away_s)
-    finally:
-        write_attribute(place, "running")
-    await_seen(lambda: active() == before, aim.limit_s, f"path {drive.name} was not used again")
-    tell("path_back", f"{before} paths of {maps[0]} are active again")
 
 
 def _rebind(aim: Aim, tell: Tell) -> None:
@@ -427,7 +400,6 @@ ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
     "sg_reset_host": _reset("-H"),
     "sysfs_host_reset": _host_reset,
     "sysfs_delete": _delete_and_scan,
-    "path_offline": _path_goes,
     "driver_rebind": _rebind,
     "module_reload": _reload,
     "processor_offline": _processor_goes,
@@ -449,6 +421,7 @@ ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
     "nvme_write_uncorrectable": reads_fail(mark_by_nvme),
     **RULE_ACTS,
     **FABRIC_ACTS,
+    **PATH_ACTS,
 }
 """What brings each way of the bench about, by the name that it has in the table of faults."""
 AFTER: Mapping[str, Callable[[Aim, Tell], None]] = {"kdump": find_dump}

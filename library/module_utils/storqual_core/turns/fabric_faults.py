@@ -12,7 +12,7 @@ import re
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, Mapping
+from typing import Callable, Mapping, Sequence
 
 from ..host.sysfs import read_drives
 from ..kit.errors import ToolError
@@ -28,6 +28,8 @@ _CONTROLLER = re.compile(r"nvme\d+\Z")
 _COUNTERS = ("link_failure_count", "lip_count", "loss_of_sync_count")
 _NOT_COUNTED = 2**64 - 1
 _TARGET = "/sys/kernel/config/target"
+_NETWORK = "target"
+"""The network namespace in which the targets of a virtual bench are."""
 
 
 def _is_running(aim: Aim) -> bool:
@@ -132,19 +134,76 @@ def _is_connected(aim: Aim) -> bool:
     return bool(states) and set(states) == {"live"}
 
 
-def served_luns(aim: Aim) -> list[Path]:
-    """Where a target of this kernel maps the drive for an initiator, in configfs. Raises ToolError without any."""
+def target_link(aim: Aim, tell: Tell) -> Callable[[str], None]:
+    """What turns the link of the target's port behind which a drive is `up` or `down`. Raises ToolError."""
+    address = target_address(aim)
+    done = aim.runner(["ip", "-n", _NETWORK, "-j", "address"], timeout=_COMMAND_S).expect()
+    try:
+        ports = [str(each["ifname"]) for each in json.loads(done.stdout) if _has(each["addr_info"], address)]
+    except (ValueError, LookupError, TypeError):
+        ports = []
+    if len(ports) != 1:
+        raise ToolError(f"`{done.line}` names no interface with {address}: {done.stdout[:100]!r}")
+
+    def turn(state: str) -> None:
+        aim.runner(["ip", "-n", _NETWORK, "link", "set", "dev", ports[0], state], timeout=_COMMAND_S).expect()
+        tell(f"link_{state}", f"link {ports[0]} of the target is {state}")
+
+    return turn
+
+
+def _has(entries: Sequence[Mapping[str, object]], address: str) -> bool:
+    return any(entry["local"] == address for entry in entries)
+
+
+def _target_link(aim: Aim, tell: Tell) -> None:
+    turn = target_link(aim, tell)
+    try:
+        turn("down")
+        time.sleep(aim.away_s)
+    finally:
+        turn("up")
+    await_seen(lambda: _is_connected(aim), aim.limit_s, f"the initiator of {aim.drive.id} did not connect again")
+    tell("back", f"the initiator of {aim.drive.id} is connected")
+
+
+def _log_out(aim: Aim, tell: Tell) -> None:
+    """The target ends all sessions of the drive's portal group and takes none, until it is enabled again."""
+    groups = {lun.parents[1] for lun in served_luns(aim)}
+    if not groups:
+        raise ToolError(f"no target of this bench serves drive {aim.drive.id}")
+    try:
+        for group in groups:
+            write_attribute(group / "enable", 0)
+        await_seen(lambda: not _is_connected(aim), aim.limit_s, f"the initiator of {aim.drive.id} kept its session")
+        tell("logged_out", f"the target of {aim.drive.id} ended its sessions")
+        time.sleep(aim.away_s)
+    finally:
+        for group in groups:
+            write_attribute(group / "enable", 1)
+    tell("serves", f"the target of {aim.drive.id} takes sessions again")
+    await_seen(lambda: _is_connected(aim), aim.limit_s, f"the initiator of {aim.drive.id} did not log in again")
+    tell("back", f"the initiator of {aim.drive.id} is logged in again")
+
+
+def served_luns(aim: Aim) -> Mapping[Path, Path]:
+    """Where targets of this kernel have the drive as a LUN, in configfs, each with what it rests on."""
     root, serial = Path(aim.machine.path(_TARGET)), aim.drive.identity.serial
     stores = {
         place.parent.parent.resolve()
         for place in root.glob("core/*/*/wwn/vpd_unit_serial")
         if place.read_text(encoding="latin-1").rpartition(":")[2].strip() == serial
     }
-    luns = {
-        link.parent.resolve()
+    return {
+        link.parent.resolve(): link.resolve()
         for link in root.glob("*/*/tpgt_*/lun/lun_*/*")
         if link.is_symlink() and link.resolve() in stores
     }
+
+
+def _mappings(aim: Aim) -> list[Path]:
+    """Where a target of this kernel maps the drive for an initiator, in configfs. Raises ToolError without any."""
+    root, luns = Path(aim.machine.path(_TARGET)), served_luns(aim)
     mapped = [link for link in root.glob("*/*/tpgt_*/acls/*/lun_*/*") if link.is_symlink() and link.resolve() in luns]
     if not mapped:
         raise ToolError(f"no target of this bench maps drive {aim.drive.id} for an initiator")
@@ -153,7 +212,7 @@ def served_luns(aim: Aim) -> list[Path]:
 
 def _unmap(aim: Aim, tell: Tell) -> None:
     """The target takes the LUN away from its initiator, and gives it back after a while."""
-    mapped = {link: link.resolve() for link in served_luns(aim)}
+    mapped = {link: link.resolve() for link in _mappings(aim)}
     try:
         for link in mapped:
             link.unlink()
@@ -178,4 +237,6 @@ FABRIC_ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
     "netem_loss": shaped("loss", "2%", drops=True),
     "socket_kill": _cut,
     "lun_unmap": _unmap,
+    "target_link": _target_link,
+    "tpg_disable": _log_out,
 }

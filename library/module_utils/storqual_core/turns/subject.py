@@ -71,7 +71,7 @@ def refuse_beyond(
     if aimed.adapter != adapter:
         refusals.append(f"drive {drive}: it is behind {aimed.adapter or 'no PCI function'}, {adapter} is under test")
     touched = [each.drive for each in reached(machine, drives, aimed, scope)]
-    if scope == "path" and not any(one.id == drive and one.adapter != adapter for one in drives):
+    if scope == "path" and sum(one.id == drive for one in drives) < 2:
         refusals.append(f"drive {drive}: it has no path beside the one through {adapter}, which would be all of it")
     if scope in ("link", "slot"):
         refusals += [

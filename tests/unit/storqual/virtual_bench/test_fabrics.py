@@ -22,7 +22,12 @@ from storqual_core.kit.errors import BadInputError
 WWN = "0x6001405fca0000001000000000000000"
 
 
-def lun(number: int, port: int, **changes: Any) -> dict[str, Any]:
+TARGETS = ("0x2000020000000002", "0x2000020000000102")
+ROUTES = [{"initiator": f"0x200002000000{port}01", "target": target} for port in ("00", "01") for target in TARGETS]
+FOUR: dict[str, Any] = {"port": ROUTES[0], "paths": ROUTES[1:]}
+
+
+def lun(number: int, port: object, **changes: Any) -> dict[str, Any]:
     serial = f"FCA000000{number}"
     plain = {"wwn": served_wwn(serial), "serial": serial, "model": "FCLUN", "size": "1GiB", "port": port}
     return {**plain, "virtual": {"iops": 150}, **changes}
@@ -77,12 +82,33 @@ def test_all_luns_are_served_before_a_port_is_made() -> None:
     script = setup(bench(lun(1, 0), lun(2, 1), lun(3, 0, model="A 'quoted' $(x)")))
     lines = [shlex.split(line) for line in script.splitlines() if line.startswith(("fc_drive ", "fc_port "))]
     assert [line[:2] for line in lines] == [
-        *(["fc_drive", "0"], ["fc_drive", "1"], ["fc_drive", "0"], ["fc_port", "0"], ["fc_port", "1"])
+        *(["fc_drive", "0:0"], ["fc_drive", "1:1"], ["fc_drive", "0:0"], ["fc_port", "0"], ["fc_port", "1"])
     ]
     assert lines[0][2:6] == ["fc-0", "0000:00:1e.0", "0", "FCA0000001"]
     assert lines[2][7] == "A 'quoted' $(x)"
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
     assert script.splitlines()[-1] == "end"
+
+
+def test_a_lun_of_four_paths_rests_on_one_disk_and_is_served_by_every_port() -> None:
+    made = bench(lun(1, **FOUR), lun(2, 1))
+    assert made.devices == 2 + 4 + 1
+    assert [drive.routes for drive in made.drives] == ["0:0 0:1 1:0 1:1", "1:1"]
+    assert from_plain(json.loads(json.dumps(made.plain()))).drives == made.drives
+    lines = [shlex.split(line) for line in setup(made).splitlines() if line.startswith(("fc_", "mesh"))]
+    assert [line[:2] for line in lines if line[0].endswith("_drive")] == [
+        ["fc_drive", "0:0 0:1 1:0 1:1"],
+        ["fc_drive", "1:1"],
+    ]
+    assert lines[-3:] == [["mesh=yes"], ["fc_port", "0"], ["fc_port", "1"]]
+    assert "mesh=yes" not in setup(bench(lun(1, 0), lun(2, 1)))
+
+
+def test_networks_of_two_ports_are_apart_but_for_fc() -> None:
+    portals = [{"initiator": "iqn.2026-11.storqual:initiator", "target": f"10.53.{port}.2:3260"} for port in (0, 1)]
+    made = bench(lun(1, portals[0], paths=portals[1:]), device="iscsi", pseudo="iscsi_tcp")
+    assert [drive.routes for drive in made.drives] == ["0:0 1:1"]
+    assert "mesh=yes" not in setup(made)
 
 
 def test_a_bench_without_fabrics_is_handed_no_commands() -> None:
@@ -95,7 +121,8 @@ def test_a_bench_without_fabrics_is_handed_no_commands() -> None:
     [
         ({"wwn": "0x6001405fca0000002000000000000000"}, f"drives[0].wwn: a target makes {WWN} of the serial"),
         ({"model": None}, "drives[0].model: is missing"),
-        ({"paths": ["sym"]}, "drives[0].paths: a drive of a fabric has one path"),
+        ({"paths": ["sym"]}, "drives[0].paths: expected `port` and `paths` between ports of this bench"),
+        ({**FOUR, "port": ROUTES[1] | {"target": TARGETS[0][:-1] + "9"}}, "drives[0].paths: expected `port` and"),
         ({"virtual": {"service_time": "4ms"}}, "drives[0].virtual: a drive of a fabric takes"),
         ({"port": 2}, "drives[0].port: expected 0 to 1, found 2"),
     ],

@@ -50,6 +50,19 @@ def test_a_record_is_level_number_time_and_text() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "connection2:0: detected conn error (1020)",
+        "rport-11:0-2: blocked FC remote port time out: removing target and saving binding",
+    ],
+)
+def test_what_is_said_of_a_device_without_a_driver_begins_with_a_blank_and_is_no_dictionary(text: str) -> None:
+    record = parse_record(f"3,1217,1217413759,-; {text}\n SUBSYSTEM=iscsi_connection\n DEVICE=+x\n")
+    assert record is not None
+    assert record.text == text
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_a_record_or_nothing(text: str) -> None:
     record = parse_record(text)

@@ -16,7 +16,6 @@ from storqual_core.turns import bench_faults
 from storqual_core.turns.bench_faults import ACTS, missing
 from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
-from tests.support.paths import Paths, two_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -246,48 +245,3 @@ def test_interrupts_that_the_kernel_spreads_itself_cannot_be_moved(
 
 def test_a_bench_with_one_processor_has_none_to_take_away(aim: Aim) -> None:
     assert "cpu1/online is not there" in missing(WAYS["processor_offline"][1], aim.machine, aim.drive)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> tuple[BenchTree, Aim]:
-    """A drive of two paths under its multipath device; dmsetup tells what the state of each path says."""
-    tree = BenchTree(tmp_path).adapter("0000:00:05.0").scsi("sda", hctl="2:0:0:0", wwn=A, serial="S1")
-    two_paths(tree.scsi("sdc", hctl="3:0:0:0", wwn=A, serial="S1"))
-    drive = next(one for one in read_drives(tree.machine) if one.name == "sda")
-    return tree, Aim(tree.machine, Paths(tree), drive, away_s=0.0, limit_s=0.2)
-
-
-def test_a_path_is_lost_and_used_again(path: tuple[BenchTree, Aim]) -> None:
-    assert brought(path[1], "path_offline") == ["path_lost", "path_back"]
-    assert path[0].machine.text("/sys/block/sda/device/state") == "running"
-
-
-def test_a_path_that_the_kernel_goes_on_with_is_no_loss_and_is_running_again(
-    path: tuple[BenchTree, Aim], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-    writing(monkeypatch, lambda _path, value: written.append(value))
-    with pytest.raises(ToolError, match="did not let go of path sda"):
-        brought(path[1], "path_offline")
-    assert written == ["offline", "running"]
-
-
-def test_a_path_that_is_not_used_again_is_told_as_lost_alone(
-    path: tuple[BenchTree, Aim], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writing(monkeypatch, lambda place, value: value == "offline" and place.write_text(value))
-    told: list[str] = []
-    with pytest.raises(ToolError, match="path sda was not used again"):
-        ACTS["path_offline"](path[1], lambda seen, _text: told.append(seen))
-    assert told == ["path_lost"]
-
-
-def test_the_last_active_path_is_left_alone(path: tuple[BenchTree, Aim]) -> None:
-    path[0].write("/sys/block/sdc/device/state", "offline\n")
-    with pytest.raises(ToolError, match="1 paths of dm-7 are active: without sda there would be none"):
-        brought(path[1], "path_offline")
-
-
-def test_a_drive_under_no_map_has_no_path_to_lose(aim: Aim) -> None:
-    with pytest.raises(ToolError, match="sda is under no multipath device"):
-        brought(aim, "path_offline")

@@ -52,6 +52,8 @@ class Interface:
             self.netem = argv[2] == "replace"
         elif argv[0] == "tc":
             out = json.dumps([{**NETEM, **self.counts}] if self.netem else [{"kind": "noqueue", "options": {}}])
+        elif argv[:2] == ["ip", "-n"]:
+            out = json.dumps([{"ifname": "iscsit0", "addr_info": [{"local": "10.53.0.2"}]}])
         elif argv[0] == "ip":
             out = json.dumps([{"dst": "10.53.0.2", "dev": "iscsi0"}])
         elif argv[0] == "ss":
@@ -118,6 +120,27 @@ def test_a_session_is_cut_by_the_connections_to_its_target(tmp_path: Path) -> No
         act(session(tmp_path / "none"), "socket_kill", Interface(sockets=0))
     with pytest.raises(ToolError, match=r"did not connect to 10\.53\.0\.2 again"):
         act(session(tmp_path / "lost", "FAILED"), "socket_kill", Interface(sockets=1))
+
+
+def test_the_link_of_a_target_is_up_again_also_where_nothing_logs_in_again(tmp_path: Path) -> None:
+    interface = Interface()
+    assert act(session(tmp_path), "target_link", interface) == ["link_down", "link_up", "back"]
+    assert [line for line in interface.asked if "link set" in line] == [
+        f"ip -n target link set dev iscsit0 {state}" for state in ("down", "up")
+    ]
+    with pytest.raises(ToolError, match="did not connect again"):
+        act(session(tmp_path / "lost", "FAILED"), "target_link", interface)
+    assert interface.asked[-1].endswith(" up")
+
+
+def test_a_target_that_ends_no_session_takes_them_again_and_is_no_fault(tmp_path: Path) -> None:
+    tree = session(tmp_path)
+    enable = tree.root / "sys/kernel/config/target/fc/t/tpgt_1/enable"
+    mapping(tree, "fc-0", next(each for each in read_drives(tree.machine) if each.name == "sdk").identity.serial, 0)
+    enable.write_text("1")
+    with pytest.raises(ToolError, match="kept its session"):
+        act(tree, "tpg_disable")
+    assert enable.read_text().strip() == "1"
 
 
 def test_the_interface_of_a_session_is_that_of_the_route(tmp_path: Path) -> None:
