@@ -251,7 +251,7 @@ def _too_large(name: str, line: int) -> TooLargeError:
 
 @lru_cache(maxsize=64)
 def _nodes(text: str) -> tuple[Node, ...]:
-    """The composed documents, which nobody changes: a plan asks for places in the same files, all suites among them."""
+    """The composed documents, which nobody changes: a plan asks for places in the same files, suites among them."""
     yaml = YAML(typ="safe", pure=True)
     # each level costs it more than the one before
     yaml.max_depth = _DEEPEST + 1

@@ -225,14 +225,15 @@ def _signed_modules_only(machine: Machine) -> Trait:
 
 def _selinux(machine: Machine) -> Trait:
     """What it does now; the evidence has what the next boot does, where that is something else."""
-    place = "/sys/fs/selinux/enforce"
-    text = machine.text(place)
+    text = machine.text(ENFORCE)
     now = {"1": "enforcing", "0": "permissive"}.get(text, "" if text else "off")
+    if text and not has_policy(machine):
+        return Trait("off", f"{ENFORCE} is {text}, and no policy is loaded")
     words = [
         line.partition("=")[2].strip() for line in machine.lines("/etc/selinux/config") if "SELINUX=" in line[:8]
     ]
     later = f"; /etc/selinux/config says {words[-1]} for the next boot" if words and words[-1] != now else ""
-    return Trait(now, f"{place} is {text or 'not there'}{later}")
+    return Trait(now, f"{ENFORCE} is {text or 'not there'}{later}")
 
 
 def _fips(machine: Machine) -> Trait:

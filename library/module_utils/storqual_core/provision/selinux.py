@@ -12,18 +12,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Sequence
 
+from ..host.selinux import has_policy
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, StorqualError, ToolError
 from ..kit.machine import Machine
 from ..tools import matchpathcon, sestatus
 
-_ENFORCE = "/sys/fs/selinux/enforce"
 _CONTEXT = "security.selinux"
 
 
 def check_types(machine: Machine, runner: Runner, paths: Sequence[str]) -> None:
     """Give files, by their paths on the machine, the types of the policy, and prove it. Raises ToolError."""
-    if not paths or not machine.exists(_ENFORCE):
+    if not paths or not has_policy(machine):
         return
     where = [machine.path(path) for path in paths]
     with suppress(MissingToolError):
@@ -40,7 +40,7 @@ def check_types(machine: Machine, runner: Runner, paths: Sequence[str]) -> None:
 
 def denials(machine: Machine, runner: Runner, path: str) -> str:
     """What SELinux denied of late about a file, as the end of a sentence; empty where nothing tells of it."""
-    if not machine.exists(_ENFORCE):
+    if not has_policy(machine):
         return ""
     with suppress(StorqualError):
         told = runner(["ausearch", "-m", "AVC", "-ts", "recent"], timeout=60.0).stdout

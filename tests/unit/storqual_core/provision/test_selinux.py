@@ -53,6 +53,19 @@ class Policy:
         return Completed(tuple(argv), 0, out, "", 0.0)
 
 
+def test_without_a_policy_nothing_is_asked(tmp_path: Path) -> None:
+    policy = Policy(tmp_path)
+    own = tmp_path / "proc" / "self" / "attr"
+    own.mkdir(parents=True)
+    (own / "current").write_text("kernel\0")
+    check_types(policy.machine, policy, [PLACE])
+    assert denials(policy.machine, policy, PLACE) == ""
+    assert policy.seen == []
+    (own / "current").write_text("system_u:system_r:kernel_t:s0\0")
+    check_types(policy.machine, policy, [PLACE])
+    assert policy.seen == ["restorecon", "matchpathcon"]
+
+
 def test_a_file_gets_the_type_of_its_place(tmp_path: Path) -> None:
     policy = Policy(tmp_path)
     check_types(policy.machine, policy, [PLACE])
