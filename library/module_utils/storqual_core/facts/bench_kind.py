@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
+from ..host.selinux import ENFORCE, has_policy
 from ..kit.command import Runner, find_program
 from ..kit.machine import Machine, selected_word, visible
 from ..provision.initramfs import initramfs_maker
