@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests share: the core's two names are one module, and modules load beside the package."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
 
 # A property holds or does not; how long a busy machine took to think of an example says nothing about it.
 settings.register_profile("storqual", deadline=None, suppress_health_check=[HealthCheck.too_slow])

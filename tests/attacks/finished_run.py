@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small finished runs, made by the product's own code on a simulated bench, and cheap copies of them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

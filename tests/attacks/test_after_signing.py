@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody who can write to a run tampers with it after it was signed: nothing of the written list goes unseen."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import shutil

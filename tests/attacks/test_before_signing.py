@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody who can write to a run tampers with it before it is signed: nothing of the written list goes unseen."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

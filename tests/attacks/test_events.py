@@ -5,8 +5,6 @@ The chain is kept each time: by hand, as whoever can write to a run can do, and 
 PASS, FAIL, INCONCLUSIVE, and ERROR of every kind that an event could undo.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

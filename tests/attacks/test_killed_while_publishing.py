@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A publish, or a judge, that is killed at any moment: the same command comes to the same end afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Odd files in each place that a run has: every command ends in seconds, in half a gigabyte, and names the file."""
 
-from __future__ import annotations
-
 import os
 import random
 import tempfile

@@ -5,8 +5,6 @@ Each moment is a file system call of the command, drawn from all that it makes. 
 never valid, and no run is signed that a colleague's command made invalid.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run is data: none of its files is executed by whoever judges, publishes, signs, verifies or reads it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody who can write to a run of trials tampers with it before it is signed: nothing of the list goes unseen."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small run of trials and of a foreign program, whose records follow from what was told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from storqual.campaign.pipeline import publish

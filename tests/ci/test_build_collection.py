@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Ansible collection: staged, packed, installed elsewhere, and used by its full names alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which long live tests a run takes: by what changed, in turn, within a budget; and what is kept of their results."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ready pipelines: each is read as its system reads it, and what it runs is run, on a change that adds a drop."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for private phrases: it finds them in pages, messages and help texts, and not in code."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel: built, installed into an environment of its own, and used in an empty folder, far from the checkout."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that a page shows are commands that there are, and what it shows of their output is compared with it."""
 
-from __future__ import annotations
-
 import re
 
 import click

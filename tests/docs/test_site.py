@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation site: it builds without a dead link, fetches nothing, and each block is run or checked."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -5,8 +5,6 @@ python -m tests.error_rates                        # 1,000 trials a cell, more t
 python -m tests.error_rates --trials 200           # a first look; STORQUAL_BENCHMARK_TRIALS does the same
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

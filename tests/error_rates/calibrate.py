@@ -9,8 +9,6 @@ scale s errs on a path when some level falls below s * shape. So the scale for a
 of the smallest level / shape. The noise cancels in Student's t, so one simulation serves every bench.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

@@ -8,8 +8,6 @@ Each checkout judges a run that it made itself, with its own interpreter: a form
 derives nothing. The clock counts on an idle machine; beside other work only processor seconds can be compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run directories of many benches and points, and what judging them costs in seconds and memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import resource

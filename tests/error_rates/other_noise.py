@@ -11,8 +11,6 @@ All of it is drawn along the wall clock of both arms, A B B A ..., so that what 
 - `garbage collection`: a stall of 2 s, 30 % deep, every 17 to 23 s of the clock; seconds CV 2 %.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ this one's interpreter and libraries, and each turn gets a fresh copy of one and
 of a small run are counted as they are parsed, with who asked for them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

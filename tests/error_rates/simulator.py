@@ -6,8 +6,6 @@ effect per launch, a slow drift that both arms share, a start-up transient of wh
 has its own boots, a level effect per session. All is drawn from one generator: a seed gives the same benches again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

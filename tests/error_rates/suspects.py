@@ -5,8 +5,6 @@ Pairs with a suspect launch are left out and measured again, until the clean one
 clean; a pass that all launches together would make a fail decides nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

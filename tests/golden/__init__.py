@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixed run directories, and what the report and the terminal say of them."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden files of the report: `python -m tests.golden make | accept`; README.md beside this says when."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.golden import NAMES, accept, make

@@ -5,8 +5,6 @@ Its candidate loses 12 % at one of two points, so that there is something to wai
 copies it publishes it, with the report of the version that they have.
 """
 
-from __future__ import annotations
-
 import io
 import lzma
 import shutil

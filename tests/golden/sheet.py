@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sheet of one fixed bench: claimed, kept, missing, failing and unnamed drives, drift, a last result."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

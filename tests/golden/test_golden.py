@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the report of a fixed run stays what somebody looked at and accepted."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

@@ -8,8 +8,6 @@ python -m tests.live record bench.xml               # from a JUnit file into tes
 by its commit instead. A result counts for HEAD only when no tracked file differs from it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

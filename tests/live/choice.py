@@ -6,8 +6,6 @@ equals others with each commit, so that a machine which cannot keep the record g
 is for what changed: a test that a change touches directly first, one that imports what was changed second.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

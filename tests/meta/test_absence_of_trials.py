@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """No fault, no program of others and no gate of trials passes by what was not seen."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """For each way a gate can be wrong there is a run directory that must not pass, and it does not."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import UTC, datetime

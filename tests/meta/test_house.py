@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The house: lines by package, one sentence for each room, and imports that point downwards only."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pages and docstrings name is there: files, modules, commands. A name of nothing misleads a reader."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A release names one version everywhere, and the formats that it promises to read are those that the code writes."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks that are given a secret say nothing of it, and no command line ever has one."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

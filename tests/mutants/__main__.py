@@ -9,8 +9,6 @@ Each mutant is put into a copy of the tree, and the tests of its area are run un
 a mutant that is known to die (`dies: true`) survives, or is found nowhere or twice in the code.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -5,8 +5,6 @@ A property that fails has noticed the mutant, and its smallest example is not lo
 tests of power cuts cut between calls, and no machine loses power here.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

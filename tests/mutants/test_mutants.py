@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of mutants fits the code, and a mutant is found by its code alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

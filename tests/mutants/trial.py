@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A copy of the tree in which mutants are tried; the tree itself is never touched."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import resource

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collector for RPM benches, on a bench made of files: what it writes can be read, and names nobody."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

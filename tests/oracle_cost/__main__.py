@@ -4,8 +4,6 @@
 python -m tests.oracle_cost --adapters vscsi,mraid --pairs 8 --seconds 6
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@
 Without it nothing is tagged, told, streamed or compared: what is left is the I/O.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

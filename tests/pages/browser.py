@@ -5,8 +5,6 @@ The DevTools protocol evaluates in a page whatever the page's own content policy
 a page that allows no script.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

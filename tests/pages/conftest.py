@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages that are looked at, and the browser that looks at them; without them tests are skipped and say why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports in Chromium: axe-core finds nothing in any outcome, scheme, width or print; scripts change nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report as PDF: drawn from the page alone, with the digest of the evidence on each sheet."""
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The README's pictures by their documented command: `ci/screenshot RUN FOLDER`."""
 
-from __future__ import annotations
-
 import struct
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation site as a lab without a network opens it: from disk, on a screen and on a phone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a role on this machine with modules that only answer: what it asks for, in which order, and what it decides."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _PLUGINS = ("known_variables", "storqual_command")

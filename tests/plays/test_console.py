@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole campaign whose bench has a console over IPMI, with a program that plays ipmitool."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`setup.yml --check --diff` over several benches: a table, exit code 1 for drift, nothing asked to write."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

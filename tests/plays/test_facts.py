@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual facts` and `storqual sheet` over Ansible, on this machine: an inventory and a page of what is here."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

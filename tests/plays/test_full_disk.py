@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign whose disk of runs is full: one sentence, exit code 2, and it goes on when there is space again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on files, killed at fifty random moments: no finished sample is lost or repeated."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

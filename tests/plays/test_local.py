@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on files of this machine: the same playbook, no root, no QEMU."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

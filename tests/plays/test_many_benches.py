@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many benches are served at once: a task that holds its worker until all others have begun comes to its end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

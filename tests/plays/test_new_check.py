@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks that `storqual new` writes are run on files of this machine, by the lines that it prints for that."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every playbook by itself, on files of this machine: it does its part, or it does not end with 0."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual bench power` from inventory and vault to a new boot, with stand-ins for ssh and ipmitool."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

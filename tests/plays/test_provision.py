@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The role provision: one call of the module, and what the control node does between two of them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storqual.run import read_run_json
 from tests.plays.stub import Played, play
 from tests.support.make_run import make_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.plays
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every role declares its variables, uses only declared ones, refuses unknown ones, and documents them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

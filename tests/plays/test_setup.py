@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an installed system to a bench: the sudo rule is enough for a campaign, the health check tries each part."""
 
-from __future__ import annotations
-
 import fnmatch
 import json
 import os

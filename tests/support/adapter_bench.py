@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench with adapters in a folder: PCI functions, drivers that can be unbound and loaded, drives behind them."""
 
-from __future__ import annotations
-
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from storqual_core.kit.command import Completed
+from storqual_core.kit.machine import Machine
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from storqual_core.kit.machine import Machine
-
 
 KERNEL = "6.1.0-1-amd64"
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small published reports for the audit's tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import chdir
 from fractions import Fraction

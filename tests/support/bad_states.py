@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """States of the drive sda of a synthetic bench with something to lose, and the words of the guard's refusal."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from storqual_core.guard.signatures import make_stamp
 from tests.support.bench_tree import MIB, SIZE, STATE, BenchTree, claim
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def written(tree: BenchTree) -> list[str]:

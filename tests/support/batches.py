@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch files for tests: launches written flat become turns with a request."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from storqual_core.turns.batch_file import SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _OF_REQUEST = ("fio", "load", "file_system", "switch", "readback_s")
 

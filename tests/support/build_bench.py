@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench whose driver builds come from files, a package manager and DKMS; one that boots as GRUB says."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from storqual_core.kit.command import Completed
 from storqual_core.provision.boot import System
@@ -12,11 +12,6 @@ from storqual_core.provision.initramfs import builds_in, module_build
 from tests.support.adapter_bench import KERNEL, AdapterBench
 from tests.support.cpio_archive import archive
 from tests.support.fake_boot import FakeBench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 PCI, WWN = "0000:00:05.0", "0x5000c50015ea0000"
 MAGIC = f"{KERNEL} SMP preempt mod_unload modversions"

@@ -6,8 +6,6 @@ long it waits for the bench. What it does on the bench it does as a campaign doe
 answers for reservations, and a command that holds the bench's lock and writes the bench's own record.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Archives as an initramfs and an RPM package hold them: cpio, packed in several ways."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

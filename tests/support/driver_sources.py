@@ -5,22 +5,16 @@ The sources are those of the very kernel that the bench runs, with a version of 
 from the kernel's in what the test changed and in nothing else.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.image import BenchImage, ensure_image
 from storqual.virtual_bench.package_cache import fetch_packages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 _KERNEL = re.compile(r"^Package: linux-image-(\d+\.\d+\.\d+\S*)$", re.MULTILINE)
 _CONTROL = """\

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An event of each kind that fits its table, with every field that it may have; and what is wrong at one place."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench whose kernels have entries in files of their own, with either of GRUB's readers, made of files."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from tests.support.fake_boot import FakeBench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _CONFIG = """\
 load_env

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine that boots with GRUB, made of files: its commands change them as the real ones do."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
 from storqual_core.provision.boot import System, TrialBoot, boot_facts, keep_kernel, prepare_trial, verify_trial
 from storqual_core.provision.engine import Call
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 _HEAD = """\
 if [ "${next_entry}" ] ; then

@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A 93C46 made of software, and the PCI configuration space of a DC-390 around it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import pytest
 
 from storqual_core.tools import dc390
 from storqual_core.tools.dc390 import SIZE, EepromImage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-
 
 _BUSY_LOOKS = 2
 

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that boots with systemd-boot, made of files: its partition, EFI variables, and bootctl with its habits."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from storqual_core.kit.command import Completed
 from tests.support.fake_boot import FakeBench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _VENDOR = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 

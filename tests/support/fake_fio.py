@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for fio that answers at once with a recorded result, and blocks for tests that need no device."""
 
-from __future__ import annotations
-
 import json
 import stat
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual_core.guard.writes import DisksReading
 from storqual_core.turns.batch_file import Batch, parse_batch
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.targets import HeldTargets
 from tests.support.batches import launch_batch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 def job(

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A flash tool made of nothing: one controller in memory, and a hand that cuts the power at any of its effects."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.tools.capabilities import AdapterFacts, PortFacts, ToolFacts, VolumeFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from storqual_core.tools.capabilities import FirmwareImage
+from storqual_core.tools.capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts
 
 
 class PowerCut(BaseException):

@@ -5,13 +5,12 @@ What the scripts of a driver package do is as vendors' packages do it: the modul
 exports its symbols, each kernel's index and initramfs is made anew, when it comes and when it goes.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual_core.kit.archives import read_archive, unpack
 from storqual_core.kit.command import Completed
@@ -20,9 +19,6 @@ from storqual_core.provision.initramfs import builds_in, module_build, module_na
 from tests.support.cpio_archive import archive
 from tests.support.fake_rpm import RpmBench
 from tests.support.module_file import module_bytes, symvers_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MACHINE = os.uname().machine
 OLDER = f"5.14.0-427.13.1.el9_4.{MACHINE}"

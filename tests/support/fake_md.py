@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """mdadm on a synthetic bench: real superblocks on the bench's sparse drives, and the array in `/sys`."""
 
-from __future__ import annotations
-
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from storqual_core.kit.command import Completed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.support.bench_tree import BenchTree
-
+from tests.support.bench_tree import BenchTree
 
 _SECTOR = 512
 _OFFSET = 4096

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A runner whose addpart, delpart, mkfs and mount work on a bench of a fixture tree."""
 
-from __future__ import annotations
-
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from storqual_core.kit.command import Completed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.support.bench_tree import BenchTree
+from tests.support.bench_tree import BenchTree
 
 
 @dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual bench without QEMU: its description, and a monitor that keeps limits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from storqual.virtual_bench.description import BenchDescription, describe

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench of the RPM kind, made of files: its package database, dnf, and what a kernel package's scripts do."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual_core.kit.command import Completed
 from tests.support.cpio_archive import archive
 from tests.support.fake_bls import BlsBench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def label(name: str, release: str) -> str:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench whose controllers are flashed: the fake card, image files, a clock that only its own sleep moves."""
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import read_saved
@@ -17,13 +19,6 @@ from storqual_core.provision.firmware.subject import FlashImage, FlashSubject
 from storqual_core.tools.capabilities import VolumeFacts
 from tests.support.fake_flash import Card, make_tool
 from tests.support.replay import Replay
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pytest
-
 
 WELL = VolumeFacts("0", name="scratch", state="Optimal", healthy=True)
 

@@ -5,8 +5,6 @@ Each is a script that says `ready` when it holds the device and then waits; run 
 for Python 3.8 and its standard library, so that a bench runs them too.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

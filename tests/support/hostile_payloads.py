@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts that try to be more than text, and a run directory in which every free field says them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@
 The verdict is not the judge's: the report is tested with numbers that a second hand made, in every outcome.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

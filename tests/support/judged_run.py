@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts on synthetic runs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from storqual.judge.verdict import judge_run
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import SUITE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 QUIET = {"noise": 0.003}
 

@@ -5,8 +5,6 @@ Each line of a file is a kind (`none` for what is ordinary), a tab, and the line
 with numbers and names of our own. A remark names the source of the kernel that prints the lines below it.
 """
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 

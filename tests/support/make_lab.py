@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An inventory, drops and a suite in a folder, as the loaders read them, without asking Ansible."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Complete run directories with chosen effects and failures, without a bench; equal arguments give equal bytes."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

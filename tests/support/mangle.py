@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to a tool's output on its way: cut off, mixed with other output, printed under another locale."""
 
-from __future__ import annotations
-
+import random
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator, Sequence
-
 
 _NOISE = (
     "\n",

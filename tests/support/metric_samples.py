@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A launch with round numbers, for tests of metrics: 1000 I/Os of 4 KiB a second for 10 s on two processors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from storqual.metrics import Primitives

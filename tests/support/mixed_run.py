@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run with launches, trials and a foreign program, as a bench that only exists here leaves it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from storqual.campaign.pipeline import publish

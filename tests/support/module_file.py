@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Object files that are like kernel modules: a table of symbols, versions, and what modinfo reads."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 
 def module_bytes(

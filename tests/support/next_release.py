@@ -5,15 +5,11 @@ Each variant of a recorded text must be read right, or be refused; read wrong it
 held may be missing in its field when it is kept among what was not understood.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any
 
 _LABEL = re.compile(r"^(?P<indent>\s*)(?P<label>[A-Za-z][^:=\n\"{}\[\]]*?)(?P<gap>\s*):(?P<value>(?:\s.*)?)$")
 _SIZE = re.compile(r"\b(?P<number>\d+(?:\.\d+)?) (?P<unit>[MG])B\b")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of `ocp.jsonl` read into the types of the `ocptv` package, which check every field, and written back."""
 
-from __future__ import annotations
-
 import dataclasses as dc
 import enum
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What somebody can put in the place of a file of a run, or beside it, and a child of limited time and memory."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

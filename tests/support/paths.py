@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fixture bench with a drive that is reached by two paths, and a dmsetup that tells what its tree says."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from storqual_core.kit.command import Completed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.support.bench_tree import BenchTree
+from tests.support.bench_tree import BenchTree
 
 MAP = "mpath-35000c50000000001"
 DMSETUP = ("dmsetup", "status", "--major")

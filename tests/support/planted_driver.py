@@ -6,18 +6,17 @@ baseline, the layer is loaded in its session too and passes all on. Sessions are
 which would take longer than the trials; that a build of it is found as a driver drop is for a whole campaign to show.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -30,14 +29,9 @@ from storqual.run.turns import turns_of
 from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
-from tests.support.live_bench import INVENTORY, REPOSITORY
+from tests.support.driver_sources import DriverSources
+from tests.support.live_bench import INVENTORY, REPOSITORY, Bench
 from tests.support.turn_records import drive, plan_campaign
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.support.driver_sources import DriverSources
-    from tests.support.live_bench import Bench
 
 SOURCE = REPOSITORY / "tests" / "planted"
 MODULE = "storqual_planted"

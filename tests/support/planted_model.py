@@ -5,18 +5,12 @@ It knows the conditions that follow from a command's kind, length, address and t
 is under way at once, of command codes, resets or power. Commands are the calls of `os` cut at the longest request.
 """
 
-from __future__ import annotations
-
 import errno
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from storqual_core.turns.sectors import SECTOR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.support.planted_driver import Kind
+from tests.support.planted_driver import Kind
 
 CONDITIONS = frozenset(
     [

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run directory that somebody filled with everything a program might execute from where it is started."""
 
-from __future__ import annotations
-
 import pkgutil
 import sys
 from importlib.metadata import packages_distributions

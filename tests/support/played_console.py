@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A console server that a test plays: what the test says is said to whoever listens, what is typed is kept."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -6,20 +6,15 @@ made; Python's audit events tell of them before they happen. Once the plug is pu
 even what stands in a `finally`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from storqual_core.kit.command import Completed
-
+from storqual_core.kit.command import Completed
 
 _LIMIT = 400
 B = TypeVar("B")

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Runner that replays a table of exact commands and their outputs, and fails on any other command."""
 
-from __future__ import annotations
-
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError, ToolError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench says of itself, for tests of acceptance: as it should be, and with one thing changed."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

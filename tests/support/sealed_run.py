@@ -4,8 +4,6 @@
 Each sample gets fio's output and a record that it is derived from, each batch its digest, and the chain its links.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """People with keys, and a run that they sign: what tests of sign-off share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path

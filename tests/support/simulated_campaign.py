@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign on a bench that only exists here: its blocks run, its boots change, its control node may be killed."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench, its power and lying backends, on a clock of their own: what is claimed can be compared with what is so."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -14,8 +14,6 @@ line, and alone on a line for any lines. A comment right above a block says wher
 - `<!-- not run: REASON -->`: its programs, options and files are checked. `NOT_RUN` has the reasons.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What how-to pages speak of: the lab `room7` with two drops, a finished run, keys of a release manager."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

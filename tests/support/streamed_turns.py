@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials and programs as a bench would tell of them: raw files in a run, and the records that follow from these."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells with planted curves, for tests of studies: equal arguments give equal launches."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a synthetic run is like, what happened in it, and each of its launches as its bench would have spooled it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A time authority (RFC 3161) made of `openssl ts` behind a small HTTP server on the loopback."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 import threading

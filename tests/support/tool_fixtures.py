@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The small synthetic outputs of tools, by tool and file name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _FOLDER = Path(__file__).parents[1] / "unit" / "storqual_core" / "tools" / "fixtures"

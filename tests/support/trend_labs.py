@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lab's year of campaigns, for tests of what is shown of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The program writes what a real one writes: a load in which every write is number
 was read back. It takes its time, so that it can be interrupted, and holds the lock of its bench as the real one does.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

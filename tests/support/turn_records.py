@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of trials and programs that were never made, put into a run as the bench's batches would leave them."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from storqual.base.files import project_root
+from storqual.bench.follow import Connection
 from storqual.campaign import Provision, Stop
 from storqual.campaign.next_step import next_command
 from storqual.kinds.kind import PlannedTurn
 from storqual.plan import PlanRequest
 from storqual.plan.make import plan_run
-from storqual.run import append_event, iter_events, planned_session, read_batch, read_run
+from storqual.run import Run, append_event, iter_events, planned_session, read_batch, read_run
 from storqual.run.collect import finish_streamed
 from storqual.run.turns import keep_record, turns_of
 from storqual.turns.batch import run_streamed
 from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_trial import LiveTrial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from storqual.bench.follow import Connection
-    from storqual.run import Run
-    from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.places import BenchPlaces
 
 
 def batch_of(run: Path, turn: str) -> dict[str, Any]:

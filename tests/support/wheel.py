@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel of this checkout, and what one does first who has it installed: a campaign on files, report, verify."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the kernel handed to a SCSI host, as its own tracepoint recorded it: commands, addresses, lengths, flags."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _TRACE = "/sys/kernel/tracing"
 RECORD = (

@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tool's text with one of its lists wrapped: at every width, in the ways of tools, terminals and mail."""
 
-from __future__ import annotations
-
 import re
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # a value of several words behind a label; a list in brackets behind an object; the devices of an array of md
 _LABELLED = re.compile(r"^(?P<front>\s*[^\s:][^:\n]*(?::[^\s:]*)*?\s*:\s+)(?P<list>\S+ .*\S)\s*$")

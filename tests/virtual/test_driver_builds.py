@@ -5,12 +5,11 @@ am53c974 drives an adapter under test and is loaded again where it is. virtio_bl
 initramfs: its builds come with an initramfs of their own, which is booted once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +17,6 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.driver_sources import DriverSources, driver_sources, packages_of_compiler
 from tests.support.live_bench import INVENTORY, Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.bench,

@@ -5,8 +5,6 @@ Builds of three drivers from the sources of the bench's own kernel wait for so m
 bench counts instructions as time, so that what else this machine does is no noise of what a command costs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -14,15 +12,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.driver_sources import DriverSources, driver_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [
     pytest.mark.bench,

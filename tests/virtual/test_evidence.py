@@ -5,20 +5,16 @@ What an emulated bench cannot show is shown on files only: heat and clocks, erro
 hypervisor took (`tests/unit/storqual_core/turns/test_environment_doubts.py`, `tests/meta/test_gates_bite.py`).
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.live_bench import Finished, command, drops, finished, on_bench, powered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of the virtual bench, as deep as its tools go, and the inventory that is drafted from them."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,10 +13,6 @@ from storqual.bench.draft import draft_inventory
 from storqual.inputs import load_inventory
 from storqual_core.facts.preflight import compare
 from tests.support.live_bench import INVENTORY, Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -6,18 +6,14 @@ keeps its revision, so these tests change that for it while the image goes in. Q
 firmware slots and takes no image; that it is refused before anything is sent is what can be shown with it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.support.live_bench import Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

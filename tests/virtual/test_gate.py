@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate tells the truth, end to end: a small virtual bench, drops whose effect is known, the real main job."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.live_bench import ASKED, CAMPAIGNS, GATE, command, drops, on_bench, playbook, powered, qualify
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.support.live_bench import Finished
+from tests.support.live_bench import (
+    ASKED,
+    CAMPAIGNS,
+    GATE,
+    Finished,
+    command,
+    drops,
+    on_bench,
+    playbook,
+    powered,
+    qualify,
+)
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1500)]
 

@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard on live block devices: every state refused with its sentence, nothing written; bare fio beside it."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.live_bench import BIN, REPOSITORY, discard, over_ssh, play
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel of a trial boot that hangs is ended without hands: by the watchdog, by a detector, by the ladder."""
 
-from __future__ import annotations
-
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from storqual.bench.follow import Connection
+from storqual.bench.ladder import Recovery
 from storqual.run import append_event, iter_events
 from storqual.turns.bring_back import BenchHere, Hung, bring_back, means_of
 from storqual.virtual_bench.places import BenchPlaces
@@ -19,11 +19,6 @@ from storqual_core.provision.boot import WATCHDOG_S
 from tests.support.driver_sources import driver_sources
 from tests.support.live_bench import REPOSITORY, discard, over_ssh, play
 from tests.support.turn_records import REQUEST, plan_campaign
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from storqual.bench.ladder import Recovery
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(2400)]
 

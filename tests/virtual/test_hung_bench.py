@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual bench that hangs: bench_up starts it again instead of calling it on, bench_down does not wait for it."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +13,6 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
 from tests.support.live_bench import REPOSITORY, discard, over_ssh, play
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(2400)]
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign of trials that is killed, disconnected and reset at drawn moments: every trial counts once."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -11,8 +9,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,9 +22,6 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state, reset
 from storqual.virtual_bench.qmp import converse
 from tests.support.live_bench import STATE, command, drops, powered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills, lost connections and resets at moments that nobody chose: nothing changes but the clock."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -10,8 +8,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,9 +18,6 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state, reset
 from storqual.virtual_bench.qmp import converse
 from tests.support.live_bench import CAMPAIGNS, STATE, command, drops, on_bench, powered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

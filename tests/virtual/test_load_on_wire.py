@@ -5,13 +5,12 @@ A coverage table that the load writes itself would be right whatever was sent. S
 FUA bits are looked for where the kernel hands them to the driver.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,15 +21,10 @@ from storqual.run import read_run
 from storqual.run.turns import turns_of
 from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
-from tests.support.live_bench import INVENTORY, powered_bench
+from tests.support.live_bench import INVENTORY, Bench, powered_bench
 from tests.support.planted_driver import SUITE
 from tests.support.turn_records import REQUEST, drive, plan_campaign
 from tests.support.wire import Dispatched, recorded, unseen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.support.live_bench import Bench
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Physics on the virtual bench: what the methods find where the truth is known beforehand."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,6 @@ from storqual.study.demand import growths
 from storqual.study.points import points_of_runs
 from storqual.study.settings import setting_studies
 from tests.support.live_bench import BIN, REPOSITORY, over_ssh, play, powered_on, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fields of mode pages that emulated drives do not let be changed, on the kernel's scsi_debug, which does."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.live_bench import Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Module options on the virtual bench: a driver loaded with them, its drives' queues, an option that takes a boot."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.live_bench import Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

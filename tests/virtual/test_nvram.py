@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A true adapter NVRAM on the virtual bench: the DC-390's EEPROM, and what its driver reads from it."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.live_bench import Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

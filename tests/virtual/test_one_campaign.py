@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two benches at once, and all kinds of turns in one run: one campaign, one verdict, one report."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
 from tests.support.live_bench import GATE, REPOSITORY, drops, powered_on, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 

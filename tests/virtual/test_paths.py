@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A path to a drive is lost and used again under load, on two adapters by two ways, and nothing of it is left."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
 from tests.support.live_bench import REPOSITORY, over_ssh, play, powered_on, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -5,16 +5,15 @@ The drive is the kernel's scsi_debug: each command takes the same time, and a fi
 IOPS are outstanding I/Os / service time up to that number, and response times are outstanding I/Os / IOPS beyond it.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import statistics
 import subprocess
 import tarfile
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,9 +23,6 @@ from storqual_core.turns.fio_job import FioTarget, build_argv, read_ask
 from storqual_core.turns.launch import read_steps
 from tests.support.fake_fio import launch_batch
 from tests.support.live_bench import REPOSITORY, STATE, powered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3000)]
 

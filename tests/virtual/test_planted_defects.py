@@ -5,12 +5,11 @@ What each takes is in tests/planted/README.md. The candidate is judged alone, so
 baseline the exact test wants a failure that is no damage of data five times.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -29,10 +28,6 @@ from tests.support.planted_driver import (
     quick_profile,
     send_planted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.bench,

@@ -6,21 +6,15 @@ any two side effects cannot show is shown here: what the drives, the file system
 it.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from storqual_core.guard.signatures import volume_uuid
 from tests.support.arming import Arming, cut_while_arming
 from tests.support.live_bench import Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives are purged, filled and brought to a steady state on the bench; an open loop issues its arrivals there."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual.inputs import load_inventory
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

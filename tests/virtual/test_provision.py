@@ -4,17 +4,12 @@
 What the bench is like is asked of the bench itself, over SSH and with its own tools, not of what the roles report.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.live_bench import Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

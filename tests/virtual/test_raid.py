@@ -4,20 +4,15 @@
 What the bench is like is asked of the bench itself, with mdadm, sysfs and fio, not of what the roles report.
 """
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from storqual_core.guard.signatures import volume_path, volume_uuid
 from tests.support.live_bench import Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's own recovery on its scsi_debug: each step made to fail, proven, and outlasted by data and drive."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
 from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual bench of the RPM kind: what it is like, that it can be measured, and the traps that it has."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,6 @@ from storqual.virtual_bench.power import reset
 from tests.support.arming import Arming, cut_while_arming
 from tests.support.driver_sources import driver_sources
 from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
 

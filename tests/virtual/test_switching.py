@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switches between two launches on the virtual bench, asked of the kernel itself, and put back by the restore."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from storqual.inputs import load_inventory
 from tests.support.live_bench import INVENTORY, REPOSITORY, Bench, powered_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tampering after signing: what is in one file, its name, its place."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tampering after signing: the manifest and the signatures."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an attacker on a signed run has, what a kind of tampering is, and the list of them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tampering before signing: whole files and folders, and lines of a file whatever is in them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kind of tampering with a run before it is signed is, the list of them, and how files are edited."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator

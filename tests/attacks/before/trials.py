@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of tampering with a run of trials and programs; whoever tampers makes the chain of events anew each time."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `ansible-doc` shows of each module is what the module takes, shared fragments included."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 MODULES = sorted(path.stem for path in (REPOSITORY / "library" / "modules").glob("*.py"))

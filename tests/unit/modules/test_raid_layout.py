@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The module raid_layout: its arguments become the step, and nothing declared is nothing done."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from storqual_core.kit.errors import BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import ModuleType
 
 
 def given(state_dir: Path, **changes: Any) -> dict[str, Any]:

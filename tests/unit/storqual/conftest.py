@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What several rooms share: records of trials that a test wrote, without the streams that they would follow from."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core runs on a bench: standard library only, and the oldest Python that ansible-core's targets allow."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from pathlib import Path

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that is off, such as a virtual one before its campaign, is queued for on the control node."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from storqual_core.kit.lease import LeaseBook
 from tests.support.live_bench import ran
 from tests.support.make_run import make_run
 from tests.unit.plugins.action.test_recovering_action import NEW, play
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.plays
 

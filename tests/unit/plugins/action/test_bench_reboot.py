@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`bench_reboot` in a play, with a stand-in for ssh and a door that it knocks at."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.plays
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `bench_turns` reaches a bench for what outlasts a command: with the words of Ansible's own connection."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`last_words`: the panic since a mark, and which source had it: console, pstore, kdump."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 from pathlib import Path

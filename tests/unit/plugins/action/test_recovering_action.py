@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that stops answering while settings are applied or put back: it is brought back, and the play goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exit code of a judging play: the verdict's, unless what it published contradicts it."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import time
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual.base import child
 from storqual.base.files import project_root
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

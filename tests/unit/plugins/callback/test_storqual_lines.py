@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person sees of a campaign: phases and failures, and nothing of what single tasks do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

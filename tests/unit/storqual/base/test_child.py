@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Children of the control node: what they inherit, and that no Python of them looks into the current folder."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from storqual.base import child
 from storqual_core.kit.command import child_environment, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATHS = ["", ":", ":/a", "/a:", "/a::/b", ".", "./x:/a", "x:/a:y"]
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recording of a console: bytes survive it, times order it, and of its troubles 40 lines are shown."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

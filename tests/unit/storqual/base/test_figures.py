@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of storqual.base.figures: numbers are rounded honestly, and what is missing is a dash."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

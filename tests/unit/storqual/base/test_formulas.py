@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The papers' numbers come out of the formulas that live runs use."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the one table: columns in a pipe, no sequence of a device on a terminal, no formula in a spreadsheet."""
 
-from __future__ import annotations
-
 import csv
 import io
 

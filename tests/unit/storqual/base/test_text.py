@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of storqual.base.text: hostile text is only text on a terminal, in a spreadsheet, in XML, on a page."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable

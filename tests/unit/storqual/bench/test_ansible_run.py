@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ansible-playbook is started with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asking benches: who answered, and why the others did not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection to a bench that is this machine: commands, files, and a stream that survives a cut."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from storqual.bench.follow import Connection, ConnectionLostError, stream
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

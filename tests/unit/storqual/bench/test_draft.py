@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An inventory drafted from facts: readable, claims nothing, and device text is only text in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

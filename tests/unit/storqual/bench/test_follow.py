@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A block is followed by shell commands only, through lost connections, to its last line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from storqual.bench.follow import BatchPaths, BatchProgress, Stopped, UnreachableError, follow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 PATHS = BatchPaths(
     program="/s/core.pyz", batch_file="/s/b.json", spool="/s/b.jsonl", progress="/s/progress.json", lock="/s/lock"

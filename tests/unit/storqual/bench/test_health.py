@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said of the parts that watch a bench: nothing counts as working that was not seen to work."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual.bench.health import (

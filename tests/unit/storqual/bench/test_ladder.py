@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ladder on a bench of our own making: what ends it, in which order, and what is never done too early."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Control nodes that never heard of each other and want the same benches; with real processes on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One line of each bench on a terminal, as a terminal shows it; rare lines elsewhere."""
 
-from __future__ import annotations
-
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from storqual.bench.live_line import Board, LiveLine, describe_terminal, displaced, progress_line, remove_board
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Screen:

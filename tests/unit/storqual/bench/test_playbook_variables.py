@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables given with `-e` that no playbook and no role knows."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench program is the same file wherever and whenever it is built from the same sources."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which points get the next pairs."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

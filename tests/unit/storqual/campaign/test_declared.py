@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what is declared for a bench by a session's specification."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

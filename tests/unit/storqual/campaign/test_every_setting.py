@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every word of the vocabulary reaches something that brings it about, or is refused before a bench is touched."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The message at the end of a campaign: to whom, on which occasion, and what is in it."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import threading

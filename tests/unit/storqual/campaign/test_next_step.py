@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench does next: the plan in its order, and the same again after any interruption."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

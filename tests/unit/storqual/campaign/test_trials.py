@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Campaigns of trials without a bench: planned, told record by record, judged and reported."""
 
-from __future__ import annotations
-
 import random
 import shlex
 from dataclasses import replace

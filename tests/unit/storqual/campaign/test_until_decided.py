@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Campaigns that measure until decided, on simulated benches: what is measured, in which order, when it ends."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

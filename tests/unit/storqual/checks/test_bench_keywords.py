@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Acceptance of a bench in keywords: what is as it should be passes, one thing out of place fails and is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

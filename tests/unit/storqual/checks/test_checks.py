@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hand-written suites in Python: the README's own example, and what becomes of each way a test can end."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

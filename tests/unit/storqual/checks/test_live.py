@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that answers now: what its own kernel shows, through the facts that a bench really gives."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

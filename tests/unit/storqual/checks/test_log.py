@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engineers' log of a verdict: one item per criterion, errors as JUnit errors, waived failures expected."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's own checks: found, planned with, run from where they are written, and bound to suites and workloads."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

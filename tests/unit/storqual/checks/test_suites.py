@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The project's Robot suites as they are run: outcomes become checks, logs stay in the run, secrets stay nowhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `storqual audit`: exact JSON, one line for each wrong assertion, and runs held to their own files."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

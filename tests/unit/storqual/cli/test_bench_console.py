@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual bench console`: record, show, type, and what a person is told who cannot."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

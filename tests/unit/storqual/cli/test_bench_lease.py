@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual bench take|release|out|back|status` on a bench that is a folder of this machine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

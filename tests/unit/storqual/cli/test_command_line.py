@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as people meet it: help, answers for programs, mistakes in one line, completion."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is wrong, no traceback reaches a user, and no mistake leaves with 1, which means "shown to be worse"."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -10,8 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,9 +24,6 @@ from storqual.run.collect import read_batch
 from storqual.run.layout import MachineError, write_json
 from storqual_core.kit.errors import BadInputError
 from tests.support.judged_reports import QUICK, judged
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of every command's help, executed as they stand there."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

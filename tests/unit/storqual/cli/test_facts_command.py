@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`facts` writes a file when all benches have answered, and else leaves it as it was."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

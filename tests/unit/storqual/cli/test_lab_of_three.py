@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lab of three different benches: every command that takes --limit or --adapters, with every value."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual new`: what it writes is followed, by the lines that it prints for that."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

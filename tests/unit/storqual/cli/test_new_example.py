@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The finished run that is shipped: copied by one command, then judged, waived, published, signed and verified."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 The names here are not those of the examples in CONTRIBUTING.md, which somebody may follow in this checkout.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

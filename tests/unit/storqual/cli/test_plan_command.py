@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `plan` shows and refuses, of trials too, and what `qualify` tells of the plan before it starts."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,6 @@ from storqual.base.files import project_root
 from storqual.cli import main
 from tests.support.make_lab import make_lab
 from tests.support.signing import REQUIRED, TRUSTED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def words(folder: Path) -> list[str]:

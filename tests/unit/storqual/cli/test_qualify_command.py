@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `qualify` ends: a verdict is shown only with its report; a resumed run keeps its plan."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

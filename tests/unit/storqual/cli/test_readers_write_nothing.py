@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that only read runs leave nothing in one: no index, no page, no file that was there and is gone again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a drop means for a bench, for a person."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A password that stands in an inventory reaches no artefact: no run directory, no export, no terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistakes that newcomers make, one at a time, in a copy of the project's own labs: the whole message of each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

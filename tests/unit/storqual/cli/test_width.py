@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables hold together on a terminal of 80 columns."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

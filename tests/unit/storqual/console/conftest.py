@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A console server, a recorder that is ended after each test, and places of the test's own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

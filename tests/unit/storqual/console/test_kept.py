@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign's part of a console is a raw file of its run, and is held to its digest as every other one."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What labs have, on loopback: ser2net and conserver before a program that plays a bench, ipmitool and a BMC."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorder as a process, against servers and programs that play a console: cut, flooded, hostile, typed at."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

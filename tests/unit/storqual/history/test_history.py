@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The index of runs, noise of points, control charts."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

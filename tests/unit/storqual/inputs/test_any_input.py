@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever stands in a file: the loaders give problems with lines, never another exception."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

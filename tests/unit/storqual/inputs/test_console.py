@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual_console`: exactly one way to the console of a bench; its password is written nowhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drop manifests: settings in plain form, and every mistake told at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

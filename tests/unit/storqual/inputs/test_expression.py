@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the audit's expressions: exact, and nothing but figures, numbers, signs and formulas gets in."""
 
-from __future__ import annotations
-
 import contextlib
 from fractions import Fraction
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that people name: of a sane size, regular, in time that grows with their size, with messages that end."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

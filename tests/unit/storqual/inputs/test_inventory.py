@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Benches of host variables: one name for one thing, and strings that are only ever text."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON Schemas for editors: what ships is valid by them, slips are not, and none is stricter than its reader."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading published files: strict, every problem at once, each with its line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

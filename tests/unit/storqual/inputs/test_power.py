@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual_power`: every mistake with its line, no password in any message or copy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

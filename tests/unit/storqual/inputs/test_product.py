@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spec sheets: the limits that a maker states of a model, asked for by a suite and told with their source."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of suites/published: what is inconsistent in each report, and that the files say what the reports say."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of the format pages are read by the loaders that they explain."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

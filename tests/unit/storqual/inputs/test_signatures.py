@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that nobody could sign is told before it is measured: its gate cannot be changed afterwards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suites: what cannot be answered is an error before a bench is touched."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

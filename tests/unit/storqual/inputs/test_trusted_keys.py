@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trusted keys: read by the one loader, every mistake with its line."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 from datetime import date

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading YAML 1.2 with lines: what is a word, what is refused, and that nothing else ever happens."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

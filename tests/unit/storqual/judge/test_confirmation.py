@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign that goes on: what it still needs, and what fresh launches make of a fail."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong data is a FAIL of its point whatever its speed, with address and content; nothing else is changed by it."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,6 @@ from storqual.campaign.pipeline import publish
 from storqual.judge.verdict import verdict_of
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 pytestmark = pytest.mark.slow
 

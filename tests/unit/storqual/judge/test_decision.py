@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`decide`: what it promises to those who call it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

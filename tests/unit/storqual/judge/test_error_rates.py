@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate on simulated benches, a small version of `make benchmark`: fixed seeds, so never another result."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What speaks against a number that would pass: shared boots, drives that still changed, an old baseline."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of numbers in reasons: as people read them."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 from typing import Any

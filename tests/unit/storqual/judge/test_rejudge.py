@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many runs judged by other rules at once."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches that still settle when they are measured."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a run directory to verdict.json: nothing that is missing passes, nothing that is decided moves."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a verdict goes: beside its run, never over one that somebody relied on."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
 from storqual.run.closing import close_run
 from tests.support.judged_run import QUIET
 from tests.support.make_run import make_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_same_run_judged_twice_is_the_same_verdict(tmp_path: Path) -> None:

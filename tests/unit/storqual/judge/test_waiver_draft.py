@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiver files for what failed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs of writes, and the images of simulated power cuts that are built from them."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from storqual.kinds.images import DISCARD, FLUSH, FUA, MAGIC, MARK, check_power_
 from storqual.kinds.oracle import Oracle
 from storqual_core.kit.errors import ToolError
 from storqual_core.turns.sectors import make_sectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TAG = b"trial--1"
 Step = tuple[str, int]

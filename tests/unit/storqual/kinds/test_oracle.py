@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each rule of the oracle has a test that fails without it: what may be found is as important as what may not."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

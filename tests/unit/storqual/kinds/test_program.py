@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of programs in both arms: what differs, what repeats decide, and that nothing that was not run passes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trial passes only with its fault proven, all read back and nothing against it; each rule alone turns it."""
 
-from __future__ import annotations
-
 import copy
 import re
 from dataclasses import fields

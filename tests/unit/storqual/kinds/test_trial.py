@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of trials and programs follow from what was told, today as in the version that recorded them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every metric: defined once, right on round numbers, and silent where it cannot know."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A percentile carries how many I/Os it is of and where it lies; too few I/Os have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

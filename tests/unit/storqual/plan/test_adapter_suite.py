@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a release rests on: the profile `full` of the suite `adapter`, and the settings of `make qualify`."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

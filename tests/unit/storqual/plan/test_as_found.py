@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one arm declares and the other does not is there as it was found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Firmware in drops: checked before a bench is touched, resolved for a bench, handed to the roles."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,9 +16,6 @@ from storqual.cli import storqual
 from storqual.plan import make_plan
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts, make_lab
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def image(folder: Path, version: str, **more: Any) -> dict[str, Any]:

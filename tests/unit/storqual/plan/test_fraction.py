@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The balanced fraction: no level is lost, and the choice depends on nothing but its arguments."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points at which fio would refuse every launch are refused when the campaign is planned."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole plans: sessions by the cost of the change, arms interleaved, nothing silently left out."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

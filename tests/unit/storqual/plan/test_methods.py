@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the published methods can be planned: every suite in `quick` on the bench that is made for them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

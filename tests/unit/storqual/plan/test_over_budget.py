@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan that takes longer than its profile allows says by how much, and what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inventories that come with the project, planned from their files through Ansible."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of points, and which drives a point works on."""
 
-from __future__ import annotations
-
 from storqual.inputs import Adapter, Suite, inventory_from_hostvars
 from storqual.plan.points import Pattern, drives_for, points_of, shortage
 from tests.support.make_lab import lab_hosts

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the sessions of trials are provisioned with: as planned, arm by arm, and nothing left undone in silence."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from storqual.checks import campaign_keywords
 from storqual.plan import make_plan
 from storqual_core.kit.errors import BadInputError
 from tests.support.turn_records import REQUEST, plan_campaign
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

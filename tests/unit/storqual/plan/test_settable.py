@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that only what drives let be changed is varied, and that the rest is told with its drives."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from dataclasses import replace

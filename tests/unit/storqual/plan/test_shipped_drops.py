@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every drop that is shipped applies as a whole to its inventory, and what an adapter does not take is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

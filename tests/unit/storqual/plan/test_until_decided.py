@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans that measure until decided, within a budget, with what history knows."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of all benches: what each says, and what one that hangs costs the others."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

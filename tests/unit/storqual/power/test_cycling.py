@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The power of a named bench: each step is an event of the run, and what is told has both sides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power is believed only with evidence, whatever backends say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

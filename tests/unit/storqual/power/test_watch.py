@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench shows: a door that says SSH's name, a login that works, a console that grows."""
 
-from __future__ import annotations
-
 import math
 import socket
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that several tests of the report read; each is made once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

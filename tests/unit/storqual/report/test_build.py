@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of runs made for one question: what makes no report, and what stands out in one."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes in the words of the field, and what counts as one measurement."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of charts: scales and ticks, SVG as escaped text, and each picture."""
 
-from __future__ import annotations
-
 import math
 import re
 from xml.etree import ElementTree as ET

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A release's own documents: each from a judged run, on one template, escaped like the report."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what machines read: OCP lines by their specification, OpenMetrics parsed back, CSV, annotations."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that hostile texts are only text in every page, export and sheet."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench whose every text is hostile has a sheet like any other: the texts are on it, nothing in it is active."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of storqual.report.material: means and their intervals, and what moved between two looks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ Two directions: each figure of the view leads back to its place in a file and sa
 each number in the text of the page is a figure, or part of a text that a file holds, or of the page's own wording.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

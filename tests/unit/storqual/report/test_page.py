@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the page: self-contained and inert, reachable by keyboard and reader, and the first screen tells all."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

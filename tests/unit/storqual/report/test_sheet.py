@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The technician's sheet: what is claimed, what is there, what nobody looked at."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from html.parser import HTMLParser

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the terminal's summary: one line per criterion in a pipe, the outcome last, nothing decided here."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

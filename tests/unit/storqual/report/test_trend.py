@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trend of a lab: campaigns, drops, waivers that end, and a bench that is no longer what it was."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

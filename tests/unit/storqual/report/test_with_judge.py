@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the report reads what the judge writes: the two were built apart and meet in verdict.json."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

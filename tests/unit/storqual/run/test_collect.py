@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Taking in a spool: each sample once, evidence by digest, and nothing that contradicts the plan."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that is whole, one that was interrupted, one that was closed; what is tried against them: tests/attacks."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a run as readers get them: what is opened, what is refused, and how much of it is read."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that hung: whose failure that is, and how much more is needed before anybody is accused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notes before signing: in the chain of the run, in its report, and held to their attachments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples held to their raw files: many of them in processes beside, and fio's result found the fast way."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a resumed campaign put right; how each kind of failure is overcome is tested where it is judged."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from storqual.judge.evidence import unfinished_batches
 from storqual.run import read_run, recovered
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import point_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POINTS = (point_name("rand_read", bs=4096, drives=1, iodepth=1), point_name("seq_read", bs=4096, drives=1, iodepth=1))
 CUT_OFF = {"kind": "block_finished", "bench": "vbench", "session": "s01", "block": "s01-b01", "outcome": "lost"}

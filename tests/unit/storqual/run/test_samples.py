@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reader of samples: whole ones, and launches of which only the beginning and the end of a line is read."""
 
-from __future__ import annotations
-
 import json
 import re
 import tracemalloc

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run directory: whole lines, a chain of events, inputs that are what they were."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time that is told to be left is what is left, on benches that are slower or faster than a plan expects."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field

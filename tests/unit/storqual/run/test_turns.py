@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run with launches, trials and programs is judged, published, signed and verified as a whole."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -35,9 +34,6 @@ from tests.support.make_run import make_run
 from tests.support.mixed_run import mixed_run
 from tests.support.signing import make_person, sign, write_keys
 from tests.support.turn_records import REQUEST, keep_turn, plan_campaign, record_by_hand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A judged run and two people; each test gets its own copy of the run."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notes after signing: signed by themselves, shown on a page, and nothing that was signed before is touched."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

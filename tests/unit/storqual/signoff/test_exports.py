@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """junit.xml and ocp.jsonl of a run against its verdict, by content."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What makes a signed run a release: the verifier's policy, what it was measured on, and what its statements say."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import timedelta

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What speaks against a run speaks against signing it and against what was signed, in the same words."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may sign what: every way in which a signature is refused, and what it is made of when it is not."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

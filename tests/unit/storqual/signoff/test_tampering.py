@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is done to a signed run is found, and each file that it was done to is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

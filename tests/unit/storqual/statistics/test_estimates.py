@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The individuals chart on series whose limits and signals are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Levels of launches: dips do not decide, and nothing hides behind that."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

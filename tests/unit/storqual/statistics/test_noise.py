@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The noise of pairs: two sources that agree, sources that do not, and what was known before."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sequential test on pairs holds its error rates, whatever the noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

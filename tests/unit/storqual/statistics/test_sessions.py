@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the tests on sessions: one point, and many points that were measured in the same sessions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

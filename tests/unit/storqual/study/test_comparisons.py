@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of subjects against each other: at points, over ranges, at equal load, of several runs and generators."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

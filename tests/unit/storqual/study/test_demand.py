@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What load costs and what limits it: shapes of growth, service demand, ceilings of a path."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

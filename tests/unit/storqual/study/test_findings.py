@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Features and slots of adapters, published figures beside measured ones, and the advice of all studies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ Each row of a paper is turned into the primitives that a bench would have record
 scaling analysis do the rest. Where a paper is wrong by its own figures (the audit lists those), the code must differ.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from storqual.base.files import project_root

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the ranking of settings: the true effect first, the neutral one called neutral, the unknown one open."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stand-ins for a connection give the lines of a stream themselves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from storqual.turns import live_turn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of the control node against a stand-in for the monitor: what is told was seen, and all is put back."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -19,9 +18,6 @@ from storqual_core.data.faults import FAULTS
 from storqual_core.kit.errors import ToolError
 from tests.support.turn_records import Faked
 from tests.unit.storqual.kinds.test_images import log_file
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 class FakeMonitor:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session makes what has no record yet, once, and says when the bench must be provisioned before the rest."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -18,9 +17,6 @@ from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_turn import TurnLostError
 from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.turn_records import REQUEST, Faked, drive, plan_campaign, record_by_hand, turns_planned
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hung bench brought back: what is asked of it over SSH, and what the run says of it afterwards."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
-from storqual.bench.follow import ConnectionLostError
+from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import Watch
 from storqual.bench.reboot import Boot
 from storqual.run import append_event, iter_events, read_run
@@ -27,9 +25,6 @@ from storqual.turns.bring_back import (
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.lease import OutOfServiceError
 from tests.support.turn_records import REQUEST, plan_campaign
-
-if TYPE_CHECKING:
-    from storqual.bench.follow import Connection
 
 NONE = Means()
 HUNG = Hung("s01", "candidate", "s01-b001", "a-trial")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills, cuts and resets at random moments: no trial is counted twice, none is lost, the oracle's lists are whole."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -14,7 +12,8 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +22,6 @@ from storqual.run import iter_events, read_run, write_json
 from storqual.run.turns import turns_of
 from tests.support.trial_bench import TrialBench
 from tests.support.turn_records import REQUEST, plan_campaign
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

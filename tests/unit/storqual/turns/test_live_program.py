@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Third-party programs without a bench: what is planned, followed, recorded, judged and shown."""
 
-from __future__ import annotations
-
 import gzip
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from storqual.bench.follow import ConnectionLostError
+from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import Recovery
 from storqual.campaign.pipeline import publish
 from storqual.kinds.kind import COUNTED
@@ -22,12 +22,6 @@ from storqual.turns.needed_packages import install_package
 from storqual.virtual_bench.package_cache import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from tests.support.turn_records import REQUEST, Faked, gate_in, keep_turn, plan_campaign, run_session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from storqual.bench.follow import Connection
 
 pytestmark = pytest.mark.slow
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-from __future__ import annotations
-
 import gzip
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,15 +14,10 @@ from storqual.console.console import Console
 from storqual.run import read_run
 from storqual.turns import live_trial as live_trial_module
 from storqual.turns import live_turn as live_turn_module
+from storqual.turns.acts import Reach
 from storqual.turns.live_turn import TurnLostError
 from storqual_core.kit.errors import ToolError
 from tests.support.turn_records import REQUEST, Faked, live_trial, plan_campaign, turns_planned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from storqual.turns.acts import Reach
 
 pytestmark = pytest.mark.slow
 

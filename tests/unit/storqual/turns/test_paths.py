@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps are of the claimed drives of several paths alone, a bench's own multipath stays, and a lost path is seen."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

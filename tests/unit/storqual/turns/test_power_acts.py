@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials that take the power of a bench: what is reported is what was so, whatever the backends say."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,9 +15,6 @@ from storqual_core.data.faults import POWER, WAYS
 from storqual_core.kit.errors import ToolError
 from tests.support.make_run import make_run
 from tests.support.simulated_power import BOOT_LIMIT_S, BOOT_S, LyingBackend, SimulatedBench
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Link:

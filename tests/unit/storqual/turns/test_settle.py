@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Before a bench is changed it answers, nothing runs on it, and what a fault left beneath its drives is gone."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -14,10 +14,6 @@ from storqual.bench.follow import ConnectionLostError
 from storqual.turns import acts, settle
 from storqual.virtual_bench.limits import Limit
 from storqual_core.turns.drive_faults import LAYER, RULES_MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 DRIVES = tuple(SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}", first="") for number in range(3))
 DECLARED = Limit(150, 1 << 20)

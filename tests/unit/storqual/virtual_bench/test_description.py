@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual bench is described completely, or every problem of its inventory entry is told at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

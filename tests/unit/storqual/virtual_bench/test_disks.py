@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A drive that keeps what is written to it has a file of its size; no other drive has one."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fabrics of a virtual bench: each LUN over a disk that QEMU limits, and the commands that serve it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image's name is the digest of all its inputs, and the recipe is complete."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The power switch of a virtual bench that hangs: its QEMU runs, and its guest answers nobody."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of a bench says exactly what the inventory says, whatever characters are in it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs of an `rpm` bench do that those of Enterprise Linux do, one test for each trap in it."""
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import importlib.machinery
 import importlib.util
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual.virtual_bench import image
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TREE = Path(image.__file__).parent / "recipe/rpm/tree"
 MACHINE = "fa" * 16

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kind of a witness is said by the caller or by run.json, and is never concluded from what is in a file."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

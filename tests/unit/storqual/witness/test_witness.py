@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run is told to a second place batch by batch, and a run that was rewritten as a whole is not what was told."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of trials is told to its witness trial by trial; one that was rewritten as a whole is found."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

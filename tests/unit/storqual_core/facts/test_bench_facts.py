@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One fact set of a bench: everything sysfs shows, at most one command, nothing guessed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

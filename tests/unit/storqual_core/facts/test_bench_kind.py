@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kind of bench this is, found by evidence: of every distribution, and of benches that are no usual ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +16,6 @@ from storqual_core.facts.bench_kind import (
 from storqual_core.kit.command import Completed
 from storqual_core.kit.machine import Machine
 from storqual_core.tools.rpm import QUERY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 EL9 = "5.14.0-427.20.1.el9_4.x86_64"
 UEK = "5.15.0-300.1.1.el9uek.x86_64"

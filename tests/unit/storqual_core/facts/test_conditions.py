@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is not well around the drives: told in sentences, and no reason to refuse."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +13,6 @@ from storqual_core.facts.preflight import Request, examine
 from tests.support.bench_tree import STATE, BenchTree
 from tests.support.replay import Tools
 from tests.support.tool_fixtures import fixture_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PCI = "0000:3b:00.0"
 JOIN, CONFIGURATION = fixture_text("sg_ses", "join.txt"), fixture_text("sg_ses", "page_cf.txt")

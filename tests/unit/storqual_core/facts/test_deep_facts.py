@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tools add to a fact set: joined to the kernel's facts, and never a stop."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

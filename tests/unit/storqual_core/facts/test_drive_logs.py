@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What drives have on record: all that they answer, by one name for each counter, and what they do not answer."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

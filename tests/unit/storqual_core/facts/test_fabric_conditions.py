@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is not as it could be on a fabric: a sentence each, in a preflight and in deep facts, and no refusal."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,6 @@ from storqual_core.facts.preflight import compare
 from tests.support.bench_tree import STATE
 from tests.support.fabric_tree import INITIATOR, LUN, TARGET, FabricTree, fc_bench
 from tests.support.replay import Tools
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PORT = f"FC port {INITIATOR} of 0000:00:05.0: "
 OTHER = LUN[:-1] + "d"

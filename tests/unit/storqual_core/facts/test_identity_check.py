@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that is not what its inventory says is told so, all differences at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

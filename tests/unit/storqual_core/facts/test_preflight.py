@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The preflight in one call: identity first, then the guard, then stamps; check mode writes nothing."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,10 +13,6 @@ from storqual_core.guard.file_targets import targets_folder
 from storqual_core.kit.lock import LockedError, hold_lock
 from storqual_core.kit.machine import Machine
 from tests.support.bench_tree import STATE, BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
 
 DRIVE = {
     "wwn": "0x5000c50000000001",

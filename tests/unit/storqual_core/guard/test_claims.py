@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims come from the inventory or a block file; what is wrong with them is told all at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.guard.claims import VolumeClaim, claims_of_adapters, read_claims, read_volumes

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each format of the field that the guard's live test puts on a drive is an objection, looked at in a file."""
 
-from __future__ import annotations
-
 import os
 from importlib import import_module
 from pathlib import Path

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """File targets are made by storqual, lie in one folder, and are known by their inode."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +16,6 @@ from storqual_core.guard.claims import Claim
 from storqual_core.guard.file_targets import make_file
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
 from storqual_core.kit.machine import Machine, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SIZE = 1 << 20
 

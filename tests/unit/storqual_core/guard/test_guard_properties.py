@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """No target whose stack contains a mounted, held or foreign device is ever accepted."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from dataclasses import dataclass

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is stopped whatever it is for, and what makes two devices one drive."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.bad_states import ext4
 from tests.support.bench_tree import BenchTree
 from tests.unit.storqual_core.guard.test_hold import refusals
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONSENT = ["00000001"]
 

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the guard's live test counts, on this machine: every write but those of the state's own writer."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.hidden_writers import WRITES_ON, running
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GUEST = Path(__file__).resolve().parents[3] / "virtual" / "guest"
 

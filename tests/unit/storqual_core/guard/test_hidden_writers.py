@@ -5,12 +5,10 @@ They need root and a loop device; where a machine has none these tests are skipp
 of the guard's test on the virtual bench.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,9 +17,6 @@ from storqual_core.host.in_use import find_uses, read_open_files, ways
 from storqual_core.kit.kernel import share_open_files
 from storqual_core.kit.machine import Machine
 from tests.support.hidden_writers import running
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

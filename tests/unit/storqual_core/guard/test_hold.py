@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard refuses every target with something to lose, says why, and lets the claimed empty drive through."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
 from tests.support.bad_states import BAD_STATES, written
 from tests.support.bench_tree import MIB, SIZE, STATE, BenchTree, claim
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

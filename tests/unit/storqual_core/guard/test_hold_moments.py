@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens between the guard's looks: writers that nobody lists, drives and nodes that are swapped."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,6 @@ from storqual_core.kit.errors import GuardRefusalError
 from tests.support.bad_states import written
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 from tests.support.paths import Paths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture

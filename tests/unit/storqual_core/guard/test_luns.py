@@ -1,26 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """LUNs that other hosts can reach: what the guard refuses, and that nothing was written then."""
 
-from __future__ import annotations
-
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storqual_core.guard import hold
+from storqual_core.guard.claims import Claim
 from storqual_core.guard.rules import PURPOSES
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError, MissingToolError
 from tests.support.bench_tree import SIZE, STATE, claim, designator, vpd_page
 from tests.support.fabric_tree import INITIATOR, LUN, FabricTree, fc_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from storqual_core.guard.claims import Claim
 
 KEYS = "  PR generation=0x2, 1 registered reservation key follows:\n    0x123abc\n"
 NO_KEYS = "  PR generation=0x2, there are NO registered reservation keys\n"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several paths to one drive are that drive only under its own multipath device, and nothing else is."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +12,6 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 from tests.support.paths import MAP, Paths, two_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TWICE = "2 devices of this bench answer to that name (sda, sdc)"
 

@@ -5,13 +5,12 @@ A shape is an aimed drive and a sibling that the step reaches. In each state the
 whatever it carries, and nothing may be written; where both are claimed, unused and consented to, both are held.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from storqual_core.data.faults import WAYS
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard import hold
+from storqual_core.guard.claims import Claim
 from storqual_core.guard.reach import STEPS as STEP_NAMES
 from storqual_core.host.reach import SCOPES, reached, refuse_when_used
 from storqual_core.host.sysfs import read_drives
@@ -31,11 +31,6 @@ from storqual_core.turns.subject import refuse_beyond
 from tests.support.bad_states import written
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 from tests.support.paths import Paths, two_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from storqual_core.guard.claims import Claim
 
 pytestmark = pytest.mark.slow
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the guard decides from one reading of a machine, and how a drive that it lets through is taken and stamped."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +11,9 @@ from storqual_core.guard import hold
 from storqual_core.guard.claims import VolumeClaim
 from storqual_core.guard.rules import PURPOSES, decide
 from storqual_core.guard.signatures import STAMP, Content, objection
-from storqual_core.guard.snapshot import VolumeState, look
+from storqual_core.guard.snapshot import GuardSnapshot, VolumeState, look
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from storqual_core.guard.snapshot import GuardSnapshot
 
 DRIVE = "0x5000c50000000001"
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Known formats are found by libblkid, by blkid where the library is missing, and nothing unknown counts as empty."""
 
-from __future__ import annotations
-
 import itertools
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -29,10 +28,6 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.tools import blkid
 from storqual_core.tools.blkid import FormatSignature, parse_export
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 SIZE = 20 << 20
 

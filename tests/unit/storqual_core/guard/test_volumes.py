@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives in a volume that storqual made are still the bench's own: settings, preflight and blocks work on them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +19,6 @@ from storqual_core.turns.targets import hold_targets
 from tests.support.batches import launch_batch
 from tests.support.bench_tree import MIB, STATE, BenchTree
 from tests.support.fake_md import Array, FakeMd
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IDS = ["0x5000c50000000001", "0x5000c50000000002", "0x5000c50000000003"]
 MADE = volume_uuid(IDS[:2])

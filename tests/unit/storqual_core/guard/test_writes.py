@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was written to each disk of a bench between two readings, and what its error counters did."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

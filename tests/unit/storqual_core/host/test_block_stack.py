@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every way to a drive leads to the same drive: links, partitions, layers, character nodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counters are read as the kernel writes them; what is missing stays missing."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,11 +26,6 @@ from storqual_core.host.counters import (
     watch_idle,
 )
 from storqual_core.turns.targets import BatchAim, TargetDevice
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 STAT = """\
 cpu  10 2 30 4000 50 6 7 8 0 0

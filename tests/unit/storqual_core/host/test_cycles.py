@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cycles of the processors: added over all of them, or a reason why there are none; never 0 for "not known"."""
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

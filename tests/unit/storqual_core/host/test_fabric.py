@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fabrics as the transport classes of the kernel show them: ports, sessions, subsystems, paths of a drive."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ from storqual_core.host.identity import declared_address
 from storqual_core.host.sysfs import read_adapters, read_drives
 from tests.support.bench_tree import STATE
 from tests.support.fabric_tree import INITIATOR, LUN, TARGET, FabricTree, fc_bench
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def facts_of(tree: FabricTree) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of drives come out the same however they are spelt, and device text is kept byte for byte."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who uses what: mount tables are parsed whole or not at all, programs are found by what they have open."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's log is read record by record; where it cannot be, the reason is told."""
 
-from __future__ import annotations
-
 import re
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -31,9 +29,6 @@ from storqual_core.host.kernel_log import (
     texts,
 )
 from tests.support.log_lines import read_all, read_faults, read_ordinary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def test_a_record_is_level_number_time_and_text() -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each driver and layer tells of its trouble in the kernel's log, in its own words."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.host.kernel_log import classify, decode_log_info

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers in texts of the kernel and of fio that no counter has: read, left out or refused, never another error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives and adapters are read from sysfs alone: SCSI, NVMe with and without multipath, virtio."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watchdogs as the kernel shows them, and what a bench's sheet says of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from storqual_core.host.watchdog import BLIND, NONE, has_hardware, read_watchdogs, watchdog_words

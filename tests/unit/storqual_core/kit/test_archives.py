@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data is packed in the way that it came in, and in no way that the kernel does not know."""
 
-from __future__ import annotations
-
 import lzma
 import os
 import shutil

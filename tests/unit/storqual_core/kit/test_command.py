@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running one tool."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of disc images by their long names; an image that is cut or changed is refused or told as it is."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.iso9660 import list_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = "kmod-mpt3sas-47.00.00.00_el9.4-1.x86_64.rpm"
 FILES = {

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labels in any spelling, and printed sizes as what they can mean."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

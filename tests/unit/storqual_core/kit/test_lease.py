@@ -1,7 +1,5 @@
 """The reservation of a bench: who has it, who waits, and which commands count."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process changes a bench at a time, and says who it is."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,11 +22,6 @@ from storqual_core.kit.lock import (
     remove_after_proof,
     saved_path,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
 
 HOLD = """
 import sys, time

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a module ends: Ansible drops an exception without words, so each failure leaves with a sentence."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.results import finish
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Module:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setting names: the list itself, looking names up, checking values."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One apply: what is declared reaches its subsystem, in order; a call that a boot or a file ended is gone on with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +19,6 @@ from storqual_core.provision.apply import SUBSYSTEMS, Apply, ApplyRequest, Provi
 from tests.support.adapter_bench import KERNEL
 from tests.support.build_bench import PLACE, TrialBench, module_file
 from tests.support.fake_boot import FakeBench
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
 PACKAGE = "linux-image-new"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is under way beside the commands of the host, and what adapters' logs say from one look to the next."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +15,6 @@ from storqual_core.tools.capabilities import offers
 from tests.support.bench_tree import BenchTree
 from tests.support.replay import Tools
 from tests.support.tool_fixtures import fixture_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 PCI, OTHER = "0000:3b:00.0", "0000:00:05.0"
 EVENTS = fixture_text("storcli", "events.txt")

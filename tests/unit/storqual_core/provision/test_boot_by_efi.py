@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trial on a bench whose loader is told by EFI variables: systemd-boot, and GRUB with its interface."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trial on a bench whose kernels have entries in files of their own (EL 8 and later, GRUB 2.14)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds that come with a boot: an initramfs of their own, one boot, then the disk; and every way back."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +28,6 @@ from tests.support.adapter_bench import KERNEL
 from tests.support.build_bench import PLACE, TrialBench, module_file
 from tests.support.fake_boot import boot_step
 from tests.support.power_cut import every_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

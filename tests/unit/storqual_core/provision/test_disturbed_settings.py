@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is written, and in whatever order it is named: what is declared is there, and the rest is as found."""
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from storqual.plan.arms import switch_steps
 from storqual.plan.resolve import Resolved
+from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import hold_lock, read_saved
 from storqual_core.kit.settings import SETTINGS, disturbed_by
@@ -27,11 +27,6 @@ from storqual_core.turns.targets import Switcher, TargetDevice
 from tests.support.bench_tree import SIZE, BenchTree
 from tests.support.fake_drives import LARGEST, READ_AHEAD, SCHEDULERS, TAGS, FakeDrives
 from tests.support.fake_fio import launch, make_block
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from storqual_core.host.block_stack import DriveTarget
 
 pytestmark = pytest.mark.slow
 

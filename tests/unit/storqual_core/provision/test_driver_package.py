@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver as kmod RPM: refused before anything is changed, installed for one kernel, proven, removed again."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import lzma

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver that lets go of an adapter and takes it again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a setting of a drive does is seen by reads and counters, and what cannot be seen is not said."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

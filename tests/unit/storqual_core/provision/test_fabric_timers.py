@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timers of drives behind fabrics, which the kernel keeps for the remote port, session or controller."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

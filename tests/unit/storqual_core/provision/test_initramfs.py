@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drivers inside an initramfs: archives one after the other, packed in several ways."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,10 +34,6 @@ from storqual_core.provision.initramfs import (
 )
 from storqual_core.tools.kmod import Build
 from tests.support.cpio_archive import PACKERS, archive
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 MODULE = b"\x7fELF" + b"code\0" * 9 + b"version=3.04.20\0license=GPL\0srcversion=ABCDEF01\0vermagic=6.1 SMP\0rest"
 BUILD = Build("ABCDEF01", "3.04.20", "6.1 SMP")

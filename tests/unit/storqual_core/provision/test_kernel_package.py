@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel as RPM: installed beside the others without becoming the default, proven by its files, removed again."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

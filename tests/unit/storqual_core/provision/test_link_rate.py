@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rate of a drive's SAS link, on a tree like sysfs whose phys do what those of a driver do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

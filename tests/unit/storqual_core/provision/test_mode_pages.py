@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mode-page fields and write caches of drives: exact commands for read, plan, write, read back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

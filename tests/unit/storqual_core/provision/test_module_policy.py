@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench's policy says against a module: signatures, keys that it knows, SUSE's mark."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +11,6 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
 from storqual_core.provision.module_policy import packing_objections, policy_objections
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 EFI = {"/sys/firmware/efi/runtime": ""}
 LOCKED = {**EFI, "/sys/kernel/security/lockdown": "none [integrity] confidentiality\n"}

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a kernel loads a module of another one: as the kernel decides, symbol by symbol."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import random
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +19,6 @@ from storqual_core.provision.module_symbols import (
 )
 from storqual_core.tools.kmod import Build
 from tests.support.module_file import module_bytes, symvers_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CRCS = {"module_layout": 0x12345678, "scsi_host_alloc": 0xFFFFFFFF, "printk": 1}
 BUILT, RUNS = "5.14.0-427.20.1.el9_4.x86_64", "5.14.0-427.31.1.el9_4.x86_64"

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVRAM of adapters: refused, written, read by the driver, put back."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from storqual_core.provision.restore import remembered
 from storqual_core.tools.capabilities import AdapterFacts, Spelling, ToolFacts
 from tests.support.adapter_bench import AdapterBench
 from tests.support.fake_eeprom import Chip, factory_image, fit
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PCI = "0000:00:08.0"
 WWN = "0x5000e0c001010000"

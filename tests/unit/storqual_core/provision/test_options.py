@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Module options: refused, loaded, kept, proven, taken back."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -21,10 +21,6 @@ from storqual_core.provision.options import ModulePlan, OptionsBench, OptionValu
 from storqual_core.provision.queue import InFlight
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import KERNEL, AdapterBench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PCI, WWN = "0000:00:05.0", "0x5000c50015ea0000"
 CLAIM = {"wwn": WWN, "serial": WWN[-6:], "vendor": "SEAGATE", "model": "ST336607LW", "size": "20MiB", "claim": True}

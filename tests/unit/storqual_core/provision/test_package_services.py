@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timers and services of package managers are still while a bench is measured, and run again after it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,6 @@ from storqual_core.provision.boot import System
 from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import BenchTree
 from tests.support.power_cut import Mains, every_cut
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 TIMER, SERVICE = "dnf-makecache.timer", "packagekit.service"
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages and initramfs of a bench, whoever makes them: the same steps by dpkg or rpm, initramfs-tools or dracut."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storqual_core.kit.archives import compose, new_file
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.kit.machine import Machine
 from storqual_core.provision.boot import System
@@ -17,12 +18,6 @@ from storqual_core.provision.package_manager import packages_of
 from storqual_core.tools import TOOLS, dpkg, rpm
 from storqual_core.tools.capabilities import offers
 from tests.support.replay import Call, Replay
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from storqual_core.kit.command import Completed
 
 RELEASE = "5.14.0-503.11.1.el9_5.x86_64"
 OWNER = f"rpm -q --qf '{rpm.QUERY}' -f -- /lib/modules/{RELEASE}/vmlinuz"

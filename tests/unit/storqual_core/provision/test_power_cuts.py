@@ -4,11 +4,11 @@
 Twice each: the program dies and the bench goes on, or the bench loses what it keeps in memory as well.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +20,6 @@ from storqual_core.provision.drives import DriveRequest, provision_drives
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import FakeBench, boot_step
 from tests.support.power_cut import Mains, every_cut
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug is pulled between any two side effects of putting a driver build on a bench and of taking it off."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,6 @@ from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
 from tests.support.power_cut import Mains, every_cut
 from tests.unit.storqual_core.provision.test_provision_build import PLACE, BuildBench, prebuilt, provide, put_back
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def runs(bench: BuildBench) -> str | None:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A flash that was cut at any of its effects: what the next run makes of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,6 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.provision.firmware import flash
 from tests.support.fake_flash import Card, PowerCut
 from tests.support.flash_bench import Bench, make_bench, run_to_the_end
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

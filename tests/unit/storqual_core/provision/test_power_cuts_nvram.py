@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug is pulled between any two side effects of writing an EEPROM; the next run has the driver read it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ from storqual_core.provision.nvram import NvramBench
 from tests.support.fake_eeprom import Chip, factory_image, fit
 from tests.support.power_cut import Mains, every_cut
 from tests.unit.storqual_core.provision.test_nvram import PCI, Lab
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WANTED = {"dc390": {"host_scsi_id": 6}}
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug is pulled between any two side effects of loading a driver with options; it is never left unloaded."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +13,6 @@ from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import AdapterBench
 from tests.support.power_cut import Mains, every_cut
 from tests.unit.storqual_core.provision.test_options import FOUR, PCI, WWN, provide, put_back
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def bench_in(root: Path) -> AdapterBench:

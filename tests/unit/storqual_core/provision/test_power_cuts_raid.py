@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug is pulled between any two side effects of making and of taking away a volume; the next run goes on."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from tests.support.bench_tree import BenchTree
 from tests.support.fake_md import FakeMd
 from tests.support.power_cut import every_cut
 from tests.unit.storqual_core.provision.raid.test_layout import IDS, SMALL, provision, put_back, stamped
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver builds: what speaks against a file, one build in all places, and the way back."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +20,6 @@ from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import KERNEL
 from tests.support.build_bench import MAGIC, PLACE, BuildBench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 class NewDriverBench(BuildBench):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The provisioning modules as Ansible runs them: arguments in, one result out."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from ansible.module_utils import basic
@@ -12,11 +13,6 @@ from ansible.module_utils.testing import patch_module_args
 
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.kit.results import PartialError, Provisioned, TrialFailedError, finish
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import ModuleType
 
 CLAIM = {"wwn": "0x5000c50015ea0000", "serial": "S", "vendor": "V", "model": "M", "size": "1GiB"}
 ADAPTERS = {"sym": {"drives": [CLAIM]}}

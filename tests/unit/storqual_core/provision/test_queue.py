@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's queue of each drive, on a tree like sysfs."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

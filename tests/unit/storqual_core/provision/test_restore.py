@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Putting drives back as they were, from what was remembered."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,9 +22,6 @@ from tests.support.bench_tree import SIZE, BenchTree
 from tests.support.fake_md import Array, FakeMd
 from tests.support.fake_parts import FakeParts
 from tests.support.replay import Call, Replay
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WWNS = ("0x5000c50015ea0000", "0x5000c50015ea0010")
 ADAPTERS = {

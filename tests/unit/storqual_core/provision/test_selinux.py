@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that we write have the SELinux type of their place, or the step says which has not."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +12,6 @@ from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.kit.machine import Machine
 from storqual_core.provision.selinux import check_types, denials
 from storqual_core.tools.matchpathcon import parse_verified
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 PLACE = "/lib/modules/5.14/updates/storqual/mpt3sas.ko"
 DENIED = (

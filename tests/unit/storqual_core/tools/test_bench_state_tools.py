@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tools that say how a bench is set up: mokutil, sestatus, kdumpctl, lsinitrd, weak-modules."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.kit.errors import ToolError

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readers of boot entries, of the loader's environment and of what bootctl says of them."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

@@ -1,30 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that a boot loader reads are where it looks, which is not where `fsync` puts them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from storqual_core.kit.command import run
+from storqual_core.kit.command import Completed, run
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import ToolError
 from storqual_core.provision.restore import Tools, restore
 from storqual_core.tools import boot_files
 from tests.support.fake_boot import FakeBench, boot_step
 from tests.support.replay import Call, Replay
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from storqual_core.kit.command import Completed
 
 XFS = "22 1 {number} / {point} rw,relatime - xfs /dev/sdz9 rw\n"
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a request for a volume asks of a tool."""
 
-from __future__ import annotations
-
 import inspect
 from types import ModuleType, SimpleNamespace
 

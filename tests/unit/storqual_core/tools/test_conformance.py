@@ -4,18 +4,17 @@
 A parser is a public function `parse_…` with one argument that has no default: the text.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import math
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,10 +25,6 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.tools.capabilities import offers
 from tests.support.mangle import ODD_NUMBERS, mangled, with_odd_number
 from tests.support.tool_fixtures import fixture_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
 
 FOLDER = Path(tools.__file__).parent
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The EEPROM of a DC-390: bits on lines, words, checksum, settings."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,9 +14,6 @@ from storqual_core.tools import dc390 as eeprom_93c46
 from storqual_core.tools.dc390 import NAMES, SIZE, EepromImage, read_words, unfit, write_words
 from tests.support.fake_eeprom import Chip, factory_image, fit
 from tests.support.replay import Replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PCI = "0000:00:08.0"
 NOBODY = Replay([])

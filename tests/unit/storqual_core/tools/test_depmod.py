@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of several files of a module depmod takes, by its configuration."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from storqual_core.tools.depmod import OWN_ORDER, Override, overrides, parse_overrides, search_order, winner
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EL = ("updates", "extra", "built-in", "weak-updates")
 SUSE = ("updates", "extra", "weak-updates", "kgraft", "built-in")

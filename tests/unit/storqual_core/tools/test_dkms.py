@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What DKMS says it has."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,9 +10,6 @@ from hypothesis import strategies as st
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import dkms
 from tests.support.replay import Call, Replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = """\
 Deprecated feature: REMAKE_INITRD (/etc/dkms/framework.conf)

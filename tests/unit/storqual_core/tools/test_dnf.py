@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """dnf and zypper: what a transaction would change, what it did, and why its success may be none."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.kit.errors import ToolError

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """dpkg: what is installed, which kernel a package carries, installing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

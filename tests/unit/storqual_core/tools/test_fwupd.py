@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """fwupd: JSON behind notes, error objects, and every flag that holds an update back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GRUB: entries, the default, a trial entry, and never an entry that could not fall back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """hbacmd: attributes, firmware parameters, boot code."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """iscsiadm: counters of every session and what the daemon does with it; what is cut is refused, no secret is kept."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from tests.support.bench_tree import STATE
 from tests.support.fabric_tree import FabricTree
 from tests.support.replay import Call, Replay, Tools
 from tests.support.tool_fixtures import fixture_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TWO = fixture_text("iscsiadm", "statistics_two.txt")
 SESSIONS = fixture_text("iscsiadm", "sessions.txt")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lsiutil: ports, boards, settings, and one word of a page in NVRAM."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

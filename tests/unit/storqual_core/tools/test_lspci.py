@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lspci: for programs and for people."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.kit.errors import ToolError

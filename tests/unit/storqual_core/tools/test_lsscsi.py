@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lsscsi: columns of fixed width."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mdadm: arrays in all their states, what md cannot make, and text that is none of mdadm's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

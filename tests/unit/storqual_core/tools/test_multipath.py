@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """multipath: the daemon's JSON and the tree, states by who says them, and no path that belongs to another map."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -5,8 +5,6 @@ Lines that are lost, doubled or cut off must not make up a value; other changes 
 text as it is told.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mvcli and mnv_cli: records between noise, one card each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the next release of a vendor's tool may print is read right, or refused, and never read wrong."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ from storqual_core.tools import TOOLS
 from storqual_core.tools.capabilities import VolumeFacts
 from tests.support.next_release import Variant, variants, wrongly_read
 from tests.unit.storqual_core.tools.test_recordings import MET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OCP health log of nvme-cli: one set of names, whatever form it is printed in."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.kit.errors import ToolError

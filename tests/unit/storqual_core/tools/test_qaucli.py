@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """qaucli and scli: instances, parameters, and writing only what the tool's own help confirms."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -5,11 +5,10 @@ The recordings are other people's and stay outside the project. `recordings.json
 output, and for an output that must be refused a part of the sentence.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,9 +17,6 @@ from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.tools import TOOLS
 from storqual_core.turns import fio_result
 from tests.support.mangle import mangled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MET: dict[str, tuple[str, str, str]] = {
     output: (tool, parse, refusal)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Redfish: inventories and errors of management controllers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

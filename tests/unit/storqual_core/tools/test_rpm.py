@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """rpm: packages and their kernels, what verifies, who signed, installing through a front end."""
 
-from __future__ import annotations
-
 import random
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import BadInputError, MissingToolError, ToolError
 from storqual_core.tools import rpm
 from tests.support.cpio_archive import PACKERS, archive
 from tests.support.replay import Call, Replay
 from tests.support.tool_fixtures import fixture_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from storqual_core.kit.command import Completed
 
 QUERY = f"rpm -q --qf '{rpm.QUERY}'"
 EL9 = "5.14.0-427.20.1.el9_4.x86_64"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sas3ircu: only its own word of success counts; a controller without volumes is a normal one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sas3flash: a flash is believed only with its own line, and the SAS address must survive it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

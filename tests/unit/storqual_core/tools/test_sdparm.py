@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sdparm: every field of a drive in one command."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.kit.errors import ToolError

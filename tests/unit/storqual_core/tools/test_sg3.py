@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sg3_utils: exact commands, bytes, exit statuses."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

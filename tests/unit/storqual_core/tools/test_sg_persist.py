@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sg_persist: keys are counted, every registration is told with its port, and what is cut is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.kit.errors import ToolError

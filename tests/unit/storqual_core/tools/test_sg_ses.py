@@ -5,8 +5,6 @@
 `join_1.34.txt` has the layout of former releases.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sg_write_buffer: every segment, a unit attention in the middle, the drive's word at the end."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,9 +11,6 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.tools import sg_write_buffer as tool
 from storqual_core.tools.capabilities import FirmwareImage
 from tests.support.replay import Call, Replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SG = "/dev/sg3"
 TURS = f"sg_turs --verbose {SG}"

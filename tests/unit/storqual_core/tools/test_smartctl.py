@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """smartctl: JSON of several releases, and an exit status made of bits."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

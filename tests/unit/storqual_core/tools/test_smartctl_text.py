@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """smartctl before 7.0, which prints text only: the same facts by the same names as its later JSON has."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.facts.tool_facts import errors_on_record

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ssacli: the indented tree, its errors, and commands that are believed only when text and status agree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """storcli and perccli: facts, volumes, settings and images, and every way in which they say no."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -22,11 +21,6 @@ from storqual_core.tools.capabilities import (
     VolumeRequest,
 )
 from tests.support.replay import Call, Replay
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import ModuleType
-
 
 FOLDERS = Path(__file__).parent / "fixtures"
 FIXTURES = FOLDERS / "storcli"

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """storcli2 and perccli2: another grammar, other words for the same things, failures with a status of 0."""
 
-from __future__ import annotations
-
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +12,6 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.tools import storcli2
 from storqual_core.tools.capabilities import VolumeFacts, VolumeRequest
 from tests.support.replay import Call, Replay, Tools
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FIXTURES = Path(__file__).parent / "fixtures" / "storcli2"
 VOLUME = VolumeFacts("1", level="1")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """storcli: the controller's own events, and what it does beside the commands of the host."""
 
-from __future__ import annotations
-
 import json
 import re
 

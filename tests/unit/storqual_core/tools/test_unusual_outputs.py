@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tools print beside the usual: one odd object among others, nothing where something was asked, other texts."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json
 import pkgutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -38,9 +37,6 @@ from storqual_core.tools.capabilities import DriveFacts, VolumeFacts, all_but_od
 from tests.support.replay import Call, Replay
 from tests.support.tool_fixtures import fixture_text
 from tests.unit.storqual_core.tools.test_next_release import FACTS, volumes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DONE = "Command completed successfully.\n"

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A list belongs to its object however it is wrapped: members of a volume, devices of an array, facts of a drive."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,9 +15,6 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.tools import TOOLS, arcconf, mdadm, mvcli, sas3ircu
 from tests.support.wrapped_lists import WrappedList, lists_of, wrappings
 from tests.unit.storqual_core.tools.test_recordings import MET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RECORDED = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or Path(__file__).parents[5] / "shared" / "transcripts")

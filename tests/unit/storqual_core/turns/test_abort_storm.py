@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A storm of aborts is one when many reads ended as timed out and the kernel counted as many timeouts."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,9 +18,6 @@ from storqual_core.turns.bench_faults import ACTS
 from storqual_core.turns.drive_faults import Aim
 from storqual_core.turns.scsi_command import TIMED_OUT, CommandEnd, read_blocks
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 A = "0x5000c50000000001"
 COUNTER = "/sys/block/sda/device/iotmo_cnt"

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a way tells rests on what is read back: a kernel that does nothing leaves it without its proof."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +14,6 @@ from storqual_core.turns import bench_faults
 from storqual_core.turns.bench_faults import ACTS, missing
 from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 A = "0x5000c50000000001"
 

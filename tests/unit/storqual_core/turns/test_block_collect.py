@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the bench program spools is what the run directory takes in."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from storqual_core.turns.batch_file import parse_batch
 from storqual_core.turns.launch_runner import LaunchRunner
 from tests.support.fake_fio import FileTargets, fake_fio, job, no_disks, result
 from tests.support.make_run import make_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dumps of a panic: written to the one drive that the guard allowed, and taken for proof only of their own trial."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,9 +20,6 @@ from storqual_core.turns.bench_faults import ACTS, AFTER
 from storqual_core.turns.crash_dump import DumpPlace, dump_place, find_panic, make_script, pack
 from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 A, B = "0x5000c50000000001", "0x5000c50000000002"
 MIB = 1 << 20

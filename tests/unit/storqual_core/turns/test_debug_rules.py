@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fault by rules of scsi_debug is told step by step as driver and kernel show it, and all of it is put back."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +15,6 @@ from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS, missing
 from storqual_core.turns.drive_faults import RULE_ACTS, RULES_MEMORY, Aim, read_rules
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WWN = "0x33333330000007d0"
 DEBUGFS = "/sys/kernel/debug/scsi_debug"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sample made again from its evidence: the same one, and another one for other evidence."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What else went on on the bench makes a sample suspect, and says what it was; an honest bench is not suspected."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of a fabric: what each does, and that it is told only of what was seen."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

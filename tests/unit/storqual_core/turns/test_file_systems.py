@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """File systems on held drives: never where the guard has an objection, and never left behind."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from storqual_core.guard import hold as guard
 from storqual_core.guard.claims import Claim, VolumeClaim
 from storqual_core.guard.signatures import AREA, Ledger, volume_uuid, window
+from storqual_core.kit.command import Runner
 from storqual_core.kit.errors import GuardRefusalError, ToolError
 from storqual_core.kit.lock import hold_lock, read_saved
 from storqual_core.turns.batch_file import FileSystemAsk, parse_batch, part_bytes, read_file_system
@@ -22,11 +21,6 @@ from tests.support.batches import launch_batch
 from tests.support.bench_tree import MIB, STATE, BenchTree
 from tests.support.fake_md import Array, FakeMd
 from tests.support.fake_parts import FakeParts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from storqual_core.kit.command import Runner
 
 WWNS = ("0x5000c50000000001", "0x5000c50000000002")
 SIZE = 512 * MIB

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A launch becomes one fio command line that fio itself accepts."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

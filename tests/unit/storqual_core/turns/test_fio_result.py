@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What fio did is read from its result, its exit status and what it was asked, together."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program on a held drive: lent, stamped again, its hang recovered, and what is put right after a reset."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,10 +24,6 @@ from storqual_core.turns.subject import TurnSubject
 from tests.support.bad_states import ext4
 from tests.support.batches import drive_batch
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 DRIVE = claim().id
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The integrity load: tagged sectors, their acknowledgements, and what was read back."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -32,11 +31,6 @@ from storqual_core.turns.sectors import (
     read_sector,
     runs_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 TAG = b"trial--1"
 ASK = IntegrityRequest(

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each way into the kernel is the one that it is called, and what it wrote is on the drive when it ends."""
 
-from __future__ import annotations
-
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,6 @@ from storqual_core.turns.load_levels import QueueLimits
 from storqual_core.turns.load_memory import Arena
 from storqual_core.turns.scsi_command import CommandEnd
 from storqual_core.turns.sectors import SECTOR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LIMITS = QueueLimits(scsi=False, hard=64, segments=10)
 ARENA = Arena(1 << 20, 512, SECTOR, 1)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A launch that goes to a latency cap, on a fio that stands for a device of fixed service time."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

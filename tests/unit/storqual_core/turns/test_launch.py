@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """One launch with the real fio on a file: counted, watched, ended for certain."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +20,6 @@ from storqual_core.turns.derive import parse_log
 from storqual_core.turns.fio_job import FioProcess, FioTarget, read_ask
 from storqual_core.turns.launch import Launched, run_fio, scratch_folder
 from tests.support.fake_fio import fake_fio, job, result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,5 @@
 """A new owner ends what an earlier reservation left running; with real processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

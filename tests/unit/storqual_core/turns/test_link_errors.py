@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of PCI Express: what the kernel's injector is given, and that the kernel counted one more."""
 
-from __future__ import annotations
-
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +15,6 @@ from storqual_core.turns import bench_faults
 from storqual_core.turns.bench_faults import ACTS, CORRECTED, FATAL, NOT_FATAL, counted, missing
 from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 A, PCI = "0x5000c50000000001", "0000:00:05.0"
 COUNTS = "Receiver Error {0}\nBad TLP 7\nTOTAL_ERR_COR {0}\n"

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers on top of a drive: within what may be written of it, gone again whatever happens, and witnesses of it."""
 
-from __future__ import annotations
-
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -19,9 +18,6 @@ from storqual_core.turns.load_layers import layer_on
 from storqual_core.turns.load_levels import LAYERS
 from storqual_core.turns.scsi_command import LackingError
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WWN, SIZE = "0x5000c50000000001", 512 << 20
 FIRST = window(SIZE).offset // 512

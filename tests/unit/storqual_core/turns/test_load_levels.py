@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the names of levels are on a drive: its queue's limits as the kernel tells them, and places of writes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +9,6 @@ from hypothesis import strategies as st
 from storqual_core.host.sysfs import DriveIdentity, SysfsDrive
 from storqual_core.turns.load_levels import SIDES, QueueLimits, read_limits, regions_of
 from tests.support.bench_tree import BenchTree, vpd_page
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DRIVE = SysfsDrive(
     name="sda",

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every shape of memory is what its name says, holds what is put into it, and sees what is written beside it."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +12,6 @@ from hypothesis import strategies as st
 from storqual_core.turns import load_memory
 from storqual_core.turns.load_levels import SHAPES
 from storqual_core.turns.load_memory import PAGE, Arena, Shaped, frames_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BLOCK, ALIGNMENT = 512, 4
 ARENA = Arena(1 << 20, ALIGNMENT, BLOCK, 7)

@@ -6,16 +6,16 @@ The defects lie where a driver's would, between the load and the drive: the syst
 the load, and by the list of acknowledged writes against what is read back in the end.
 """
 
-from __future__ import annotations
-
 import errno
 import itertools
 import os
 import random
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -43,14 +43,8 @@ from storqual_core.turns.load_sweep import Sweep, span_of
 from storqual_core.turns.scsi_command import CommandEnd, LackingError
 from storqual_core.turns.sectors import SECTOR, read_region
 from tests.support.bench_tree import BenchTree
-from tests.support.planted_driver import all_kinds
+from tests.support.planted_driver import Kind, all_kinds
 from tests.support.planted_model import PlantedModel, is_known
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from tests.support.planted_driver import Kind
 
 TAG = b"trial--1"
 WINDOW = (2048, (1 << 21) - 2048)

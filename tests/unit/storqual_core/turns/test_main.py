@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program as a bench runs it: one file, started once, attached to, stopped, and started again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -10,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +20,6 @@ from storqual_core.guard.claims import read_claims
 from storqual_core.guard.file_targets import make_file
 from storqual_core.turns import main
 from tests.support.fake_fio import block_text, fake_fio, job, launch, result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open loop: what arrived, and whether it was issued."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

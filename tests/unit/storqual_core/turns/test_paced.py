@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A paced file that held its pace in every second shows by itself that other programs did not reach it."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buffered reads that began anew at the start of their targets are in doubt."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.turns.fio_job import FioAsk, FioTarget, read_ask

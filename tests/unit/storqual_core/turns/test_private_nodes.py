@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the nodes that udev does not watch."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The unpacked bench program: whole on the disk before it has its name."""
 
-from __future__ import annotations
-
 import os
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from storqual.bench.program import build_program
 from storqual_core.turns.main import unpacked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What launches wrote is read back and held to what fio writes: with the real fio, on files that tests damage."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,9 +17,6 @@ from storqual_core.turns.launch import Launched, empty_folder, run_fio
 from storqual_core.turns.readback import Looked, Readback, try_fio
 from storqual_core.turns.sectors import SECTOR
 from tests.support.fake_fio import fake_fio
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("fio"), reason="needs fio on this machine")]
 

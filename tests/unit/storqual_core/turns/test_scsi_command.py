@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command blocks are laid out as SBC-4 has them, and each end of a command is told apart from the others."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -19,9 +18,6 @@ from storqual_core.turns.scsi_command import (
     send,
     unmap,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """fio's logs of several jobs become one series of I/Os per second."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

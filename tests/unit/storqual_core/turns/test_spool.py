@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is finished survives; what is torn was never finished."""
 
-from __future__ import annotations
-
 import json
 import resource
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,9 +15,6 @@ from hypothesis import strategies as st
 from storqual_core.kit.errors import StorqualError
 from storqual_core.turns import spool as spool_module
 from storqual_core.turns.spool import Spool, Stream, read_spool
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START = {"kind": "start", "boot_id": "x"}
 END = {"kind": "end", "outcome": "stopped"}

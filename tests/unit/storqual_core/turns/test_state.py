@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual_core.kit.command import Completed
+from storqual_core.kit.machine import Machine
 from storqual_core.turns.state import read_state
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from storqual_core.kit.machine import Machine
 
 A, B = "0x5000c50000000001", "0x5000c50000000002"
 ADAPTER = "0000:00:05.0"

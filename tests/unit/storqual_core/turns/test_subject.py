@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whom a fault may reach, and the drive of a turn: opened past the page cache, and opened anew."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from storqual_core.guard.claims import Claim
 from storqual_core.host.reach import beside_on_link
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
@@ -18,13 +18,6 @@ from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.turns.subject import HeldDevice, aimed_at, refuse_beyond
 from tests.support.bench_tree import BenchTree, claim
 from tests.support.paths import Paths, two_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from storqual_core.guard.claims import Claim
-
 
 PCI, OTHER = "0000:00:05.0", "0000:00:06.0"
 A, B, C = (f"0x5000c5000000000{number}" for number in (1, 2, 3))

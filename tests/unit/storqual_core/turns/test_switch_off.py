@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is switched off is the drive's own phys, bay or slot, and is switched on again whatever happens meanwhile."""
 
-from __future__ import annotations
-
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +14,6 @@ from storqual_core.turns import bench_faults as module
 from storqual_core.turns.bench_faults import ACTS, MEMORY
 from storqual_core.turns.drive_faults import Aim
 from tests.support.bench_tree import STATE, BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 A, B = "0x5000c50000000001", "0x5000c50000000002"
 PCI = "0000:00:05.0"

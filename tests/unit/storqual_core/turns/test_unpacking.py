@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench program is unpacked by rules: plain files inside its folder, not too many, not too large."""
 
-from __future__ import annotations
-
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.turns.main import unpacked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def packed(folder: Path, *names: str, kind: int = 0, content: bytes = b"x") -> Path:

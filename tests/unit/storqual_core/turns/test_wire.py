@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reader of what went to a host, which shows on a bench that a load sends what it says."""
 
-from __future__ import annotations
-
 from tests.support.wire import Dispatched, read_wire, unseen
 
 TRACE = """\

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what publishing reads, and that it says what each command says by itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

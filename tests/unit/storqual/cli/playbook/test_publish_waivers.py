@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which waivers a run is published with: the lab's, those that are asked for, and later those of its own verdict."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from datetime import UTC, datetime

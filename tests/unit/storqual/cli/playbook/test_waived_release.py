@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A failing run that is published, published again with waivers, signed and verified: every part says the same."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every format: tests, counts held against them, lines that are kept, and any text without an error."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

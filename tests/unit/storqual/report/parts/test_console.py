@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The consoles of a report: the lines that matter with the driver they name, and what could not be heard."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

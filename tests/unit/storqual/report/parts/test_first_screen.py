@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headings and sentences that name what they are about: the bench, the criterion, and why nothing counted."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of counters, of errors by terabyte and of what was done to drives before the first launch."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

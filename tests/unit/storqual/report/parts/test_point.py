@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the evidence of a point: latencies, load curves, what limits it, and how it is measured again."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from configparser import ConfigParser

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flashing: what is refused, what is done in which order, and what the module is given."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from storqual_core.provision.firmware.flash import provision_firmware, read_requ
 from storqual_core.tools.capabilities import VolumeFacts
 from tests.support.fake_flash import make_tool
 from tests.support.flash_bench import WELL, Bench, Owners, make_bench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @pytest.fixture

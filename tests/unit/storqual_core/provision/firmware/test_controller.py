@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is decided on a management controller's firmware inventory, and whom the guard is asked about."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

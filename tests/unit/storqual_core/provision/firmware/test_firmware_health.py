@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What in the state of an adapter stands against a flash."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way back: a restore flashes what was found."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from storqual_core.provision.firmware import flash
 from storqual_core.provision.firmware.flash import put_firmware_back
 from tests.support.flash_bench import Bench, Owners, make_bench, run_to_the_end
 from tests.support.replay import Replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

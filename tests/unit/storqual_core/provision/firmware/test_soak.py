@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A soak ends well only when every drive answered, no counter grew and the kernel said nothing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

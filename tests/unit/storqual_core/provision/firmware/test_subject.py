@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a flash could set back: an adapter's settings, policies and links, a drive's mode pages."""
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,10 +31,6 @@ from storqual_core.tools.capabilities import AdapterFacts, DriveFacts, FirmwareI
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
 from tests.support.fake_flash import Card, make_tool
 from tests.support.replay import Call, Replay
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 IMAGE = FirmwareImage("/x", "00", "2")
 SG = DriveTarget("0x5000c50000000001", "sda", "/dev/sg0")

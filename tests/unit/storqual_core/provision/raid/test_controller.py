@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes behind an adapter: identity from the adapter's words, consent for what nobody can look at, read back."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +18,6 @@ from storqual_core.provision.raid.volume_plan import ControllerVolumes, Existing
 from storqual_core.tools import storcli
 from storqual_core.tools.capabilities import AdapterFacts, DriveFacts, ToolFacts, VolumeFacts, VolumeRequest
 from tests.support.bench_tree import STATE, BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 IDS = [f"0x5000c5000000000{place}" for place in range(1, 5)]
 CONSENT = [drive[-8:] for drive in IDS[:3]]

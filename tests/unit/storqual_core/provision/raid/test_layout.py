@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes on a synthetic bench: made behind the guard, found again, refused, restored, whole after a power cut."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
