@@ -187,6 +187,7 @@ def _values(setting: Setting) -> Json:
         "list": {"type": "array", "items": dict(WORD)},
         "link_rate": {"type": ["string", "number"], "examples": list(LINK_RATES)},
         "seconds_or_off": {"anyOf": [whole, {"const": "off"}]},
+        "retries": {"anyOf": [whole, {"enum": ["fail", "queue"]}]},
         "kernel_package": {
             "type": "object",
             "properties": {

@@ -2,13 +2,15 @@
 """A kernel as RPM: installed beside the others without becoming the default, proven by its files, removed again."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual.campaign.declared import declared_document
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.machine import Machine
@@ -21,11 +23,6 @@ from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import boot_step
 from tests.support.fake_rpm import RpmBench, label
 from tests.support.power_cut import Mains, every_cut
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storqual_core.kit.command import Completed
 
 MACHINE = os.uname().machine
 OLD, NEW = f"5.14.0-70.13.1.el9_0.{MACHINE}", f"5.14.0-162.6.1.el9_1.{MACHINE}"
