@@ -64,7 +64,7 @@ firmware:
     assert problems(tmp_path, text) == [
         (
             "x.yml:1: unknown key 'drvier' (did you mean 'driver'?); expected one of description, drive, "
-            "driver, firmware, name, nvram, os, raid, virtual"
+            "driver, firmware, multipath, name, nvram, os, raid, virtual"
         ),
         "x.yml:3: drive.WCE: 2 is above 1; expected flag from 0 to 1: write cache enable (caching page)",
         "x.yml:4: unknown setting drive.WCEE (did you mean 'WCE'?)",
