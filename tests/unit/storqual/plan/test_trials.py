@@ -390,7 +390,10 @@ def test_a_sweep_spares_an_emulated_adapter_what_breaks_its_emulation_and_tells_
     assert reads["remote"] - reads["virtual"] == {"verify"}
     assert (told["virtual"]["pieces"], told["remote"]["pieces"]) == (60, 0)
     lacks = {kind: {what for what, _ in sweep["lacks"]} for kind, sweep in told.items()}
-    assert lacks["virtual"] - lacks["remote"] == {"read verify", "more than 60 pieces of memory in a command"}
+    six = "READ(6) and WRITE(6) of 256 blocks"
+    assert lacks["virtual"] - lacks["remote"] == {"read verify", "more than 60 pieces of memory in a command", six}
+    commands = {kind: {(size, name) for size, _, name in sweep["commands"]} for kind, sweep in told.items()}
+    assert commands["remote"] - commands["virtual"] == {("2^8", "read6"), ("2^8", "write6")}
 
 
 def test_a_sweep_keeps_one_drive_busy_where_the_emulated_adapter_does_not_outlast_several() -> None:
