@@ -388,7 +388,7 @@ def batches_of_turns(run: str, suite: Suite, plan: TurnPlan, bench: Bench) -> It
     for session, _ in plan.sessions:
         turns: list[tuple[str, PlannedTrial | PlannedProgram, dict[str, Any]]] = []
         turns += [
-            ("trial", trial, {**_trial(suite, trial), **_shelf(bench, trial)})
+            ("trial", trial, {**_trial(suite, trial, mixes=bench.kind == "virtual"), **_shelf(bench, trial)})
             for trial in plan.trials
             if trial.session == session
         ]
@@ -423,7 +423,7 @@ def _shelf(bench: Bench, planned: PlannedTrial) -> dict[str, str]:
     return {"powered_by": drive.powered_by or BENCH_ITSELF}
 
 
-def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:
+def _trial(suite: Suite, planned: PlannedTrial, *, mixes: bool = False) -> dict[str, Any]:
     load = suite.loads[planned.load]
     own = ("pair", "fault", "way", "seed", "at_s", "away_s", "load_s", "number")
     return {
@@ -439,6 +439,7 @@ def _trial(suite: Suite, planned: PlannedTrial) -> dict[str, Any]:
             "through_share": load.write_through,
             "flush_every": load.flush_every,
             "seed": planned.seed,
+            "mixes": mixes,
             **_sweep_of(load, planned),
         },
     }

@@ -29,7 +29,7 @@ from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 from .entries import EntryReader
 from .load_levels import COMMAND_FACTORS, FACTORS
 from .scsi_command import LackingError, block_command, perform
-from .sectors import CODES, GOOD, SECTOR, TORN, ZERO, make_sectors, runs_of
+from .sectors import CODES, CORRUPTED, GOOD, SECTOR, TORN, ZERO, make_sectors, runs_of
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
@@ -96,7 +96,11 @@ class SweepRequest:
 
 @dataclass(frozen=True)
 class IntegrityRequest:
-    """One load: region in sectors, workers, sizes in sectors, shares of I/Os from 0 to 1, writes between flushes."""
+    """One load: region in sectors, workers, sizes in sectors, shares of I/Os from 0 to 1, writes between flushes.
+
+    `mixes` is whether a read beside a write may find some of both within a sector: the drives of QEMU, which lie in
+    the page cache of its host, give that now and then.
+    """
 
     first: int
     sectors: int
@@ -107,6 +111,7 @@ class IntegrityRequest:
     flush_every: int
     seed: int
     sweep: SweepRequest | None = None
+    mixes: bool = False
 
 
 _MOST = 1 << 62
@@ -117,7 +122,7 @@ _SHARES = ("read_share", "through_share")
 
 def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | None:
     """The `load` of a trial; None where the reader's problems say what is wrong with it."""
-    fields = reader.keys(entry, set(IntegrityRequest.__annotations__) - {"sweep"}, ("sweep",))
+    fields = reader.keys(entry, set(IntegrityRequest.__annotations__) - {"sweep", "mixes"}, ("sweep", "mixes"))
     if not fields:
         return None
     least = {"first": 0, "sectors": 1, "workers": 1, "flush_every": 1, "seed": 0}
@@ -131,7 +136,12 @@ def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | Non
     if max(shares.values()) > 1:
         reader.complain("read_share, through_share", tuple(shares.values()), "shares from 0 to 1")
     sweep = _read_sweep(reader.inside("sweep"), fields["sweep"]) if fields.get("sweep") is not None else None
-    return IntegrityRequest(**counts, **shares, sizes=tuple(sizes), sweep=sweep) if reader.sound else None
+    mixes = fields.get("mixes", False)
+    if not isinstance(mixes, bool):
+        reader.complain("mixes", mixes, "true or false")
+    return (
+        IntegrityRequest(**counts, **shares, sizes=tuple(sizes), sweep=sweep, mixes=mixes) if reader.sound else None
+    )
 
 
 def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
@@ -198,11 +208,11 @@ class KnownSectors:
     """What was last acknowledged where, in 64 bits a sector, and which writes are under way; safe from all threads.
 
     It knows extents (first sector, how many) and nothing between them. `block` are the sectors of the drive's own
-    block, of which a read finds one write's and no mixture.
+    block, of which a read finds one write's and no mixture; with `mixes` it may while a write of it is under way.
     """
 
-    def __init__(self, extents: Sequence[tuple[int, int]], block: int = 1) -> None:
-        self._extents, self._block = sorted(extents), block
+    def __init__(self, extents: Sequence[tuple[int, int]], block: int = 1, *, mixes: bool = False) -> None:
+        self._extents, self._block, self._mixes = sorted(extents), block, mixes
         self._firsts = [first for first, _ in self._extents]
         self._known = [array("Q", bytes(8 * sectors)) for _, sectors in self._extents]
         self._turn = threading.Lock()
@@ -277,8 +287,10 @@ class KnownSectors:
                 covering = [one for one, begin, many in writes if begin <= place < begin + many]
                 if (code == GOOD and sequence in covering) or (code == ZERO and zeros.intersection(covering)):
                     continue
+                if self._mixes and covering and code in (CORRUPTED, TORN):
+                    continue
                 return code
-            if mixed:
+            if mixed and not (self._mixes and any(begin <= sector <= begin + many for _, begin, many in writes)):
                 return TORN
         return ""
 
@@ -331,7 +343,7 @@ class Worker:
         self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
         self._numbers = count(ask.workers + number, ask.workers) if numbers is None else numbers
         self._since_flush = 0
-        self._ledger = KnownSectors([(ask.first, ask.sectors)], block) if ledger is None else ledger
+        self._ledger = KnownSectors([(ask.first, ask.sectors)], block, mixes=ask.mixes) if ledger is None else ledger
         self._sizes = [-(-size // block) * block for size in ask.sizes]
         self._buffer = mmap.mmap(-1, max(*self._sizes, FILL_SECTORS) * SECTOR)
 
@@ -433,7 +445,7 @@ class LoadWorkers:
         *,
         sends_fua: bool = False,
     ) -> None:
-        self.ledger = KnownSectors([(ask.first, ask.sectors)], block)
+        self.ledger = KnownSectors([(ask.first, ask.sectors)], block, mixes=ask.mixes)
         self._workers = [
             Worker(ask, number, tag, device, tell, self.ledger, block, numbers, sends_fua=sends_fua)
             for number in range(ask.workers)

@@ -105,7 +105,9 @@ class Sweep:
         self.aliases = alias_places(self.regions, first, end, limits.block, _GRID, _MOST_ALIASES)
         self.aliases = [one for one in self.aliases if not any(at.first <= one < at.end for at in taken)]
         extents = [(region.first, region.sectors) for region in self.regions]
-        self.ledger = KnownSectors([*extents, *((at, limits.block) for at in self.aliases)], limits.block)
+        self.ledger = KnownSectors(
+            [*extents, *((at, limits.block) for at in self.aliases)], limits.block, mixes=load.mixes
+        )
         self._lacks: set[tuple[str, str]] = set()
         self._rows: list[list[object]] = []
         self._errors = self._problem = 0

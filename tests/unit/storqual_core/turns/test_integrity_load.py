@@ -259,6 +259,26 @@ def test_of_a_block_a_read_finds_one_write_whole(block: int) -> None:
     assert ledger.wrong(96, runs_of(data, TAG, 96), ledger.before(96, 32)) == ""
 
 
+@pytest.mark.parametrize("block", [1, 8])
+@pytest.mark.parametrize("mixes", [False, True])
+def test_an_emulated_drive_may_mix_a_sector_while_a_write_of_it_is_under_way(mixes: bool, block: int) -> None:
+    ledger = KnownSectors([(96, 32)], block, mixes=mixes)
+    ledger.begin(1, 96, 32)
+    ledger.end(1, 0)
+    ledger.begin(2, 96, 16)
+    old, new = (bytes(make_sectors(TAG, 96, sequence, 32)) for sequence in (1, 2))
+
+    def found(seam: int) -> str:
+        """What a read is called whose bytes up to there are the new ones."""
+        return ledger.wrong(96, runs_of(memoryview(new[:seam] + old[seam:]), TAG, 96), ledger.before(96, 32))
+
+    assert (found(11 * SECTOR + 100) == "") == mixes
+    # where no write is under way it may not
+    assert found(20 * SECTOR + 100) != ""
+    ledger.end(2, 0)
+    assert found(11 * SECTOR + 100) != ""
+
+
 def test_a_drive_that_gives_old_data_right_after_a_write_is_found(
     device: FileDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
