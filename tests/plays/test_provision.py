@@ -51,7 +51,7 @@ def test_everything_is_handed_to_one_call(tmp_path: Path) -> None:
     played = apply(tmp_path, {"bench_apply": [ANSWER]}, given=given)
     assert played.code == 0, played.output
     (asked,) = played.asked("bench_apply")
-    assert len(asked.pop("only")) == 7
+    assert len(asked.pop("only")) == 8
     assert asked == {
         **{name.removeprefix("provision_"): value for name, value in given.items()},
         "declared": {"change": ""},
@@ -69,7 +69,7 @@ def test_everything_is_handed_to_one_call(tmp_path: Path) -> None:
     ("words", "given", "only"),
     [
         ("--tags modepages", [], ["modepages"]),
-        ("--skip-tags raid,os,driver", [], ["firmware", "nvram", "queue", "modepages"]),
+        ("--skip-tags raid,os,driver", [], ["firmware", "nvram", "queue", "modepages", "multipath"]),
         ("", ["nvram", "raid"], ["nvram", "raid"]),
         ("--tags raid,queue", ["nvram", "raid"], ["raid"]),
         ("--tags suite", [], None),

@@ -19,7 +19,8 @@ from storqual.run.turns import turns_of
 def failed_again(run: Run, bench: str) -> Further | None:
     """One more session of each arm with those turns; None where nothing is to be decided, or the budget is used up.
 
-    The arm that the bench is in comes first. A pure function of the run's files.
+    The arm that the bench is not in comes first, so that each is provisioned and booted anew. A pure function of the
+    run's files.
     """
     wanted = [again for again in turns_of(run).again() if again.turns[0].bench == bench]
     effort = effort_of(run, bench)
@@ -31,10 +32,10 @@ def failed_again(run: Run, bench: str) -> Further | None:
         for name in session.batches if session.bench == bench else ():
             batch = read_batch(run.path, name)
             planned.update({str(turn["id"]): (session, batch, turn) for turn in batch["turns"]})
-    last = next(session.arm for session in reversed(run.sessions) if session.bench == bench)
+    last = next(session for session in reversed(run.sessions) if session.bench == bench)
     batches: list[Mapping[str, Any]] = []
     sessions = []
-    for offset, arm in enumerate(sorted({turn.arm for again in wanted for turn in again.turns}, key=last.__ne__)):
+    for offset, arm in enumerate(sorted({turn.arm for again in wanted for turn in again.turns}, key=last.arm.__eq__)):
         session_id = next_session_name(run, bench, offset)
         numbers = count(1)
         own = []
@@ -50,6 +51,8 @@ def failed_again(run: Run, bench: str) -> Further | None:
                 name = f"{session_id}-b{next(numbers):03d}"
                 own.append({**batch, "block": name, "session": session_id, "turns": [entry]})
         batches += own
-        sessions.append(replace(like, id=session_id, batches=tuple(str(batch["block"]) for batch in own)))
+        names = tuple(str(batch["block"]) for batch in own)
+        # the first session of a plan finds its boot
+        sessions.append(replace(like, id=session_id, batches=names, boot=last.boot, change=last.change))
     what = plural(len(wanted), "failed trial")
     return Further(f"{what} made again in each arm", tuple(batches), tuple(sessions))

@@ -168,7 +168,7 @@ def parse_subsystems(text: str) -> dict[str, set[str]]:
     # a list by itself is no object
     body = the_object(f'{{"hosts": {text}\n}}' if text.lstrip().startswith("[") else text, "nvme")
     hosts = [as_mapping(host) for host in as_list(body.get("hosts", [body]))]
-    if not all("Subsystems" in host for host in hosts):
+    if not hosts or not all("Subsystems" in host for host in hosts):
         raise ToolError(f"nvme printed no list of subsystems: {first_line(text)}")
     found: dict[str, set[str]] = {}
     for host in hosts:
@@ -187,8 +187,8 @@ def read_subsystems(runner: Runner) -> dict[str, set[str]]:
     ended = runner(["nvme", "list-subsys", "--output-format=json"], timeout=_TIMEOUT)
     if ended.rc != 0:
         raise ended.failure("NVMe subsystems cannot be listed")
-    # releases say nothing where there is nothing
-    return parse_subsystems(ended.stdout) if ended.stdout.strip() else {}
+    # where there is nothing, releases say nothing, or print an empty list
+    return {} if ended.stdout.strip() in ("", "[]") else parse_subsystems(ended.stdout)
 
 
 def parse_smart_log(text: str) -> SmartLog:

@@ -61,10 +61,12 @@ def outcome(path: Path) -> tuple[str, str]:
 
 def test_what_fails_in_the_candidate_alone_is_made_again_and_fails(tmp_path: Path) -> None:
     path = planned(tmp_path)
-    assert go_on(path, ("candidate",), SLOW) == ["s01 baseline", "s02 candidate", "s03 candidate", "s04 baseline"]
+    assert go_on(path, ("candidate",), SLOW) == ["s01 baseline", "s02 candidate", "s03 baseline", "s04 candidate"]
     found, reason = outcome(path)
     assert found == "FAIL"
     assert reason.startswith("regression: 5 of 5 failed")
+    # no two sessions share a boot
+    assert [session.boot for session in read_run(path).sessions[1:]] == ["always"] * 3
     added = [turn for turn in turns_planned(path) if turn.session in ("s03", "s04")]
     assert {turn.point for turn in added} == {"device_reset"}
     # the same load with the same faults, as other turns

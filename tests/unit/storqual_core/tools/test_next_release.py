@@ -57,6 +57,8 @@ def texts() -> list[tuple[str, str, Path]]:
         for tool, parsers in FACTS.items()
         for path in sorted((FIXTURES / tool).iterdir())
         for parser in parsers
+        # never met: each is of another option
+        if (parser, path.name) not in (("parse_devices", "t.txt"), ("parse_transports", "g.txt"))
     ]
     recorded = [(tool, parser, RECORDED / name) for name, (tool, parser, refused) in MET.items() if not refused]
     return found + [
