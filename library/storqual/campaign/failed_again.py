@@ -22,7 +22,7 @@ def failed_again(run: Run, bench: str) -> Further | None:
     The arm that the bench is not in comes first, so that each is provisioned and booted anew. A pure function of the
     run's files.
     """
-    wanted = [again for again in turns_of(run).again() if again.turns[0].bench == bench]
+    wanted = [repeat for repeat in turns_of(run).repeats() if repeat.turns[0].bench == bench]
     effort = effort_of(run, bench)
     over = effort is not None and effort.budget_s is not None and bench_seconds(run.events, bench) >= effort.budget_s
     if not wanted or over:
@@ -35,13 +35,15 @@ def failed_again(run: Run, bench: str) -> Further | None:
     last = next(session for session in reversed(run.sessions) if session.bench == bench)
     batches: list[Mapping[str, Any]] = []
     sessions = []
-    for offset, arm in enumerate(sorted({turn.arm for again in wanted for turn in again.turns}, key=last.arm.__eq__)):
+    for offset, arm in enumerate(
+        sorted({turn.arm for repeat in wanted for turn in repeat.turns}, key=last.arm.__eq__)
+    ):
         session_id = next_session_name(run, bench, offset)
         numbers = count(1)
         own = []
-        for again in wanted:
-            like, batch, turn = planned[next(turn.id for turn in again.turns if turn.arm == arm)]
-            for more in again.names:
+        for repeat in wanted:
+            like, batch, turn = planned[next(turn.id for turn in repeat.turns if turn.arm == arm)]
+            for more in repeat.names:
                 entry = {
                     **turn,
                     "index": 0,

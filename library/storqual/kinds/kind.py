@@ -56,7 +56,7 @@ class PlannedTurn:
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeat:
     """Turns, one of each arm, that are made again: the names of the pairs that are to be."""
 
     turns: Sequence[PlannedTurn]
@@ -111,8 +111,8 @@ class Kind:
     it raises what it raises for raw files that are not of this turn. `problems` are those of a record's shape.
     `checks` are counted from the turns that were planned and the records that there are. `show`, `plan` and `summary`
     are for the report, the test plan and a customer. `absent` is what a run without such turns leaves untested, as
-    its name and a sentence; `unreached` is what its records say was not reached, likewise. `again` are turns of which
-    more can decide what is undecided.
+    its name and a sentence; `unreached` is what its records say was not reached, likewise. `repeats` are turns of
+    which more can decide what is undecided.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Kind:
     summary: Callable[[Sequence[Record]], Part] | None = None
     absent: tuple[str, str] | None = None
     unreached: Callable[[Sequence[Record]], Iterable[tuple[str, str]]] = _nothing
-    again: Callable[[Sequence[PlannedTurn], Sequence[Record]], Iterable[Again]] = _nothing
+    repeats: Callable[[Sequence[PlannedTurn], Sequence[Record]], Iterable[Repeat]] = _nothing
 
 
 def check(ident: str, bench: str, adapter: str, outcome: str, reason: str) -> dict[str, Any]:

@@ -138,6 +138,6 @@ TRIAL = Kind(
     plan=planned_faults,
     summary=tried_faults,
     unreached=not_reached,
-    again=undecided_trials,
+    repeats=undecided_trials,
     absent=("Faults", "no drive, cable or power was lost under I/O; a suite's trials cause faults"),
 )

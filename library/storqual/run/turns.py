@@ -15,7 +15,7 @@ from typing import Any
 
 from storqual.base.files import NoJsonError
 from storqual.base.table import Table
-from storqual.kinds.kind import COUNTED, Again, Document, FoldedList, Kind, Part, PlannedTurn, Record, Section
+from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, Repeat, Section
 from storqual.run.collect import read_batch
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_sentences, parse_line, read_bytes
@@ -162,11 +162,11 @@ class Turns:
             for fields in kind.checks(planned, records, document)
         ]
 
-    def again(self) -> list[Again]:
+    def repeats(self) -> list[Repeat]:
         """What is undecided and worth more turns; nothing of a run that is to end at its first failure."""
         if self._run.plan.fields.get("until_failure"):
             return []
-        return [again for kind, planned, records in self._of_kinds() for again in kind.again(planned, records)]
+        return [repeat for kind, planned, records in self._of_kinds() for repeat in kind.repeats(planned, records)]
 
     def sections(self) -> list[Section]:
         """What a report shows of each kind, with the turns that were cut short and made again."""
