@@ -56,7 +56,7 @@ class PlannedTurn:
 
 
 @dataclass(frozen=True)
-class Repeat:
+class RepeatedPair:
     """Turns, one of each arm, that are made again: the names of the pairs that are to be."""
 
     turns: Sequence[PlannedTurn]
@@ -124,7 +124,7 @@ class Kind:
     summary: Callable[[Sequence[Record]], Part] | None = None
     absent: tuple[str, str] | None = None
     unreached: Callable[[Sequence[Record]], Iterable[tuple[str, str]]] = _nothing
-    repeats: Callable[[Sequence[PlannedTurn], Sequence[Record]], Iterable[Repeat]] = _nothing
+    repeats: Callable[[Sequence[PlannedTurn], Sequence[Record]], Iterable[RepeatedPair]] = _nothing
 
 
 def check(ident: str, bench: str, adapter: str, outcome: str, reason: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from storqual.kinds.images import DROPPED_FLUSH
-from storqual.kinds.kind import PlannedTurn, Repeat, check
+from storqual.kinds.kind import PlannedTurn, RepeatedPair, check
 from storqual.kinds.oracle import KINDS
 from storqual.statistics.counts import least_share, more_often, most_share
 from storqual_core.guard.signatures import UNKNOWN, UNSTEADY
@@ -113,7 +113,7 @@ DECIDING_PAIRS = 5
 """So many pairs show a regression that fails each time: by the exact test at the level of the last look."""
 
 
-def undecided_trials(planned: Sequence[PlannedTurn], records: Records) -> Iterator[Repeat]:
+def undecided_trials(planned: Sequence[PlannedTurn], records: Records) -> Iterator[RepeatedPair]:
     """Trials at which the candidate failed and the baseline did not, as many as are missing to decide about them."""
     by_pair: defaultdict[str, dict[str, PlannedTurn]] = defaultdict(dict)
     for turn in planned:
@@ -131,7 +131,7 @@ def undecided_trials(planned: Sequence[PlannedTurn], records: Records) -> Iterat
         if failed and undecided and len(names) < DECIDING_PAIRS:
             head = names[0].rpartition(".")[0]
             more = [f"{head}.{number}" for number in range(len(names) + 1, DECIDING_PAIRS + 1)]
-            yield Repeat(tuple(by_pair[failed[0]].values()), more)
+            yield RepeatedPair(tuple(by_pair[failed[0]].values()), more)
 
 
 def _damage(reasons: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from storqual.base.files import NoJsonError
 from storqual.base.table import Table
-from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, Repeat, Section
+from storqual.kinds.kind import COUNTED, Document, FoldedList, Kind, Part, PlannedTurn, Record, RepeatedPair, Section
 from storqual.run.collect import read_batch
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.files import DAMAGE, damage_sentences, parse_line, read_bytes
@@ -162,7 +162,7 @@ class Turns:
             for fields in kind.checks(planned, records, document)
         ]
 
-    def repeats(self) -> list[Repeat]:
+    def repeats(self) -> list[RepeatedPair]:
         """What is undecided and worth more turns; nothing of a run that is to end at its first failure."""
         if self._run.plan.fields.get("until_failure"):
             return []
