@@ -31,7 +31,6 @@ _SELECTOR, _TIMERS = "path_selector", ("fast_io_fail_tmo", "dev_loss_tmo")
 _LIMIT_S = 60.0
 # the daemon leaves a map that waits for a path as it is, unless it is told another word first
 _LETS_GO = {"no_path_retry": "fail"}
-_NOTHING: Mapping[str, Any] = {}
 _WITHOUT_PATH = {"fail": "off", "queue": "on"}
 
 
@@ -93,8 +92,8 @@ class Overrides(Separate):
         except ToolError as problem:
             self._put(former, maps)
             raise ToolError(f"{problem}; {FILE} was put back as it was") from problem
-        told = ", ".join(f"{name} {value}" for name, value in values.items())
-        return [f"{target}: {told} by {FILE}"]
+        words = ", ".join(f"{name} {value}" for name, value in values.items())
+        return [f"{target}: {words} by {FILE}"]
 
     def take_away(self) -> None:
         """Our file gone, where it is there. Raises ToolError."""
@@ -111,15 +110,16 @@ class Overrides(Separate):
         text = self._bench.text() or ""
         return [name for name in NAMES if f"\t{name} " in text]
 
-    def _put(self, lines: Mapping[str, Any], maps: set[str], expected: Mapping[str, Any] = _NOTHING) -> None:
+    def _put(self, lines: Mapping[str, Any], maps: set[str], expected: Mapping[str, Any] | None = None) -> None:
         """Our file with these lines, read by the daemon, which then has these maps and says what is expected."""
+        in_force = expected or {}
         words = "".join(f"\t{name} {_written(name, value)}\n" for name, value in lines.items())
         put_file(self._bench, f"{_HEAD}overrides {{\n{words}}}\n" if lines else None)
         multipath.reconfigure(self._bench.runner)
 
         def settled() -> bool:
             try:
-                return self.read("", list(expected)) == expected and maps <= self._maps()
+                return self.read("", list(in_force)) == in_force and maps <= self._maps()
             except ToolError:
                 # early releases answer no other command while they make their maps anew
                 return False
