@@ -53,17 +53,17 @@ enum defect {
 };
 
 /* of the defect `drawn`: on which commands it acts (all conditions hold), and what it does to them (kinds.json) */
-static const char *const commands[] = { "any", "write", "read", "flush", "discard", "zero" };
-enum command { ANY, WRITES, READS, FLUSHES, DISCARDS, ZEROES };
+static const char *const commands[] = { "any", "write", "read", "flush", "discard", "zero", "answer" };
+enum command { ANY, WRITES, READS, FLUSHES, DISCARDS, ZEROES, ANSWERS };
 static const char *const acts[] = {
 	"lose", "zero_tail", "zero_head", "zero_at_boundary", "half", "further", "cut_address", "wrap_address", "no_fua",
 	"error", "good", "leak", "swallow", "neighbour", "former", "untouched", "more", "less", "late", "flip",
-	"last_segment", "overrun", "elsewhere", "scribble",
+	"last_segment", "overrun", "elsewhere", "scribble", "last_byte",
 };
 enum act {
 	LOSE, ZERO_TAIL, ZERO_HEAD, ZERO_AT_BOUNDARY, HALF, FURTHER, CUT_ADDRESS, WRAP_ADDRESS, NO_FUA,
 	ERROR, GOOD, LEAK, SWALLOW, NEIGHBOUR, FORMER, UNTOUCHED, MORE, LESS, LATE, FLIP,
-	LAST_SEGMENT, OVERRUN, ELSEWHERE, SCRIBBLE,
+	LAST_SEGMENT, OVERRUN, ELSEWHERE, SCRIBBLE, LAST_BYTE,
 };
 
 static char *defect = PLANTED_DEFECT;
@@ -103,6 +103,8 @@ CONDITION(sequential, 0, "it begins where the last command of its kind on its dr
 CONDITION(opcode, 0, "its operation code");
 CONDITION(after, ULONG_MAX, "operation code of the command before it on its drive");
 CONDITION(reset_before, 0, "its adapter or a drive of it was reset");
+CONDITION(error_ms, 0, "so many milliseconds before, at most, a command of its adapter ended with an error");
+CONDITION(uneven, 0, "bytes of its buffer are no multiple of so many");
 CONDITION(before_end, 0, "so many sectors before the drive's end at most");
 CONDITION(fua, 0, "it has FUA");
 CONDITION(processor, 0, "it is sent from the processor of this number, or from a later one");
@@ -166,6 +168,7 @@ struct planted {
 	ulong since[MOST_DRIVES];
 	u64 reached[MOST_DRIVES][2];
 	u8 before[MOST_DRIVES];
+	u64 error_at;
 	atomic_t under_way;
 	u8 sector[SECTOR];
 	bool has_sector;
@@ -175,7 +178,7 @@ struct planted {
 struct change {
 	struct list_head list;
 	struct scsi_cmnd *cmd;
-	enum change_kind { PUT_BACK, CHANGE_DATA, MAKE_GOOD, MAKE_ERROR, SWALLOWED, GO_BEYOND } kind;
+	enum change_kind { PUT_BACK, CHANGE_DATA, MAKE_GOOD, MAKE_ERROR, SWALLOWED, GO_BEYOND, CHANGE_LAST } kind;
 	uint at;
 	u8 sector[SECTOR];
 };
@@ -375,6 +378,8 @@ static bool is_of(struct scsi_cmnd *cmd, enum command kind)
 		return op == UNMAP || ((op == WRITE_SAME || op == WRITE_SAME_16) && cmd->cmnd[1] & 8);
 	case ZEROES:
 		return (op == WRITE_SAME || op == WRITE_SAME_16) && !(cmd->cmnd[1] & 8);
+	case ANSWERS:
+		return cmd->sc_data_direction == DMA_FROM_DEVICE && !is_data(cmd, false) && scsi_bufflen(cmd);
 	}
 	return false;
 }
@@ -518,6 +523,10 @@ static bool is_drawn(struct planted *p, struct scsi_cmnd *cmd)
 		return false;
 	if (reset_before && !atomic_read(&p->resets))
 		return false;
+	if (error_ms && (!p->error_at || now - p->error_at > (u64)error_ms * NSEC_PER_MSEC))
+		return false;
+	if (uneven && scsi_bufflen(cmd) % uneven == 0)
+		return false;
 	if (after != ULONG_MAX && before != after)
 		return false;
 	if (opcode && cmd->cmnd[0] != opcode)
@@ -605,6 +614,20 @@ static void go_beyond(struct scsi_cmnd *cmd)
 	((u8 *)sg_virt(sg))[sg->length] ^= 0xff;
 }
 
+/* Change the last byte of an answer that filled its buffer. */
+static void change_last(struct scsi_cmnd *cmd)
+{
+	uint last = scsi_bufflen(cmd) - 1;
+	u8 byte;
+
+	if (cmd->result || scsi_get_resid(cmd))
+		return;
+	acted++;
+	sg_pcopy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), &byte, 1, last);
+	byte ^= 0xff;
+	sg_pcopy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), &byte, 1, last);
+}
+
 /* Put right, or wrong, what is to be when a command is completed; true when it had been swallowed. */
 static bool finish_changes(struct scsi_cmnd *cmd)
 {
@@ -642,6 +665,9 @@ static bool finish_changes(struct scsi_cmnd *cmd)
 			break;
 		case GO_BEYOND:
 			go_beyond(cmd);
+			break;
+		case CHANGE_LAST:
+			change_last(cmd);
 			break;
 		}
 		kfree(made);
@@ -756,6 +782,8 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 		return add_new(cmd, MAKE_GOOD);
 	case OVERRUN:
 		return add_new(cmd, GO_BEYOND);
+	case LAST_BYTE:
+		return add_new(cmd, CHANGE_LAST);
 	case SCRIBBLE:
 		/* what was sent is right; its memory is not when the write is completed */
 		made = new_change(cmd, CHANGE_DATA, 0);
@@ -946,7 +974,11 @@ static int __kprobes on_completion(struct kprobe *probe, struct pt_regs *regs)
 	if (!is_planted(cmd->device->host))
 		return 0;
 	if (planted_defect == DRAWN) {
-		atomic_dec(&planted_of(cmd->device->host)->under_way);
+		struct planted *p = planted_of(cmd->device->host);
+
+		atomic_dec(&p->under_way);
+		if (cmd->result)
+			p->error_at = ktime_get_ns();
 		finish_changes(cmd);
 	} else if (scsi_get_resid(cmd)) {
 		acted++;

@@ -200,7 +200,7 @@ class Oracle:
 def read_sentence(kind: str, sector: int, length: int) -> str:
     """What is wrong with a read, or with what is told as one."""
     if kind == OTHER_ANSWER:
-        return f"{kind}: beside writes and reads the drive answered {_enquiry(sector)} otherwise than before"
+        return f"{kind}: the drive answered {_enquiry(sector)} otherwise than before, or a shorter one by other bytes"
     if kind == SOURCE_CHANGED:
         return f"{kind}: a write of {length} sectors at {sector_name(sector)} changed the memory it was taken from"
     if kind == UNCOMPARED:

@@ -475,6 +475,7 @@ class Sweep:
             for at in written:
                 right &= not ask()
                 right &= self._plain_read(ways, *at)
+            right &= not self._timed(READ, 0, number, 0, partial(enquirer.ask_shorter, name))
             self._beside("enquiry", name, "between writes", right=right)
 
     def _repeated_data(self, ways: KernelWays) -> None:

@@ -263,9 +263,12 @@ def test_a_write_that_changes_the_memory_that_it_was_taken_from_is_found(
     assert {kind for kind, *_ in oracle.wrong_reads} == {"source changed"}
 
 
-@pytest.mark.parametrize("defect", ["none", "write", "read", "answer"])
+@pytest.mark.parametrize("defect", ["none", "write", "read", "answer", "end of answer"])
 def test_what_an_enquiry_leaves_behind_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
-    """The first write, or read, after an INQUIRY goes wrong; or INQUIRY is answered otherwise after a write."""
+    """The first write, or read, after an INQUIRY goes wrong; or INQUIRY is answered otherwise after a write.
+
+    Or the end of an answer is lost that is no multiple of 4 bytes.
+    """
     last, written = [b""], [0]
 
     def send(_descriptor: int, command: bytes, pieces: Sequence[memoryview] = (), **_: object) -> CommandEnd:
@@ -276,6 +279,8 @@ def test_what_an_enquiry_leaves_behind_is_found(tmp_path: Path, monkeypatch: pyt
             return CommandEnd(0, 7, 0.0)
         for piece in pieces:
             piece[:] = bytes((command[0] + (defect == "answer" and written[0] > 0),)) * len(piece)
+            if defect == "end of answer" and len(piece) % 4:
+                piece[-1] ^= 0xFF
         return CommandEnd(0, 0, 0.0)
 
     def write(self: Any, way: str, memory: Any, sector: int) -> None:
@@ -321,6 +326,12 @@ def test_what_an_enquiry_leaves_behind_is_found(tmp_path: Path, monkeypatch: pyt
         # what differs from one moment to the next is not compared, and TEST UNIT READY has no answer
         assert (kinds, right) == ({"other answer"}, {"TEST UNIT READY", "REQUEST SENSE", "LOG SENSE"})
         assert "INQUIRY" in read_sentence("other answer", ORDER.index("INQUIRY"), 0)
+    elif defect == "end of answer":
+        # READ CAPACITY(10) has no allocation length
+        assert (kinds, set(rows) - right) == (
+            {"other answer"},
+            {name for name in rows if name.startswith(("INQUIRY", "MODE"))} | {"READ CAPACITY(16)"},
+        )
     else:
         assert bool(kinds) == (defect != "none")
         assert right == set(rows) - ({"INQUIRY", "INQUIRY of page 83h"} if kinds else set())
