@@ -367,7 +367,8 @@ static bool is_of(struct scsi_cmnd *cmd, enum command kind)
 
 	switch (kind) {
 	case ANY:
-		return is_ordinary(cmd);
+		/* some are sent from user space alone */
+		return opcode || is_ordinary(cmd);
 	case WRITES:
 		return is_data(cmd, true);
 	case READS:

@@ -31,6 +31,7 @@ ORDER = tuple(ENQUIRIES)
 """An enquiry is told by its place in it, where a read has its sector."""
 _CHANGING = ("REQUEST SENSE", "LOG SENSE")
 """Of these a drive answers otherwise from one moment to the next."""
+_HEAD = 8
 _LEAST = 16
 """Bytes that each of these commands must be able to give room for; REPORT LUNS has the most."""
 
@@ -66,7 +67,8 @@ class Enquirer:
     def ask_shorter(self, name: str) -> None:
         """With room for less than the whole answer, which has to be its beginning (SPC-5, 4.2.5.6).
 
-        Such a transfer ends within a sector, a word or a segment. Raises OSError as `ask` does.
+        Such a transfer ends within a sector, a word or a segment. The head, in which some drives say the length that
+        they were given room for, is not compared. Raises OSError as `ask` does.
         """
         whole, is_refused = self._answers[name]
         if is_refused or ENQUIRIES[name][2] == _NO_LENGTH or name in _CHANGING:
@@ -75,7 +77,7 @@ class Enquirer:
             if size < _LEAST:
                 continue
             answer, is_refused = self._answer(name, size)
-            if not is_refused and answer != whole[:size]:
+            if not is_refused and (len(answer) < size or answer[_HEAD:] != whole[_HEAD:size]):
                 raise OSError(OTHER_DATA[OTHER_ANSWER], f"{name} of {size} bytes is not the beginning of the whole")
 
     def _answer(self, name: str, room: int | None = None) -> tuple[bytes, bool]:
