@@ -73,7 +73,9 @@ class Enquirer:
         whole, is_refused = self._answers[name]
         if is_refused or ENQUIRIES[name][2] == _NO_LENGTH or name in _CHANGING:
             return
-        for size in sorted({len(whole) - 1, len(whole) - 2, len(whole) * 2 // 3 | 1, len(whole) // 2 | 1}):
+        # an adapter that tells no residual leaves zeros behind what came
+        end = len(whole.rstrip(bytes(1)))
+        for size in sorted({end - 1, end - 2, end * 2 // 3 | 1, end // 2 | 1}):
             if size < _LEAST:
                 continue
             answer, is_refused = self._answer(name, size)
