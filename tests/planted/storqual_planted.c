@@ -418,6 +418,19 @@ static void set_address(struct scsi_cmnd *cmd, u64 address)
 	}
 }
 
+/* Change address and number of blocks of the first range of an UNMAP. */
+static void change_range(struct scsi_cmnd *cmd, u64 by_address, int by_number)
+{
+	u8 list[24];
+
+	if (scsi_bufflen(cmd) < sizeof(list))
+		return;
+	sg_copy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), list, sizeof(list));
+	put_unaligned_be64(get_unaligned_be64(list + 8) + by_address, list + 8);
+	put_unaligned_be32(get_unaligned_be32(list + 16) + by_number, list + 16);
+	sg_copy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), list, sizeof(list));
+}
+
 /* Change the number of blocks that a command says; its data stays as long as it is. */
 static void add_blocks(struct scsi_cmnd *cmd, int number)
 {
@@ -433,15 +446,8 @@ static void add_blocks(struct scsi_cmnd *cmd, int number)
 	case WRITE_16: case WRITE_SAME_16: case READ_16:
 		put_unaligned_be32(get_unaligned_be32(c + 10) + number, c + 10);
 		break;
-	case UNMAP: {
-		u8 list[24];
-
-		if (scsi_bufflen(cmd) < sizeof(list))
-			break;
-		sg_copy_to_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), list, sizeof(list));
-		put_unaligned_be32(get_unaligned_be32(list + 16) + number, list + 16);
-		sg_copy_from_buffer(scsi_sglist(cmd), scsi_sg_count(cmd), list, sizeof(list));
-	}
+	case UNMAP:
+		change_range(cmd, 0, number);
 	}
 }
 
@@ -759,7 +765,10 @@ static bool act_on(struct planted *p, struct scsi_cmnd *cmd)
 		return send_elsewhere(p, cmd);
 	case FURTHER:
 		acted++;
-		set_address(cmd, address + by);
+		if (cmd->cmnd[0] == UNMAP)
+			change_range(cmd, by, 0);
+		else
+			set_address(cmd, address + by);
 		return false;
 	case CUT_ADDRESS:
 		if (address >> bits) {
