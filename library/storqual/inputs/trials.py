@@ -38,7 +38,7 @@ class IntegrityLoad(Shape):
     sweep: bool = Field(default=False, description="go through sizes, addresses, memory, ways and commands first")
     longest: Size = Field(default=4 << 20, description="of a sweep: the longest write")
     idles: ManyOf[Duration] = Field(
-        default=(), description="of a sweep: pauses, after which other commands come first"
+        default=(), description="pauses, after which other commands come first; of a sweep each once"
     )
     memory_commands: int = Field(
         default=1600, ge=0, le=1 << 20, description="of a sweep: between which kernel memory is measured"

@@ -449,7 +449,7 @@ def _sweep_of(load: IntegrityLoad, planned: PlannedTrial) -> dict[str, Any]:
     """The rows of a sweep, where the load is one: levels of what the drive has room for, by their names."""
     sweep = planned.sweep
     if sweep is None:
-        return {}
+        return {"idles_s": list(load.idles)}
     inner = window(sweep.size)
     first, end, most = inner.offset // SECTOR, (inner.offset + inner.size) // SECTOR, load.longest // SECTOR
     places = reached_places(first, end, span_of(most), planned.seed)

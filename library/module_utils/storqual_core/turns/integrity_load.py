@@ -23,7 +23,7 @@ from array import array
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, cycle
 from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 from .entries import EntryReader
@@ -33,6 +33,8 @@ from .sectors import CODES, CORRUPTED, GOOD, SECTOR, TORN, ZERO, make_sectors, r
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
+_BETWEEN_IDLES_S = 0.8
+_LOOK_S = 0.1
 _FUA_SHARE = 0.5
 RWF_DSYNC = 2
 _UNKNOWN = 0
@@ -99,7 +101,8 @@ class IntegrityRequest:
     """One load: region in sectors, workers, sizes in sectors, shares of I/Os from 0 to 1, writes between flushes.
 
     `mixes` is whether a read beside a write may find some of both within a sector: the drives of QEMU, which lie in
-    the page cache of its host, give that now and then.
+    the page cache of its host, give that now and then. `idles_s` are pauses of all workers at once, again and again,
+    after each of which a flush, or a write through the cache, is the first command.
     """
 
     first: int
@@ -112,6 +115,7 @@ class IntegrityRequest:
     seed: int
     sweep: SweepRequest | None = None
     mixes: bool = False
+    idles_s: tuple[float, ...] = ()
 
 
 _MOST = 1 << 62
@@ -122,7 +126,8 @@ _SHARES = ("read_share", "through_share")
 
 def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | None:
     """The `load` of a trial; None where the reader's problems say what is wrong with it."""
-    fields = reader.keys(entry, set(IntegrityRequest.__annotations__) - {"sweep", "mixes"}, ("sweep", "mixes"))
+    optional = ("sweep", "mixes", "idles_s")
+    fields = reader.keys(entry, set(IntegrityRequest.__annotations__).difference(optional), optional)
     if not fields:
         return None
     least = {"first": 0, "sectors": 1, "workers": 1, "flush_every": 1, "seed": 0}
@@ -139,9 +144,17 @@ def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | Non
     mixes = fields.get("mixes", False)
     if not isinstance(mixes, bool):
         reader.complain("mixes", mixes, "true or false")
-    return (
-        IntegrityRequest(**counts, **shares, sizes=tuple(sizes), sweep=sweep, mixes=mixes) if reader.sound else None
-    )
+    idles_s = _idles(reader, fields.get("idles_s", []))
+    if not reader.sound:
+        return None
+    return IntegrityRequest(**counts, **shares, sizes=tuple(sizes), sweep=sweep, mixes=mixes, idles_s=idles_s)
+
+
+def _idles(reader: EntryReader, idles: object) -> tuple[float, ...]:
+    if not isinstance(idles, list) or not all(isinstance(one, (int, float)) and 0 <= one <= 3600 for one in idles):
+        reader.complain("idles_s", idles, "a list of seconds")
+        return ()
+    return tuple(map(float, idles))
 
 
 def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
@@ -149,10 +162,6 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
     if not fields:
         return None
     rows = {name: _rows(reader, fields, name, of) for name, of in (("rows", FACTORS), ("commands", COMMAND_FACTORS))}
-    idles = fields["idles_s"]
-    if not isinstance(idles, list) or not all(isinstance(one, (int, float)) and 0 <= one <= 3600 for one in idles):
-        reader.complain("idles_s", idles, "a list of seconds")
-        idles = []
     lacks = fields["lacks"]
     if not isinstance(lacks, list) or not all(
         isinstance(one, list) and list(map(type, one)) == [str] * 2 for one in lacks
@@ -162,7 +171,7 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
     return SweepRequest(
         **rows,
         most=reader.whole(fields, "most", 1, _LONGEST),
-        idles_s=tuple(float(one) for one in idles),
+        idles_s=_idles(reader, fields["idles_s"]),
         beside=reader.words(fields, "beside", least=0),
         memory_commands=reader.whole(fields, "memory_commands", 0, 1 << 20),
         limit_s=reader.number(fields, "limit_s", least=1.0),
@@ -377,6 +386,10 @@ class Worker:
     def _drawn(self, first: int, share: int, length: int) -> int:
         return first + self._random.randrange(0, (share - length) // self._block + 1) * self._block
 
+    def write_through(self) -> None:
+        length = self._random.choice(self._sizes)
+        self._write(self._drawn(self._first, self._share, length), length, through=True)
+
     def flush(self) -> int:
         self._since_flush = 0
         return self._timed(FLUSH, 0, 0, 0, os.fdatasync)
@@ -450,8 +463,12 @@ class LoadWorkers:
             Worker(ask, number, tag, device, tell, self.ledger, block, numbers, sends_fua=sends_fua)
             for number in range(ask.workers)
         ]
+        self._idles_s = ask.idles_s
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._pause = threading.Condition()
+        self._pauses = False
+        self._paused = 0
 
     def fill(self) -> int:
         """Fill the region; the errno of the first failure, 0 for none."""
@@ -462,12 +479,40 @@ class LoadWorkers:
             threading.Thread(target=self._run, args=(worker,), daemon=True, name=f"load-{number}")
             for number, worker in enumerate(self._workers)
         ]
+        if self._idles_s:
+            self._threads.append(threading.Thread(target=self._idle, daemon=True, name="load-pauses"))
         for thread in self._threads:
             thread.start()
 
     def _run(self, worker: Worker) -> None:
         while not self._stop.is_set():
+            if self._pauses:
+                with self._pause:
+                    self._paused += 1
+                    self._pause.notify_all()
+                    self._pause.wait_for(lambda: not self._pauses)
+                    self._paused -= 1
             worker.step()
+
+    def _idle(self) -> None:
+        """Now and then nobody sends anything; the command after that is alone, and is what others depend on."""
+        first = self._workers[0]
+        for idle_s, is_flush in zip(cycle(self._idles_s), cycle((True, False))):
+            if self._stop.wait(_BETWEEN_IDLES_S):
+                return
+            with self._pause:
+                self._pauses = True
+                # one whose I/O does not end keeps the others waiting until the load is told to end
+                while self._paused < len(self._workers) and not self._stop.is_set():
+                    self._pause.wait(_LOOK_S)
+            if not self._stop.wait(idle_s):
+                if is_flush:
+                    first.flush()
+                else:
+                    first.write_through()
+            with self._pause:
+                self._pauses = False
+                self._pause.notify_all()
 
     def stop(self, limit_s: float) -> bool:
         """End after the I/Os under way; False when one of them has not ended within `limit_s` seconds."""

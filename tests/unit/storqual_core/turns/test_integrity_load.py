@@ -3,9 +3,11 @@
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -195,6 +197,33 @@ def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
     assert len(told) >= 100
 
 
+def test_after_a_pause_of_all_workers_a_flush_or_a_write_through_comes_first(
+    device: FileDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integrity_load, "_BETWEEN_IDLES_S", 0.05)
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    seen = threading.Event()
+    idle_ns = 250_000_000
+
+    def first_after_pauses() -> list[str]:
+        ios = sorted(told, key=lambda io: io[4])
+        ends = accumulate((io[5] for io in ios), max)
+        return [io[0] for io, end in zip(ios[1:], ends, strict=False) if io[4] - end >= idle_ns]
+
+    def tell(*io: int) -> None:
+        told.append(io)  # type: ignore[arg-type]
+        if io[4] - told[-2:][0][5] >= idle_ns and len(first_after_pauses()) >= 4:
+            seen.set()
+
+    load = LoadWorkers(replace(ASK, idles_s=(0.26, 0.3)), TAG, device, tell)
+    assert load.fill() == 0
+    load.start()
+    assert seen.wait(60)
+    assert load.stop(10)
+    assert first_after_pauses()[:4] == ["f", "d", "f", "d"]
+    assert {io[0] for io in told} >= set("wfdr")
+
+
 def test_only_what_is_not_what_was_written_last_is_doubtful(device: FileDevice) -> None:
     told: list[tuple[str, int, int, int, int, int, int]] = []
     load = LoadWorkers(ASK, TAG, device, lambda *io: told.append(io))
@@ -326,8 +355,10 @@ def test_bytes_that_moved_within_a_sector_are_seen() -> None:
 def test_a_region_too_small_for_its_workers_is_refused() -> None:
     problems: list[str] = []
     fields = {**ASK.__dict__, "sizes": list(ASK.sizes)}
-    del fields["sweep"]
+    del fields["sweep"], fields["idles_s"]
     assert read_integrity(EntryReader("load", problems), fields) == ASK
+    assert read_integrity(EntryReader("load", problems), {**fields, "idles_s": [1]}) == replace(ASK, idles_s=(1.0,))
+    assert read_integrity(EntryReader("load", []), {**fields, "idles_s": [-1]}) is None
     assert read_integrity(EntryReader("load", problems), {**fields, "sectors": 128}) is None
     assert "more than a write for each" in problems[0]
 
