@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start pytest in a process of its own: hand-written checks before the judge, the log after it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence

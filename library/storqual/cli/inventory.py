@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual inventory`: the benches of an inventory as storqual reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

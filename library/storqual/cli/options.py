@@ -4,8 +4,6 @@
 Rows are a table on a terminal, and aligned words that `grep` and `awk` can read in a pipe.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Collection, Iterable, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual report`: write report.html again, the same as PDF, or the trend of many runs, from files alone."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 

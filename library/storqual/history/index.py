@@ -9,8 +9,6 @@ readings. Limits come from the campaigns before the one that is looked at. Withi
 about campaigns.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence beside the numbers: what spoils a whole campaign, and what spoils single points."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

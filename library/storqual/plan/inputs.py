@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that a plan is made of: all of them read, all that is wrong with them told at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -6,8 +6,6 @@ So a bench is on when a boot answers over SSH or its console shows life; it is o
 seconds and no backend says on. A power cycle has succeeded when a boot answers that did not answer before it.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence

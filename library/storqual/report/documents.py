@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents of a release: test plan, requirements, customer summary, compatibility; one template for all."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run directory: created, appended to, read, derived again and closed; quick to import for `next`."""
 
-from __future__ import annotations
-
 from storqual.run.collect import Collected, collect, read_batch
 from storqual.run.coverage import (
     Coverage,

@@ -5,8 +5,6 @@ One hang fails a candidate where the baseline has done at least as much and neve
 arms says nothing about either.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run directory as a reader sees it: judge, report, plugins and `next` use this and nothing below it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

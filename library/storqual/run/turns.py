@@ -5,8 +5,6 @@ No kind is known here by its name: what each record follows from, is checked for
 record is derived again from its raw files whenever the run is judged, as a sample is.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual publish`: close a measured run, judge it, write its log and its report, and audit the report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What somebody needs who wants to check or repeat a run: digests, versions, the plan in numbers, commands."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both arms side by side: settings declared, found, read back and proven; drops; what each bench said of itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

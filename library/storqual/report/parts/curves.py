@@ -8,8 +8,6 @@ same points beside them.
 How launches lie: those of one point as ratios to the baseline's mean, and all points, arm against arm.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

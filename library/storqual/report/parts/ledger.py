@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was covered and written, accepted failures, what was done to drives before, and what counters counted."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ A part is the limit from 95 % of it on (no link reaches its line rate), processo
 record is reached, the limit is not known, and the shares are told.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 import shlex
