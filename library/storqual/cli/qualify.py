@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual qualify`: the main job."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +13,6 @@ from storqual.bench.ansible_run import run_playbook
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
 from storqual.cli.options import as_json, print_json, wanted_seconds
 from storqual_core.kit.errors import EXIT_BENCH_LOST, EXIT_UNEXPECTED, BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _NO_VERDICT = 2
 _LAST_RUN = "STORQUAL_LAST_RUN"
