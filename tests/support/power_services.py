@@ -4,8 +4,6 @@
 Each is the real program with a file in the place of a bench. A program that is not installed is a reason to skip.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket
@@ -48,7 +46,7 @@ class FileSwitch:
     folder: Path
 
     @classmethod
-    def made(cls, folder: Path) -> FileSwitch:
+    def made(cls, folder: Path) -> "FileSwitch":
         switch = cls(folder)
         switch.file.write_text("on\n", encoding="utf-8")
         switch.program.write_text(SWITCH.format(file=switch.file), encoding="utf-8")

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for a bench to come back: only another boot id counts; where to knock, and what counts as an answer."""
 
-from __future__ import annotations
-
 import socket
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -85,9 +83,6 @@ def test_another_answer_is_a_sentence(text: str) -> None:
         return
     assert len(boot.boot_id) == 36
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DIRECT = "host vbench\nuser root\nhostname 127.0.0.1\nport 35945\nproxyusefdpass no\n"
 

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A block runs by itself to its end, survives what interrupts it, and repeats nothing that was finished."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import LockedError, hold_lock, read_saved
 from storqual_core.kit.results import PartialError
+from storqual_core.turns.batch_file import Batch, FileSystemAsk, SwitchStep
 from storqual_core.turns.batch_run import BatchOutcome
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.launch_runner import LaunchRunner
@@ -32,11 +32,6 @@ from tests.support.fake_fio import (
     result,
     spooled,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from storqual_core.turns.batch_file import Batch, FileSystemAsk, SwitchStep
 
 pytestmark = pytest.mark.slow
 
@@ -186,7 +181,7 @@ class FileSystemsInFolders:
         self.closed = False
         monkeypatch.setattr("storqual_core.turns.file_systems.FileSystems", self.make)
 
-    def make(self, hold: object, targets: object, disks: object, kit: object, **work: Any) -> FileSystemsInFolders:
+    def make(self, hold: object, targets: object, disks: object, kit: object, **work: Any) -> "FileSystemsInFolders":
         """As the block asks for it."""
         assert (hold, disks) == (None, {})
         self.work = work

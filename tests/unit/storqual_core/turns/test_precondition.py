@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives are brought to a known state before the first launch, each stage once."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -177,7 +175,7 @@ class Endless:
     def __init__(self, *_words: object) -> None:
         self.waits = 0
 
-    def __enter__(self) -> Endless:
+    def __enter__(self) -> "Endless":
         ENDLESS.append(self)
         return self
 
