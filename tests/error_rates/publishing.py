@@ -132,7 +132,6 @@ def parses(checkout: Path, folder: Path) -> tuple[float, Counter[str]]:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--rounds", type=int, default=2, help="turns of each checkout")

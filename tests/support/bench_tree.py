@@ -61,7 +61,6 @@ class FixtureMachine(Machine):
         return self.loops.get(path)
 
     def clock(self) -> float:
-        """No time passes by itself."""
         return 0.0
 
     def wait(self, seconds: float) -> None:

@@ -56,7 +56,6 @@ class FakeDrives:
 
     @property
     def sysfs(self) -> str:
-        """The tree's `/sys`."""
         return self.tree.machine.path("/sys")
 
     def wwn(self, name: str) -> str:

@@ -108,7 +108,6 @@ def running(argv: Sequence[str], folder: Path, **environment: str) -> Iterator[s
 
 
 def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until somebody listens there."""
     end = time.monotonic() + _READY_S
     while True:
         try:
@@ -167,7 +166,6 @@ def management_controller(switch: FileSwitch, password: str) -> Iterator[int]:
 
 
 def await_datagrams(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until somebody holds that UDP port."""
     wanted, end = f":{port:04X}", time.monotonic() + _READY_S
     while not any(wanted in line.split()[1] for line in Path("/proc/net/udp").read_text().splitlines()[1:]):
         assert process.poll() is None, "the service ended"

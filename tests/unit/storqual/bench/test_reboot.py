@@ -35,7 +35,6 @@ class Bench:
     shown: list[tuple[float, bool]] = field(default_factory=list)
 
     def ask(self) -> Boot:
-        """None: no answer."""
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer is None:
             raise UnreachableError("no route")

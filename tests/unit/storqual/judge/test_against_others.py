@@ -220,7 +220,6 @@ def verdict(folder: Path, limit: int, knee: float, *, noise: float = 0.004) -> d
 
 
 def scales(document: dict[str, Any]) -> dict[str, Any]:
-    """The only scaling criterion."""
     (scaling_entry,) = (entry for entry in document["criteria"] if entry["id"] == "scales")
     return dict(scaling_entry)
 

@@ -48,7 +48,6 @@ def install(bench: FakeBench) -> dict:
 
 
 def snapshot(bench: FakeBench) -> dict:
-    """Everything a step could change."""
     files = {str(path): path.read_text() for path in sorted(bench.folder.rglob("*")) if path.is_file()}
     return {"files": files, "variables": dict(bench.variables)}
 

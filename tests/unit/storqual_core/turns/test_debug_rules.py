@@ -87,7 +87,6 @@ class FakeDriver:
         self.show()
 
     def show(self) -> None:
-        """What the driver tells of itself."""
         lines = [f"{kind}\t{count}\t{command:#x}\t{rest}" for (kind, command), (count, rest) in self.rules.items()]
         self.tree.write(ERROR, "\n".join(["Type\tCount\tCommand", *lines, ""]))
 

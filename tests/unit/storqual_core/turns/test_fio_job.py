@@ -27,7 +27,6 @@ ASK = {"rw": "randread", "bs": 4096, "iodepth": 4, "numjobs": 2, "runtime_s": 2.
 
 
 def ask(**fields: Any) -> FioAsk:
-    """An ask that is right."""
     problems: list[str] = []
     read = read_ask({**ASK, **fields}, "fio", problems)
     assert problems == []
@@ -36,7 +35,6 @@ def ask(**fields: Any) -> FioAsk:
 
 
 def argv(*targets: FioTarget, **fields: Any) -> list[str]:
-    """The command line for these targets."""
     return build_argv(ask(**fields), targets or (FioTarget("0x5", "/dev/sda"),), seed=7, log_prefix="/x/log")
 
 

@@ -284,7 +284,6 @@ def test_a_journal_that_is_broken_is_a_sentence(bench: Bench) -> None:
 
 
 def given(**more: Any) -> dict[str, Any]:
-    """A module's arguments."""
     known = {"state_dir": "/s", "path": "a.bin", "sha256": "A" * 64, "version": "2", "tool": "storcli"}
     return {**known, "activation": "reset", **more}
 
