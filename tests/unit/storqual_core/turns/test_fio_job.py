@@ -128,7 +128,7 @@ def test_latency_and_histogram_logs_are_asked_for_by_name() -> None:
         ({"runtime_s": 0}, "fio: runtime_s: found '0'"),
         ({"runtime_s": float("nan")}, "fio: runtime_s: found 'nan'"),
         ({"runtime_s": float("inf")}, "fio: runtime_s: found 'inf'"),
-        ({"blocksize": 4096}, "fio: blocksize: found '4096', expected one of"),
+        ({"blocksize": 4096}, "fio: blocksize: found"),
         ({"rwmixread": 101}, "fio: rwmixread: found '101'"),
         ({"options": {"filename": "/dev/sda"}}, "fio: options.filename: found '/dev/sda'"),
         ({"options": {"exec_prerun": "rm"}}, "fio: options.exec_prerun"),
