@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storqual.cli.options import complete_adapters, complete_drop, complete_profile, complete_suite
+from storqual.cli.options import EXISTING_FILE, complete_adapters, complete_drop, complete_profile, complete_suite
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import parse_duration
 
@@ -156,7 +156,7 @@ _CAMPAIGN = (
     ),
     click.option(
         "--gate",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        type=EXISTING_FILE,
         help=(
             "Gate policy (default: gate.yml beside the inventory, else the criteria that the suite marks "
             "as required)."
@@ -189,7 +189,7 @@ _CAMPAIGN = (
     ),
     click.option(
         "--facts",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        type=EXISTING_FILE,
         help="Output of `storqual facts --deep --json`; only settings that the drives allow to change are varied.",
     ),
     click.option(

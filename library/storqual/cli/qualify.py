@@ -11,7 +11,7 @@ import click
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
-from storqual.cli.options import as_json, print_json, wanted_seconds
+from storqual.cli.options import EXISTING_FILE, as_json, print_json, wanted_seconds
 from storqual_core.kit.errors import EXIT_BENCH_LOST, EXIT_UNEXPECTED, BadInputError
 
 _NO_VERDICT = 2
@@ -23,7 +23,7 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option("--resume", metavar="RUN", help="Resume this run, which was interrupted.")
 @click.option(
     "--waivers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     help="Waiver file: failures that are accepted (default: waivers.yml beside the inventory).",
 )
 @click.option("--wait", metavar="TIME", help="Wait in order, such as 8h, for benches that somebody else has.")

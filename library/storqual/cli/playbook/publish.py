@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.options import EXISTING_FILE, as_json, print_json, run_argument
 
 
 @click.command("publish")
 @run_argument
 @click.option(
     "--waivers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     help="Waiver file (default: the waivers of its verdict, else waivers.yml beside the inventory).",
 )
 @click.option(
