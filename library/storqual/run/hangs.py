@@ -75,8 +75,8 @@ def _evidence(run: Run, bench: str, hangs: Sequence[Event]) -> Iterator[str]:
     yield f"first in {where}, ended after {first.fields['seconds']:.0f} s by {ended}"
     adapters = (run.benches.get(bench) or {}).get("adapters") or {}
     drivers = {str(one.get("driver") or "") for one in adapters.values()} - {""}
-    for event in run.events:
-        if event.kind != "recovery_step" or (event.bench, event.text("block")) != (bench, first.text("block")):
+    for event in run.events_of("recovery_step"):
+        if (event.bench, event.text("block")) != (bench, first.text("block")):
             continue
         lines = event.text("evidence").splitlines()
         named = [line for line in lines if any(driver in line for driver in drivers)]

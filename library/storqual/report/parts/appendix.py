@@ -88,9 +88,7 @@ def _logs(material: Material) -> Iterator[tuple[str, str]]:
 
 def _batches(material: Material) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for event in material.events:
-        if event.kind != "block_finished":
-            continue
+    for event in material.run.events_of("block_finished"):
         batch = event.text("block")
         file = f"{BATCHES}/{batch}.json"
         log = event.fields.get("kernel_log") or {}
