@@ -314,7 +314,6 @@ class Collector:
 
     @property
     def planned(self) -> Mapping[str, Any]:
-        """The batch as it was planned."""
         return self._planned
 
     def left(self, progress: BatchProgress) -> Left:

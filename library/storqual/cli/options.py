@@ -157,7 +157,6 @@ def print_json(value: object) -> None:
 
 
 def on_terminal() -> bool:
-    """Whether a person reads standard output."""
     return sys.stdout.isatty()
 
 

@@ -29,7 +29,6 @@ _PATIENCE = 1.5
 
 
 def silent(line: str) -> None:
-    """Tell nobody."""
     del line
 
 

@@ -272,7 +272,6 @@ class _Operation:
         return self.seen
 
     def _silent_s(self) -> float:
-        """Seconds of silence that were watched."""
         return min(self._evidence.last_sign_s(), self._clock.monotonic() - self._began)
 
     def shows_life(self) -> bool:

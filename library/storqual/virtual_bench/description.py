@@ -145,7 +145,6 @@ class BenchDescription:
         raise BadInputError([f"{self.name} has no drive {identity!r}"])
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
         return asdict(self)
 
 

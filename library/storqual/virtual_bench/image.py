@@ -256,7 +256,6 @@ def _debootstrap(
 
 
 def _given(file: Path, text: str) -> list[str]:
-    """Package sources as mmdebstrap takes them."""
     if "\n" not in text:
         return [text] if text else []
     file.write_text(text, encoding="utf-8")

@@ -32,7 +32,6 @@ class FetchedPackage:
     sha256: str
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
         return asdict(self)
 
 

@@ -133,7 +133,6 @@ class VolumePlan:
 
     @property
     def makes(self) -> bool:
-        """Whether the volume must be made."""
         return self.there is None
 
     @property
