@@ -50,25 +50,16 @@ class Campaign:
 
         needed = {"-i/--inventory": self.inventories, "--candidate": self.candidate, "--suite": self.suite}
         raise_all(f"{name} is needed" for name, given in needed.items() if not given)
-        return PlanRequest(
-            inventories=tuple(map(Path, self.inventories)),
-            baseline=self.baseline or "",
-            candidate=self.candidate or "",
-            suite=self.suite or "",
-            profile=self.profile,
-            gate=self.gate,
-            limit=self.limit,
-            adapters=_names(self.adapters),
-            points=self.points,
-            seed=self.seed,
-            budget=_seconds(self.budget),
-            history=self.history,
-            facts=self.facts,
-            consent=_names(self.consent) or (),
-            checks=find_checks(self.checks),
-            trial=self.trial,
-            repeat=self.repeat,
-        )
+        given = {field.name: getattr(self, field.name) for field in fields(Campaign) if field.name != "runs"}
+        read: dict[str, Any] = {
+            "inventories": tuple(map(Path, self.inventories)),
+            "baseline": self.baseline or "",
+            "adapters": _names(self.adapters),
+            "budget": _seconds(self.budget),
+            "consent": _names(self.consent) or (),
+            "checks": find_checks(self.checks),
+        }
+        return PlanRequest(**{**given, **read})
 
     def refuse_another(self, run: Path) -> None:
         """Raise BadInputError for options of a new campaign, because `run`, which is resumed, has its plan.
