@@ -8,8 +8,6 @@
   `baseline`, `candidate` and `bench`; each outcome is appended to checks.jsonl (`run_checks`).
 """
 
-from __future__ import annotations
-
 from storqual.checks.pytest_fixtures import (
     baseline,
     bench,

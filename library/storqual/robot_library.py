@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robot Framework: `StorqualLibrary`, and how Robot suites are run and become checks."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 from robot.api.deco import library

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A command in a process of its own that waits at chosen file system calls while something else happens."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys
@@ -44,7 +42,7 @@ class Running:
         self.calls: list[str] = []
         self._ended = "killed"
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> "Running":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -86,7 +86,6 @@ def github() -> tuple[dict[str, Any], list[str], dict[str, str]]:
 
 
 def gitlab() -> tuple[dict[str, Any], list[str], dict[str, str]]:
-    """The same of the GitLab pipeline."""
     pipeline = YAML(typ="safe", pure=True).load((CI / "gitlab-ci.yml").read_text())
     job = pipeline["qualify"]
     assert job["stage"] in pipeline["stages"]

@@ -5,20 +5,16 @@ python -m tests.error_rates.publishing                                  # this c
 python -m tests.error_rates.publishing --against ../before --rounds 3   # both, in the order A B B A A B
 
 `storqual publish` is run as people run it: close, hand-written checks, judge, report, audit, log. Both checkouts use
-this one's interpreter and libraries, and each turn gets a fresh copy of one and the same run. Beside that the samples
-of a small run are counted as they are parsed, with who asked for them.
+this one's interpreter and libraries, and each turn gets a fresh copy of one and the same run.
 """
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -28,56 +24,6 @@ from tests.error_rates.large_run import make_large_run
 HERE = Path(__file__).resolve().parents[2]
 LARGE = (4, 250, 50)
 """Benches, points, sessions of each arm: 100,000 samples."""
-SMALL = (2, 10, 4)
-
-_COUNTER = """
-import atexit, collections, json, os, sys
-import orjson, pydantic_core
-
-found = collections.Counter()
-standard, fast = json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json
-faster = orjson.loads
-
-
-def count():
-    frame, asked = sys._getframe(2), "?"
-    while frame is not None and frame.f_code.co_name != "publish":
-        module = frame.f_globals.get("__name__", "")
-        if module.startswith("storqual."):
-            asked = module + "." + frame.f_code.co_name
-        frame = frame.f_back
-    found[asked] += 1
-
-
-def by_standard(self, text, idx=0):
-    if '"primitives"' in text:
-        count()
-    return standard(self, text, idx)
-
-
-def by_pydantic(data, **options):
-    if b'"primitives"' in data:
-        count()
-    return fast(data, **options)
-
-
-def by_orjson(data):
-    if b'"primitives"' in data if isinstance(data, bytes) else '"primitives"' in data:
-        count()
-    return faster(data)
-
-
-def told():
-    if found:
-        with open(os.path.join(os.environ["COUNTED"], str(os.getpid())), "w") as file:
-            json.dump(found, file)
-
-
-json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json = by_standard, by_pydantic
-orjson.loads = by_orjson
-atexit.register(told)
-"""
-"""Loaded by each Python of a turn at its start: counts the samples that any of them parses, by who asked."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +36,10 @@ class Cost:
     megabytes: float
 
 
-def publish(checkout: Path, run: Path, extra: Sequence[str] = (), **more: str) -> Cost:
+def publish(checkout: Path, run: Path) -> Cost:
     """Publish `run` by the code of `checkout`. Raises RuntimeError when no report comes of it."""
-    paths = [*extra, str(checkout / "library"), str(checkout / "library" / "module_utils")]
-    environment = {**os.environ, "PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "", **more}
+    paths = [str(checkout / "library"), str(checkout / "library" / "module_utils")]
+    environment = {**os.environ, "PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": ""}
     argv = [sys.executable, "-m", "storqual", "publish", str(run), "--json"]
     with tempfile.TemporaryFile() as said:
         began = time.monotonic()
@@ -114,25 +60,7 @@ def fresh(made: Path, folder: Path) -> Path:
     return Path(shutil.copytree(made, folder / made.name))
 
 
-def parses(checkout: Path, folder: Path) -> tuple[float, Counter[str]]:
-    """How often each sample of a small run is parsed while it is published, and on whose behalf."""
-    made = make_large_run(folder / "small", *SMALL, close=False)
-    samples = len((made / "samples.jsonl").read_bytes().splitlines())
-    hook, counts = folder / "hook", folder / "counts"
-    for path in (hook, counts):
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
-    (hook / "sitecustomize.py").write_text(_COUNTER, encoding="utf-8")
-    publish(checkout, fresh(made, folder / "turn"), [str(hook)], COUNTED=str(counts))
-    shutil.rmtree(made)
-    found: Counter[str] = Counter()
-    for path in counts.iterdir():
-        found.update(json.loads(path.read_text(encoding="utf-8")))
-    return found.total() / samples, Counter({name: count // samples for name, count in found.items()})
-
-
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--rounds", type=int, default=2, help="turns of each checkout")
@@ -142,12 +70,8 @@ def main() -> None:
     checkouts = {"this": HERE, **({"other": options.against.resolve()} if options.against else {})}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for label, checkout in checkouts.items():
-            each, asked = parses(checkout, folder)
-            told = ", ".join(f"{who} {count}" for who, count in asked.most_common() if count)
-            print(f"{label}: each sample is parsed {each:.1f} times ({told})", flush=True)
         made = make_large_run(folder / "large", benches, points, sessions, close=False)
-        print(f"\npublishing {2 * benches * points * sessions} samples of {benches * points} points")
+        print(f"publishing {2 * benches * points * sessions} samples of {benches * points} points")
         print(f"{'checkout':<10}{'clock s':>9}{'user s':>9}{'system s':>10}{'MB':>8}")
         costs: dict[str, list[Cost]] = {label: [] for label in checkouts}
         for turn in range(options.rounds):

@@ -5,8 +5,6 @@ A campaign has `POINTS` points, each with a noise of its own; the undecided get 
 decided, and each is looked at after every pair. Points of a campaign lend each other their noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -68,7 +66,7 @@ class Outcomes:
     df: np.ndarray
 
     @classmethod
-    def none(cls, trials: int, most: int) -> Outcomes:
+    def none(cls, trials: int, most: int) -> "Outcomes":
         """Nothing decided yet, all of it measured."""
         zero = np.zeros(trials)
         undecided = np.full(trials, "inconclusive", dtype=object)

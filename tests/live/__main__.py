@@ -36,7 +36,6 @@ def read_map(path: Path = MAP) -> dict[str, About]:
 
 
 def read_passed(path: Path = PASSED) -> dict[str, Passed]:
-    """When each test passed last."""
     return {test: Passed(**one) for test, one in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
@@ -119,7 +118,6 @@ def _record(junit: Path) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Choose or record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     choice = commands.add_parser("choose")

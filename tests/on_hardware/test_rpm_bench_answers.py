@@ -78,7 +78,6 @@ def collected(bench: RpmBench, tmp_path: Path) -> str:
 
 
 def part(text: str, question: str) -> str:
-    """The answer to one question."""
     return text.partition(f"### {question}\n")[2].partition("\n###")[0] + "\n"
 
 

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.played_task import OLD, play_task, write_ssh
+
 pytestmark = pytest.mark.plays
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 RULES = REPOSITORY / "roles" / "bench_setup" / "files" / "storqual.sudoers"
-OLD, NEW = "0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11", "1d8e5b1f-1a6d-4b4a-8e1d-3d8b5b4e9b22"
 
 # Of sudo what matters here: as whom, which command, and that another command is refused.
 SUDO = """\
@@ -130,43 +131,11 @@ LOOK = "identity iTCO_wdt\nstate {state}\ntimeout 60\npstore erst\nkdump \npanic
 
 def check(folder: Path, *, prove: bool, state: str = "active") -> dict[str, Any]:
     """What `bench_health` returned on a bench that is a script."""
-    (folder / "ssh").write_text(SSH.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
-    (folder / "ssh").chmod(0o755)
+    write_ssh(folder, SSH)
     (folder / "boot").write_text(OLD, encoding="utf-8")
     (folder / "look").write_text(LOOK.format(state=state), encoding="utf-8")
-    left = folder / "left.json"
-    keep = {"content": "{{ done | to_json }}", "dest": str(left), "mode": "0644"}
-    tasks = [
-        {"name": "Try it", "bench_health": {"prove": prove}, "register": "done", "ignore_errors": True},
-        {"name": "Keep it", "ansible.builtin.copy": keep, "delegate_to": "localhost"},
-    ]
-    plays = [{"name": "Play", "hosts": "bench", "gather_facts": False, "tasks": tasks}]
-    (folder / "play.yml").write_text(json.dumps(plays), encoding="utf-8")
     power = [{"command": {"on": ["true"], "off": ["true"], "state": ["echo", "on"]}}]
-    bench = {
-        "ansible_connection": "ssh",
-        "ansible_ssh_executable": str(folder / "ssh"),
-        "storqual_kind": "hardware",
-        "storqual_power": power,
-    }
-    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"bench": bench, "localhost": local}}}))
-    ended = subprocess.run(
-        [BIN / "ansible-playbook", "-i", folder / "hosts.yml", folder / "play.yml"],
-        env={
-            **os.environ,
-            "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
-            "XDG_STATE_HOME": str(folder / "state"),
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert left.exists(), ended.stdout + ended.stderr
-    result: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
-    return result
+    return play_task(folder, {"bench_health": {"prove": prove}}, storqual_kind="hardware", storqual_power=power)[1]
 
 
 def parts(result: dict[str, Any]) -> dict[str, str]:

@@ -5,25 +5,20 @@ A machine that is stopped has on its disk what a power cut at that moment would 
 with GRUB's own code, which replays no journal. So a look takes seconds, and a boot some minutes.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from storqual.bench.program import build_program
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state, reset
 from storqual.virtual_bench.qmp import converse
 from tests.support.live_bench import over_ssh
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UNIT = "storqual-arming"
 LOOKS = 40

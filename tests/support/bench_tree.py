@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from storqual_core.guard.claims import Claim
 from storqual_core.kit.machine import Machine, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 MIB = 1 << 20
 SIZE = 20 * MIB
@@ -64,7 +61,6 @@ class FixtureMachine(Machine):
         return self.loops.get(path)
 
     def clock(self) -> float:
-        """No time passes by itself."""
         return 0.0
 
     def wait(self, seconds: float) -> None:

@@ -106,7 +106,6 @@ class TrialBench(BuildBench):
 
     @property
     def on_disk(self) -> str:
-        """The build that modprobe would load."""
         place = self.root / PLACE.lstrip("/")
         return module_build(place.read_bytes()).srcversion if place.exists() else self.dkms_builds or self.native
 

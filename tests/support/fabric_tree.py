@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.support.bench_tree import SIZE, BenchTree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INITIATOR, TARGET = "0x2100000e1e000001", "0x5006016000000001"
 LUN = "0x60060160a1b2c3d4e5f60718293a4b5c"

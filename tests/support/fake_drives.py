@@ -6,21 +6,17 @@ the adapter's tags are the limit; new limits of a queue raise a lowered read-ahe
 rescan reads the cache type and sets the largest request anew (`sd_revalidate_disk`).
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 TAGS = 64
@@ -60,7 +56,6 @@ class FakeDrives:
 
     @property
     def sysfs(self) -> str:
-        """The tree's `/sys`."""
         return self.tree.machine.path("/sys")
 
     def wwn(self, name: str) -> str:
@@ -69,7 +64,7 @@ class FakeDrives:
     def targets(self) -> dict[str, DriveTarget]:
         return {self.wwn(name): DriveTarget(self.wwn(name), name, f"/dev/{name}") for name in self.names}
 
-    def connect(self, monkeypatch: pytest.MonkeyPatch) -> FakeDrives:
+    def connect(self, monkeypatch: pytest.MonkeyPatch) -> "FakeDrives":
         """Let what the code under test writes go to this kernel."""
         for module in ("queue", "mode_pages"):
             monkeypatch.setattr(f"storqual_core.provision.{module}.write_attribute", self.write)

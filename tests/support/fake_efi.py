@@ -18,7 +18,6 @@ class EfiBench(FakeBench):
 
     @property
     def entries(self) -> Path:
-        """Where the loader reads."""
         return self.folder / "boot" / "loader" / "entries"
 
     def install_kernels(self) -> None:
@@ -53,11 +52,9 @@ class EfiBench(FakeBench):
         return self.efi(name).read_bytes()[4:].decode("utf-16-le").rstrip("\0") if self.efi(name).exists() else ""
 
     def menu(self) -> list[str]:
-        """Files in the loader's order."""
         return sorted((path.name for path in self.entries.glob("*.conf")), reverse=True)
 
     def started(self) -> None:
-        """The loader says what it found."""
         self.set_efi("LoaderEntries", "".join(f"{name}\0" for name in self.menu()).encode("utf-16-le"))
 
     def reboot(self) -> None:

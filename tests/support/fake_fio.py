@@ -100,7 +100,6 @@ def block_text(state_dir: Path, launches: Sequence[Mapping[str, Any]], **fields:
 
 
 def make_block(state_dir: Path, launches: Sequence[Mapping[str, Any]], **fields: Any) -> Batch:
-    """The same, read."""
     return parse_batch(block_text(state_dir, launches, **fields))
 
 
@@ -121,7 +120,6 @@ class FileTargets:
 
 
 def no_disks(**_: object) -> DisksReading:
-    """A bench without disks."""
     return DisksReading("boot", {})
 
 

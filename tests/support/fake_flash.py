@@ -54,7 +54,6 @@ class Card:
         self.start()
 
     def facts(self) -> AdapterFacts:
-        """As a tool would show it."""
         volumes = tuple(self.volumes) or (
             VolumeFacts("0", name="scratch", state="Optimal", policies=dict(self.policies), healthy=True),
         )

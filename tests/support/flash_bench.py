@@ -32,7 +32,6 @@ class Owners:
     holds: list[bool] = field(default_factory=list)
 
     def memory(self, owner: str) -> dict[str, Any]:
-        """What a restore would need."""
         return {"kind": "adapter", "adapter": {"pci": self.card.pci}, "consent": ["e00001"]}
 
     @contextmanager

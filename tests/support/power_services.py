@@ -4,8 +4,6 @@
 Each is the real program with a file in the place of a bench. A program that is not installed is a reason to skip.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket
@@ -48,7 +46,7 @@ class FileSwitch:
     folder: Path
 
     @classmethod
-    def made(cls, folder: Path) -> FileSwitch:
+    def made(cls, folder: Path) -> "FileSwitch":
         switch = cls(folder)
         switch.file.write_text("on\n", encoding="utf-8")
         switch.program.write_text(SWITCH.format(file=switch.file), encoding="utf-8")
@@ -110,7 +108,6 @@ def running(argv: Sequence[str], folder: Path, **environment: str) -> Iterator[s
 
 
 def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until somebody listens there."""
     end = time.monotonic() + _READY_S
     while True:
         try:
@@ -169,7 +166,6 @@ def management_controller(switch: FileSwitch, password: str) -> Iterator[int]:
 
 
 def await_datagrams(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until somebody holds that UDP port."""
     wanted, end = f":{port:04X}", time.monotonic() + _READY_S
     while not any(wanted in line.split()[1] for line in Path("/proc/net/udp").read_text().splitlines()[1:]):
         assert process.poll() is None, "the service ended"

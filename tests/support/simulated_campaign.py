@@ -70,7 +70,6 @@ class Bench:
 
     @property
     def boot_id(self) -> str:
-        """What `next` is told."""
         return f"boot-{self.boot}"
 
     def run(self, block: dict[str, Any], launches: int | None = None) -> None:
@@ -121,7 +120,6 @@ def plan(folder: Path, **options: Any) -> Path:
 
 
 def steady(_chance: float) -> bool:
-    """Nothing ever goes wrong."""
     return False
 
 

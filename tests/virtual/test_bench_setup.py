@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an installed system to a bench: prepared, each part tried, a campaign whose only right is the sudo rule."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +13,6 @@ from storqual.run import iter_events
 from storqual.virtual_bench.image import ensure_image
 from storqual.virtual_bench.package_cache import fetch_packages
 from tests.support.live_bench import GATE, REPOSITORY, discard, over_ssh, own_lab, play, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -79,7 +79,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def drop(file: Path, sha256: str = "") -> str:
-    """A drop with a prebuilt module."""
     digest = sha256 or hashlib.sha256(file.read_bytes()).hexdigest()
     return f"driver: {{module: {{file: {file}, sha256: {digest}}}}}\n"
 

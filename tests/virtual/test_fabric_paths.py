@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """LUNs of several paths through a fabric: to lose one costs no I/O, whatever took it, and it comes back."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +14,6 @@ from storqual.run.turns import turns_of
 from storqual.turns.needed_packages import install_package
 from storqual.turns.paths import await_paths
 from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 

@@ -26,7 +26,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @pytest.fixture(scope="module")
 def facts(bench: Bench) -> dict[str, Any]:
-    """The deep fact set."""
     played = bench.play("facts.yml", "-e", f"answers_folder={bench.drops}", "-e", '{"facts_deep": true}')
     assert played.code == 0, played.output
     found = json.loads((bench.drops / "vbench.json").read_text(encoding="utf-8"))

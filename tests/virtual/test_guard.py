@@ -173,7 +173,6 @@ def test_a_preflight_of_the_bench_passes_and_changes_nothing() -> None:
 
 @pytest.fixture(scope="module")
 def everything(adapters: dict[str, Any]) -> list[dict[str, Any]]:
-    """All states on one controller."""
     return trial(adapters, "vscsi")
 
 

@@ -52,7 +52,6 @@ def cable(*, up: bool) -> None:
 
 
 def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
-    """What goes wrong now."""
     if trouble == "kill":
         os.killpg(child.pid, signal.SIGKILL)
     elif trouble == "disconnect":

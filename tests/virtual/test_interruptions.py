@@ -44,14 +44,12 @@ def gate_bench() -> Iterator[None]:
 
 
 def link(*, up: bool) -> None:
-    """The bench's network cable."""
     state = power_state(BenchPlaces.of(STATE))
     assert state is not None
     converse(Path(state.monitor), lambda monitor: monitor.ask("set_link", {"name": "network", "up": up}))
 
 
 def disconnect(seconds: float) -> None:
-    """Pull the cable for some time."""
     link(up=False)
     try:
         time.sleep(seconds)  # the time without a cable is the trouble itself
@@ -60,7 +58,6 @@ def disconnect(seconds: float) -> None:
 
 
 def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
-    """What goes wrong now."""
     if trouble == "kill":
         os.killpg(child.pid, signal.SIGKILL)
     elif trouble == "disconnect":
@@ -85,7 +82,6 @@ def spooled(run: Path) -> set[str]:
 
 
 def planned(run: Path) -> set[tuple[str, str, int]]:
-    """The launches of the plan."""
     blocks = [json.loads(path.read_text(encoding="utf-8")) for path in (run / "blocks").glob("*.json")]
     return {(one["arm"], one["point"], one["n"]) for block in blocks for one in block["turns"]}
 

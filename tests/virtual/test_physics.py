@@ -72,7 +72,6 @@ class Measured:
     bare: list[dict[str, Any]]
 
     def values(self, metric: str) -> list[float]:
-        """A metric of each sample."""
         found = []
         for sample in self.samples:
             assert sample["status"] == "ok", sample
@@ -83,7 +82,6 @@ class Measured:
 
 
 def launch(index: int, depth: int, *, seconds: float = 3.0, **fields: Any) -> dict[str, Any]:
-    """Random reads with so many outstanding."""
     fio = {"rw": "randread", "bs": 4096, "iodepth": depth, "numjobs": 1, "ioengine": "libaio", "direct": 1}
     times = {"runtime_s": seconds, "ramp_s": 0.5}
     return {

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials that take a bench's power by `storqual_power`: proven off, another boot, and which drive lost its power."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storqual.run import iter_events, read_run
 from storqual.run.turns import turns_of
 from tests.support.live_bench import BIN, GATE, REPOSITORY, discard, own_lab, play, ran
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 

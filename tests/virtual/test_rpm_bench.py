@@ -33,7 +33,6 @@ def ask(line: str, data: bytes = b"") -> str:
 
 
 def saved() -> str:
-    """The default of the boot loader."""
     return re.findall(r"^saved_entry=(.*)$", ask("grub2-editenv list"), re.MULTILINE)[0]
 
 

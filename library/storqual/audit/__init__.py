@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recompute what a published report states from its own figures: consistent, rounding, or not."""
 
-from __future__ import annotations
-
 from storqual.audit.assertion import AuditedAssertion, Status, audit_document
 from storqual.audit.auditing import audit, audit_report, exit_code, read_report
 

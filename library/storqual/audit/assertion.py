@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stated number beside what its report's figures give: agreement, senses of MB, KB and CPU, the likely misprint."""
 
-from __future__ import annotations
-
 import enum
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -151,10 +149,10 @@ class StatedNumber:
     def leaves(self) -> list[Reference | Convention]:
         return list(dict.fromkeys(self.expression.leaves()))
 
-    def using(self, conventions: Mapping[str, Fraction]) -> StatedNumber:
+    def using(self, conventions: Mapping[str, Fraction]) -> "StatedNumber":
         return replace(self, conventions=conventions)
 
-    def admitting(self, manners: Sequence[Rounding]) -> StatedNumber:
+    def admitting(self, manners: Sequence[Rounding]) -> "StatedNumber":
         return replace(self, manners=tuple(dict.fromkeys((Rounding.NEAREST, *manners))))
 
     def _values(self, manner: Rounding | None, instead: Mapping[Reference, Printed]) -> Interval:
@@ -297,7 +295,7 @@ def explain(
     comparison: StatedNumber,
     sense: Sense,
     status: Status,
-    misprint: Misprint | None = None,
+    misprint: "Misprint | None" = None,
     mixed_up: Sequence[tuple[Reference, Reference]] = (),
 ) -> CheckResult:
     """The answer for `status`, with everything that a reader needs to check it by hand."""
@@ -363,7 +361,7 @@ def _refuted(comparison: StatedNumber) -> str:
 
 
 def _causes(
-    comparison: StatedNumber, misprint: Misprint | None, mixed_up: Sequence[tuple[Reference, Reference]]
+    comparison: StatedNumber, misprint: "Misprint | None", mixed_up: Sequence[tuple[Reference, Reference]]
 ) -> list[str]:
     sentences = []
     figures = comparison.figures

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit: every assertion of a published report against the report's own figures."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ Python puts the current folder in front of its own library for `-m`, for `-c`, a
 A command that is started inside a run directory would so execute the run's own module `random`.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

@@ -5,8 +5,6 @@ A line of a recording is a time in UTC, a mark and bytes: `|` a line that the be
 later, `-` a note of the recorder. Bytes are kept as they came, but for the end of the line; shown, they are text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

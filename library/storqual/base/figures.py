@@ -5,8 +5,6 @@ Every number of the report that is not part of a quoted text is a Figure, so tha
 verdict.json, run.json or the samples.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

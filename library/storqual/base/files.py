@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a file that somebody else wrote is opened and decoded: no waiting, no links, nothing without a bound."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

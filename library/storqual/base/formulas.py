@@ -39,7 +39,6 @@ class Interval:
         return cls(Fraction(value) - half_width, Fraction(value) + half_width)
 
     def meets(self, other: Interval) -> bool:
-        """Whether one number lies in both."""
         return self.low <= other.high and other.low <= self.high
 
     def __contains__(self, value: Plain) -> bool:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables: one model for pages, documents, exports and terminals; a cell's text is made safe for where it is shown."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

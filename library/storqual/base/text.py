@@ -5,8 +5,6 @@ Device strings (INQUIRY, VPD, serials) are hostile input: nothing here drops a c
 is not seen or could act is written out as an escape such as `\x1b`, so that a reader sees that it was there.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

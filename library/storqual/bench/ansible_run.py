@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start `ansible-playbook` as this project needs it, and ask benches over it: one JSON answer per bench."""
 
-from __future__ import annotations
-
 import ctypes
 import difflib
 import json

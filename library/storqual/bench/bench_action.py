@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What action plugins share that run storqual's own program on a bench, under the reservation of their play."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draft an inventory from what a bench shows of itself: for a technician to read, name and claim."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

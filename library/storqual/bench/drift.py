@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The drift report: which benches are as declared, which are not and in what, which could not be read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tempfile

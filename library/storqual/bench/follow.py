@@ -6,8 +6,6 @@ processor on answering questions while it measures, and a Python start-up a seco
 turns tell is fetched as it happens, because a power cut may take the bench's disk.
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 import select
@@ -54,7 +52,7 @@ SILENCE_S = 0.5
 _AGAIN_S = 1.0
 
 
-def stream(connection: Connection, path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+def stream(connection: "Connection", path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
     """The JSON lines of a growing file as they come, None in every half second of silence.
 
     A connection that is lost is made again, and goes on behind the last byte. Ends with a line of kind `end`, with
@@ -316,7 +314,6 @@ class Collector:
 
     @property
     def planned(self) -> Mapping[str, Any]:
-        """The batch as it was planned."""
         return self._planned
 
     def left(self, progress: BatchProgress) -> Left:

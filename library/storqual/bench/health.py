@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the means work by which a bench is watched and brought back: power, console, watchdog, pstore, kdump."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ipmitool: the words by which it reaches a management controller, and its password, which is in no argument."""
 
-from __future__ import annotations
-
 from pydantic import SecretStr
 
 from storqual.inputs.bmc import Bmc

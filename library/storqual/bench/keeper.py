@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that renews a reservation while its owner lives: `python -m storqual.bench.keeper`, see `Keeper`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

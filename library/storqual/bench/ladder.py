@@ -5,8 +5,6 @@ What each step showed is told before the next one is made: what hung is seen in 
 Nothing is done to a bench whose watchdog is still due to fire.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

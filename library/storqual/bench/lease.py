@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reserve a bench from a control node: wait in order, keep what was reserved, give no command without its number."""
 
-from __future__ import annotations
-
 import base64
 import getpass
 import io

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress on a terminal: one line of each bench, written over; elsewhere a line from time to time."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

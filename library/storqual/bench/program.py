@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the bench program: the core as one zipapp, named by its digest, the same bytes for the same content."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

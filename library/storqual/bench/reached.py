@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reach benches as Ansible reaches them, without a play: for a question of a second or two."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

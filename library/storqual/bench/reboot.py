@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where SSH would knock, and whether anybody is at home: cheap to ask while a bench boots, unlike a whole login."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass

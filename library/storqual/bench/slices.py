@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A module that waits for volumes, called in slices: in one call that takes hours it would be silent for hours."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any

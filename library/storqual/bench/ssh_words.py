@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command lines by which Ansible's connection reaches a bench, for what does not go through Ansible."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The campaign: the pipeline from plan to seal, what a bench does next, and the end of it."""
 
-from __future__ import annotations
-
 from storqual.campaign.next_step import next_step
 from storqual.campaign.steps import Further, Provision, RunBatch, Stop
 

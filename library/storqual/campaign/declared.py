@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a drop or a session declares for one bench, as the document that the module `bench_apply` takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns at which the candidate failed and the baseline did not, made again until their number can decide."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks beyond the plan, made of the launches that the plan has: same points, same targets, further numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

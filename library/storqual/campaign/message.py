@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one message of a campaign, to a webhook or a program of the lab's own (`storqual_notify`)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import urllib.error

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench does next, a pure function of the run's files: a killed campaign goes on where it was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

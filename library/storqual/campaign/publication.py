@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end of a campaign: the run is closed, judged by what its lab accepts, and published."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

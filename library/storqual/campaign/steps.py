@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a bench is in its part of a campaign, as the run's events tell it, and the steps that can come next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

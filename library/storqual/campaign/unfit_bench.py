@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a bench is put out of service at the end of its campaign: a drive fails, or its reference left its limits."""
 
-from __future__ import annotations
-
 from storqual.base.text import terminal_text
 from storqual.judge.earlier import EXTRACT, out_of_control
 from storqual.run import Run

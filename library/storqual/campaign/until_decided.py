@@ -6,8 +6,6 @@ session serves all of them, or first when the time left is not enough for everyt
 goes to points that pass with a loss between the two limits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keywords about a bench's adapters and drives: cabling, identity, links, firmware, caches, throttles."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal

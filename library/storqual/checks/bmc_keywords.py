@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keywords about what a bench's board management controller (BMC) says over Redfish; its password is a Secret."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

@@ -5,8 +5,6 @@ Imported by pytest (as a plugin) and by Robot Framework (`DryRun` is a listener)
 end, or to leave standard output alone; `storqual.checks.own` starts both and reads the file.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import json

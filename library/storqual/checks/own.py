@@ -5,8 +5,6 @@ A check is a program. Which ones a run may start is never read from the run, whi
 this machine, named them for it, when it was planned or resumed. That is recorded outside the run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What hand-written suites get, and how their outcomes become checks of the verdict."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

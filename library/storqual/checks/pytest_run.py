@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start pytest in a process of its own: hand-written checks before the judge, the log after it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -153,7 +151,6 @@ class VerdictItem(pytest.Item):
             pytest.skip(self._sentence())
 
     def runtest(self) -> None:
-        """Fail when the criterion failed."""
         if self.outcome == "FAIL":
             pytest.fail(self._sentence(), pytrace=False)
 
@@ -185,5 +182,4 @@ def pytest_html_report_title(report: Any) -> None:  # noqa: ANN401 - pytest-html
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_html_results_summary(prefix: list[str]) -> None:
-    """Say where the verdict is."""
     prefix.append("<p>One line per criterion and point. The verdict to sign by is report.html beside this file.</p>")

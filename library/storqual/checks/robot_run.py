@@ -4,8 +4,6 @@
 Tests may be bound: tags `suite:<pattern>` and `workload:<pattern>` say of which runs a test is one.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections import Counter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keywords speak about: a bench asked now or the run of a campaign, what it shows, what is expected of it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -69,7 +67,7 @@ class BenchSeen:
     strangers: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, environment: Mapping[str, Any], strangers: Sequence[str] | None = None) -> BenchSeen:
+    def of(cls, environment: Mapping[str, Any], strangers: Sequence[str] | None = None) -> "BenchSeen":
         """From the fingerprint that `storqual_core.facts.bench_facts.environment_of` makes."""
         adapters = {
             str(alias): _adapter(str(alias), entry) for alias, entry in (environment.get("adapters") or {}).items()
@@ -77,7 +75,7 @@ class BenchSeen:
         kernel = environment.get("kernel") or {}
         return cls(str(kernel.get("release") or ""), adapters, None if strangers is None else tuple(strangers))
 
-    def only(self, aliases: Container[str]) -> BenchSeen:
+    def only(self, aliases: Container[str]) -> "BenchSeen":
         """The same look with the adapters in `aliases`."""
         adapters = {alias: adapter for alias, adapter in self.adapters.items() if alias in aliases}
         return replace(self, adapters=adapters)

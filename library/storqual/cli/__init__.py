@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file per command, each imported only when it is called."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -16,9 +15,6 @@ from storqual import __version__
 from storqual.base.text import terminal_text
 from storqual.cli.unexpected import refusal_of_machine, tell_unexpected
 from storqual_core.kit.errors import EXIT_UNEXPECTED, StorqualError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["main", "storqual"]
 

@@ -14,7 +14,7 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.cli.bench_lease import COMMANDS
-from storqual.cli.options import as_json, print_json, print_pairs, wanted_seconds
+from storqual.cli.options import RUN_FOLDER, as_json, lab_option, print_json, print_pairs, wanted_seconds
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def bench_command() -> None:
 @click.option("--lines", default=40, show_default=True, help="How many of the last lines are shown.")
 @click.option(
     "--run",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=RUN_FOLDER,
     help="Run directory for which the recorder is started, and into which its part is taken when it is stopped.",
 )
 @click.option(
@@ -177,20 +177,9 @@ def wait_for_more() -> None:
 
 
 @bench_command.command("power")
-@click.option(
-    "-i",
-    "--inventory",
-    "inventories",
-    multiple=True,
-    required=True,
-    help="Inventory of the lab (a folder or a file).",
-)
+@lab_option
 @click.option("--reason", default="", help="Why, for the events of a run and the answer.")
-@click.option(
-    "--run",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Record each step as an event of this run, which is not closed.",
-)
+@click.option("--run", type=RUN_FOLDER, help="Record each step as an event of this run, which is not closed.")
 @click.option(
     "--boot-time",
     "boot_time",

@@ -10,7 +10,7 @@ import click
 
 from storqual.base.table import print_table
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json, wanted_seconds
+from storqual.cli.options import NEW_FILE, as_json, lab_option, limit_option, print_json, runs_option, wanted_seconds
 from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import StorqualError
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from storqual.bench.lease import Ask
     from storqual.bench.reached import ReachedBench
 
-_inventory = click.option(
-    "-i",
-    "--inventory",
-    "inventories",
-    multiple=True,
-    required=True,
-    help="Inventory of the lab (a folder or a file).",
-)
 _reason = click.option("--reason", required=True, help="Why, for whoever wants the bench meanwhile.")
 
 
@@ -58,7 +50,7 @@ def _books(bench: ReachedBench) -> list[Ask]:
 
 
 @click.command("take")
-@_inventory
+@lab_option
 @_reason
 @click.option("--for", "time", metavar="TIME", default="8h", show_default=True, help="For how long.")
 @as_json
@@ -89,7 +81,7 @@ def take_command(inventories: tuple[str, ...], reason: str, time: str, as_json: 
 
 
 @click.command("release")
-@_inventory
+@lab_option
 @as_json
 @click.argument("name")
 def release_command(inventories: tuple[str, ...], as_json: bool, name: str) -> None:
@@ -113,7 +105,7 @@ def release_command(inventories: tuple[str, ...], as_json: bool, name: str) -> N
 
 
 @click.command("out")
-@_inventory
+@lab_option
 @_reason
 @click.option("--until", help="Until when, as an ISO time, or for how long, such as 72h.")
 @as_json
@@ -142,7 +134,7 @@ def out_command(inventories: tuple[str, ...], reason: str, until: str | None, as
 
 
 @click.command("back")
-@_inventory
+@lab_option
 @as_json
 @click.argument("name")
 def back_command(inventories: tuple[str, ...], as_json: bool, name: str) -> int:
@@ -168,10 +160,10 @@ def back_command(inventories: tuple[str, ...], as_json: bool, name: str) -> int:
 
 
 @click.command("status")
-@_inventory
-@click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of the run directories.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the table as a page, too.")
+@lab_option
+@limit_option
+@runs_option
+@click.option("--html", type=NEW_FILE, help="Write the table as a page, too.")
 @as_json
 def status_command(
     inventories: tuple[str, ...], limit: str | None, runs: Path, html: Path | None, as_json: bool

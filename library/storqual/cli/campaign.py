@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storqual.cli.options import complete_adapters, complete_drop, complete_profile, complete_suite
+from storqual.cli.options import EXISTING_FILE, complete_adapters, complete_drop, complete_profile, complete_suite
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import parse_duration
 
@@ -50,25 +50,16 @@ class Campaign:
 
         needed = {"-i/--inventory": self.inventories, "--candidate": self.candidate, "--suite": self.suite}
         raise_all(f"{name} is needed" for name, given in needed.items() if not given)
-        return PlanRequest(
-            inventories=tuple(map(Path, self.inventories)),
-            baseline=self.baseline or "",
-            candidate=self.candidate or "",
-            suite=self.suite or "",
-            profile=self.profile,
-            gate=self.gate,
-            limit=self.limit,
-            adapters=_names(self.adapters),
-            points=self.points,
-            seed=self.seed,
-            budget=_seconds(self.budget),
-            history=self.history,
-            facts=self.facts,
-            consent=_names(self.consent) or (),
-            checks=find_checks(self.checks),
-            trial=self.trial,
-            repeat=self.repeat,
-        )
+        given = {field.name: getattr(self, field.name) for field in fields(Campaign) if field.name != "runs"}
+        read: dict[str, Any] = {
+            "inventories": tuple(map(Path, self.inventories)),
+            "baseline": self.baseline or "",
+            "adapters": _names(self.adapters),
+            "budget": _seconds(self.budget),
+            "consent": _names(self.consent) or (),
+            "checks": find_checks(self.checks),
+        }
+        return PlanRequest(**{**given, **read})
 
     def refuse_another(self, run: Path) -> None:
         """Raise BadInputError for options of a new campaign, because `run`, which is resumed, has its plan.
@@ -156,7 +147,7 @@ _CAMPAIGN = (
     ),
     click.option(
         "--gate",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        type=EXISTING_FILE,
         help=(
             "Gate policy (default: gate.yml beside the inventory, else the criteria that the suite marks "
             "as required)."
@@ -189,7 +180,7 @@ _CAMPAIGN = (
     ),
     click.option(
         "--facts",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        type=EXISTING_FILE,
         help="Output of `storqual facts --deep --json`; only settings that the drives allow to change are varied.",
     ),
     click.option(

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from storqual.cli.options import as_json, on_terminal, print_json, print_rows
+from storqual.cli.options import as_json, on_terminal, print_json, print_rows, runs_argument
 
 if TYPE_CHECKING:
     from storqual.study.comparisons import Contest
 
 
 @click.command("compare")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@runs_argument
 @click.option(
     "--arm",
     type=click.Choice(["candidate", "baseline", "both"]),

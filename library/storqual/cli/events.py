@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual events`: what happened in a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

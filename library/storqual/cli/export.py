@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.options import NEW_FILE, as_json, print_json, run_argument
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -22,12 +22,7 @@ _FORMATS = ("ocp", "openmetrics", "criteria-csv", "samples-csv", "github", "gitl
 @click.command("export")
 @run_argument
 @click.option("--format", "form", type=click.Choice(_FORMATS), required=True, help="Format of the export.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write (default: standard output).",
-)
+@click.option("-o", "--output", type=NEW_FILE, help="File to write (default: standard output).")
 @as_json
 def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> None:
     """Export a judged run as OCP lines, OpenMetrics, tables, or annotations of a merge request.

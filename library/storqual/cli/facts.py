@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, json_text, on_terminal, print_rows
+from storqual.cli.options import NEW_FILE, as_json, json_text, limit_option, print_rows
 from storqual.cli.schema import with_schema
 from storqual_core.facts.bench_kind import kind_words
 from storqual_core.host.fabric import path_words, port_words
@@ -32,7 +32,7 @@ EXIT_SILENT = 2
     "-i", "--inventory", "inventories", multiple=True, help="Inventory that names the benches (a folder or a file)."
 )
 @click.option("--host", "hosts", multiple=True, help="A machine that is in no inventory yet, by its SSH host name.")
-@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@limit_option
 @click.option("--deep", is_flag=True, help="Run vendor tools, smartctl, sdparm, lspci and dmidecode as well.")
 @click.option(
     "--write-inventory", is_flag=True, help="Draft an inventory of what was found; no drive is claimed in it."
@@ -40,7 +40,7 @@ EXIT_SILENT = 2
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NEW_FILE,
     help="Write the answer into this file, once every bench has answered; until then the file stays as it was. An"
     " inventory gets the line for editors that `storqual new` writes.",
 )
@@ -81,7 +81,7 @@ def facts_command(
         click.echo(text, nl=False)
     else:
         for name, facts in found.items():
-            (_show_tables if on_terminal() else _show)(name, facts)
+            _show(name, facts)
             click.echo(terminal_text(f"  set up with: {', '.join(kind_words(facts['kind']))}"))
             for sentence in facts.get("conditions", ()):
                 click.echo(terminal_text(f"  look at: {sentence}"))
@@ -134,35 +134,13 @@ def _draft(found: dict[str, Any]) -> str:
     return text
 
 
-def _show(name: str, facts: dict[str, Any]) -> None:
-    """A bench in a few lines: adapters with driver, firmware and link, drives below them, and what was not read."""
-    click.echo(terminal_text(f"{name}  kernel {facts['kernel']['release']}  boot {facts['boot_id']}"))
-    click.echo(terminal_text(f"  watchdog: {watchdog_words(facts['watchdogs'])}"))
-    for adapter in facts["adapters"]:
-        words = [adapter["pci"], adapter["driver"] or "no driver", adapter["board"], adapter["firmware"]]
-        if adapter["slot"]:
-            words.append(f"slot {adapter['slot']}")
-        if adapter["link"]["width"]:
-            words.append(f"{adapter['link']['speed']} x{adapter['link']['width']}")
-        click.echo(terminal_text("  " + "  ".join(word for word in words if word)))
-        for port in _fc_ports(adapter):
-            click.echo(terminal_text(f"    port {port_words(port)}"))
-        for drive in facts["drives"]:
-            if drive["adapter"] == adapter["pci"]:
-                words = [drive["node"], drive["wwn"] or drive["serial"], drive["model"], drive["revision"]]
-                click.echo(terminal_text("    " + "  ".join(word for word in words if word)))
-                for path in drive["paths"]:
-                    click.echo(terminal_text(f"      path {path_words(path)}"))
-    for volume in facts["volumes"]:
-        words = [volume["name"], volume["kind"], volume.get("level", ""), volume["state"]]
-        click.echo(terminal_text("  " + "  ".join(word for word in words if word)))
-
-
 def _fc_ports(adapter: dict[str, Any]) -> list[dict[str, Any]]:
     return [host["fc_port"] for host in adapter["hosts"] if "fc_port" in host]
 
 
-def _show_tables(name: str, facts: dict[str, Any]) -> None:
+def _show(name: str, facts: dict[str, Any]) -> None:
+    kernel = f"{name}: kernel {facts['kernel']['release']}, boot {facts['boot_id']}"
+    click.echo(terminal_text(f"{kernel}; watchdog: {watchdog_words(facts['watchdogs'])}"))
     print_rows(
         ("PCI", "Driver", "Board", "Firmware", "Slot", "Link"),
         [
@@ -176,7 +154,7 @@ def _show_tables(name: str, facts: dict[str, Any]) -> None:
             )
             for adapter in facts["adapters"]
         ],
-        title=f"{name}: kernel {facts['kernel']['release']}, boot {facts['boot_id']}",
+        title=f"Adapters of {name}",
     )
     print_rows(
         ("Drive", "Adapter", "WWN or serial", "Model", "Revision"),

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual history`: what the runs of a folder say together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +8,12 @@ from typing import Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json, print_pairs, print_rows
+from storqual.cli.options import RUN_FOLDER, as_json, print_json, print_pairs, print_rows
 from storqual_core.kit.quantities import format_percent
 
 
 @click.command("history")
-@click.argument("runs", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("runs"))
+@click.argument("runs", type=RUN_FOLDER, default=Path("runs"))
 @click.option("--bench", help="Show only this bench.")
 @click.option(
     "--extract",

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual inventory`: the benches of an inventory as storqual reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
 
-from storqual.cli.options import as_json, print_json, print_rows
+from storqual.cli.options import as_json, limit_option, print_json, print_rows
 
 
 @click.command("inventory")
 @click.option(
     "-i", "--inventory", "sources", multiple=True, required=True, help="Inventory to check (a folder or a file)."
 )
-@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@limit_option
 @as_json
 def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool) -> None:
     """Check an inventory and show its benches. No bench is contacted.

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import Moment, as_json, print_json, print_rows, run_argument
+from storqual.cli.options import NEW_FILE, RUN_FOLDER, Moment, as_json, print_json, print_rows, run_argument
 
 if TYPE_CHECKING:
     from storqual.judge.rejudge import Rejudged
 
 
 @click.command("judge")
-@click.argument(
-    "runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, file_okay=False)
-)
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=RUN_FOLDER)
 @click.option("--suite", type=click.Path(path_type=Path, exists=True), help="Judge by this suite's criteria instead.")
 @click.option("--gate", type=click.Path(path_type=Path, exists=True), help="Judge by this gate policy instead.")
 @click.option(
@@ -94,7 +92,7 @@ def _print_many(done: Sequence[Rejudged]) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NEW_FILE,
     default=Path("waivers.yml"),
     show_default=True,
     help="The file to write; an existing file is not overwritten.",

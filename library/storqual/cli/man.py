@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual man`: manual pages of all commands, made from the command line's own parser."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

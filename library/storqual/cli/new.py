@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual new`: write a small working example of what a lab or the project adds, to be edited."""
 
-from __future__ import annotations
-
 import keyword
 import re
 import shutil
 import tarfile
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,9 +16,6 @@ from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
 from storqual.cli.schema import with_schema
 from storqual_core.kit.errors import BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 KINDS = ("suite", "drop", "lab", "check", "example", "tool", "metric", "fault")
 

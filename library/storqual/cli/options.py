@@ -4,8 +4,6 @@
 Rows are a table on a terminal, and aligned words that `grep` and `awk` can read in a pipe.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -115,9 +113,24 @@ class Moment(click.DateTime):
             self.fail(f"{value!r} is not a date such as 2027-03-31, or with a time 2027-03-31T14:00:00", param, ctx)
 
 
-run_argument = click.argument(
-    "run", type=click.Path(path_type=Path, exists=True, file_okay=False), shell_complete=complete_run
+EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+RUN_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+
+run_argument = click.argument("run", type=RUN_FOLDER, shell_complete=complete_run)
+runs_argument = click.argument("runs", nargs=-1, required=True, type=RUN_FOLDER)
+runs_option = click.option(
+    "--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of the run directories."
 )
+lab_option = click.option(
+    "-i",
+    "--inventory",
+    "inventories",
+    multiple=True,
+    required=True,
+    help="Inventory of the lab (a folder or a file).",
+)
+limit_option = click.option("--limit", help="Only these benches (an Ansible pattern).")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
@@ -144,7 +157,6 @@ def print_json(value: object) -> None:
 
 
 def on_terminal() -> bool:
-    """Whether a person reads standard output."""
     return sys.stdout.isatty()
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual packages`: fetch a package for benches that have no way out to an archive."""
 
-from __future__ import annotations
-
 import click
 
 from storqual.cli.options import as_json, print_json

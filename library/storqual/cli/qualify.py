@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual qualify`: the main job."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
-from storqual.cli.options import as_json, print_json, wanted_seconds
+from storqual.cli.options import EXISTING_FILE, as_json, print_json, wanted_seconds
 from storqual_core.kit.errors import EXIT_BENCH_LOST, EXIT_UNEXPECTED, BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _NO_VERDICT = 2
 _LAST_RUN = "STORQUAL_LAST_RUN"
@@ -27,7 +23,7 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option("--resume", metavar="RUN", help="Resume this run, which was interrupted.")
 @click.option(
     "--waivers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     help="Waiver file: failures that are accepted (default: waivers.yml beside the inventory).",
 )
 @click.option("--wait", metavar="TIME", help="Wait in order, such as 8h, for benches that somebody else has.")

@@ -1,37 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual report`: write report.html again, the same as PDF, or the trend of many runs, from files alone."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 
 import click
 
-from storqual.cli.options import Moment, as_json, print_json
+from storqual.cli.options import NEW_FILE, Moment, as_json, print_json, runs_argument
 from storqual.run.layout import refuse_inside_run
 from storqual_core.kit.errors import BadInputError
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command("report")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--pdf", type=_FILE, help="Also write the report to this file as PDF.")
-@click.option("--trend", type=_FILE, help="Instead of the report, write a page with the trend of many runs.")
+@runs_argument
+@click.option("--pdf", type=NEW_FILE, help="Also write the report to this file as PDF.")
+@click.option("--trend", type=NEW_FILE, help="Instead of the report, write a page with the trend of many runs.")
 @click.option(
     "--compatibility",
-    type=_FILE,
+    type=NEW_FILE,
     help="Instead of the report, write a page that shows which combinations ran in many runs.",
 )
-@click.option("--requirements", type=_FILE, help="Also write a page with the requirements and their results.")
+@click.option("--requirements", type=NEW_FILE, help="Also write a page with the requirements and their results.")
 @click.option(
     "--summary",
-    type=_FILE,
+    type=NEW_FILE,
     help="Also write a page with a summary for a customer: no serial number, host name or path.",
 )
 @click.option(
-    "--test-plan", type=_FILE, help="Instead of the report, write a page with the plan of a run, measured or not."
+    "--test-plan", type=NEW_FILE, help="Instead of the report, write a page with the plan of a run, measured or not."
 )
 @click.option(
     "--as-of",

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual resolve`: a drop for one bench, every `on` applied, every drive by its id."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any

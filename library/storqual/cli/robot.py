@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json
+from storqual.cli.options import NEW_FILE, RUN_FOLDER, as_json, limit_option, print_json
 from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import BadInputError
 
@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 @click.option(
     "-i", "--inventory", "inventories", multiple=True, help="Run the suites against the benches of this inventory."
 )
-@click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option(
-    "--run",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Run the suites on this run instead of on benches.",
-)
+@limit_option
+@click.option("--run", type=RUN_FOLDER, help="Run the suites on this run instead of on benches.")
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the logs of Robot Framework."
 )
@@ -109,7 +105,7 @@ def _targets(run: Path | None, inventories: tuple[str, ...], limit: str | None) 
 
 
 @click.command("keywords")
-@click.argument("page", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("page", type=NEW_FILE)
 @as_json
 def keywords_command(page: Path, as_json: bool) -> None:
     """Write the documentation of the Robot Framework keywords to PAGE (.html, .json or .xml).

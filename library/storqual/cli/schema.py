@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual schema`: the JSON Schema of a file that people write, for editors and other programs."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, complete_drop, print_json
+from storqual.cli.options import as_json, complete_drop, lab_option, limit_option, print_json, runs_option
 from storqual_core.kit.durable import checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -19,15 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command("sheet")
-@click.option(
-    "-i",
-    "--inventory",
-    "inventories",
-    multiple=True,
-    required=True,
-    help="Inventory of the lab (a folder or a file).",
-)
-@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@lab_option
+@limit_option
 @click.option("--drop", shell_complete=complete_drop, help="Compare each bench with this drop and show what differs.")
 @click.option(
     "--facts",
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Use this output of `storqual facts --json` instead of asking the benches.",
 )
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of the run directories.")
+@runs_option
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("sheets"), help="Folder for the sheets."
 )

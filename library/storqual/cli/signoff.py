@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import Moment, as_json, print_json, print_pairs, print_rows, run_argument
+from storqual.cli.options import EXISTING_FILE, Moment, as_json, print_json, print_pairs, print_rows, run_argument
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from storqual.signoff.annex import AnnexNote
     from storqual.signoff.verify import Verification
 
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-
 trusted_keys = click.option(
     "--keys",
     "trusted",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     envvar="STORQUAL_KEYS",
     show_envvar=True,
     required=True,
@@ -36,7 +34,7 @@ trusted_keys = click.option(
 @run_argument
 @click.option(
     "--key",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     required=True,
     help="Your Ed25519 private key; with --ssh also a public key whose private key is in an agent or on a token.",
 )
@@ -47,7 +45,7 @@ trusted_keys = click.option(
 )
 @click.option(
     "--waivers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     help="Waiver file; it must cover every failure of the run, and nothing that passed.",
 )
 @click.option(
@@ -202,7 +200,7 @@ def _beside(one: AnnexNote) -> str:
 @click.argument("text")
 @click.option("--link", "links", multiple=True, help="A web address, such as that of a ticket; can be repeated.")
 @click.option(
-    "--attach", "attached", multiple=True, type=_FILE, help="A file to keep with the note; can be repeated."
+    "--attach", "attached", multiple=True, type=EXISTING_FILE, help="A file to keep with the note; can be repeated."
 )
 @click.option(
     "--by",
@@ -211,11 +209,11 @@ def _beside(one: AnnexNote) -> str:
         "names the author."
     ),
 )
-@click.option("--key", type=_FILE, help="Your Ed25519 private key: needed once the run is signed.")
+@click.option("--key", type=EXISTING_FILE, help="Your Ed25519 private key: needed once the run is signed.")
 @click.option(
     "--keys",
     "trusted",
-    type=_FILE,
+    type=EXISTING_FILE,
     envvar="STORQUAL_KEYS",
     show_envvar=True,
     help="Trusted keys: needed once the run is signed.",

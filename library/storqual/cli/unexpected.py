@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nobody foresaw: one sentence and a report file, no traceback."""
 
-from __future__ import annotations
-
 import os
 import platform
 import tempfile

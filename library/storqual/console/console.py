@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console of a bench for whoever asks: start and end its recorder, read what it kept, type."""
 
-from __future__ import annotations
-
 import json
 import os
 import selectors

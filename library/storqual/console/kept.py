@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign's part of a console becomes a raw file of its run, named by its digest as all of them are."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

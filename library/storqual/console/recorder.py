@@ -5,8 +5,6 @@ It is started as `python -P -m storqual.console.recorder` with its order as JSON
 it holds its lock, and outlives whoever started it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

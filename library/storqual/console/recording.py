@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that a console is recorded in: of bounded size, with the beginning and the end kept."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

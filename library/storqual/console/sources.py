@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways to a serial console: a TCP or Unix socket that may speak telnet, or a program that somebody else wrote."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os
@@ -17,16 +15,13 @@ import tty
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from storqual.base import child
 from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
+from storqual.inputs.console_way import ConsoleWay
 from storqual_core.kit.errors import ToolError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from storqual.inputs.console_way import ConsoleWay
 
 _CONNECT_S = 4.0
 _TYPE_S = 5.0

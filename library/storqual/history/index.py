@@ -9,13 +9,11 @@ readings. Limits come from the campaigns before the one that is looked at. Withi
 about campaigns.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -272,31 +270,24 @@ class RunIndex:
             self._connection.executemany("INSERT INTO reference VALUES (?,?,?,?,?)", readings)
 
 
-class open_history:  # noqa: N801 - used as a function: `with open_history(runs) as history`
+@contextmanager
+def open_history(runs: Path) -> Iterator[RunIndex]:
     """Open the index of a folder of runs, made anew when it is of another version or damaged.
 
     Raises BadInputError when the folder is none, or cannot be written to.
     """
-
-    def __init__(self, runs: Path) -> None:
-        if not runs.is_dir():
-            raise BadInputError([f"{runs}: found no folder, expected one that holds run directories"])
-        if is_inside_run(runs / INDEX):
-            # the index is a file in that folder, and every file in a run is evidence
-            raise BadInputError([f"{runs}: found a run directory, expected the folder that holds run directories"])
-        self._path = runs / INDEX
-        self._connection: sqlite3.Connection | None = None
-
-    def __enter__(self) -> RunIndex:
-        try:
-            self._connection = _sound(self._path) or _fresh(self._path)
-        except (sqlite3.Error, OSError) as problem:
-            raise BadInputError([f"{self._path}: the index cannot be written ({problem})"]) from None
-        return RunIndex(self._connection)
-
-    def __exit__(self, *_: object) -> None:
-        if self._connection is not None:
-            self._connection.close()
+    path = runs / INDEX
+    if not runs.is_dir():
+        raise BadInputError([f"{runs}: found no folder, expected one that holds run directories"])
+    if is_inside_run(path):
+        # the index is a file in that folder, and every file in a run is evidence
+        raise BadInputError([f"{runs}: found a run directory, expected the folder that holds run directories"])
+    try:
+        connection = _sound(path) or _fresh(path)
+    except (sqlite3.Error, OSError) as problem:
+        raise BadInputError([f"{path}: the index cannot be written ({problem})"]) from None
+    with closing(connection):
+        yield RunIndex(connection)
 
 
 def _sound(path: Path) -> sqlite3.Connection | None:

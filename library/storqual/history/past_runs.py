@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Past runs, as history, trend pages and bench sheets read them: run.json and verdict.json, samples only if asked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people write: inventories, drops, suites, gates, waivers; checked as a whole, every problem reported."""
 
-from __future__ import annotations
-
 from storqual.inputs.drop import load_drop, read_drop
 from storqual.inputs.find import GATE, WAIVERS, beside_inventory, find_drop, find_suite
 from storqual.inputs.inventory import Adapter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A management controller (BMC) as inventories name one, and words and secrets of the programs that reach benches."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated

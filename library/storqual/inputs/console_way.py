@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual_console` of a bench: over which way its serial console is read and typed at."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -60,7 +58,7 @@ class ConsoleWay(Shape):
     virtual: Literal[True] | None = None
 
     @model_validator(mode="after")
-    def _is_one(self) -> ConsoleWay:
+    def _is_one(self) -> "ConsoleWay":
         if len(self.model_fields_set) != 1 or getattr(self, self.name) is None:
             raise ValueError(f"exactly one of {', '.join(type(self).model_fields)}")
         return self

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is being qualified: the drop manifest, one arm of a campaign, with the settings' names and values checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal

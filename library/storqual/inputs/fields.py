@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fields in the field's units: text, names, sizes, times, percentages; each says what it expected."""
 
-from __future__ import annotations
-
 import math
 import re
 import typing

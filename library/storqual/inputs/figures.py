@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of one report by name, and the scope in which its expressions are computed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

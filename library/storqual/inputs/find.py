@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From what a user types to a file: `stable` is a drop of the inventory, `adapter` a suite of the project."""
 
-from __future__ import annotations
-
 import glob
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands in the inventory: benches, adapters, drives, and the claims that say which drives may be destroyed."""
 
-from __future__ import annotations
-
 import difflib
 import os.path
 import re
@@ -309,7 +307,7 @@ class KernelRule(Shape):
     severity: Text = "error"
 
     @model_validator(mode="after")
-    def _fits(self) -> KernelRule:
+    def _fits(self) -> "KernelRule":
         problems: list[str] = []
         read_rules([self.model_dump()], "rule", problems)
         if problems:
@@ -349,7 +347,7 @@ class Notify(Shape):
         return given
 
     @model_validator(mode="after")
-    def _anybody(self) -> Notify:
+    def _anybody(self) -> "Notify":
         if self.url is None and self.command is None:
             raise ValueError("one of url, command at least")
         return self

@@ -5,8 +5,6 @@ A file that its reader takes is valid by its schema: a schema refuses nothing th
 other files or on several keys is found by the reader alone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read an inventory: what Ansible makes of it, with the lines of the files it came from."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gate policy and waivers: what a decision needs, and which failures somebody has accepted, until when."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual_power` of a bench: the backends that switch it, in the order in which they are tried."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -128,7 +126,7 @@ class PowerEntry(Shape):
     answers_within: Annotated[Duration, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
-    def _one_backend(self) -> PowerEntry:
+    def _one_backend(self) -> "PowerEntry":
         if len(self.backends) != 1:
             raise ValueError(f"one backend in each entry: {', '.join(BACKENDS)}")
         return self

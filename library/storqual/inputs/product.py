@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spec sheets: what the maker of an adapter or a drive states of a model, as limits that a suite asks for by name."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

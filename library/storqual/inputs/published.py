@@ -4,8 +4,6 @@
 A figure stands as it is on paper: its digits say how far from the truth it may be.
 """
 
-from __future__ import annotations
-
 import enum
 import math
 import re
@@ -41,7 +39,7 @@ class Printed:
     exact: bool = False
 
     @classmethod
-    def parse(cls, text: str, *, exact: bool = False) -> Printed:
+    def parse(cls, text: str, *, exact: bool = False) -> "Printed":
         """Read `69104`, `0.466`, `3.20e8`. Raises ValueError for anything that is no number of a report."""
         number = parse_decimal(text)
         exponent = number.as_tuple().exponent

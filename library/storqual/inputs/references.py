@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One published figure as a reference: limits in percent of it for criteria, and overlays in a report's charts."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of what people write; every problem is told with its line and in the user's words."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import types

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of a suite: workloads with factors, criteria, profiles, settings to vary."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -431,7 +429,7 @@ class Suite(Shape):
     )
     studies: ManyOf[Study] = Field(default=(), description="what the report concludes from the curves")
 
-    def under(self, name: str) -> Suite:
+    def under(self, name: str) -> "Suite":
         """The suite with what the profile `name` has of levels and criteria, and with the settings that it varies."""
         profile = self.profiles[name]
         asked = {number: one for number, one in enumerate(self.criteria) if one.is_asked(name)}
@@ -451,7 +449,7 @@ class Suite(Shape):
         suite._numbers = tuple(asked)  # noqa: SLF001 - its own
         return suite
 
-    def only(self, *parts: str) -> Suite:
+    def only(self, *parts: str) -> "Suite":
         empty: dict[str, Any] = {"workloads": {}, "trials": (), "programs": {}}
         suite = self.model_copy(update={name: nothing for name, nothing in empty.items() if name not in parts})
         if "workloads" in parts:
@@ -473,7 +471,7 @@ class Suite(Shape):
         """The spec sheets that it names, by name: each a `Product`, which is built on this file."""
         return self._sheets
 
-    def with_sheets(self, sheets: Mapping[str, Any]) -> Suite:
+    def with_sheets(self, sheets: Mapping[str, Any]) -> "Suite":
         """The same with the spec sheets that it names."""
         suite = self.model_copy()
         suite._sheets = sheets  # noqa: SLF001 - its own

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read a suite; everything that is wrong with it alone, before any bench or drop is looked at."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`trials:` with their `loads:`, and `programs:` of a suite: their shapes, and what fits them and means nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read YAML 1.2 with the line of every value; nothing in a file can make this run code, expand or not end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +55,7 @@ class WrittenInt(int):
 
     written: str
 
-    def __new__(cls, value: int, written: str) -> WrittenInt:
+    def __new__(cls, value: int, written: str) -> "WrittenInt":
         number = super().__new__(cls, value)
         number.written = written
         return number
@@ -68,7 +66,7 @@ class WrittenFloat(float):
 
     written: str
 
-    def __new__(cls, value: float, written: str) -> WrittenFloat:
+    def __new__(cls, value: float, written: str) -> "WrittenFloat":
         number = super().__new__(cls, value)
         number.written = written
         return number

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: a verdict as a function of files; `decide` compares two arms at one point."""
 
-from __future__ import annotations
-
 from storqual.judge.decision import History, decide
 from storqual.statistics.comparison import ArmComparison
 

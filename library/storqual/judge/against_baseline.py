@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidate against the baseline: many criteria at once, so that the points of a campaign share their noise."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Criteria that compare no pairs of launches: against limits, peers, a straight line, and of counts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

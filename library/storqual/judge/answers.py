@@ -4,8 +4,6 @@
 A fail is measured afresh before it counts: two fails are a FAIL, a fail and a pass decide nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`decide`: whether the candidate is no worse than the margin, from the launches measured so far."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

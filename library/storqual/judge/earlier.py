@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extract of earlier campaigns that a run was planned with: the noise of its points."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Criteria as verdict.json has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence beside the numbers: what spoils a whole campaign, and what spoils single points."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,9 +28,7 @@ def counted_errors(run: Run) -> Counted:
     Healthy commands, retries that nobody saw included, move none of them.
     """
     sentences: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for event in run.events:
-        if event.kind != "block_finished":
-            continue
+    for event in run.events_of("block_finished"):
         batch = event.text("block")
         for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
             drive = str(disk.get("id") or disk.get("wwn") or node)
@@ -70,9 +66,7 @@ def grown_errors(run: Run) -> Grown:
     # of several looks the one that says most against the drive: a later look hides nothing that an earlier one saw
     least: dict[tuple[str, str, str], float] = {}
     most: dict[tuple[str, str, str], float] = {}
-    for event in run.events:
-        if event.kind != "environment":
-            continue
+    for event in run.events_of("environment"):
         for drive, counts in (event.fields.get("smart") or {}).items():
             for name, count in counts.items():
                 key = (str(event.bench), drive, name)
@@ -150,7 +144,7 @@ def recovered_problems(run: Run) -> list[str]:
 def _against_the_rig(run: Run) -> Iterator[tuple[str, str]]:
     """What each event says against the rig, and why it no longer does; empty where it still does."""
     # a hang of the candidate is a criterion of its own, which never passes
-    hangs = (event for event in run.events if event.kind == "bench_hung" and event.text("arm") == "candidate")
+    hangs = (event for event in run.events_of("bench_hung") if event.text("arm") == "candidate")
     hung = {(event.bench, event.text("session")) for event in hangs}
     for event in run.events:
         if event.kind == "provision_failed" and (event.bench, event.text("session")) in hung:
@@ -168,9 +162,7 @@ def _changed_inputs(run: Run) -> list[str]:
 def _not_in_effect(run: Run) -> list[str]:
     """Settings that a session was measured without: read back otherwise than declared, or shown to have no effect."""
     sentences = []
-    for event in run.events:
-        if event.kind != "session_started":
-            continue
+    for event in run.events_of("session_started"):
         for setting in (event.fields.get("provisioned") or {}).get("settings") or ():
             wrong = _setting_problem(setting)
             if wrong:
@@ -195,9 +187,8 @@ def settings_shown(run: Run) -> dict[str, Any]:
 
 
 def _settings(run: Run) -> Iterator[Mapping[str, Any]]:
-    for event in run.events:
-        if event.kind == "session_started":
-            yield from (event.fields.get("provisioned") or {}).get("settings") or ()
+    for event in run.events_of("session_started"):
+        yield from (event.fields.get("provisioned") or {}).get("settings") or ()
 
 
 def _setting_problem(setting: Mapping[str, Any]) -> str:
@@ -247,9 +238,7 @@ def log_findings(run: Run, required: Collection[str] = ()) -> Mapping[str, list[
     counts here where its kind is `required`.
     """
     sentences: defaultdict[str, list[str]] = defaultdict(list)
-    for event in run.events:
-        if event.kind != "block_finished":
-            continue
+    for event in run.events_of("block_finished"):
         batch = event.text("block")
         for finding in event.fields.get("findings") or ():
             if finding.get("severity") == "warning" and finding.get("kind") not in required:

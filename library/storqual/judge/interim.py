@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a campaign under way still needs: points that are undecided, fails that want confirmation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

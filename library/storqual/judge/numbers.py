@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers as they stand in a reason: digits that a reader needs, and the metric's unit."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

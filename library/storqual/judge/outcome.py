@@ -4,8 +4,6 @@
 Waivers are said in the same words on every page, in every export and by every command.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections import Counter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many runs judged again by other rules: what newly fails or passes against the earlier verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime

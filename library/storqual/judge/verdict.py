@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`judge_run`: a verdict from files, measured once and judged as often as anybody likes; and where it is written."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import defaultdict

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A waiver file for what failed, as narrow as it can be: who answers, why and until when are left for a person."""
 
-from __future__ import annotations
-
 import glob
 import json
 import math

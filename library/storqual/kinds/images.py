@@ -14,8 +14,6 @@ log-writes.rst, drivers/md/dm-log-writes.c): a superblock in the first sector, t
 header and after it the data of a write. All little-endian, all in sectors of the log's own size.
 """
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -152,7 +150,7 @@ class Logged:
         return [self.number, self.flags, self.first, list(self.sequences)]
 
     @classmethod
-    def from_json(cls, line: Any) -> Logged:  # noqa: ANN401 - whatever the line holds
+    def from_json(cls, line: Any) -> "Logged":  # noqa: ANN401 - whatever the line holds
         """Read a line. Raises TypeError or ValueError for one that is none."""
         number, flags, first, sequences = line
         if any(type(part) is not int for part in (number, flags, first, *sequences)):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kind of turn must say of itself, and the neutral forms in which it does: checks, tables and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -44,7 +42,7 @@ class PlannedTurn:
     request: Mapping[str, Any]
 
     @classmethod
-    def of(cls, batch: Mapping[str, Any], turn: Mapping[str, Any]) -> PlannedTurn:
+    def of(cls, batch: Mapping[str, Any], turn: Mapping[str, Any]) -> "PlannedTurn":
         """A turn of a batch. Raises KeyError, TypeError, ValueError or AttributeError for one that is none."""
         names = {name: str(turn[name]) for name in ("kind", "id", "adapter", "arm", "point")}
         whose = {name: str(batch[name]) for name in ("run", "bench", "session")}

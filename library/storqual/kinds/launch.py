@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches of fio: a sample from the record of the bench program, what fio printed, and the counters around it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

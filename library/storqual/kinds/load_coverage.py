@@ -6,8 +6,6 @@ Also here: whether the kernel's memory grew with ordinary commands. A driver tha
 and nothing of it comes back; what else a kernel does with its memory happens once, or comes and goes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise

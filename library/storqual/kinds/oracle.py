@@ -10,8 +10,6 @@ the last one that must have lasted and those after it are all that may be found 
 - a write that failed, or that was under way in the end, may be there, whole or in part.
 """
 
-from __future__ import annotations
-
 import bisect
 import errno
 from collections import defaultdict

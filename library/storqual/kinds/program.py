@@ -5,8 +5,6 @@ A difference counts at once where every repeat of an arm says the same; where re
 counts decides. What only one arm ran is told as missing and never passes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

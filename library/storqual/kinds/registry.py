@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All kinds of turn: whatever comes after the bench goes through this table, and knows none of them by name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from storqual.kinds.kind import Kind

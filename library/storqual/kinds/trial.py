@@ -6,8 +6,6 @@ down) with the others. The first says whose it is. A simulated power cut rests o
 of that the sectors are kept with the sequences of their writes, for the data are tags, which say nothing more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any

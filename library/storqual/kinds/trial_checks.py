@@ -7,8 +7,6 @@ the exact lower bound of their share must be above one half. Residuals are a dri
 was asked for; some drivers never tell, and that is known where the baseline does not either.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials as people ask for them: counts, bound and recovery by fault, adapter and arm; failures with timelines."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import statistics

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every metric, once: a function of stored primitives, so that a metric added today can judge last year's run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from storqual.metrics.latency import LATENCIES, LOAD

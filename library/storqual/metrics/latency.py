@@ -13,8 +13,6 @@ meet longer response times (coordinated omission). The cap's point lies between 
 line through them.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping

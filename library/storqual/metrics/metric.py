@@ -4,8 +4,6 @@
 A metric has a value or a reason why there is none. It is never 0 for want of data, and never NaN.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ subtracted, and so is the bench program's own time. iowait is idle. Steal above 
 guest took is in no counter. Counters and fio's run are compared as rates, so that windows may differ by milliseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value

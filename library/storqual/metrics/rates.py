@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """I/Os and bytes per second, errors per terabyte, and how evenly a launch ran: dips and the longest stall."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator
 

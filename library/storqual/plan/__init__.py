@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan: which points, trials and programs, in which sessions, for how long, and what it can detect."""
 
-from __future__ import annotations
-
 from storqual.plan.inputs import PlanRequest
 from storqual.plan.make import PlannedCampaign, make_plan
 

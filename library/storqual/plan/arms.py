@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What differs between two configurations of a bench, what a change costs, how a bench switches by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 The golden reference is one drive and one load that never changes, first and last in every session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

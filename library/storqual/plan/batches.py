@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches of a session in their order, cut into batch files that a bench runs without the control node."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of one bench: its adapters under test, its points, its sessions and their batches."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@
 Said before a bench is touched.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -6,8 +6,6 @@ which most new combinations come in; the best of some drawn rows is taken. So th
 that ends early has still covered most of it. Seeded: the same seed makes the same rows.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product

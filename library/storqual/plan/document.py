@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a plan leaves in the run directory: run.json as far as it is known, and copies of every input."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files on file systems as targets, of drives or of volumes: where they can be, and what making them costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

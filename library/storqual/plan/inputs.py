@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that a plan is made of: all of them read, all that is wrong with them told at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,42 +104,42 @@ class PlanInputs:
 def read_all(request: PlanRequest) -> PlanInputs:
     """Every file, whatever is wrong with the ones before it."""
     read = PlanInputs()
-    with _Gather(read.problems):
+    with _gathered(read.problems):
         read.lab, read.inventory, problems = read_lab(request.inventories, limit=request.limit)
         read.problems += problems
     named = zip(ARMS, (request.baseline, request.candidate), strict=True)
     for arm, name in ((arm, name) for arm, name in named if name or arm == "candidate"):
-        with _Gather(read.problems):
+        with _gathered(read.problems):
             path = find_drop(name, request.inventories)
             drop, problems = read_drop(path)
             read.problems += problems
             if drop is not None:
                 read.drops[arm] = DropFile(drop, path)
                 read.warnings += _other_name(drop, path)
-    with _Gather(read.problems):
+    with _gathered(read.problems):
         read.suite_path = find_suite(request.suite)
         read.suite, problems = read_suite(read.suite_path, profile=request.profile)
         read.problems += problems
     read.gate_path = request.gate or beside_inventory(GATE, request.inventories)
     gate = None
     if read.gate_path is not None:
-        with _Gather(read.problems):
+        with _gathered(read.problems):
             gate, problems = read_gate(read.gate_path)
             read.problems += problems
     waivers = beside_inventory(WAIVERS, request.inventories)
     accepted: Sequence[Waiver] = ()
     if waivers is not None:
         # judging reads it: a mistake in it must not wait for the end of a campaign
-        with _Gather(read.problems):
+        with _gathered(read.problems):
             accepted, problems = read_waivers(waivers, gate, datetime.now(UTC).date())
             read.problems += problems
     if request.history is not None:
         from storqual.history.index import history_bytes  # noqa: PLC0415 - the judge is slow to import
 
-        with _Gather(read.problems):
+        with _gathered(read.problems):
             read.history = history_bytes(request.history, list(read.inventory.benches) if read.inventory else ())
     if request.facts is not None:
-        with _Gather(read.problems):
+        with _gathered(read.problems):
             read.facts = read_facts(request.facts)
     if read.inventory is not None:
         read.problems += _consent_problems(request.consent, read.everywhere)
@@ -167,20 +166,13 @@ def _other_name(drop: Drop, path: Path) -> Iterator[str]:
         )
 
 
-class _Gather:
+@contextmanager
+def _gathered(problems: list[str]) -> Iterator[None]:
     """Turns a BadInputError into problems of a list, so that the next file is read as well."""
-
-    def __init__(self, problems: list[str]) -> None:
-        self._problems = problems
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, _trace: object) -> bool:
-        if isinstance(value, BadInputError):
-            self._problems += value.problems
-            return True
-        return False
+    try:
+        yield
+    except BadInputError as problem:
+        problems += problem.problems
 
 
 def _facts_problems(request: PlanRequest, read: PlanInputs, inventory: Inventory) -> Iterator[str]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From what a user names to a planned campaign: read everything, complain about everything, then plan."""
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs that a plan will run on a bench: the preflight asks for them before packages, volumes and boots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

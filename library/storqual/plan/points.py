@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points: every point of a suite with its name, and which drives an adapter gives to it."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter, defaultdict

@@ -4,8 +4,6 @@
 Warnings, not problems: a lab has one gate for all its suites, and a waiver may be for another lab's bench.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -34,7 +32,7 @@ class Names:
     checks: Sequence[Path]
 
     @staticmethod
-    def of(suite: Suite, path: Path, checks: Sequence[Path], benches: Sequence[Bench]) -> Names:
+    def of(suite: Suite, path: Path, checks: Sequence[Path], benches: Sequence[Bench]) -> "Names":
         """The names of the planned suite, those beside it, those of this folder and those that come with storqual."""
         folders = dict.fromkeys(folder.absolute() for folder in (path.parent, Path("suites"), suites_folder()))
         others = [_names_of(file) for folder in folders for file in sorted(folder.glob(f"*{_SUITE}"))]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A drop on one bench: every `on` applied, every drive by its id, every value plain."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence

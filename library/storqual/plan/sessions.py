@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of one bench: A B B A by the cost of the change, the costliest varied setting outermost."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

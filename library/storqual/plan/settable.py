@@ -5,8 +5,6 @@ Without facts (`storqual facts --deep --json`) all are planned: a drive that doe
 its changeable mask when it is to be set, and that ends the session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

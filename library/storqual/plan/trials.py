@@ -6,8 +6,6 @@ both arms: the arms are compared trial by trial. Sessions of the arms alternate 
 always the later one.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence

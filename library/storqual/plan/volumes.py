@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes as targets: which ones a configuration has, and which drives are then no targets of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

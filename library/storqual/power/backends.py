@@ -4,8 +4,6 @@
 A password reaches a program by its environment alone: arguments are everybody's to read in `/proc`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -4,8 +4,6 @@
 Each bench is asked by threads of its own with limits of their own, so one that hangs costs its own row only.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import threading

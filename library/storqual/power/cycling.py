@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power of a named bench, with each step as an event of a run, and how it is told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +29,6 @@ _PATIENCE = 1.5
 
 
 def silent(line: str) -> None:
-    """Tell nobody."""
     del line
 
 

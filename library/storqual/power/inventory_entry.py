@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The power of a bench as Ansible sees it: `storqual_power` with vaults and templates filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -6,8 +6,6 @@ So a bench is on when a boot answers over SSH or its console shows life; it is o
 seconds and no backend says on. A power cycle has succeeded when a boot answers that did not answer before it.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -274,7 +272,6 @@ class _Operation:
         return self.seen
 
     def _silent_s(self) -> float:
-        """Seconds of silence that were watched."""
         return min(self._evidence.last_sign_s(), self._clock.monotonic() - self._began)
 
     def shows_life(self) -> bool:

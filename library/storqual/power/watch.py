@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench shows of itself while its power is switched: its SSH server, its boot id, its console."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a judged run directory to report.html, and to detail pages beside it where there are many points."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Charts as SVG text, drawn when a page is built: the same input gives the same bytes, every text is escaped."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents of a release: test plan, requirements, customer summary, compatibility; one template for all."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +29,7 @@ from storqual.report.criterion import (
     read_criteria,
 )
 from storqual.report.material import Material, measure
-from storqual.report.parts.arms import identities
+from storqual.report.parts.arms import firmware_shown, identities
 from storqual.report.parts.criteria import changes_of, compared_of
 from storqual.report.parts.first_screen import BENCH_KINDS, limits_of, sentence_for, untested
 from storqual.report.render import render_template
@@ -255,7 +253,7 @@ def _results(run: PastRun) -> Iterator[tuple[Combination, str]]:
                 continue
             word = min((_word(row) for row in judged), key=_rank)
             for drive in dict.fromkeys(str(disk.get("model") or DASH) for disk in adapter.get("drives") or ()):
-                yield _combination(adapter, drive, here, _firmware(entry, alias)), word
+                yield _combination(adapter, drive, here, [DASH, *firmware_shown(entry, alias)][-1]), word
 
 
 def _word(row: JudgedCriterion) -> str:
@@ -276,12 +274,6 @@ def _combination(adapter: Mapping[str, Any], drive: str, here: Mapping[str, Any]
         drive=drive,
         kernel=str(here.get("kernel") or DASH),
     )
-
-
-def _firmware(bench: Mapping[str, Any], alias: str) -> str:
-    environment = bench.get("environment") or {}
-    looks = [((environment.get(when) or {}).get("adapters") or {}).get(alias) or {} for when in ("after", "before")]
-    return next((str(look["firmware"]) for look in looks if look.get("firmware")), DASH)
 
 
 def _never(seen: Sequence[Combination]) -> Iterator[Combination]:

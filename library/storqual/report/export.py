@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A judged run for machines: OCP lines, OpenMetrics for dashboards, tables, annotations of a merge request."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a report is made from: verdict.json, run.json, the events, and what was measured by point and arm."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The templates' environment: everything is escaped, nothing may be missing, control characters become visible."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Sequence

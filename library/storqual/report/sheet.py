@@ -5,8 +5,6 @@ A drive may be destroyed when the inventory claims it, and for no other reason; 
 in words. What was not looked at is said to be so, never left blank.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

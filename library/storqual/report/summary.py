@@ -6,8 +6,6 @@ lines, one per criterion, that `grep` and `awk` can read. Every text of a device
 none is read as markup.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence

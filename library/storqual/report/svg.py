@@ -5,8 +5,6 @@ Colours are classes of report.css, so that light, dark and print differ; each gr
 attributes, so that a chart is readable where a strict policy drops the style sheet.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trend pages: several campaigns, drops and benches over time, on one page without a script."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections import Counter, defaultdict

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pages show, piece by piece: the templates print these; they compute, decide and format nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

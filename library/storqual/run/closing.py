@@ -5,8 +5,6 @@ The first event of a run has the digest of its plan, the event `closed` that of 
 that is resumed after it was closed opens the run again, and is closed again, over all that it has then.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

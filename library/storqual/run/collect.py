@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copy what a bench spooled into the run directory: keyed by id, so that doing it twice changes nothing."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import gzip

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was measured of what was planned, and all else that run.json gets at the end of a campaign."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make a run directory: it appears whole, with every input copied in, or not at all."""
 
-from __future__ import annotations
-
 import secrets
 import shutil
 import tempfile

@@ -6,8 +6,6 @@ shape}` at least one, another one only those that it names. A key with `?` behin
 means that others write more into a mapping than anybody reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The event chain: an append-only record in which each line carries the digest of the line before."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@
 A run has the digest of its plan in its first event, and an event that closes it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path

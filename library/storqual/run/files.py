@@ -5,8 +5,6 @@ Whoever can write to a run directory can put anything there: a pipe that is wait
 a terabyte, a small one that unpacks to it. Every reader of a run goes through here.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import zlib

@@ -5,8 +5,6 @@ One hang fails a candidate where the baseline has done at least as much and neve
 arms says nothing about either.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -77,8 +75,8 @@ def _evidence(run: Run, bench: str, hangs: Sequence[Event]) -> Iterator[str]:
     yield f"first in {where}, ended after {first.fields['seconds']:.0f} s by {ended}"
     adapters = (run.benches.get(bench) or {}).get("adapters") or {}
     drivers = {str(one.get("driver") or "") for one in adapters.values()} - {""}
-    for event in run.events:
-        if event.kind != "recovery_step" or (event.bench, event.text("block")) != (bench, first.text("block")):
+    for event in run.events_of("recovery_step"):
+        if (event.bench, event.text("block")) != (bench, first.text("block")):
             continue
         lines = event.text("evidence").splitlines()
         named = [line for line in lines if any(driver in line for driver in drivers)]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things lie in a run directory, and how they are written: whole or not at all, one writer at a time."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

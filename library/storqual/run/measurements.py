@@ -46,6 +46,9 @@ class PointData:
     def good(self, arm: str) -> list[Launch]:
         return [launch for launch in self.launches.get(arm, ()) if launch.status == "ok"]
 
+    def values(self, arm: str, metric: str) -> list[float]:
+        return [value for launch in self.good(arm) if (value := launch.number(metric)) is not None]
+
     def every(self) -> Iterator[Launch]:
         for launches in self.launches.values():
             yield from launches

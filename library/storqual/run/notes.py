@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people add to a run in their own words: notes with links and attachments, before anybody has signed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,7 +42,7 @@ class Note:
     files: tuple[Attachment, ...]
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], at: str) -> Note:
+    def from_fields(cls, fields: Mapping[str, Any], at: str) -> "Note":
         """One that was written. Raises KeyError, TypeError or ValueError."""
         files = (Attachment(str(file["path"]), int(file["size"]), str(file["sha256"])) for file in fields["files"])
         links = tuple(str(link) for link in fields["links"])

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each sample against what it rests on: the batch that launched it, its raw evidence, and what follows from that."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import json

@@ -254,16 +254,8 @@ class PlannedPoint:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "bench": self.bench,
-            "adapter": self.adapter,
-            "point": self.point,
-            "workload": self.workload,
-            "factors": dict(self.factors),
-            "drives": list(self.drives),
-            "varied": dict(self.varied),
-            "skipped": self.skipped,
-        }
+        plain = {"factors": dict(self.factors), "drives": list(self.drives), "varied": dict(self.varied)}
+        return {**{name: getattr(self, name) for name in self.__slots__}, **plain}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,14 @@ and that are derived from what the bench sent. A run that was opened again and m
 speaks for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from storqual.run.collect import read_batch
 from storqual.run.event_kinds import OUTCOMES
 from storqual.run.layout import EVENTS
-from storqual.run.records import planned_session
+from storqual.run.records import Check, Event, planned_session
+from storqual.run.run import Run
 from storqual_core.kit.errors import BadInputError
-
-if TYPE_CHECKING:
-    from storqual.run.records import Check, Event
-    from storqual.run.run import Run
 
 _MEASURED = "its launches were measured later"
 _RANKS = {name: rank for rank, name in enumerate(("PASS", "MARGINAL", "SKIPPED", "INCONCLUSIVE", "ERROR", "FAIL"))}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run directory as a reader sees it: judge, report, plugins and `next` use this and nothing below it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -86,7 +84,7 @@ class Run:
     @cached_property
     def recorded(self) -> frozenset[str]:
         """The ids of trials and programs that have a record."""
-        return frozenset(event.text("turn") for event in self.events if event.kind == "turn_finished")
+        return frozenset(event.text("turn") for event in self.events_of("turn_finished"))
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
@@ -96,6 +94,9 @@ class Run:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         return tuple(iter_events(self.path))
+
+    def events_of(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event.kind in kinds]
 
     @cached_property
     def periods(self) -> tuple[Period, ...]:
@@ -124,15 +125,13 @@ class Run:
     @cached_property
     def sessions(self) -> tuple[PlannedSession, ...]:
         """The sessions of the plan, then those that were found worth measuring since."""
-        added = [PlannedSession.from_json(e.fields["plan"]) for e in self.events if e.kind == "session_planned"]
+        added = [PlannedSession.from_json(event.fields["plan"]) for event in self.events_of("session_planned")]
         return (*self.plan.sessions, *added)
 
     @cached_property
     def preconditioned(self) -> tuple[Preconditioned, ...]:
         """What was done to drives before they were measured, in order."""
-        done = (
-            (event, event.fields.get("preconditioned")) for event in self.events if event.kind == "block_finished"
-        )
+        done = ((event, event.fields.get("preconditioned")) for event in self.events_of("block_finished"))
         return tuple(Preconditioned(e.bench or "", e.text("block"), report) for e, report in done if report)
 
     @cached_property

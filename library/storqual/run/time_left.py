@@ -6,8 +6,6 @@ that are done: what is left of the same kind is taken to be as much slower. How 
 is decided will add is not known: it has two figures, without anything more and with the most that it may add.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime

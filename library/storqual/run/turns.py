@@ -5,8 +5,6 @@ No kind is known here by its name: what each record follows from, is checked for
 record is derived again from its raw files whenever the run is judged, as a sample is.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -87,9 +85,7 @@ class Turns:
 
     def _read(self) -> Iterator[tuple[Event, PlannedTurn, Record]]:
         planned, counted = {turn.id for turn in self.planned}, set[str]()
-        for event in self._run.events:
-            if event.kind != "turn_finished":
-                continue
+        for event in self._run.events_of("turn_finished"):
             name = event.text("turn")
             file, turn = f"{TURNS}/{name}.json", self._batch(event.text("block")).get(name)
             if turn is None or name not in planned:

@@ -5,8 +5,6 @@ What was signed is not touched: a note names the manifest's digest and those of 
 of its own. `annex/index.html` shows the notes; it is made from them and is evidence of nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What speaks against a run as it lies there, whoever signs or signed it: the same for signing and for verifying."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -156,7 +154,7 @@ class Examined:
     manifest: Manifest | None
     signatures: tuple[Named, ...]
     run: Run | None
-    judged: JudgedAgain | None
+    judged: "JudgedAgain | None"
     problems: tuple[str, ...]
 
 
@@ -184,7 +182,7 @@ def examine(folder: Path) -> Examined:
     return Examined(folder, listing, digest, manifest, tuple(named), run, judged, sentences)
 
 
-def _of_run(run: Run, judged: JudgedAgain) -> Iterator[str]:
+def _of_run(run: Run, judged: "JudgedAgain") -> Iterator[str]:
     yield from run.verify_inputs()
     yield from run_findings(run.path, judged.measured.evidence)
     yield from export_findings(run)

@@ -6,8 +6,6 @@ file it keeps the bytes and whether it may be executed. Whatever would let its c
 name, write permission for everybody) or makes it more than a file is refused, whenever it is looked at.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -41,7 +39,7 @@ class ManifestEntry:
     executable: bool | None = None
 
     @classmethod
-    def of(cls, run: Path, path: str) -> ManifestEntry:
+    def of(cls, run: Path, path: str) -> "ManifestEntry":
         """The entry of a file as it is now. Raises OSError, OddFileError."""
         # first what ends at a line that is too long: a file without lines may have any size
         lines = _lines_digest(run, path) if path in LIMITS and path.endswith(_LINES) else None
@@ -52,7 +50,7 @@ class ManifestEntry:
         return cls(path, status.st_size, digest, lines, executable)
 
     @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> ManifestEntry:
+    def from_json(cls, entry: Mapping[str, Any]) -> "ManifestEntry":
         """Read one entry. Raises KeyError or TypeError."""
         executable = True if entry.get("executable") else None
         return cls(str(entry["path"]), int(entry["size"]), str(entry["sha256"]), entry.get("lines"), executable)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sign a run: check that it may be signed and by whom, write the manifest, then the signature."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One signature: of a trusted key, by somebody who could sign as that, saying what the files of its run say."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -6,8 +6,6 @@ storqual adds (who signs as what, the waivers that were accepted) stands under o
 which readers of the predicate pass by.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@
 The terms are the verifier's: who must sign a run and what it must have been measured on, by whose policy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

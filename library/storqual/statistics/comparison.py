@@ -18,8 +18,6 @@ Shapes, chosen once by trials over calm to rough noise:
 - `session_pass`, `session_fail`: the same idea for boot sessions, which come by the handful: level up to 6 per arm.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ is seen by no single point, and the mean of all hides the one point that lost 20
 and decides nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimates with intervals from a few launches: levels of a factor, means, quantiles, control charts of a bench."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class Estimate:
             return True
         return False if self.high < limit else None
 
-    def exp(self) -> Estimate:
+    def exp(self) -> "Estimate":
         low, high = (None if end is None else math.exp(end) for end in (self.low, self.high))
         return Estimate(math.exp(self.value), low, high)
 

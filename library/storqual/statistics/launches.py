@@ -20,8 +20,6 @@ left out must not turn a verdict, so a pass and a fail still need the plain mean
 One odd launch among the others of a point, a stall that took it as a whole, is left out with its partner.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -12,8 +12,6 @@ that the points of a session share is taken apart, keeps the degrees of freedom 
 added again (Satterthwaite's degrees of freedom for the sum).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

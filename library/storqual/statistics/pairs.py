@@ -11,8 +11,6 @@ Points that are judged together lend each other their noise (noise.py), and hist
 four quiet pairs have an interval as wide as their bench makes it, not as few pairs alone would.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

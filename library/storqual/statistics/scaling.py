@@ -7,8 +7,6 @@ origin meets a plateau; it is found by trying every split of the levels, and cal
 and a plateau alone are both refuted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ Many points that are measured in the same sessions share what they know of noise
 number of sessions was fixed before the campaign, else the last of all looks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ levels together. A level is *equal* when its whole interval lies within the marg
 whole interval is, else *open*. Neighbouring levels of one relation make a range, and a range makes a sentence.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

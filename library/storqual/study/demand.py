@@ -5,8 +5,6 @@ The ceiling is the least of its parts: the slot, the links of all ports, the dri
 of a part that is not under test says nothing about the adapter: the rig was measured.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All studies that a suite asks for over the points of a run; features and places of its adapters; advice."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

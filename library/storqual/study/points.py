@@ -4,8 +4,6 @@
 A subject is what is compared: an adapter, or an adapter in one arm or one run where several are looked at together.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

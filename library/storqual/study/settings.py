@@ -6,8 +6,6 @@ the setting's first level, and the logarithms of the ratios are averaged. A sett
 interval lies within the margin; one whose interval holds both nothing and more than the margin is *open*.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence

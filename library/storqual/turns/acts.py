@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults that the control node brings about on a virtual bench: through QEMU's monitor, its power, the connection."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import time

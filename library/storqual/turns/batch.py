@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A streamed batch: each of its turns that has no record, one after the other, with what a bench needs around it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections import Counter

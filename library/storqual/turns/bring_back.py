@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that stopped answering under a turn or a batch, brought back without hands; each step is in the run."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Callable, Mapping
@@ -46,7 +44,7 @@ class Hung:
     turn: str = ""
 
     @classmethod
-    def of(cls, batch: Mapping[str, Any], turn: Mapping[str, Any]) -> Hung:
+    def of(cls, batch: Mapping[str, Any], turn: Mapping[str, Any]) -> "Hung":
         return cls(str(batch["session"]), str(turn["arm"]), str(batch["block"]), str(turn["id"]))
 
     def fields(self) -> dict[str, str]:

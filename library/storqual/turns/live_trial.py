@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One trial: its stream is followed into the run directory, its fault brought about, and its record derived."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -4,8 +4,6 @@
 Its record is made of what was kept and not of what was seen: whoever has the run can do the same.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import shlex

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian packages that bring foreign test programs: installed on a bench that lacks them."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

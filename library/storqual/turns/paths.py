@@ -5,8 +5,6 @@ A bench that has a configuration or maps of its own keeps them: then they must h
 the configuration is written, and taken back with all that came of it.
 """
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults that really take a bench's power: by the backends of its inventory, believed only with evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -5,8 +5,6 @@ A trial on a bench goes on when its campaign was killed or its connection lost, 
 itself what it did. What the control node did to a virtual bench nobody takes back but the control node.
 """
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Callable

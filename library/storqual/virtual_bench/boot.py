@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wait for a guest that was powered on: its SSH answer first, then all its drives."""
 
-from __future__ import annotations
-
 import selectors
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from storqual.base import child
 from storqual.base.console_log import panic_text, plain_console
@@ -33,10 +31,6 @@ def written_since(log: Path, start: int) -> str:
     except FileNotFoundError:
         return ""
     return plain_console(text)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 _BANNER_WAIT_S = 2.0

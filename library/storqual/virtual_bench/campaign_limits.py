@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a virtual bench, what QEMU grants to drives before a batch: arms that differ in it alternate batch by batch."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.run import append_event, read_batch, read_run_json
 from storqual.virtual_bench import limits
@@ -48,10 +47,6 @@ def limit_drives(run: Path, bench: str, batch: str, state_dir: str) -> None:
         _, after = converse(Path(power.monitor), lambda monitor: limits.set_limits(monitor, power.bench, all_drives))
     in_force = {drive: limit.iops for drive, limit in after.items()}
     append_event(run, "limited", {"bench": bench, "block": batch, "limits": in_force})
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 def unplug_later(

@@ -4,15 +4,10 @@
 QEMU hands the module's parameters over at power-on, and the bench loads it at every boot, whatever kernel that is.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from storqual.inputs.inventory import Adapter
+from storqual.inputs.inventory import Adapter
 
 DEVICE = "scsi_debug"
 """What the inventory calls it among the devices that QEMU emulates."""

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a virtual bench is made of, read from the host variables of its inventory entry; all problems at once."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.inputs.inventory import Adapter, Bench, Drive, DriveLimits, Emulation, Guest
 from storqual.inputs.shape import shaped
@@ -15,9 +14,6 @@ from storqual.virtual_bench.debug_host import DEVICE as DEBUG
 from storqual.virtual_bench.debug_host import DebugHost, declared_debug_host
 from storqual.virtual_bench.fabrics import FABRICS, refuse_unservable, routes
 from storqual_core.kit.errors import BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _PCI = re.compile(r"(?:0000:)?00:([0-9a-f]{2})\.([0-7])")
@@ -149,7 +145,6 @@ class BenchDescription:
         raise BadInputError([f"{self.name} has no drive {identity!r}"])
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
         return asdict(self)
 
 

@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files behind a bench's disks: its own layer over the shared image, one sparse file for each drive with data."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from storqual.virtual_bench.description import BenchDescription
+from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.command import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from storqual.virtual_bench.description import BenchDescription
-    from storqual.virtual_bench.image import BenchImage
-    from storqual.virtual_bench.places import BenchPlaces
 
 
 def prepare_overlay(overlay: Path, image: BenchImage, say: Callable[[str], None]) -> bool:

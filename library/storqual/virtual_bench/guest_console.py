@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console of a virtual bench: its text is a file, and keys of sysrq come from its keyboard."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which package archive the bench image and the kernels come from; no archive is named in this project."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -13,17 +11,13 @@ import tarfile
 import tempfile
 import time
 import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.places import cache_folder, locked
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, MissingToolError, ToolError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 SUITE = "bookworm"
 # whose GRUB has a reader of boot entries in files, which that of the guest's own release lacks
@@ -116,10 +110,6 @@ def choose_sources(environment: Mapping[str, str] = os.environ, apt: Path = Path
         if text:
             return AptSources("the apt sources of this machine", text, options)
     return AptSources("the default of mmdebstrap", "", options)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 _RECIPE = Path(__file__).parent / "recipe"
@@ -266,7 +256,6 @@ def _debootstrap(
 
 
 def _given(file: Path, text: str) -> list[str]:
-    """Package sources as mmdebstrap takes them."""
     if "\n" not in text:
         return [text] if text else []
     file.write_text(text, encoding="utf-8")

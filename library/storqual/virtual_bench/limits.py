@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of emulated drives, IOPS and bytes per second, set and read back through QEMU's monitor; and hot unplug."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.virtual_bench.description import DEVICES, BenchDescription, EmulatedAdapter, EmulatedDrive
 from storqual.virtual_bench.qemu import device_arguments
+from storqual.virtual_bench.qmp import Monitor
 from storqual_core.kit.errors import BadInputError, ToolError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from storqual.virtual_bench.qmp import Monitor
-
 
 ALL = "all"
 _UNPLUG_LIMIT_S = 20.0

@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetch packages for a bench that has no way out: with a private apt of this machine, only what the bench lacks."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.places import cache_folder, locked
 from storqual_core.kit.command import Completed, run
 from storqual_core.kit.errors import BadInputError, ToolError
-
-if TYPE_CHECKING:
-    from storqual.virtual_bench.image import BenchImage
-
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _VERSION = re.compile(r"[A-Za-z0-9.+:~-]+")
@@ -37,7 +32,6 @@ class FetchedPackage:
     sha256: str
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
         return asdict(self)
 
 

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a virtual bench keeps its files: a state folder of its own, short socket paths, and the shared cache."""
 
-from __future__ import annotations
-
 import hashlib
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, flock
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from storqual_core.kit.errors import StorqualError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def cache_folder() -> Path:
@@ -57,7 +52,7 @@ class BenchPlaces:
     state: Path
 
     @classmethod
-    def of(cls, state: Path | str) -> BenchPlaces:
+    def of(cls, state: Path | str) -> "BenchPlaces":
         """The places of a state folder, with every link and dot in its path resolved."""
         return cls(Path(state).expanduser().resolve())
 

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The power switch of a virtual bench: on, off, cycle, reset, and what state it is in."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import signal
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.base import child
 from storqual.virtual_bench import boot, limits
@@ -27,10 +26,6 @@ from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from storqual_core.kit.quantities import parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 _OFF_LIMIT_S = 60.0
 _ANSWER_LIMIT_S = 30.0

@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The QEMU command line of a bench, as a pure function of its description; nothing is ever read by a shell."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.base import child
 from storqual.virtual_bench.description import DEVICES, BenchDescription, EmulatedAdapter, EmulatedDrive
+from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.places import cache_folder
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
@@ -205,10 +202,6 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
             argv += [] if drive.first else ["-blockdev", _drive_node(machine, drive)]
             argv += ["-device", json.dumps(device_arguments(adapter, drive))]
     return argv
-
-
-if TYPE_CHECKING:
-    from storqual.virtual_bench.image import BenchImage
 
 
 _KVM = Path("/dev/kvm")

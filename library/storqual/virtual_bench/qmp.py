@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Talk to a running QEMU through its monitor socket: one short conversation at a time."""
 
-from __future__ import annotations
-
 import asyncio
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from storqual_core.kit.errors import StorqualError, ToolError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
 
 _ANSWER_LIMIT_S = 30.0
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a witness is told of a run, each as one digest: batches, trials, programs, ends, and what was published."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.client

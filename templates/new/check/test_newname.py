@@ -4,8 +4,6 @@
 A failed assertion is FAIL, any other exception ERROR, `pytest.skip` SKIPPED.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

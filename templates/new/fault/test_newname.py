@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """newname: what is reported is what was read back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

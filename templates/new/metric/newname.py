@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """newname: the slowest second of a launch as a share of its median second."""
 
-from __future__ import annotations
-
 import statistics
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value

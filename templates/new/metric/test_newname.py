@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """newname: right on round numbers, and without a value where the data cannot answer."""
 
-from __future__ import annotations
-
 from storqual.metrics import METRICS, Unavailable, Value
 from tests.support.metric_samples import launch
 

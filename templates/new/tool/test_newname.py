@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is particular about newname; what holds for every tool is in test_conformance.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from storqual_core.kit.errors import ToolError

@@ -12,7 +12,6 @@ from storqual_core.kit.errors import BadInputError
 
 
 def given(state_dir: Path, **changes: Any) -> dict[str, Any]:
-    """What Ansible hands over."""
     defaults = {"volumes": [], "adapters": {}, "consent": [], "only": False, "wait_s": 0.0, "run": "r"}
     return {**defaults, "state_dir": str(state_dir), **changes}
 

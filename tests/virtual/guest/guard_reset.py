@@ -74,7 +74,6 @@ def after(claim: Claim, unclaimed: str, reading: dict[str, Any], claimed: set[st
 
 
 def main() -> None:
-    """One phase."""
     asked = json.load(sys.stdin)
     claims = claims_of_adapters(asked["adapters"])
     claim = claims_of_adapters({"a": asked["adapters"][asked["adapter"]]})[0]

@@ -41,10 +41,8 @@ class State:
 
 
 def BOTH(bench: Bench) -> list[Claim]:  # noqa: N802 - a word for a column of the tables
-    """Claims on drives a and b."""
     return [bench.claim("a"), bench.claim("b")]
 
 
 def NVME(bench: Bench) -> list[Claim]:  # noqa: N802 - as above
-    """A claim on the NVMe drive."""
     return [bench.claim("n")]

@@ -155,7 +155,6 @@ class Bench:
         return self.drives[letter].node
 
     def name(self, letter: str = "a") -> str:
-        """Its kernel name."""
         return self.drives[letter].name
 
     def claim(self, letter: str = "a", **changes: object) -> Claim:
@@ -177,7 +176,6 @@ class Bench:
         run(*argv)
 
     def mount(self, node: str, *options: str, at: str = MOUNT) -> None:
-        """Mount, and unmount later."""
         Path(at).mkdir(parents=True, exist_ok=True)
         run("mount", *options, node, at)
         self.later("umount", at)
@@ -224,7 +222,6 @@ def bench_of(claims: Sequence[Claim], nvme: Sequence[Claim]) -> Bench:
 
 
 def debug_drive() -> SysfsDrive:
-    """The drive that scsi_debug made."""
     return next(drive for drive in read_drives(Machine()) if drive.identity.model == "scsi_debug")
 
 

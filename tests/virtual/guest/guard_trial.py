@@ -32,7 +32,6 @@ STATE_DIR = "/var/lib/storqual"
 
 
 def tell(**line: Any) -> None:
-    """One line of the result."""
     print(json.dumps(line), flush=True)
 
 
@@ -205,7 +204,6 @@ def made_by_storqual(bench: Bench) -> None:
 
 
 def main() -> None:
-    """Everything, in order."""
     asked = json.load(sys.stdin)
     claims = {alias: claims_of_adapters({alias: adapter}) for alias, adapter in asked["adapters"].items()}
     nvme = [claim for claim in claims.get("nvme", ()) if claim.model]

@@ -66,7 +66,6 @@ def drive(delay_ns: int, queue: int) -> Iterator[str]:
 
 @contextmanager
 def background(share: float) -> Iterator[None]:
-    """Something else that uses the processor."""
     if not share:
         yield
         return
@@ -93,7 +92,6 @@ class WithBareFio(LaunchRunner):
 
 
 def main() -> None:
-    """Do what standard input asks for."""
     asked = json.load(sys.stdin)
     shutil.rmtree(BARE, ignore_errors=True)
     BARE.mkdir(parents=True)

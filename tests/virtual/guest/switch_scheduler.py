@@ -30,7 +30,6 @@ class Looking(LaunchRunner):
 
 
 def main() -> None:
-    """Do what standard input asks for."""
     asked = json.load(sys.stdin)
     drive = asked["claim"]["wwn"]
     fio = {"rw": "randread", "bs": 4096, "iodepth": 1, "numjobs": 1, "runtime_s": 1.0, "ramp_s": 0.0}

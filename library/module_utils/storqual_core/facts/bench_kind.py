@@ -258,7 +258,6 @@ _GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 
 
 def _service(machine: Machine, name: str) -> Trait:
-    """Whether a service of systemd runs."""
     groups = [place for place in _GROUPS if machine.exists(place)]
     if not groups:
         return _unknown(*_GROUPS)

@@ -193,7 +193,6 @@ def parse_status(text: str) -> dict[str, str]:
 
 
 def _family(machine: Machine) -> int:
-    """The place in FAMILIES."""
     if machine.read(_STATUS) is not None:
         return 0
     return 2 if find_program(machine, "zypper") else 1 if find_program(machine, "rpm") else 0

@@ -104,7 +104,6 @@ class LinePatterns:
         self._by_text = list(by_text.items())
 
     def fits(self, line: str) -> bool:
-        """Whether one of them fits."""
         folded = line.casefold()
         numbers = {*self._always}.union(*[found for text, found in self._by_text if text in folded])
         return any(_in_order(self._parts(number), line) for number in numbers)

@@ -259,7 +259,6 @@ def size_range(text: str, *, base: int, off: int = 1) -> tuple[int, int] | None:
 
 
 def _unit(match: Match[str], base: int) -> int:
-    """The bytes of a size's unit."""
     power = "kmgtp".index(match.group("prefix").lower()) + 1
     unit: int = (1024 if match.group("binary") else base) ** power
     return unit

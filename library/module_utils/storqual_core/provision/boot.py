@@ -386,7 +386,6 @@ def _initrd(system: System, release: str, image: str = "") -> str:
 
 
 def _files(system: System, release: str, image: str) -> list[str]:
-    """Kernel and initramfs."""
     names = (f"vmlinuz-{release}", _initrd(system, release, image))
     return [path for path in (f"{system.boot}/{name}" for name in names if name) if Path(path).exists()]
 

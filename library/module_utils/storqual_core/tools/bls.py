@@ -180,7 +180,6 @@ def _name_version_release(identifier: str) -> tuple[str, str, str]:
 
 
 def red_hat(one: str, other: str) -> int:
-    """Red Hat's order of two identifiers."""
     for left, right in zip(_name_version_release(one), _name_version_release(other)):
         order = rpm_compare(left, right)
         if order:

@@ -238,11 +238,9 @@ class EfiLoader:
                 part.unlink()
 
     def put_entry(self, text: str, identifier: str) -> None:
-        """Write our entry."""
         replace_file(self._place / f"{identifier}{bls.SUFFIX}", text)
 
     def take_out(self, identifier: str) -> None:
-        """Remove our entry."""
         (self._place / f"{identifier}{bls.SUFFIX}").unlink()
         fsync_folder(self._place)
 

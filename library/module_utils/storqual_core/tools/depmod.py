@@ -81,7 +81,6 @@ def parse_overrides(text: str, file: str) -> tuple[Override, ...]:
 
 
 def overrides(machine: Machine) -> tuple[Override, ...]:
-    """All that are installed."""
     lines = config_lines(machine, "override")
     return tuple(Override(words[0], words[1], words[2], file) for file, words in lines if len(words) == 3)
 

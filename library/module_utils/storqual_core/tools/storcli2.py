@@ -202,14 +202,9 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
     elif len(request.members) < _LEVELS[request.level]:
         found.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
     found += [f"{_TOOL} has no {name} to set" for name in sorted(set(request.policies) - set(_WRITING))]
-    for name, given in (
-        ("strip", request.strip),
-        ("name", request.name),
-        ("hot spares", request.spares),
-        ("initialisation", request.initialisation if request.initialisation != "none" else ""),
-    ):
-        if given:
-            found.append(f"how {_TOOL} is given a {name} is not verified: leave it out, or use the vendor's menu")
+    unknown = ", ".join(request.asks("strip", "name", "spares", "initialisation"))
+    told = f"how {_TOOL} is given {unknown} is not verified: leave it out, or use the vendor's menu"
+    found += [told] if unknown else []
     return tuple(found)
 
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import math
 import os
 import re
 import select
@@ -39,6 +38,7 @@ from pathlib import Path
 from typing import Callable, Mapping, Sequence
 
 from ..kit.errors import ToolError
+from .entries import EntryReader
 
 _LOAD = (
     "blockalign bssplit iodepth_batch iodepth_batch_complete_min "
@@ -97,6 +97,7 @@ _LOGS = frozenset({"iops", "lat", "hist"})
 _KEYS = frozenset(
     "rw bs iodepth numjobs ioengine direct runtime_s ramp_s rwmixread zones options seed fallback logs log_ms".split()  # noqa: SIM905 - one list of words
 )
+_USUAL = {"iodepth": 1, "numjobs": 1, "direct": 1, "zones": 0, "ramp_s": 0.0, "log_ms": 1000}
 
 
 @dataclass(frozen=True)
@@ -243,62 +244,34 @@ def _log_options(ask: FioAsk, prefix: str) -> list[str]:
 
 def read_ask(entry: object, where: str, problems: list[str]) -> FioAsk | None:
     """The `fio` part of a launch; what is wrong with it is added to `problems` and None comes back."""
-    before = len(problems)
+    reader = EntryReader(where, problems)
     if not isinstance(entry, dict):
         problems.append(f"{where}: found {str(entry)[:120]!r}, expected a mapping")
         return None
-
-    def bad(key: str, found: object, expected: str) -> None:
-        problems.append(f"{where}: {key}: found {str(found)[:120]!r}, expected {expected}")
-
-    def whole(key: str, default: int | None, least: int, most: int) -> int:
-        value = entry.get(key, default)
-        if isinstance(value, bool) and least == 0:
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-            return value
-        bad(key, value, f"a whole number from {least} to {most}")
-        return least
-
-    def seconds(key: str, least: float) -> float:
-        value = entry.get(key, 0.0)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value < math.inf:
-            return float(value)
-        bad(key, value, f"seconds from {least:g}")
-        return least
-
-    def word(key: str, choices: frozenset[str], default: str = "") -> str:
-        value = entry.get(key, default)
-        if value not in choices:
-            bad(key, value, "one of " + ", ".join(sorted(choices)))
-        return str(value)
-
-    for key in sorted(set(entry) - _KEYS):
-        bad(str(key), entry[key], "one of " + ", ".join(sorted(_KEYS)))
-    mix = entry.get("rwmixread")
-    seed = entry.get("seed")
-    logs = entry.get("logs", ["iops"])
-    if not isinstance(logs, list) or not set(map(str, logs)) <= _LOGS:
-        bad("logs", logs, "a list of " + ", ".join(sorted(_LOGS)))
-        logs = []
+    reader.unknown(entry, _KEYS, "")
+    fields = {"ioengine": "libaio", "logs": ["iops"], **_USUAL, **entry}
+    fields.update({name: int(fields[name]) for name in ("direct", "zones") if isinstance(fields[name], bool)})
+    if not isinstance(fields["logs"], list) or not set(map(str, fields["logs"])) <= _LOGS:
+        reader.complain("logs", fields["logs"], "a list of " + ", ".join(sorted(_LOGS)))
+        fields["logs"] = []
     ask = FioAsk(
-        rw=word("rw", _PATTERNS),
-        bs=whole("bs", None, 1, 1 << 30),
-        iodepth=whole("iodepth", 1, 1, 1 << 20),
-        numjobs=whole("numjobs", 1, 1, 4096),
-        ioengine=word("ioengine", _ENGINES, "libaio"),
-        direct=whole("direct", 1, 0, 1),
-        runtime_s=seconds("runtime_s", 0.001),
-        ramp_s=seconds("ramp_s", 0.0),
-        rwmixread=None if mix is None else whole("rwmixread", None, 0, 100),
-        zones=bool(whole("zones", 0, 0, 1)),
-        options=read_options(entry.get("options") or {}, bad),
-        seed=None if seed is None else whole("seed", None, 1, (1 << 63) - 1),
-        fallback=_read_fallback(entry.get("fallback") or [], bad),
-        logs=tuple(str(name) for name in logs),
-        log_ms=whole("log_ms", 1000, 0, 60000),
+        rw=reader.choice(fields, "rw", sorted(_PATTERNS)),
+        bs=reader.whole(fields, "bs", 1, 1 << 30),
+        iodepth=reader.whole(fields, "iodepth", 1, 1 << 20),
+        numjobs=reader.whole(fields, "numjobs", 1, 4096),
+        ioengine=reader.choice(fields, "ioengine", sorted(_ENGINES)),
+        direct=reader.whole(fields, "direct", 0, 1),
+        runtime_s=float(reader.number(fields, "runtime_s", least=0.001)),
+        ramp_s=float(reader.number(fields, "ramp_s", least=0.0)),
+        rwmixread=None if fields.get("rwmixread") is None else reader.whole(fields, "rwmixread", 0, 100),
+        zones=bool(reader.whole(fields, "zones", 0, 1)),
+        options=read_options(fields.get("options") or {}, reader.complain),
+        seed=None if fields.get("seed") is None else reader.whole(fields, "seed", 1, (1 << 63) - 1),
+        fallback=_read_fallback(fields.get("fallback") or [], reader.complain),
+        logs=tuple(map(str, fields["logs"])),
+        log_ms=reader.whole(fields, "log_ms", 0, 60000),
     )
-    return ask if len(problems) == before else None
+    return ask if reader.sound else None
 
 
 def _read_fallback(entry: object, bad: Callable[[str, object, str], None]) -> tuple[Variant, ...]:

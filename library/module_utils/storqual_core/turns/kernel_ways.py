@@ -14,7 +14,8 @@ import fcntl
 import mmap
 import os
 import struct
-from typing import Any, Sequence
+from contextlib import contextmanager
+from typing import Any, Iterator, Sequence
 
 from .integrity_load import RWF_DSYNC
 from .load_levels import QueueLimits, parts_of
@@ -331,25 +332,13 @@ class KernelWays:
                 # a file is no block device; its pages are given up as far as the kernel takes the advice
                 os.posix_fadvise(self._cached, 0, 0, os.POSIX_FADV_DONTNEED)
 
-    def _mapped(self, offset: int, size: int) -> _Mapping:
-        return _Mapping(self._cached, offset, size)
-
-
-class _Mapping:
-    """A part of a drive, mapped; `with` gives the view, where the part begins in it, and the mapping."""
-
-    def __init__(self, descriptor: int, offset: int, size: int) -> None:
+    @contextmanager
+    def _mapped(self, offset: int, size: int) -> Iterator[tuple[memoryview, int, mmap.mmap]]:
+        """A part of the drive, mapped: the view, where the part begins in it, and the mapping."""
         begin = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        self._at = offset - begin
-        self._mapping = mmap.mmap(descriptor, self._at + size, offset=begin)
-        self._view = memoryview(self._mapping)
-
-    def __enter__(self) -> tuple[memoryview, int, mmap.mmap]:
-        return self._view, self._at, self._mapping
-
-    def __exit__(self, *_: object) -> None:
-        self._view.release()
-        self._mapping.close()
+        at = offset - begin
+        with mmap.mmap(self._cached, at + size, offset=begin) as mapping, memoryview(mapping) as view:
+            yield view, at, mapping
 
 
 def _whole(done: int, size: int) -> None:

@@ -73,7 +73,6 @@ class Shaped:
     repeats: bool = False
 
     def put(self, data: bytes | bytearray) -> None:
-        """Spread data over the pieces."""
         at = 0
         for piece in self.pieces:
             piece[:] = data[at : at + len(piece)]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual collect`: take the samples of a spool into the run."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual next`: what a bench does now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

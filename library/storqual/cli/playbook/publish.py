@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual publish`: close a measured run, judge it, write its log and its report, and audit the report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
 
-from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.options import EXISTING_FILE, as_json, print_json, run_argument
 
 
 @click.command("publish")
 @run_argument
 @click.option(
     "--waivers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     help="Waiver file (default: the waivers of its verdict, else waivers.yml beside the inventory).",
 )
 @click.option(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual record`: write down in a run what happened."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

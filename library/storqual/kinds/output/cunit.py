@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUnit's text output (basic interface), as iscsi-test-cu prints it: suites, tests, failures, the summary table."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The declared formats, and one reading of a program's output together with how the program ended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ No library reads it here: of a program that hung, what came before the end of it
 hold anything. So there are no document types, no entities and no depths, and an error keeps what stands before it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,10 +21,10 @@ class Element:
 
     name: str
     attributes: dict[str, str]
-    parts: list[Element] = field(default_factory=list)
+    parts: "list[Element]" = field(default_factory=list)
     text: str = ""
 
-    def named(self, *names: str) -> Iterator[Element]:
+    def named(self, *names: str) -> "Iterator[Element]":
         for part in self.parts:
             if part.name in names:
                 yield part

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a format's parser gives: tests by name, lines that it did not understand, contradictions in the text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

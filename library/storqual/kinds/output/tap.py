@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TAP, versions 12 to 14, and what the `check` of blktests prints; what is no result is text of the next test."""
 
-from __future__ import annotations
-
 import re
 
 from storqual.kinds.output.reading import Outcome, ProgramTest, Reading, count_problems, program_test, with_own_names

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with drops on these benches: names, files, members, modules, schedulers, references."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

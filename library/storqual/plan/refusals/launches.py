@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches, trials and programs that cannot be planned, and benches on which nothing of a suite can be run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Levels, criteria and settings of a suite that these benches, drops or arms cannot have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

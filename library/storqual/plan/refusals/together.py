@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that shows only when inventory, drops and suite are seen together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ or an emulated one and a load at a fixed rate have a rate that is declared. One 
 at least two, whatever the metric.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

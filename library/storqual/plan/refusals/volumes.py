@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes that cannot be made: numbers of members, and strips, policies or levels that no tool takes."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

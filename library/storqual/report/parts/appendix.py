@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What somebody needs who wants to check or repeat a run: digests, versions, the plan in numbers, commands."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -90,9 +88,7 @@ def _logs(material: Material) -> Iterator[tuple[str, str]]:
 
 def _batches(material: Material) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for event in material.events:
-        if event.kind != "block_finished":
-            continue
+    for event in material.run.events_of("block_finished"):
         batch = event.text("block")
         file = f"{BATCHES}/{batch}.json"
         log = event.fields.get("kernel_log") or {}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both arms side by side: settings declared, found, read back and proven; drops; what each bench said of itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -260,7 +258,7 @@ def identities(material: Material) -> tuple[TestedAdapter, ...]:
                     bench=bench_name,
                     model=str(adapter.get("model") or DASH),
                     address=declared_address(adapter),
-                    firmware=_firmware(bench, alias),
+                    firmware=" then ".join(firmware_shown(bench, alias)),
                     driver=driver,
                     baseline=builds[0][0],
                     candidate=builds[1][0],
@@ -270,11 +268,11 @@ def identities(material: Material) -> tuple[TestedAdapter, ...]:
     return tuple(adapters)
 
 
-def _firmware(bench: Mapping[str, Any], alias: str) -> str:
-    """The firmware that the adapter showed before and after, as its driver tells it; empty where it tells none."""
+def firmware_shown(bench: Mapping[str, Any], alias: str) -> list[str]:
+    """The firmware that the adapter showed before and after, as its driver tells it; none where it tells none."""
     environment = bench.get("environment") or {}
     looks = [((environment.get(when) or {}).get("adapters") or {}).get(alias) or {} for when in ("before", "after")]
-    return " then ".join(dict.fromkeys(str(look["firmware"]) for look in looks if look.get("firmware")))
+    return list(dict.fromkeys(str(look["firmware"]) for look in looks if look.get("firmware")))
 
 
 def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:

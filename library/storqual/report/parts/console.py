@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the serial console of a bench said: its panics and hangs with the driver they name, and what was not heard."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

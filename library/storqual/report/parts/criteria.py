@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each criterion with its interval drawn against its margin, what did not pass, what got better and what worse."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

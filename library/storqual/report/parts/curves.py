@@ -8,8 +8,6 @@ same points beside them.
 How launches lie: those of one point as ratios to the baseline's mean, and all points, arm against arm.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,9 +55,7 @@ def launch_strip(point: PointData, rows: Sequence[JudgedCriterion], ident: str) 
     if row is None:
         return None
     name = row.text("metric")
-    values = {
-        arm: [value for launch in point.good(arm) if (value := launch.number(name)) is not None] for arm in ARMS
-    }
+    values = {arm: point.values(arm, name) for arm in ARMS}
     mean = fmean(values["baseline"]) if values["baseline"] else 0.0
     if mean <= 0 or not values["candidate"]:
         return None
@@ -139,7 +135,7 @@ def _table(material: Material, by_outcome: dict[str, list[tuple[tuple[str, str, 
 
 
 def _mean(point: PointData, arm: str, name: str) -> float | None:
-    values = [value for launch in point.good(arm) if (value := launch.number(name)) is not None]
+    values = point.values(arm, name)
     return fmean(values) if values else None
 
 

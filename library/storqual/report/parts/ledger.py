@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was covered and written, accepted failures, what was done to drives before, and what counters counted."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,10 +87,8 @@ def guard_of(material: Material) -> Guard:
     for number, disk in enumerate(disks):
         written = disk.get("sectors_written")
         shown = count(written, f"run:/guard/disks/{number}/sectors_written") if isinstance(written, int) else NONE
-        role = "claimed" if disk.get("claimed") else "system" if disk.get("system") else "unclaimed"
-        rows.append(
-            (str(disk.get("disk") or DASH), str(disk.get("bench") or ""), str(disk.get("wwn") or DASH), role, shown)
-        )
+        wwn = str(disk.get("wwn") or DASH)
+        rows.append((str(disk.get("disk") or DASH), str(disk.get("bench") or ""), wwn, _role(disk), shown))
     heads = ("Disk", "Bench", "WWN", "Role", "Sectors written")
     return Guard(
         applies=applies,
@@ -177,21 +173,13 @@ def error_counters_of(material: Material) -> ErrorCounters:
     sums: dict[tuple[str, str, str, str], Counter[str]] = {}
     watched: set[tuple[str, str]] = set()
     used: set[str] = set()
-    for event in material.events:
-        if event.kind != "block_finished":
-            continue
-        bench, session = str(event.bench or ""), planned_session(event.text("session"))
-        arm = arms.get((bench, session), _BOTH)
-        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
-            if not disk.get("errors"):
-                continue
-            name = str(disk.get("id") or disk.get("wwn") or node)
+    for bench, name, arm, disk in _batch_disks(material, arms):
+        if disk.get("errors"):
             watched.add((bench, name))
             used.add(arm)
-            role = "claimed" if disk.get("claimed") else "system" if disk.get("system") else "unclaimed"
-            for counter, number in disk["errors"].items():
-                if number:
-                    sums.setdefault((bench, name, role, str(counter)), Counter())[arm] += int(number)
+        for counter, number in (disk.get("errors") or {}).items():
+            if number:
+                sums.setdefault((bench, name, _role(disk), str(counter)), Counter())[arm] += int(number)
     columns = [arm for arm in (*ARMS, _BOTH) if arm in used]
     rows: list[tuple[ShownNumber | str, ...]] = [
         (
@@ -212,6 +200,21 @@ def error_counters_of(material: Material) -> ErrorCounters:
     )
 
 
+def _batch_disks(
+    material: Material, arms: Mapping[tuple[str, str], str]
+) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """The disks of each batch: bench, name, the arm that was measured, and what was counted."""
+    for event in material.run.events_of("block_finished"):
+        bench = str(event.bench or "")
+        arm = arms.get((bench, planned_session(event.text("session"))), _BOTH)
+        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
+            yield bench, str(disk.get("id") or disk.get("wwn") or node), arm, disk
+
+
+def _role(disk: Mapping[str, Any]) -> str:
+    return "claimed" if disk.get("claimed") else "system" if disk.get("system") else "unclaimed"
+
+
 def _session_arms(material: Material) -> dict[tuple[str, str], str]:
     return {
         (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
@@ -229,9 +232,9 @@ def unclassified_of(material: Material) -> Table:
     sessions = _session_arms(material)
     lines: dict[str, str] = {}
     sums: dict[str, Counter[str]] = {}
-    for event in material.events:
+    for event in material.run.events_of("block_finished"):
         session = (str(event.bench or ""), planned_session(event.text("session")))
-        for finding in event.fields.get("findings") or () if event.kind == "block_finished" else ():
+        for finding in event.fields.get("findings") or ():
             if isinstance(finding, dict) and finding.get("kind") == UNCLASSIFIED:
                 launch = f"{event.text('block')}/{finding.get('launch')}"
                 line = str(finding.get("line") or "")
@@ -292,26 +295,19 @@ _ARMS = {_BOTH: "Both arms in turn", _ALL: "The whole campaign"}
 def _of_batches(material: Material, arms: Mapping[tuple[str, str], str]) -> Counted:
     """What the kernel counted of claimed drives and their links while batches ran."""
     counted: Counted = {}
-    for event in material.events:
-        if event.kind != "block_finished":
-            continue
-        bench = str(event.bench or "")
-        arm = arms.get((bench, planned_session(event.text("session"))), _BOTH)
-        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
-            name = str(disk.get("id") or disk.get("wwn") or node)
-            for counter, grown in (disk.get("errors") or {}).items() if disk.get("claimed") else ():
-                before, drives = counted.get((counter, arm), (0, set()))
-                counted[counter, arm] = (before + int(grown), drives | {(bench, name)})
+    for bench, name, arm, disk in _batch_disks(material, arms):
+        for counter, grown in (disk.get("errors") or {}).items() if disk.get("claimed") else ():
+            before, drives = counted.get((counter, arm), (0, set()))
+            counted[counter, arm] = (before + int(grown), drives | {(bench, name)})
     return counted
 
 
 def _of_logs(material: Material) -> Counted:
     """What drives counted themselves between the first look and the last; a counter that went back says nothing."""
     looks: defaultdict[tuple[str, str], list[Mapping[str, int]]] = defaultdict(list)
-    for event in material.events:
-        if event.kind == "environment":
-            for drive, log in (event.fields.get("logs") or {}).items():
-                looks[str(event.bench or ""), drive].append(log.get("counters") or {})
+    for event in material.run.events_of("environment"):
+        for drive, log in (event.fields.get("logs") or {}).items():
+            looks[str(event.bench or ""), drive].append(log.get("counters") or {})
     counted: Counted = {}
     for drive, readings in looks.items():
         first, last = readings[0], readings[-1]
@@ -338,8 +334,8 @@ def _bytes_moved(material: Material, arms: Mapping[tuple[str, str], str]) -> dic
 def _silent(material: Material) -> Iterator[KeyValue]:
     """What drives did not answer about themselves, and tools that a bench does not have: one line each."""
     drives_by_sentence: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for event in material.events:
-        for drive, log in (event.fields.get("logs") or {}).items() if event.kind == "environment" else ():
+    for event in material.run.events_of("environment"):
+        for drive, log in (event.fields.get("logs") or {}).items():
             for tool in log.get("missing") or ():
                 drives_by_sentence[f"{tool} is not installed on {event.bench}"].setdefault(drive)
             for sentence in log.get("unread") or ():

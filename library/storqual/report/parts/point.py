@@ -5,8 +5,6 @@ A part is the limit from 95 % of it on (no link reaches its line rate), processo
 record is reached, the limit is not known, and the shares are told.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 import shlex
@@ -83,7 +81,7 @@ def _chart(point: PointData, ident: str, side: str, arms: Mapping[str, Mapping[i
     distributions = [
         Distribution(
             arm,
-            tuple(Bin(*ends, share) for ends, share in zip(_pairs(edges), shares[arm], strict=True)),
+            tuple(Bin(*ends, share) for ends, share in zip(pairwise(edges), shares[arm], strict=True)),
         )
         for arm in arms
     ]
@@ -104,10 +102,6 @@ def _edges(low: int, high: int) -> tuple[float, ...]:
     if top / bottom < 2:
         bottom, top = bottom / 1.3, top * 1.3
     return tuple(bottom * (top / bottom) ** (step / _BINS) for step in range(_BINS + 1))
-
-
-def _pairs(edges: Sequence[float]) -> list[tuple[float, float]]:
-    return list(pairwise(edges))
 
 
 def _shares(bins: Mapping[int, int], edges: Sequence[float]) -> list[float]:
@@ -217,7 +211,7 @@ def _table(
     shares: Mapping[str, Sequence[float]],
 ) -> Table:
     rows: list[tuple[ShownNumber | str, ...]] = []
-    for number, (low, high) in enumerate(_pairs(edges)):
+    for number, (low, high) in enumerate(pairwise(edges)):
         values = [shares[arm][number] if arm in shares else None for arm in ARMS]
         if any(values):
             label = f"{latency_text(low)} to {latency_text(high)}"
@@ -311,10 +305,10 @@ def _line(data: PointData) -> tuple[str, tuple[tuple[str, object], ...]]:
 
 
 def _means(data: PointData) -> _Means:
-    launches = data.good("candidate") or data.good("baseline")
+    arm = "candidate" if data.good("candidate") else "baseline"
 
     def mean(name: str) -> float | None:
-        values = [value for value in (launch.number(name) for launch in launches) if value is not None]
+        values = data.values(arm, name)
         return fmean(values) if values else None
 
     return _Means(mean("iops"), mean("throughput_mb_s"), mean("cpu_percent"), mean("latency_mean_us"))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The studies that a suite asks for as sections of the page: sentences, tables, pictures; advice with evidence."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -94,7 +94,7 @@ def _deviations(
     """
     deviations: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in arms}
     for data in points:
-        reference = [value for launch in data.good(arms[0]) if (value := launch.number(_METRIC)) is not None]
+        reference = data.values(arms[0], _METRIC)
         mean = sum(reference) / len(reference) if reference else 0.0
         if mean <= 0:
             continue

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`bench_reboot` in a play, with a stand-in for ssh and a door that it knocks at."""
 
-import json
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.played_task import NEW, OLD, play_task, write_ssh
+
 pytestmark = pytest.mark.plays
 
-REPOSITORY = Path(__file__).resolve().parents[4]
-OLD, NEW = "0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11", "1d8e5b1f-1a6d-4b4a-8e1d-3d8b5b4e9b22"
 KNOCKS = 4
 
 # What the plugin says to ssh: where is the bench, which boot is it, reboot, settle. It writes down each login.
@@ -73,35 +69,7 @@ class Lab:
 
     def reboot(self, *options: str, limit_s: int = 60) -> tuple[int, dict[str, object]]:
         """Exit code of a play that reboots the bench, and what the task returned."""
-        left = self.folder / "left.json"
-        keep = {"content": "{{ booted | to_json }}", "dest": str(left), "mode": "0644"}
-        tasks = [
-            {"name": "Reboot", "bench_reboot": {"limit_s": limit_s}, "register": "booted", "ignore_errors": True},
-            {"name": "Keep it", "ansible.builtin.copy": keep, "delegate_to": "localhost", "check_mode": False},
-        ]
-        plays = [{"name": "Play", "hosts": "bench", "gather_facts": False, "tasks": tasks}]
-        (self.folder / "play.yml").write_text(json.dumps(plays), encoding="utf-8")
-        told = {"ansible_connection": "ssh", "ansible_ssh_executable": str(self.folder / "ssh")}
-        local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        hosts = {"all": {"hosts": {"bench": told, "localhost": local}}}
-        (self.folder / "hosts.yml").write_text(json.dumps(hosts), encoding="utf-8")
-        ended = subprocess.run(
-            [
-                Path(sys.executable).parent / "ansible-playbook",
-                *options,
-                "-i",
-                self.folder / "hosts.yml",
-                self.folder / "play.yml",
-            ],
-            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert left.exists(), ended.stdout + ended.stderr
-        return ended.returncode, json.loads(left.read_text(encoding="utf-8"))
+        return play_task(self.folder, {"bench_reboot": {"limit_s": limit_s}}, *options)
 
     def logins(self) -> list[str]:
         """Whether the bench was up at each login."""
@@ -111,9 +79,7 @@ class Lab:
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """A bench that is up, its door open."""
-    script = SSH.format(python=sys.executable, folder=str(tmp_path), knocks=KNOCKS, new=NEW)
-    (tmp_path / "ssh").write_text(script, encoding="utf-8")
-    (tmp_path / "ssh").chmod(0o755)
+    write_ssh(tmp_path, SSH, knocks=KNOCKS, new=NEW)
     (tmp_path / "boot").write_text(OLD, encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

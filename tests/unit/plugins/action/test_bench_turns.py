@@ -18,7 +18,6 @@ PLUGIN = Path(__file__).resolve().parents[4] / "library" / "plugins" / "action" 
 
 
 def action(connection: Any) -> Any:
-    """The plugin over such a connection."""
     spec = importlib.util.spec_from_file_location("bench_turns", PLUGIN)
     assert spec is not None
     assert spec.loader is not None

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that stops answering while settings are applied or put back: it is brought back, and the play goes on."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.played_task import NEW, OLD, play_task, write_ssh
+
 pytestmark = pytest.mark.plays
 
-REPOSITORY = Path(__file__).resolve().parents[4]
-OLD, NEW = "0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11", "1d8e5b1f-1a6d-4b4a-8e1d-3d8b5b4e9b22"
 ANSWER = {"changed": True, "restored": True, "settings": [], "reboot": False, "power_cycle": False}
 
 # A bench that goes down by the first module that runs on it, and is back in the boot of `back` at the third login.
@@ -47,43 +43,15 @@ def play(
     folder: Path, task: dict[str, Any], *, back: str, steady: bool = False, up: bool = True, reserved: bool = True
 ) -> dict[str, Any]:
     """What the task returned on a bench that goes down under it and comes `back` in that boot."""
-    script = SSH.format(python=sys.executable, folder=str(folder), answer=ANSWER)
-    (folder / "ssh").write_text(script, encoding="utf-8")
-    (folder / "ssh").chmod(0o755)
+    write_ssh(folder, SSH, answer=ANSWER)
     (folder / "back").write_text(back, encoding="utf-8")
     if up:
         (folder / "boot").write_text(OLD, encoding="utf-8")
     if steady:
         (folder / "steady").touch()
-    left = folder / "left.json"
-    keep = {"content": "{{ done | to_json }}", "dest": str(left), "mode": "0644"}
-    tasks = [
-        {"name": "Change it", **task, "register": "done", "ignore_errors": True, "ignore_unreachable": True},
-        {"name": "Keep it", "ansible.builtin.copy": keep, "delegate_to": "localhost"},
-    ]
     under = {"STORQUAL_LEASE": f"7@{folder}"} if reserved else {}
-    plays = [{"name": "Play", "hosts": "bench", "gather_facts": False, "environment": under, "tasks": tasks}]
-    (folder / "play.yml").write_text(json.dumps(plays), encoding="utf-8")
-    bench = {
-        "ansible_connection": "ssh",
-        "ansible_ssh_executable": str(folder / "ssh"),
-        "ansible_python_interpreter": "/usr/bin/python3",
-        "storqual_kind": "hardware",
-    }
-    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"bench": bench, "localhost": local}}}))
-    ended = subprocess.run(
-        [Path(sys.executable).parent / "ansible-playbook", "-i", folder / "hosts.yml", folder / "play.yml"],
-        env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert left.exists(), ended.stdout + ended.stderr
-    result: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
-    return result
+    variables = {"ansible_python_interpreter": "/usr/bin/python3", "storqual_kind": "hardware"}
+    return play_task(folder, {**task, "ignore_unreachable": True}, under=under, **variables)[1]
 
 
 def boots_of_modules(folder: Path) -> list[str]:

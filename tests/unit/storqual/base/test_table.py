@@ -8,19 +8,14 @@ import pytest
 
 from storqual.base.figures import ShownNumber
 from storqual.base.table import NUMBER, Folded, LinkedCell, Table, csv_text, print_table
+from tests.support.terminal import Terminal
 
 ROWS = (
     ("PASS", LinkedCell("sym", "#p1", ("2 drives",)), ShownNumber("900")),
     ("FAIL", "\x1b[31mmpt", ShownNumber("12,345")),
 )
+
 TABLE = Table("Results", ("Outcome", "Adapter", "IOPS"), ROWS)
-
-
-class Terminal(io.StringIO):
-    """Standard output that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_pipe_gets_aligned_columns_with_numbers_at_the_right() -> None:

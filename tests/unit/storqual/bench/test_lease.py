@@ -89,7 +89,6 @@ def until(seen: Callable[[], Any], what: str = "") -> Any:
 
 
 def record(state: Path) -> list[str]:
-    """The bench's own record."""
     file = state / "record"
     return file.read_text().splitlines() if file.exists() else []
 

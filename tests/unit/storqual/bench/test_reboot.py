@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for a bench to come back: only another boot id counts; where to knock, and what counts as an answer."""
 
-from __future__ import annotations
-
 import socket
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -37,7 +35,6 @@ class Bench:
     shown: list[tuple[float, bool]] = field(default_factory=list)
 
     def ask(self) -> Boot:
-        """None: no answer."""
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer is None:
             raise UnreachableError("no route")
@@ -85,9 +82,6 @@ def test_another_answer_is_a_sentence(text: str) -> None:
         return
     assert len(boot.boot_id) == 36
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DIRECT = "host vbench\nuser root\nhostname 127.0.0.1\nport 35945\nproxyusefdpass no\n"
 

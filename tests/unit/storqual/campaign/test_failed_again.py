@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trial that fails in the candidate alone is made again until its number decides; nothing else is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +18,6 @@ from tests.support.turn_records import (
     record_by_hand,
     turns_planned,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 

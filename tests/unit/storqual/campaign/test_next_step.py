@@ -37,7 +37,6 @@ def launched(path: Path) -> Counter[tuple[str, str, str, int]]:
 
 
 def wanted(path: Path) -> Counter[tuple[str, str, str, int]]:
-    """Each launch of the plan once."""
     run = read_run(path)
     blocks = [read_batch(path, block) for session in run.plan.sessions for block in session.batches]
     return Counter((x["adapter"], x["point"], x["arm"], x["n"]) for block in blocks for x in block["turns"])

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench that no campaign should rely on: a drive of it fails, or its golden reference left its limits."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from storqual.campaign.unfit_bench import unfit_reasons
 from storqual.run import append_event, read_run
 from tests.support.make_run import add_reference, make_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ class Bench:
     def answer(
         self, playbook: str, sources: object, *, limit: str | None = None, variables: dict[str, Any]
     ) -> dict[str, Any]:
-        """What `ask_benches` would bring."""
         assert (playbook, limit) == ("look.yml", "b1")
         depths = variables["look_depths"]
         self.asked.append(depths)

@@ -38,7 +38,6 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(name: str) -> click.Command:
-    """The command called `name`."""
     return EVERY[name]
 
 

@@ -107,5 +107,5 @@ def test_ports_and_paths_of_a_fabric_are_shown(
     answer(monkeypatch, {"b1": facts}, {})
     code, out, err = ended(capsys)
     assert code == 0, err
-    assert f"    port {INITIATOR} Online, 16 Gbit\n" in out
-    assert f"      path {INITIATOR} to {TARGET}, LUN 0, active/optimized\n" in out
+    assert f"{INITIATOR} Online, 16 Gbit\n" in out
+    assert f"{INITIATOR} to {TARGET}, LUN 0, active/optimized\n" in out

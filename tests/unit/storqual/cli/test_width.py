@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables hold together on a terminal of 80 columns."""
 
-import io
 import json
 import re
 from pathlib import Path
@@ -12,18 +11,12 @@ from storqual.cli import main
 from storqual.judge.verdict import judge_run
 from storqual.report.summary import print_summary
 from tests.support.make_run import make_run
+from tests.support.terminal import Terminal
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 LAB = Path(__file__).resolve().parents[4] / "inventories" / "virtual"
 WIDTH = 80
 _STYLE = re.compile("\x1b\\[[0-9;]*m")
-
-
-class Terminal(io.StringIO):
-    """What a person reads."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Criteria against a limit, against the other adapters of a bench, and against a straight line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -100,9 +98,6 @@ def test_the_document_that_states_a_limit_is_in_the_verdict(tmp_path: Path) -> N
     assert {entry["reference_source"] for entry in entries if entry["id"] == "floor"} == {"contract 7, section <3>"}
     assert {entry["reference_source"] for entry in entries if entry["id"] == "iops"} == {""}
 
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PEER_STATES = (("good", "ok"), ("refused", "refused"), ("killed", "killed"), ("short", "short"))
 PEERS = suite_with("{metric: iops}", "{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
@@ -225,7 +220,6 @@ def verdict(folder: Path, limit: int, knee: float, *, noise: float = 0.004) -> d
 
 
 def scales(document: dict[str, Any]) -> dict[str, Any]:
-    """The only scaling criterion."""
     (scaling_entry,) = (entry for entry in document["criteria"] if entry["id"] == "scales")
     return dict(scaling_entry)
 

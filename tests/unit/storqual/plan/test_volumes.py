@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes as targets: known by their members before they are made, and apart from the drives that stand alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -496,9 +494,6 @@ def test_what_the_inventory_does_not_say_is_not_guessed() -> None:
     assert len(advice(bench(rotation_rate=1))) == 1
     assert advice(bench(), strip=None) == []
 
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 1 << 20
 FILES_SUITE = """\

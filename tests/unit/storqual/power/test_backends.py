@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends against the programs and services that they call, on loopback."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -60,7 +58,7 @@ class ArgumentsSeen(threading.Thread):
                 except OSError:
                     continue
 
-    def __enter__(self) -> ArgumentsSeen:
+    def __enter__(self) -> "ArgumentsSeen":
         self.start()
         return self
 

@@ -21,6 +21,7 @@ from storqual.report.view import details_of
 from tests.support.hostile_payloads import PAYLOADS, chunks, infect
 from tests.support.judged_reports import PANIC, QUICK, judged
 from tests.support.report_pages import Page, read_page
+from tests.support.terminal import Terminal
 from tests.unit.storqual.report.conftest import FINDING, SETTINGS
 
 pytestmark = pytest.mark.slow
@@ -111,13 +112,6 @@ def test_no_control_character_reaches_a_page(infected: tuple[Path, tuple[str, ..
     source = (run / "report.html").read_text(encoding="utf-8")
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]", source)
     assert not re.search(r"&#x?0*(?:[0-8]|1[0-9a-f]|1b|127);", source, re.IGNORECASE)
-
-
-class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])

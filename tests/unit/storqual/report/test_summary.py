@@ -10,6 +10,7 @@ import pytest
 
 from storqual.report.summary import print_summary
 from tests.support.judged_reports import QUICK, judged
+from tests.support.terminal import Terminal
 
 
 def lines(run: Path, report: Path | None = Path("report.html")) -> list[str]:
@@ -121,13 +122,6 @@ def test_a_verdict_without_criteria_is_said_in_the_judge_s_words() -> None:
     assert (
         out.getvalue() == "ERROR: No required criterion was judged at any point.\nexit code 2 (could not be judged)\n"
     )
-
-
-class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_terminal_gets_a_table_with_symbols(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

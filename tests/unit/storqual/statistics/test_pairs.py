@@ -143,7 +143,6 @@ def test_one_point_in_a_hundred_has_an_odd_launch_by_chance() -> None:
 
 
 def analysed(both: np.ndarray, looks: str = "every") -> list[ArmComparison]:
-    """Many points at once."""
     levels = pair_levels(both[0], both[1])
     return analyse_pairs([levels], [LIMITS] * both.shape[1], looks=looks)  # type: ignore[arg-type]
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits go to the drive that was named, are read back, and return to the inventory's."""
 
-from __future__ import annotations
-
 import asyncio
 import json
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -68,9 +67,6 @@ def test_a_namespace_cannot_be_unplugged_by_itself() -> None:
     with pytest.raises(BadInputError, match="namespace"):
         asyncio.run(unplug(qemu, bench_of_three_drives(), "n1"))
 
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ARMS = {
     "baseline": {"virtual": {"iops_limit": {"all": 1000}}},

@@ -57,7 +57,6 @@ def tree(tmp_path: Path) -> BenchTree:
 
 
 def no_tool(argv: list[str], **_: Any) -> Completed:
-    """Every command is one too many."""
     raise AssertionError(f"{argv} was run")
 
 

@@ -28,7 +28,6 @@ BLSCFG = "insmod blscfg\nblscfg\n"
 
 
 def no_tool(argv: Sequence[str], **_: Any) -> Completed:
-    """Every command is one too many."""
     raise AssertionError(f"{argv} was run")
 
 

@@ -36,7 +36,6 @@ ANSWERS: Mapping[str, tuple[int, str]] = {
 
 
 def answer(argv: list[str], **_: Any) -> Completed:
-    """The tools of a bench."""
     line = shlex.join(argv)
     if line not in ANSWERS:
         raise MissingToolError(f"`{argv[0]}` is not installed")

@@ -23,7 +23,6 @@ SECOND = {**FIRST, "wwn": "0x5000c50000000002", "serial": "SER2"}
 
 
 def inventory(*drives: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """`storqual_adapters` with one adapter."""
     return {
         "sym": {"driver": "sym53c8xx", "pci": "0000:00:05.0", "drives": list(drives or (FIRST, SECOND)), **changes}
     }
@@ -31,12 +30,10 @@ def inventory(*drives: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> BenchTree:
-    """The bench that the inventory describes."""
     return BenchTree(tmp_path).adapter().scsi("sda").scsi("sdb", wwn="0x5000c50000000002", serial="SER2")
 
 
 def problems(tree: BenchTree, adapters: dict[str, Any], **options: str) -> list[str]:
-    """What differs."""
     return compare(read_facts(tree.machine, state_dir=STATE), adapters, **options)
 
 

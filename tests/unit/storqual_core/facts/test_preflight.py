@@ -33,7 +33,6 @@ def tree(tmp_path: Path) -> BenchTree:
 
 
 def ask(tree: BenchTree, **changes: Any) -> Any:
-    """One preflight."""
     return examine(Request(**{"adapters": ADAPTERS, "state_dir": STATE, **changes}), machine=tree.machine)
 
 
@@ -149,12 +148,10 @@ def test_the_module_ends_with_sentences_and_the_exit_code(
             self.params.update(adapters=ADAPTERS, state_dir=STATE)
 
         def exit_json(self, **result: Any) -> None:
-            """Success."""
             ended.clear()
             ended.update(result, failed=False)
 
         def fail_json(self, **result: Any) -> None:
-            """Failure."""
             ended.clear()
             ended.update(result, failed=True)
 

@@ -46,7 +46,6 @@ def layerings(draw: st.DrawFn) -> Layering:
 
 
 def build(tree: BenchTree, layering: Layering) -> None:
-    """Make it."""
     tree.adapter()
     for place, drive in enumerate(DRIVES):
         tree.scsi(drive, wwn=f"0x5000c5000000000{place}", serial=f"SER{place}", size=SMALL)

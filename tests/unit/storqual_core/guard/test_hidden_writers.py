@@ -45,7 +45,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def writers(node: str) -> list[str]:
-    """Who the kernel lists."""
     return list(read_open_files(Machine()).writers.get(Path(node).name, ()))
 
 

@@ -25,7 +25,6 @@ def tree(tmp_path: Path) -> BenchTree:
 
 
 def refusals(tree: BenchTree, *claims: object, purpose: str = "write", **options: object) -> list[str]:
-    """What the guard says."""
     found = hold.check(
         claims or (claim(),),  # type: ignore[arg-type]
         purpose=purpose,

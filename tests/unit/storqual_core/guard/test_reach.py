@@ -221,8 +221,6 @@ def by_flash(*, write: bool) -> Callable[..., str]:
 
 
 def by_fault(scope: str) -> Callable[..., str]:
-    """A trial's fault."""
-
     def ask(tree: BenchTree, shape: Shape, beside: Sequence[Claim], tools: Tools) -> str:
         return told(
             lambda: refuse_beyond(
@@ -245,7 +243,6 @@ def declared(shape: Shape, each: Claim) -> dict[str, Any]:
 
 
 def by_adapter_flash(tree: BenchTree, shape: Shape, beside: Sequence[Claim], tools: Tools) -> str:
-    """The module that flashes adapters."""
     access = Access(STATE, "r", tuple(names([shape.aimed, *beside])), tools, tree.machine)
     others = {f"other{number}": declared(shape, each) for number, each in enumerate(beside)}
 

@@ -49,7 +49,6 @@ def image(tmp_path: Path) -> Callable[..., str]:
 
 
 def kinds(path: str) -> set[str]:
-    """The types that were found."""
     return {signature.kind for signature in read_content(path, "d", SIZE).signatures}
 
 
@@ -186,7 +185,6 @@ MAGIC = b"storqual scratch"
 
 
 def blank(tmp_path: Path) -> Path:
-    """An empty drive."""
     path = tmp_path / "drive"
     with path.open("wb") as stream:
         stream.truncate(SIZE)

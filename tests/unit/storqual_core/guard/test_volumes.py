@@ -43,7 +43,6 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchTree:
 
 
 def announce(tree: BenchTree) -> None:
-    """Storqual made it."""
     Ledger.read(tree.machine.path(STATE)).announce(*IDS[:2], name=MADE)
 
 
@@ -86,7 +85,6 @@ def test_a_preflight_accepts_volumes_that_storqual_made_and_stamps_only_drives_t
 
 
 def block(drives: list[str]) -> Any:
-    """A block of one launch."""
     targets: dict[str, Any] = {drive["wwn"]: {"claim": drive} for drive in DRIVES}
     targets["sym/volume1"] = {"volume": {"path": volume_path(MADE), "uuid": MADE, "members": IDS[:2]}}
     launch = {

@@ -168,7 +168,6 @@ RING = "anon_inode:[io_uring]"
 
 @pytest.fixture
 def lone(tmp_path: Path) -> BenchTree:
-    """A bench with one drive."""
     return BenchTree(tmp_path).adapter().scsi("sda")
 
 

@@ -12,12 +12,10 @@ from tests.support.bench_tree import SIZE, BenchTree, vpd_page
 
 
 def drive(tree: BenchTree, name: str) -> SysfsDrive:
-    """One drive by its kernel name."""
     return next(drive for drive in read_drives(tree.machine) if drive.name == name)
 
 
 def adapter(tree: BenchTree, pci: str) -> SysfsAdapter:
-    """One adapter by its address."""
     return next(adapter for adapter in read_adapters(tree.machine) if adapter.identity.pci == pci)
 
 

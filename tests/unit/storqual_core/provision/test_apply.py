@@ -45,8 +45,6 @@ class Recorder:
             monkeypatch.setattr(subject, function, self.worker(name))
 
     def worker(self, name: str) -> Callable[..., dict[str, Any]]:
-        """One subsystem."""
-
         def work(request: Any, *rest: Any, **_more: Any) -> dict[str, Any]:
             self.asked.append((name, request))
             self.rest = rest
@@ -60,7 +58,6 @@ class Recorder:
 
     @property
     def order(self) -> list[str]:
-        """Who was asked."""
         return [name for name, _ in self.asked]
 
     def of(self, name: str) -> list[Any]:
@@ -70,7 +67,6 @@ class Recorder:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """The subsystems of this test."""
     return Recorder(monkeypatch)
 
 
@@ -84,7 +80,6 @@ class Called:
         self.declared = declared_document(spec)
 
     def __call__(self, after: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """The next call."""
         resume = json.loads(json.dumps(after["resume"])) if after else {}
         given = {"declared": self.declared, "state_dir": str(self.state), "run": "r1", **self.more, **more}
         return Apply(ApplyRequest(resume=resume, **given), self.bench).run()
@@ -168,11 +163,9 @@ class Module:
     """What `finish` needs of Ansible."""
 
     def fail_json(self, **result: Any) -> None:
-        """Keep it."""
         self.result = {"failed": True, **result}
 
     def exit_json(self, **result: Any) -> None:
-        """Keep it."""
         self.result = result
 
 
@@ -240,7 +233,6 @@ def test_a_file_that_the_bench_does_not_hold_is_asked_for_before_anything(tmp_pa
 
 
 def image(**more: Any) -> dict[str, Any]:
-    """An image of a drop."""
     given = {"file": "/x/new.bin", "sha256": "a" * 64, "version": "2.0", "activation": "reset", "adapters": ["sas0"]}
     return {**given, "tool": "storcli", **more}
 
@@ -258,7 +250,6 @@ ADAPTERS: dict[str, Any] = {"sas0": {"pci": "0000:3b:00.0", "drives": []}}
 
 @pytest.fixture
 def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The images are on the bench."""
     monkeypatch.setattr(subject, "_holds", lambda _path, _digest: True)
 
 
@@ -377,7 +368,6 @@ class Booting(Called):
 
 
 def kernel(package: str = PACKAGE, **more: Any) -> dict[str, Any]:
-    """A drop with a kernel."""
     driver = {"kernel": {"package": package, **more}}
     return {"driver": driver, "expected_drivers": {"sym": "sym53c8xx"}, "kind": "virtual"}
 
@@ -509,14 +499,12 @@ class Building(Called):
         )
 
     def bring(self) -> None:
-        """Copy what the bench needs."""
         for file in self.declared["files"]:
             place = self.state / file["to"]
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(Path(file["from"]).read_bytes())
 
     def booted(self) -> dict[str, Any]:
-        """As the role does."""
         self.bring()
         first = self()
         assert first["boot_needed"], first

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Booting a kernel once, proving it, keeping it, falling back, and putting the boot loader back."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
@@ -20,11 +20,6 @@ from tests.support.cpio_archive import archive
 from tests.support.fake_boot import FakeBench, boot_step
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storqual_core.kit.command import Completed
-
 STALE = b"\x7fELF\0srcversion=AAAA\0"
 DEB = f"/p/linux-image-new_6.1.2_{NEW}.deb"
 
@@ -53,7 +48,6 @@ def install(bench: FakeBench) -> dict:
 
 
 def snapshot(bench: FakeBench) -> dict:
-    """Everything a step could change."""
     files = {str(path): path.read_text() for path in sorted(bench.folder.rglob("*")) if path.is_file()}
     return {"files": files, "variables": dict(bench.variables)}
 

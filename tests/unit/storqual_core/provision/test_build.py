@@ -41,7 +41,6 @@ def bench(tmp_path: Path) -> TrialBench:
 
 
 def prebuilt(bench: TrialBench, build: str = "BBBB") -> str:
-    """A module file on the bench."""
     place = bench.root / f"{build}/hba.ko"
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(module_file(build))
@@ -49,7 +48,6 @@ def prebuilt(bench: TrialBench, build: str = "BBBB") -> str:
 
 
 def build(bench: TrialBench, file: str = "", runner: Any = None, **more: Any) -> dict[str, Any]:
-    """One step of a driver build."""
     call = Call(str(bench.root / "state"), "r1", more.pop("check", False))
     on, staged = OptionsBench(runner or bench, bench.machine), more.pop("staged", False)
     if more.pop("as_found", False):
@@ -59,7 +57,6 @@ def build(bench: TrialBench, file: str = "", runner: Any = None, **more: Any) ->
 
 
 def boot(bench: TrialBench, state: str, **words: Any) -> dict[str, Any]:
-    """One step of what boots."""
     return boot_step(bench.system, str(bench.root / "state"), state, **words)
 
 
@@ -74,7 +71,6 @@ def try_it(bench: TrialBench, file: str) -> dict[str, Any]:
 
 
 def put_back(bench: TrialBench) -> dict[str, Any]:
-    """One call of the restore module."""
     return restore(str(bench.root / "state"), Tools(bench, bench.system, machine=bench.machine), check=False)
 
 

@@ -43,11 +43,9 @@ class Rig:
 
     @property
     def ids(self) -> list[str]:
-        """The drives' ids."""
         return [self.drives.wwn(name) for name in self.drives.names]
 
     def now(self) -> dict[str, dict[str, Any]]:
-        """All settings of all drives."""
         return {
             self.drives.wwn(name): {each: self.drives.get(name, each) for each in WATCHED}
             for name in self.drives.names
@@ -59,7 +57,6 @@ class Rig:
         yield {claim.id: self.drives.targets()[claim.id] for claim in claims}
 
     def provision(self, declared: Mapping[str, Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-        """One call of the module."""
         fields = {"vendor": "SEAGATE", "model": "ST336607LW", "size": f"{SIZE >> 20}MiB", "claim": True}
         listed = [{"wwn": drive, "serial": f"S{place}", **fields} for place, drive in enumerate(self.ids)]
         request = DriveRequest(declared, {"sym": {"drives": listed}}, str(self.state), "r1", **more)
@@ -85,7 +82,6 @@ class Rig:
             switcher.apply([SwitchStep(**step) for step in steps])
 
     def restore(self) -> dict[str, Any]:
-        """One call of the restore module."""
         tools = Tools(self.drives, System(self.drives), self.access, self.drives.sysfs)
         return restore(str(self.state), tools, check=False)
 
@@ -101,7 +97,6 @@ class Rig:
 
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """A bench of its own."""
     return Rig(tmp_path, monkeypatch)
 
 
@@ -276,5 +271,4 @@ def test_a_write_cache_is_shown_in_effect_once_where_the_block_writes_anyway(
 
 
 def fio(rw: str) -> FioAsk:
-    """What a launch asks of fio."""
     return make_block(Path("/s"), [launch(0, fio={"rw": rw})]).launches[0].fio

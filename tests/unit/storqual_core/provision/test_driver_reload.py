@@ -14,7 +14,6 @@ PCI = "0000:05:00.0"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> BenchTree:
-    """An adapter with one drive."""
     made = BenchTree(tmp_path).adapter(PCI).scsi("sda", pci=PCI)
     for name in ("bind", "unbind"):
         made.write(f"/sys/bus/pci/drivers/sym53c8xx/{name}", "")

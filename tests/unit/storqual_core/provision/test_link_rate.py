@@ -35,7 +35,6 @@ class Phy:
             self.put(name, text)
 
     def path(self, name: str) -> Path:
-        """An attribute's file."""
         return Path(self.tree.machine.path(f"{self.folder}/{name}"))
 
     def put(self, name: str, text: str) -> None:
@@ -43,7 +42,6 @@ class Phy:
         self.tree.write(f"{self.folder}/{name}", f"{text}\n")
 
     def text(self, name: str) -> str:
-        """The same, read."""
         return self.path(name).read_text().strip()
 
     def wait(self, seconds: float) -> None:

@@ -19,22 +19,18 @@ NVME = DriveTarget("NVME1", "nvme0n1", "/dev/nvme0")
 
 
 def caching(byte2: int, byte12: int = 0) -> str:
-    """A caching page of twenty bytes."""
     return " ".join(f"{byte:02x}" for byte in [0x88, 0x12, byte2, *[0] * 9, byte12, *[0] * 7])
 
 
 def current(page: str, device: str = "/dev/sg1") -> Call:
-    """Reading the current caching page."""
     return Call(f"sg_modes -R --control=0 --page=0x8,0x0 {device}", page)
 
 
 def mask(page: str, device: str = "/dev/sg1") -> Call:
-    """Reading the changeable mask."""
     return Call(f"sg_modes -R --control=1 --page=0x8,0x0 {device}", page)
 
 
 def saved(page: str, rc: int = 0) -> Call:
-    """Reading the saved page."""
     return Call("sg_modes -R --control=3 --page=0x8,0x0 /dev/sg1", page if rc == 0 else "", rc=rc)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """multipathd's treatment of maps: refused before a file is written, written, shown by the maps, and taken back."""
 
-from __future__ import annotations
-
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +21,6 @@ from storqual_core.provision.engine import Call
 from storqual_core.provision.multipath import FILE, NOT_SET, provision_multipath
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 WWID = "35000c5001f2d0000"
 CLAIM = Claim("0x5000c5001f2d0000", "0x5000c5001f2d0000", "PTH0000001", "SEAGATE", "ST3146356SS", 1 << 30)

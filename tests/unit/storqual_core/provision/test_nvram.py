@@ -36,7 +36,6 @@ class Lab:
         self.start(None, PCI)
 
     def start(self, _machine: Any, pci: str) -> None:
-        """The driver starts."""
         self.started.append(pci)
         identity = self.chip.words[32] & 0xFF
         self.lines.append(f"[ 1.0] am53c974 {pci}: esp0: is a AM53C974, 40 MHz (ccf=0), SCSI ID {identity}")
@@ -47,7 +46,6 @@ class Lab:
         return NvramBench(self.machines, self.machines.machine, self.start, lambda: list(self.lines))
 
     def provide(self, nvram: dict[str, Any], adapters: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """One call of the module's work."""
         return provision_nvram(NvramRequest(nvram, adapters or ADAPTERS, self.state, "r1", **more), self.bench)
 
     def put_back(self, alias: str = "dc390") -> Any:

@@ -42,7 +42,6 @@ def bench(tmp_path: Path) -> AdapterBench:
 
 
 def provide(bench: AdapterBench, options: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """One call of the module's work."""
     call = Call(str(bench.root / "state"), "r1", **more)
     return provision_options(options, call, OptionsBench(bench, bench.machine))
 
@@ -191,7 +190,6 @@ def test_a_restore_that_cannot_load_the_module_keeps_the_memory(bench: AdapterBe
 
 @contextmanager
 def access(claims: Any, state_dir: str, run: str) -> Iterator[dict[str, DriveTarget]]:
-    """The guard lets everything through."""
     yield {claim.id: DriveTarget(claim.id, "sda", "/dev/sg0") for claim in claims}
 
 

@@ -46,7 +46,6 @@ class Lab:
             self.tree.write(f"/proc/irq/{vector}/effective_affinity_list", "1\n")
 
     def __call__(self, argv: Sequence[str], **_options: Any) -> Completed:
-        """systemctl."""
         assert argv[0] == "systemctl", argv
         if not self.service:
             raise MissingToolError("`systemctl` is not installed on this machine")
@@ -61,7 +60,6 @@ class Lab:
         )
 
     def set(self, **given: Any) -> dict[str, Any]:
-        """One call of the module."""
         return provision_os(OsRequest(ADAPTERS, self.state, "r1", **given), self.machine, self)
 
     def look_ahead(self, **given: Any) -> None:
@@ -69,22 +67,18 @@ class Lab:
         refuse_impossible(OsRequest(ADAPTERS, self.state, "r1", **given), self.machine, self)
 
     def restore(self) -> dict[str, Any]:
-        """One call of the restore module."""
         tools = Tools(self, System(self), sysfs=self.machine.path("/sys"), machine=self.machine)
         return restore(self.state, tools, check=False)
 
     def governors(self) -> set[str]:
-        """What the CPUs have."""
         return {self.machine.text(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor") for cpu in range(4)}
 
     def affinity(self) -> list[str]:
-        """What the vectors have."""
         return [self.machine.text(f"/proc/irq/{vector}/smp_affinity_list") for vector in ("40", "41", "42")]
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    """A bench of metal."""
     return Lab(tmp_path)
 
 

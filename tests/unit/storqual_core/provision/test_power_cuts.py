@@ -48,7 +48,6 @@ class Drives:
 
     @property
     def sysfs(self) -> str:
-        """Where the kernel shows them."""
         return f"{self.root}/sys"
 
     def boot(self) -> None:
@@ -63,7 +62,6 @@ class Drives:
             (self.root / "sys" / "block" / f"sd{place}" / "device" / "rescan").write_text("")
 
     def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
-        """sg_modes -R and sg_wr_mode."""
         tool, *words, device = argv
         output = ""
         if tool == "sg_modes":
@@ -116,7 +114,6 @@ def set_drives(drives: Drives, runner: Callable[..., Completed], kind: str, *, r
 
 
 def put_back(drives: Drives) -> dict[str, Any]:
-    """One call of the restore module."""
     return restore(f"{drives.root}/state", Tools(drives, System(drives), access, drives.sysfs), check=False)
 
 

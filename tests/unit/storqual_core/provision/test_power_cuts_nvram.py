@@ -40,7 +40,6 @@ class CutLab(Lab):
         self.mains = self.chip.mains = mains
 
     def plug_in(self) -> CutChip:
-        """The power is back for good."""
         self.mains = self.chip.mains = None
         return self.chip
 

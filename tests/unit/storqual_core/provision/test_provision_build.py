@@ -47,14 +47,12 @@ def bench(tmp_path: Path) -> BuildBench:
 
 
 def prebuilt(bench: BuildBench, text: str = f"BBBB|hba|{MAGIC}") -> str:
-    """A module file on the bench."""
     place = bench.root / "hba.ko"
     place.write_text(text)
     return str(place)
 
 
 def provide(bench: BuildBench, file: str, **more: Any) -> dict[str, Any]:
-    """One call of the module's work."""
     call = Call(str(bench.root / "state"), "r1", more.pop("check", False))
     return provision_build(BuildRequest("hba", files=[file], call=call, **more), OptionsBench(bench, bench.machine))
 

@@ -74,11 +74,9 @@ class Recorder:
         self.body: dict[str, Any] = {}
 
     def exit_json(self, **body: Any) -> None:
-        """Success."""
         self.body = body
 
     def fail_json(self, **body: Any) -> None:
-        """Failure."""
         self.body = {"failed": True, **body}
 
 

@@ -42,7 +42,6 @@ def sysfs(tmp_path: Path) -> Path:
 
 
 def read_plan(declared: dict, sysfs: Path, target: DriveTarget = TARGET) -> SettingPlan[DriveTarget]:
-    """The plan for one drive."""
     return plan(DriveSettings(sysfs=str(sysfs)), target.id, target, declared)
 
 

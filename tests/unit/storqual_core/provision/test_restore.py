@@ -37,7 +37,6 @@ GONE: set[str] = set()
 
 
 def page(value: int) -> str:
-    """A caching page."""
     return f"88 12 {value:02x} " + "00 " * 17
 
 
@@ -66,7 +65,6 @@ def one_by_one(*values: tuple[int, int]) -> list[Call]:
 
 @pytest.fixture
 def sysfs(tmp_path: Path) -> str:
-    """Two drives with queues."""
     for place in range(2):
         (tmp_path / "sys" / "block" / f"sd{place}" / "device").mkdir(parents=True)
         (tmp_path / "sys" / "block" / f"sd{place}" / "device" / "rescan").write_text("")
@@ -88,7 +86,6 @@ def access(claims: Any, state_dir: str, run: str) -> Iterator[dict[str, DriveTar
 
 
 def provision(tmp_path: Path, sysfs: str, drives: dict, calls: list[Call], **more: Any) -> dict:
-    """One call of a module's work."""
     replay = Replay(calls)
     request = DriveRequest(drives, ADAPTERS, str(tmp_path / "state"), "r1", **more)
     try:

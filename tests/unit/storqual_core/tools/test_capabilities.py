@@ -44,7 +44,6 @@ def parameters(function: object) -> list[str]:
 
 @pytest.fixture(params=sorted(TOOLS))
 def tool(request: pytest.FixtureRequest) -> ModuleType:
-    """Each tool."""
     return TOOLS[request.param]()
 
 

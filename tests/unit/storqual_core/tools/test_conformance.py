@@ -32,7 +32,6 @@ WITH_OUTPUTS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
 
 
 def parsers(tool: ModuleType) -> list[Callable[[str], Any]]:
-    """The parsers of a tool."""
     named = [
         member
         for name, member in sorted(vars(tool).items())

@@ -19,7 +19,6 @@ POOL = [line for path in sorted(FIXTURES.glob("*.txt")) for line in path.read_te
 
 
 def text_of(name: str) -> str:
-    """One synthetic output."""
     return (FIXTURES / f"{name}.txt").read_text()
 
 

@@ -18,7 +18,6 @@ READ = "lsiutil -p1 -a 9,1,1,0,n,,0"
 
 
 def text_of(name: str) -> str:
-    """One synthetic output."""
     return (FIXTURES / f"{name}.txt").read_text()
 
 

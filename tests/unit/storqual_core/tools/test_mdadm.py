@@ -192,7 +192,6 @@ def test_labels_in_capitals_are_labels() -> None:
 
 
 def with_rows(text: str, *rows: str) -> str:
-    """The rebuilding array with other devices."""
     return text.partition("       1       8       32")[0] + "".join(f"   {row}\n" for row in rows)
 
 

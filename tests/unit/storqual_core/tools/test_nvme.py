@@ -198,19 +198,16 @@ DOWN = Call(f"nvme fw-download {DEVICE} --fw=/x/fw.bin", "Firmware download succ
 
 
 def flashed_controller(*, oacs: int = 0x4, slots: int = 3, read_only: bool = True, at_once: bool = True) -> Call:
-    """Identify Controller."""
     body = {"fr": "A1      ", "oacs": oacs, "frmw": slots << 1 | read_only | at_once << 4}
     return Call(f"nvme id-ctrl {DEVICE} --output-format=json", json.dumps(body))
 
 
 def slots(active: int = 1, following: int = 0, **more: Any) -> Call:
-    """The firmware slot log."""
     body = {"Active Firmware Slot (afi)": active | following << 4, "Firmware Rev Slot 1": "16688 (A1      )", **more}
     return Call(f"nvme fw-log {DEVICE} --output-format=json", json.dumps({"nvme0": body}))
 
 
 def commit(slot: int, action: int, said: str = "Success committing firmware action:1 slot:3\n", rc: int = 0) -> Call:
-    """Firmware Commit."""
     return Call(f"nvme fw-commit {DEVICE} --slot={slot} --action={action}", said, rc=rc)
 
 

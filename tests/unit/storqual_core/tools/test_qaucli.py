@@ -19,7 +19,6 @@ FIXTURES = Path(__file__).parent / "fixtures" / "qaucli"
 
 
 def text_of(name: str) -> str:
-    """One synthetic output."""
     return (FIXTURES / f"{name}.txt").read_text()
 
 

@@ -364,7 +364,6 @@ FIELDS = [
 
 
 def wce(value: int) -> dict[str, tuple[ModeField, int]]:
-    """What a plan takes for WCE."""
     return {"WCE": (find("drive", "WCE").field, value)}
 
 

@@ -20,14 +20,12 @@ INQ = " Vendor identification: LINUX\n Product identification: scsi_debug\n Prod
 
 @pytest.fixture
 def image(tmp_path: Path) -> FirmwareImage:
-    """Two segments and a bit."""
     path = tmp_path / "fw.bin"
     path.write_bytes(b"x" * (2 * tool.SEGMENT + 512))
     return FirmwareImage(str(path), "00", "0192", activation="reset")
 
 
 def segments(image: FirmwareImage, mode: str = "dmc_offs_defer") -> list[str]:
-    """The command of each segment."""
     words = f"sg_write_buffer --verbose --mode={mode}"
     return [
         f"{words} --offset={offset} --skip={offset} --length={length} --in={image.path} {SG}"

@@ -28,7 +28,6 @@ VOLUME = VolumeFacts("239", level="5")
 
 
 def said(name: str) -> str:
-    """A fixture."""
     return (FIXTURES / f"{name}.json").read_text(encoding="utf-8")
 
 
@@ -484,7 +483,6 @@ def test_a_drive_without_a_place_is_told() -> None:
 
 
 def of_drives(row: str) -> str:
-    """A controller with one drive."""
     return (
         '{"Controllers": [{"Command Status": {"Controller": 0, "Status": "Success"}, "Response Data": '
         f'{{"Product Name": "Example", "PD LIST": [{{{row}}}]}}}}]}}'

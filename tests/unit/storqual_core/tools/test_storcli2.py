@@ -140,9 +140,9 @@ def test_what_is_not_verified_is_refused_with_every_reason() -> None:
     for words in (
         "needs 3 members",
         "no io_policy to set",
-        "a strip is",
-        "a name is",
-        "hot spares is",
+        "a strip",
+        "name",
+        "hot spares",
         "initialisation",
     ):
         assert words in str(told.value)

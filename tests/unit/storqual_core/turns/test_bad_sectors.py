@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sectors that cannot be read: taken from beside the load alone, proven by reads, and readable again afterwards."""
 
-from __future__ import annotations
-
 import errno
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +16,6 @@ from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS, missing
 from storqual_core.turns.drive_faults import Aim, Sectors, Spot, find_spot
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 A = "0x5000c50000000001"
 MIB = 1 << 20
@@ -50,7 +45,7 @@ class FakeDrive:
             self.marked |= set(range(first * 512, (first + count) * 512, 512))
         return Completed(tuple(argv), 0, "", "", 0.0)
 
-    def sectors(self, _machine: object, node: str, number: str = "") -> FakeDrive:
+    def sectors(self, _machine: object, node: str, number: str = "") -> "FakeDrive":
         assert (node, bool(number)) in (("/dev/sda", True), ("/dev/nvme0n1", True))
         return self
 

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A block runs by itself to its end, survives what interrupts it, and repeats nothing that was finished."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import LockedError, hold_lock, read_saved
 from storqual_core.kit.results import PartialError
+from storqual_core.turns.batch_file import Batch, FileSystemAsk, SwitchStep
 from storqual_core.turns.batch_run import BatchOutcome
 from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.launch_runner import LaunchRunner
@@ -32,11 +32,6 @@ from tests.support.fake_fio import (
     result,
     spooled,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from storqual_core.turns.batch_file import Batch, FileSystemAsk, SwitchStep
 
 pytestmark = pytest.mark.slow
 
@@ -54,11 +49,9 @@ class Bench:
         self.answers: dict[str, str] = {}
 
     def block(self, *launches: Mapping[str, Any], **fields: Any) -> Batch:
-        """A block file for this bench."""
         return make_block(self.folder / "state", launches, **fields)
 
     def run(self, block: Batch, **options: Any) -> BatchOutcome:
-        """Run the block."""
         usual: dict[str, Any] = {
             "resolve": self.targets,
             "program": self.program,
@@ -68,7 +61,6 @@ class Bench:
         return LaunchRunner(block, **{**usual, **options}).run()
 
     def command(self, argv: Sequence[str], *, timeout: float = 0.0) -> Completed:
-        """A tool on this bench."""
         self.commands.append(list(argv))
         answer = self.answers.get(argv[0], "fio-3.33" if "--version" in argv else "")
         return Completed(tuple(argv), 0, answer, "", 0.0)
@@ -186,8 +178,7 @@ class FileSystemsInFolders:
         self.closed = False
         monkeypatch.setattr("storqual_core.turns.file_systems.FileSystems", self.make)
 
-    def make(self, hold: object, targets: object, disks: object, kit: object, **work: Any) -> FileSystemsInFolders:
-        """As the block asks for it."""
+    def make(self, hold: object, targets: object, disks: object, kit: object, **work: Any) -> "FileSystemsInFolders":
         assert (hold, disks) == (None, {})
         self.work = work
         return self
@@ -203,7 +194,6 @@ class FileSystemsInFolders:
         return list(files.values()), [f"made {ask.kind}"]
 
     def close(self) -> None:
-        """All gone."""
         self.closed = True
 
 
@@ -358,7 +348,6 @@ def test_all_samples_of_failing_fios_are_kept_with_their_reason(tmp_path: Path) 
 
 
 def resident_kib() -> int:
-    """Memory of this process."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4
 
 
@@ -393,7 +382,6 @@ def test_launches_of_a_batch_that_began_beside_other_work_are_suspect_and_the_ad
             assert list(addresses) == []
 
         def findings(self, time: str) -> list[dict[str, Any]]:
-            """What came to its log."""
             return [
                 {"kind": "adapter_fault", "severity": "error", "line": "Removed", "lines": ["Removed"], "time": time}
             ]

@@ -16,7 +16,6 @@ from tests.support.make_run import make_run
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run directory."""
     return make_run(tmp_path / "run", finished=False)
 
 

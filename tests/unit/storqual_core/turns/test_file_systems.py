@@ -56,17 +56,14 @@ class Rig:
         )
 
     def systems(self, held: guard.Hold | None) -> FileSystems:
-        """What is tested."""
         bench = Making(self.tools, self.tree.machine, self.points, self.separate, self.device_of)
         write = self.filled.extend
         return FileSystems(held, self.windows, self.disks, bench, save=self.save, write_files=write)
 
     def separate(self, runner: Runner) -> None:
-        """Mounts of our own."""
         runner(["separate"])
 
     def device_of(self, point: Path) -> str:
-        """What is mounted there."""
         return self.mounted_device or self.tree.machine.text(f"/sys/class/block/{point.name}/dev")
 
     def save(self, drive: str) -> None:
@@ -76,7 +73,6 @@ class Rig:
 
     @property
     def parts(self) -> list[str]:
-        """What the kernel shows."""
         return [
             name
             for name in self.tree.machine.names("/sys/class/block")
@@ -86,13 +82,11 @@ class Rig:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
-    """A bench with two stamped drives."""
     return Rig(tmp_path)
 
 
 @pytest.fixture
 def held(rig: Rig) -> Iterator[guard.Hold]:
-    """The guard's hold on both drives."""
     with rig.hold() as hold:  # type: ignore[attr-defined]
         yield hold
 

@@ -27,7 +27,6 @@ ASK = {"rw": "randread", "bs": 4096, "iodepth": 4, "numjobs": 2, "runtime_s": 2.
 
 
 def ask(**fields: Any) -> FioAsk:
-    """An ask that is right."""
     problems: list[str] = []
     read = read_ask({**ASK, **fields}, "fio", problems)
     assert problems == []
@@ -36,7 +35,6 @@ def ask(**fields: Any) -> FioAsk:
 
 
 def argv(*targets: FioTarget, **fields: Any) -> list[str]:
-    """The command line for these targets."""
     return build_argv(ask(**fields), targets or (FioTarget("0x5", "/dev/sda"),), seed=7, log_prefix="/x/log")
 
 
@@ -130,7 +128,7 @@ def test_latency_and_histogram_logs_are_asked_for_by_name() -> None:
         ({"runtime_s": 0}, "fio: runtime_s: found '0'"),
         ({"runtime_s": float("nan")}, "fio: runtime_s: found 'nan'"),
         ({"runtime_s": float("inf")}, "fio: runtime_s: found 'inf'"),
-        ({"blocksize": 4096}, "fio: blocksize: found '4096', expected one of"),
+        ({"blocksize": 4096}, "fio: blocksize: found"),
         ({"rwmixread": 101}, "fio: rwmixread: found '101'"),
         ({"options": {"filename": "/dev/sda"}}, "fio: options.filename: found '/dev/sda'"),
         ({"options": {"exec_prerun": "rm"}}, "fio: options.exec_prerun"),

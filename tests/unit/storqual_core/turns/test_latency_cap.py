@@ -65,7 +65,6 @@ def sample_of(folder: Path, load: dict[str, Any], after: str = "", *, drains: bo
 
 
 def value(sample: dict[str, Any], metric: str) -> Value | Unavailable:
-    """A metric of a spooled sample."""
     return METRICS[metric].value(Primitives(sample["primitives"], sample["series"]))
 
 
@@ -141,7 +140,6 @@ def device(load: int, *, service_ns: float, width: int, noise: float = 0.0) -> L
 
 
 def search(cap_ns: float, *, most: int = 4096, **kind: float) -> list[LoadStep]:
-    """All launches of a search."""
     steps: list[LoadStep] = []
     load = next_load(steps, cap_ns, least=1, most=most)
     while load is not None:

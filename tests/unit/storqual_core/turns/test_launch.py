@@ -170,7 +170,6 @@ def test_a_killed_bench_program_takes_its_fio_with_it(tmp_path: Path) -> None:
 
 
 def state_of(pid: int) -> str:
-    """The state letter of a process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
     except OSError:

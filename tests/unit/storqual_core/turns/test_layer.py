@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layer over a drive: made only over a drive that the guard holds, taken away again, and proven by a write."""
 
-from __future__ import annotations
-
 import errno
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +19,6 @@ from storqual_core.turns import drive_faults
 from storqual_core.turns.bench_faults import ACTS, missing
 from storqual_core.turns.drive_faults import Aim, layered
 from tests.support.bench_tree import BenchTree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 A, NAME = "0x5000c50000000001", "storqual-layer-sda"
 SIZE = 1 << 26
@@ -62,7 +58,7 @@ class Kernel:
         self.story.append("taken")
         return drive
 
-    def sectors(self, _machine: object, node: str) -> Kernel:
+    def sectors(self, _machine: object, node: str) -> "Kernel":
         assert node == f"/dev/mapper/{NAME}"
         return self
 

@@ -18,7 +18,6 @@ ARENA = Arena(1 << 20, ALIGNMENT, BLOCK, 7)
 
 
 def places(shaped: Shaped) -> list[int]:
-    """Where each piece begins."""
     return [ctypes.addressof(ctypes.c_char.from_buffer(piece)) for piece in shaped.pieces]
 
 

@@ -53,7 +53,6 @@ class Bench:
         return path
 
     def call(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        """One command of the program."""
         return subprocess.run(
             [sys.executable, str(self.program), *map(str, words)],
             env={**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}"},
@@ -64,7 +63,6 @@ class Bench:
         )
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """The spool of a block."""
         text = (self.state / "spool" / "r1" / f"{name}.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
@@ -75,7 +73,6 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built once."""
     return build_program(tmp_path_factory.mktemp("program"))
 
 

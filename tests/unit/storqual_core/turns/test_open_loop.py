@@ -21,7 +21,6 @@ def ask(**options: Any) -> FioAsk:
 
 
 def ran(ios: int, status: str = "ok") -> FioResult:
-    """Ten seconds."""
     return FioResult(status, "", {"runtime_ns": 10_000_000_000}, jobs_ios=(ios,))
 
 

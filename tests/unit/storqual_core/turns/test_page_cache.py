@@ -11,7 +11,6 @@ TARGETS = [FioTarget("a", "/f/a", 0, 1 << 20), FioTarget("b", "/f/b", 0, 1 << 20
 
 
 def ask(direct: int, rw: str) -> FioAsk:
-    """A launch of one second."""
     problems: list[str] = []
     read = read_ask({"rw": rw, "bs": 4096, "runtime_s": 1.0, "direct": direct}, "fio", problems)
     assert read is not None, problems

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A path is lost when the kernel no longer uses it, whatever took it away, and the last one is left alone."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,9 +17,6 @@ from storqual_core.turns.path_faults import PATH_ACTS
 from tests.support.bench_tree import BenchTree
 from tests.support.fabric_tree import LUN, FabricTree
 from tests.support.paths import Paths, two_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 A = "0x5000c50000000001"
 FIRST, SECOND = "20:00:02:00:00:00:00:02", "20:00:02:00:00:00:01:02"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives are brought to a known state before the first launch, each stage once."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -49,20 +47,17 @@ ASK: dict[str, Any] = {"purge": "discard", "consent": [], "fill": {"bs": 131072,
 
 
 def stages(path: Path) -> list[str]:
-    """The stages in a spool."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [line["stage"] for line in lines if line["kind"] == "precondition"]
 
 
 def reports(path: Path) -> dict[str, Any]:
-    """Their reports."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return {line["stage"]: line["report"] for line in lines if line["kind"] == "precondition"}
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """A bench whose fio writes."""
     found = Bench(tmp_path)
     (tmp_path / "out").write_text(result(job(drive="d0", way="write", ios=5000)), encoding="utf-8")
     return found
@@ -177,7 +172,7 @@ class Endless:
     def __init__(self, *_words: object) -> None:
         self.waits = 0
 
-    def __enter__(self) -> Endless:
+    def __enter__(self) -> "Endless":
         ENDLESS.append(self)
         return self
 
@@ -185,7 +180,6 @@ class Endless:
         pass
 
     def wait(self, seconds: float) -> bool:
-        """Not yet."""
         self.waits += round(seconds)
         return False
 
@@ -303,7 +297,6 @@ class Tools:
         self.asked: list[str] = []
 
     def __call__(self, argv: Sequence[str], *, timeout: float = 0.0) -> Completed:
-        """Answer."""
         self.asked.append(" ".join(argv))
         rc, out, err = self.answers.get(argv[0], (0, "", ""))
         if argv[0] == "blkdiscard" and "--force" not in argv:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-from __future__ import annotations
 
 import errno
 import json
 import os
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -29,9 +29,6 @@ from storqual_core.turns.subject import TurnSubject
 from storqual_core.turns.trial import TrialRun
 from tests.support.batches import DRIVE, OTHER, drive_batch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @pytest.fixture(autouse=True)
 def streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -44,7 +41,7 @@ def batch(tmp_path: Path, **changes: Any) -> Batch:
     return parse_batch(json.dumps(drive_batch("trial", tmp_path, **changes)))
 
 
-def trial_run(tmp_path: Path, stream: FakeStream, **changes: Any) -> TrialRun:
+def trial_run(tmp_path: Path, stream: "FakeStream", **changes: Any) -> TrialRun:
     subject = TurnSubject(batch(tmp_path, **changes), cast("Any", stream), Machine())
     assert isinstance(subject.turn.request, TrialRequest)
     return TrialRun(subject, subject.turn.request)

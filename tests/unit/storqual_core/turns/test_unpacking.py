@@ -11,7 +11,6 @@ from storqual_core.turns.main import unpacked
 
 
 def packed(folder: Path, *names: str, kind: int = 0, content: bytes = b"x") -> Path:
-    """A zip file with these members."""
     path = folder / "core.pyz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:

@@ -89,6 +89,18 @@ class DeclaredVolume:
             settings["hot_spares"] = sorted(self.spares)
         return {**settings, **self.policies}
 
+    def request(self, places: Mapping[str, str]) -> VolumeRequest:
+        """The volume for a tool that knows drives by their `places`."""
+        return VolumeRequest(
+            level=self.level,
+            members=tuple(places.get(drive, drive) for drive in self.members),
+            strip=self.strip,
+            name=self.name or "",
+            policies=self.policies,
+            initialisation=self.initialisation,
+            spares=tuple(places.get(drive, drive) for drive in self.spares or ()),
+        )
+
 
 @dataclass(frozen=True)
 class Existing:
@@ -133,7 +145,6 @@ class VolumePlan:
 
     @property
     def makes(self) -> bool:
-        """Whether the volume must be made."""
         return self.there is None
 
     @property
@@ -472,17 +483,8 @@ class MdVolumes:
         return f"/dev/md/{layout.made_name}"
 
     def _request(self, layout: DeclaredVolume, nodes: Mapping[str, str]) -> VolumeRequest:
-        return VolumeRequest(
-            level=layout.level,
-            members=tuple(nodes.get(drive, drive) for drive in layout.members),
-            strip=layout.strip,
-            name=layout.made_name,
-            policies=layout.policies,
-            initialisation=layout.initialisation,
-            spares=tuple(nodes.get(drive, drive) for drive in layout.spares or ()),
-            uuid=layout.key,
-            device=self._device(layout),
-        )
+        device = self._device(layout)
+        return replace(layout.request(nodes), name=layout.made_name, uuid=layout.key, device=device)
 
 
 def _claim_of(volume: Existing) -> VolumeClaim:
@@ -560,7 +562,7 @@ class ControllerVolumes:
 
     def objections(self, layout: DeclaredVolume) -> list[str]:
         """What the tool cannot make of a wish, and members that are not there, not alike, or not free."""
-        said = [f"{layout.owner}: {problem}" for problem in self.tool.objections(self._request(layout, {}))]
+        said = [f"{layout.owner}: {problem}" for problem in self.tool.objections(layout.request({}))]
         facts: ToolFacts = self.tool.read_facts(self.runner)
         places = self._places(facts)
         free: Sequence[str] = getattr(self.tool, "FREE", ())
@@ -644,7 +646,7 @@ class ControllerVolumes:
         index = places[layout.members[0]].adapter
         save()
         made.announce(*layout.drives, name=layout.key)
-        request = self._request(layout, {drive: place.drive.position for drive, place in places.items()})
+        request = layout.request({drive: place.drive.position for drive, place in places.items()})
         steps = [f"{layout.owner}: RAID {layout.level} of {len(layout.members)} drives made"]
         try:
             self.tool.create(self.runner, index, request)
@@ -687,18 +689,6 @@ class ControllerVolumes:
             if each.id == volume.facts.id:
                 return each.progress
         raise ToolError(f"{self.name} shows no volume {volume.facts.id} of adapter {volume.adapter} any more")
-
-    @staticmethod
-    def _request(layout: DeclaredVolume, positions: Mapping[str, str]) -> VolumeRequest:
-        return VolumeRequest(
-            level=layout.level,
-            members=tuple(positions.get(drive, drive) for drive in layout.members),
-            strip=layout.strip,
-            name=layout.name or "",
-            policies=layout.policies,
-            initialisation=layout.initialisation,
-            spares=tuple(positions.get(drive, drive) for drive in layout.spares or ()),
-        )
 
 
 def volume_uses(machine: Machine, volume: VolumeFacts) -> Iterator[Refusal]:

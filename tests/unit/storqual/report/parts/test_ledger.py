@@ -145,7 +145,6 @@ def run_with(folder: Path, steady: dict[str, Any], report: dict[str, Any] | None
 
 
 def page(path: Path) -> str:
-    """The report's first page."""
     return render(dict(pages_of(read_material(path)))["report.html"])
 
 
@@ -179,7 +178,6 @@ def test_the_page_names_disks_that_were_measured_as_they_were_found(
 
 
 def make_judged(folder: Path) -> Path:
-    """A run without preconditioning."""
     path = make_run(folder)
     judge_run(path)
     return path

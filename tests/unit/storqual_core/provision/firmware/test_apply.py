@@ -48,10 +48,30 @@ def test_only_a_controller_whose_volumes_are_well_is_flashed(bench: Bench, volum
     assert bench.untouched
 
 
-@pytest.mark.parametrize("health", ["Needs Attention", "Degraded", "Battery/Capacitor Status: Failed"])
-def test_a_controller_that_is_not_well_is_not_flashed(bench: Bench, health: str) -> None:
-    bench.card.health = health
-    with pytest.raises(ToolError, match="its state is"):
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        *(
+            ("health", word, "its state is")
+            for word in ("Needs Attention", "Degraded", "Battery/Capacitor Status: Failed")
+        ),
+        # it would start at the next boot, whatever is written now
+        ("waiting", "1.7", "which this run did not write"),
+        ("dead", True, "sas0: the controller does not answer"),
+    ],
+)
+def test_a_controller_that_is_not_well_or_not_ours_alone_is_not_flashed(
+    bench: Bench, name: str, value: object, words: str
+) -> None:
+    setattr(bench.card, name, value)
+    with pytest.raises(ToolError, match=words):
+        bench.flash()
+    assert bench.untouched
+
+
+def test_the_guard_has_the_last_word_before_a_write(bench: Bench) -> None:
+    bench.refusal = "drive x: this goes beyond the claim, and there is no consent to it"
+    with pytest.raises(GuardRefusalError, match="there is no consent"):
         bench.flash()
     assert bench.untouched
 
@@ -86,28 +106,6 @@ def test_all_reasons_are_told_at_once(bench: Bench) -> None:
     with pytest.raises(ToolError) as caught:
         bench.flash(bench.request("0.9", rollback=()))
     assert len(str(caught.value).splitlines()) == 3
-
-
-def test_the_guard_has_the_last_word_before_a_write(bench: Bench) -> None:
-    bench.refusal = "drive x: this goes beyond the claim, and there is no consent to it"
-    with pytest.raises(GuardRefusalError, match="there is no consent"):
-        bench.flash()
-    assert bench.untouched
-
-
-def test_an_image_of_somebody_else_that_waits_is_left_alone(bench: Bench) -> None:
-    """It would start at the next boot, whatever is written now."""
-    bench.card.waiting = "1.7"
-    with pytest.raises(ToolError, match="which this run did not write"):
-        bench.flash()
-    assert bench.untouched
-
-
-def test_a_controller_that_does_not_answer_is_a_sentence(bench: Bench) -> None:
-    bench.card.dead = True
-    with pytest.raises(ToolError, match="sas0: the controller does not answer"):
-        bench.flash()
-    assert bench.untouched
 
 
 def test_a_run_does_not_flash_over_the_memory_of_another_one(bench: Bench) -> None:
@@ -284,7 +282,6 @@ def test_a_journal_that_is_broken_is_a_sentence(bench: Bench) -> None:
 
 
 def given(**more: Any) -> dict[str, Any]:
-    """A module's arguments."""
     known = {"state_dir": "/s", "path": "a.bin", "sha256": "A" * 64, "version": "2", "tool": "storcli"}
     return {**known, "activation": "reset", **more}
 

@@ -224,13 +224,11 @@ DRIVE = {"wwn": WWN, "serial": "SER1", "vendor": "SEAGATE", "model": "ST336607LW
 
 @pytest.fixture
 def tree(tmp_path: Path) -> BenchTree:
-    """An adapter with one drive."""
     made = BenchTree(tmp_path)
     return made.adapter(PCI).scsi("sda", pci=PCI)
 
 
 def access(tree: BenchTree, consent: Sequence[str] = ()) -> Access:
-    """The guard over the tree."""
     return Access(STATE, "r1", tuple(consent), Replay([]), tree.machine)
 
 
@@ -240,7 +238,6 @@ def adapters(tree: BenchTree, consent: Sequence[str] = (), **declared: Any) -> A
 
 
 def tool(*found: AdapterFacts) -> ModuleType:
-    """A tool that shows these."""
     made = ModuleType("fake")
     vars(made).update(read_facts=lambda _runner: ToolFacts(found))
     return made
@@ -315,7 +312,6 @@ def volume(tmp_path: Path) -> BenchTree:
 
 
 def raid(*members: str) -> AdapterFacts:
-    """What the controller's tool shows."""
     made = VolumeFacts("0", device="/dev/sda", members=members, healthy=True)
     return AdapterFacts("0", pci=PCI, drives=MEMBERS, volumes=(made,))
 

@@ -45,16 +45,13 @@ class FakeTool:
     broken: bool = False
 
     def read_facts(self, _runner: Any) -> ToolFacts:
-        """What is there."""
         return ToolFacts((AdapterFacts("7", drives=tuple(self.drives), volumes=tuple(self.volumes)),))
 
     def read_settings(self, _runner: Any, index: str) -> Mapping[str, int]:
-        """The rebuild rate is the adapter's."""
         assert index == "7"
         return {"rebuild_rate": self.rate}
 
     def create(self, _runner: Any, index: str, request: VolumeRequest) -> None:
-        """Make it."""
         if self.broken:
             raise ToolError("a volume on controller 7 could not be made: out of order")
         assert index == "7"
@@ -68,12 +65,10 @@ class FakeTool:
         self.done.append(f"create {','.join(request.members)}")
 
     def delete(self, _runner: Any, _index: str, volume: VolumeFacts) -> None:
-        """Delete it."""
         self.volumes = [other for other in self.volumes if other.id != volume.id]
         self.done.append(f"delete {volume.id}")
 
     def set_policy(self, _runner: Any, _index: str, volume: VolumeFacts, name: str, value: Any) -> None:
-        """Set it."""
         if name == "rebuild_rate":
             self.rate = value
         self.volumes = [
@@ -83,12 +78,10 @@ class FakeTool:
         self.done.append(f"set {name}")
 
     def initialise(self, _runner: Any, _index: str, volume: VolumeFacts, kind: str) -> None:
-        """Start."""
         self.under_way = {"initialise": 1.0}
         self.done.append(f"initialise {volume.id} {kind}")
 
     def progress(self, _runner: Any, _index: str, _volume: VolumeFacts) -> dict[str, float]:
-        """Where it is."""
         return self.under_way
 
 
@@ -109,14 +102,12 @@ def tree(tmp_path: Path) -> BenchTree:
 
 
 def backends(tool: FakeTool, tree: BenchTree, consent: Any = ()) -> Any:
-    """The adapter for every tool's name."""
     return lambda name, claims, made: ControllerVolumes(name, tool, claims, STATE, consent, made, tree.machine)
 
 
 def provision(
     tool: FakeTool, tree: BenchTree, *volumes: dict[str, Any], consent: Any = CONSENT, **options: Any
 ) -> dict[str, Any]:
-    """One run of the module's work."""
     given = {"run": "r", **options}
     request = RaidRequest(volumes=volumes, adapters=ADAPTERS, state_dir=tree.machine.path(STATE), **given)
     return provision_volumes(request, backends(tool, tree, consent), lambda _wish: "storcli")

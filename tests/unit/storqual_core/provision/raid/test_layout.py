@@ -28,7 +28,6 @@ VOLUME = {"adapter": "sym", "level": "5", "strip": "64k", "name": "r5", "members
 
 @pytest.fixture
 def tree(tmp_path: Path) -> BenchTree:
-    """Five claimed drives that are empty."""
     tree = BenchTree(tmp_path).adapter()
     for place, wwn in enumerate(IDS):
         tree.scsi(f"sd{'abcde'[place]}", wwn=wwn, serial=f"SER{place}", size=SMALL)
@@ -37,12 +36,10 @@ def tree(tmp_path: Path) -> BenchTree:
 
 @pytest.fixture
 def md(tree: BenchTree) -> FakeMd:
-    """Its mdadm."""
     return FakeMd(tree)
 
 
 def adapters(*, claimed: int = 5) -> dict[str, Any]:
-    """The inventory's word on the drives."""
     common = {"vendor": "SEAGATE", "model": "ST336607LW", "size": SMALL}
     drives = [
         {"wwn": wwn, "serial": f"SER{place}", **common, "claim": place < claimed} for place, wwn in enumerate(IDS)
@@ -51,7 +48,6 @@ def adapters(*, claimed: int = 5) -> dict[str, Any]:
 
 
 def provision(md: FakeMd, *volumes: dict[str, Any], runner: Any = None, **options: Any) -> dict[str, Any]:
-    """One run of the module's work."""
     state = md.tree.machine.path(STATE)
     given: dict[str, Any] = {"run": "r", "claimed": 5, "consent": (), **options}
     inventory = adapters(claimed=given.pop("claimed"))
@@ -76,7 +72,6 @@ def put_back(md: FakeMd, runner: Any = None, *, check: bool = False) -> dict[str
 
 
 def content(tree: BenchTree) -> dict[str, bytes]:
-    """Every byte of the drives."""
     return {path.name: path.read_bytes() for path in sorted((tree.root / "dev").glob("sd?"))}
 
 
