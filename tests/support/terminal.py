@@ -32,7 +32,7 @@ def at_terminal(
         stderr=side,
         start_new_session=True,
         env={**os.environ, **(env or {})},
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - it only makes a call of the kernel
     )
     os.close(side)
     try:

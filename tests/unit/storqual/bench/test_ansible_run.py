@@ -85,7 +85,7 @@ def test_a_play_has_the_terminal_it_asks_there_and_ctrl_c_ends_it(tmp_path: Path
     play, hosts = tmp_path / "play.yml", tmp_path / "hosts.yml"
     hosts.write_text("all: {hosts: {localhost: {}}}\n", encoding="utf-8")
     play.write_text(ASKS, encoding="utf-8")
-    call = f'run_playbook({str(play)!r}, inventories=[{str(hosts)!r}], variables={{}})'
+    call = f"run_playbook({str(play)!r}, inventories=[{str(hosts)!r}], variables={{}})"
     program = f"from storqual.bench.ansible_run import run_playbook; raise SystemExit({call})"
     typed = [("Which word", "walnut\n"), ("TASK [Wait]", INTERRUPT)]
     code, screen = at_terminal(

@@ -152,8 +152,8 @@ def test_a_key_that_only_an_agent_holds_signs(run: Path, tmp_path: Path) -> None
 def test_ssh_keygen_asks_for_a_passphrase_at_the_terminal(run: Path, tmp_path: Path) -> None:
     pat = make_person(tmp_path, "Pat", "technician", passphrase="open sesame")  # noqa: S106 - of a key made for this test
     keys = write_keys(tmp_path, pat)
-    words = [sys.executable, "-m", "storqual", "signoff", str(run), "--key", str(pat.key), "--keys", str(keys), "--ssh"]
-    code, screen = at_terminal(words, [("passphrase", "open sesame\n")])
+    words = ["storqual", "signoff", str(run), "--key", str(pat.key), "--keys", str(keys), "--ssh"]
+    code, screen = at_terminal([sys.executable, "-m", *words], [("passphrase", "open sesame\n")])
     assert code == 0, screen
     assert [signature.problem for signature in verify_run(run, keys).signatures] == [""]
 
