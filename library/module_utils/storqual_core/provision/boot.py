@@ -401,8 +401,8 @@ def _entry(system: System, identifier: str, release: str, arguments: Sequence[st
     return system.loader.build(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
 
 
-def _unmounted(system: System) -> list[str]:
-    """Places around the loader's files where /etc/fstab has a file system, and none is mounted."""
+def unmounted(system: System) -> list[str]:
+    """Why what is written is not where the loader looks: /etc/fstab has a file system there, and none is mounted."""
     machine = _machine(system)
     # the kernel's own table writes blanks in a path as fstab does
     mounted = {line.split(" ")[4] for line in machine.lines("/proc/self/mountinfo") if line.count(" ") > 4}
@@ -410,7 +410,10 @@ def _unmounted(system: System) -> list[str]:
     inside = f"/{os.path.relpath(system.loader.folder, system.root)}/"
     points = [row[1] for row in rows if len(row) > 2 and row[0][0] != "#" and row[1] != "/"]
     return [
-        point for point in points if inside.startswith(f"{point.rstrip('/')}/") and point.rstrip("/") not in mounted
+        f"/etc/fstab has a file system at {point}, which is not mounted: what is written there is not where the "
+        f"boot loader looks (mount {point})"
+        for point in points
+        if inside.startswith(f"{point.rstrip('/')}/") and point.rstrip("/") not in mounted
     ]
 
 
@@ -435,11 +438,8 @@ def _check_partition(system: System) -> None:
 
 def check_trial(system: System, release: str, image: str = "") -> None:
     """Raise ToolError when a trial of `release`, with `image` of ours, could not be booted once or not fall back."""
-    for point in _unmounted(system):
-        raise ToolError(
-            f"/etc/fstab has a file system at {point}, which is not mounted: what is written there is not where the "
-            f"boot loader looks (mount {point})"
-        )
+    for sentence in unmounted(system):
+        raise ToolError(sentence)
     _initrd(system, release, image)
     if isinstance(system.loader, EfiLoader):
         _check_partition(system)
