@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,31 @@ def test_a_bench_of_files_is_asked_for_what_it_has(tmp_path: Path) -> None:
     assert log["outcome"] in ("PASS", "FAIL") or "dmesg was refused" in log["reason"]
     assert checks["The Management Controller Sees A Healthy Bench"]["outcome"] == "SKIPPED"
     assert (tmp_path / "this_machine" / "xunit.xml").is_file()
+
+
+# what Python 3.6.15 says of a module of Ansible 2.19, and of the bench program
+OLD_PYTHON = """\
+#!/bin/sh
+cat > /dev/null
+printf '  File "<stdin>", line 3\\nSyntaxError: future feature annotations is not defined\\n' >&2
+exit 1
+"""
+
+
+@pytest.mark.parametrize(
+    "words", ["facts", "qualify --baseline baseline --candidate candidate --suite adapter --profile quick"]
+)
+def test_a_bench_with_an_old_python_only_is_refused_with_what_to_do(words: str, tmp_path: Path) -> None:
+    lab, python = tmp_path / "inventories" / "lab", tmp_path / "python3.6"
+    shutil.copytree(LOCAL, lab)
+    python.write_text(OLD_PYTHON, encoding="utf-8")
+    python.chmod(0o755)
+    hosts = (lab / "hosts.yml").read_text(encoding="utf-8")
+    (lab / "hosts.yml").write_text(hosts.replace("{{ ansible_playbook_python }}", str(python)), encoding="utf-8")
+    argv = [sys.executable, "-m", "storqual", *words.split(), "-i", "inventories/lab"]
+    ended = subprocess.run(
+        argv, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "ansible_python_interpreter" in ended.stdout + ended.stderr
+    assert "SyntaxError" not in ended.stdout + ended.stderr

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arm a trial again and again on a live bench, and look at its root disk meanwhile as its boot loader would.
+"""Look at a live bench's root disk as its boot loader would, while trials are armed and while whole ones go on.
 
 A machine that is stopped has on its disk what a power cut at that moment would leave there, and grub-fstest reads it
 with GRUB's own code, which replays no journal. So a look takes seconds, and a boot some minutes.
 """
 
+<<<<<<< HEAD
+=======
+from __future__ import annotations
+
+import hashlib
+>>>>>>> w-rpm2
 import os
 import random
 import re
@@ -96,17 +102,63 @@ class Arming:
         return subprocess.run([*argv, line], capture_output=True, check=True, timeout=300).stdout
 
     def _look(self, native: Path) -> Seen:
-        places, disk = BenchPlaces.of(self.state), self.scratch / "disk"
-        power = power_state(places)
-        assert power is not None
-        monitor = Path(power.monitor)
-        converse(monitor, lambda each: each.ask("stop"))
-        try:
-            argv = ["qemu-img", "convert", "-U", "-O", "raw", str(places.overlay), str(disk)]
-            subprocess.run(argv, check=True, timeout=300)
-        finally:
-            converse(monitor, lambda each: each.ask("cont"))
-        return _seen(disk, self.loader, native)
+        return _seen(_copied_disk(self.state, self.scratch), self.loader, native)
+
+
+def _copied_disk(state: Path, scratch: Path) -> Path:
+    """The root disk of a bench as it is at this moment, which stands still meanwhile."""
+    places, disk = BenchPlaces.of(state), scratch / "disk"
+    power = power_state(places)
+    assert power is not None
+    monitor = Path(power.monitor)
+    converse(monitor, lambda each: each.ask("stop"))
+    try:
+        argv = ["qemu-img", "convert", "-U", "-O", "raw", str(places.overlay), str(disk)]
+        subprocess.run(argv, check=True, timeout=300)
+    finally:
+        converse(monitor, lambda each: each.ask("cont"))
+    return disk
+
+
+@dataclass(frozen=True)
+class Boots:
+    """What a boot loader with entries in files would boot: by default, and once, where it is told to.
+
+    Each is the SHA-256 of kernel and initramfs as the loader reads them, and the words of the command line.
+    """
+
+    default: tuple[str, ...]
+    once: tuple[str, ...] = ()
+    default_words: str = ""
+    once_words: str = ""
+
+
+def what_boots(state: Path, scratch: Path, loader: str) -> Boots:
+    """Raises AssertionError where the loader would find an entry, or a file of it, that is not there."""
+    disk = _copied_disk(state, scratch)
+
+    def read(path: str) -> bytes:
+        ended = _fstest(disk, "cat", f"(loop0){path}")
+        assert ended.returncode == 0, (path, ended.stderr)
+        return ended.stdout
+
+    def entry(name: str) -> tuple[tuple[str, ...], str]:
+        text = read(f"{loader}/custom.cfg" if name.startswith("storqual-") else f"/boot/loader/entries/{name}.conf")
+        lines = text.decode("latin-1")
+        if name.startswith("storqual-"):
+            own = re.search(rf"^menuentry .* --id {name} \{{\n(.*?)^\}}", lines, re.DOTALL | re.MULTILINE)
+            assert own, (name, lines)
+            lines = own[1]
+        files = re.findall(r"^\s*(?:linux|initrd)\s+(\S+)", lines, re.MULTILINE)
+        assert len(files) == 2, lines
+        return tuple(hashlib.sha256(read(path)).hexdigest() for path in files), lines
+
+    variables = dict(re.findall(r"^(\w+)=(.*)$", read(f"{loader}/grubenv").decode("latin-1"), re.MULTILINE))
+    default, default_words = entry(variables["saved_entry"])
+    if not variables.get("next_entry"):
+        return Boots(default, (), default_words)
+    once, once_words = entry(variables["next_entry"])
+    return Boots(default, once, default_words, once_words)
 
 
 def _fstest(disk: Path, *words: str) -> subprocess.CompletedProcess[bytes]:

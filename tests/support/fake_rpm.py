@@ -96,8 +96,11 @@ class RpmBench(BlsBench):
         elif "-p" in words or "-K" in words:
             out = self._of_files(words, rest)
         elif "--whatprovides" in words:
-            release = words[-1].partition("uname-r = ")[2]
-            out = "".join(self._row(each) for each in sorted(self.rpms) if each.startswith(f"kernel-core-{release}"))
+            # it looks for names, of which one with a version is none
+            unknown = [f"no package provides {word}\n" for word in words[-1:] if " = " in word]
+            out = "".join(
+                unknown or (self._row(each) for each in sorted(self.rpms) if each.startswith("kernel-core-"))
+            )
         elif "--requires" in words:
             out = f"kernel-core-uname-r = {rest[0].split('-', 1)[1]}.{os.uname().machine}\n"
         elif "-ql" in words:

@@ -2,17 +2,21 @@
 """A virtual bench of the RPM kind: what it is like, that it can be measured, and the traps that it has."""
 
 import json
+import random
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
-from tests.support.arming import Arming, cut_while_arming
+from tests.support.arming import CUTS, Arming, cut_while_arming, what_boots
 from tests.support.driver_sources import driver_sources
 from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, ran
 
@@ -51,7 +55,16 @@ def provision(tmp_path: Path, drop: str) -> tuple[int, str]:
     """Make the bench what a drop says; exit code and output."""
     file = tmp_path / "drop.yml"
     file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
-    return play(tmp_path / "log", INVENTORY, "provision.yml", "-e", f"drop={file}", "-e", "prove_s=0")
+    # Ansible would send a module again to a bench that lost its power and comes up
+    words = ("-e", f"drop={file}", "-e", "prove_s=0", "-e", "ansible_ssh_retries=0")
+    return play(tmp_path / "log", INVENTORY, "provision.yml", *words)
+
+
+@contextmanager
+def provisioning(tmp_path: Path, drop: str) -> Iterator[Future[tuple[int, str]]]:
+    """The same, while something else is done."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(provision, tmp_path, drop)
 
 
 def restored(tmp_path: Path) -> str:
@@ -74,6 +87,34 @@ def kernels() -> list[str]:
     """Releases in the bench's repository, oldest first: two with the same symbols, and a third."""
     names = ask("rpm -qp --provides /var/lib/bench-repository/kernel-core-*.rpm")
     return re.findall(r"kernel-uname-r\((.*)\)", names)
+
+
+@pytest.fixture(scope="module")
+def kmod(kernels: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver of the root drive and of an adapter as a vendor's package for the running kernel, with a version."""
+    folder, newer = tmp_path_factory.mktemp("kmod"), kernels[1]
+    names = ["drivers/scsi/virtio_scsi.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"]
+    module = driver_sources(folder, names).module("virtio_scsi", "drop", more='MODULE_VERSION("1.0.1");\n')
+    ask("mkdir -p /root/drop && cat > /root/drop/virtio_scsi.ko", module.read_bytes())
+    ask("cat > /root/drop/kmod.spec", KMOD.read_bytes())
+    build = f"--define 'uname {newer}' --define 'module virtio_scsi' --define 'override 1'"
+    ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/virtio_scsi.ko' /root/drop/kmod.spec 2>&1")
+    file = folder / "kmod-virtio_scsi-1.0-1.x86_64.rpm"
+    words = ["ssh", "-F", STATE / "ssh_config", "vrpm", "cat /root/rpmbuild/RPMS/*/kmod-virtio_scsi-*.rpm"]
+    file.write_bytes(subprocess.run(words, capture_output=True, check=True, timeout=300).stdout)
+    return file
+
+
+KINDS = [pytest.param("kernel", id="kernel"), pytest.param("kmod", marks=needs_compiler, id="kmod")]
+
+
+@pytest.fixture
+def drop(request: pytest.FixtureRequest, kind: str, kernels: list[str]) -> str:
+    """What a drop says: the newest kernel of the repository, or another driver for the running one."""
+    if kind == "kmod":
+        return f"driver: {{kmod: {{files: [{request.getfixturevalue('kmod')}], module: virtio_scsi}}}}\n"
+    version = package(kernels[-1]).removeprefix("kernel-core-")
+    return f"driver: {{kernel: {{package: kernel, version: {version}}}}}\n"
 
 
 def package(release: str) -> str:
@@ -179,45 +220,85 @@ def test_no_power_cut_while_a_trial_is_armed_boots_what_is_not_proven(kernels: l
     ask(f"dnf -q -y remove {package(newest)} && grub2-set-default {before}")
 
 
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    [("", (0, "PASS")), ("virtual: {iops_limit: {all: 270}}\n", (1, "FAIL"))],
-    ids=["same", "slow"],
-)
-def test_a_kernel_package_is_judged_in_a_campaign_and_leaves_no_trace(
-    kernels: list[str], tmp_path: Path, limit: str, expected: tuple[int, str]
+LIMITS = {"kernel": 270, "kmod": 360}
+"""Requests a second: a tenth less than what the drives of the adapter are paced to."""
+
+
+@pytest.mark.parametrize(("slower", "expected"), [(False, (0, "PASS")), (True, (1, "FAIL"))], ids=["same", "slow"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_drop_is_judged_in_a_campaign_and_leaves_no_trace(
+    tmp_path: Path, kind: str, drop: str, slower: bool, expected: tuple[int, str]
 ) -> None:
-    before, drop = ask(LOOK), tmp_path / "candidate.yml"
-    version = package(kernels[-1]).removeprefix("kernel-core-")
-    kernel = f"driver: {{kernel: {{package: kernel, version: {version}}}}}\n"
-    drop.write_text(f"name: candidate\ndescription: of a test\n{kernel}{limit}", encoding="utf-8")
-    words = ["--baseline", "installed", "--candidate", drop, "--suite", SUITE, "--profile", "quick"]
-    code, output = ran(
-        tmp_path / "log",
-        "storqual",
-        *("qualify", "-i", INVENTORY, *words, "--adapters", "fusion", "--runs", tmp_path / "runs"),
-    )
-    (run,) = (tmp_path / "runs").glob("*/run.json")
-    verdict = json.loads((run.parent / "verdict.json").read_text(encoding="utf-8"))
-    assert (code, verdict["outcome"]) == expected, output[-3000:]
-    assert kernels[-1] in run.read_text(encoding="utf-8")
+    before, candidate = ask(LOOK), tmp_path / "candidate.yml"
+    limit = f"virtual: {{iops_limit: {{all: {LIMITS[kind]}}}}}\n" if slower else ""
+    candidate.write_text(f"name: candidate\ndescription: of a test\n{drop}{limit}", encoding="utf-8")
+    words = ["--baseline", "installed", "--candidate", candidate, "--suite", SUITE, "--profile", "quick"]
+    words += ["--adapters", {"kernel": "fusion", "kmod": "vscsi"}[kind], "--runs", tmp_path / "runs"]
+    code, output = ran(tmp_path / "log", "storqual", "qualify", "-i", INVENTORY, *words)
+    (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
+    assert (code, json.loads(verdict.read_text(encoding="utf-8"))["outcome"]) == expected, output[-3000:]
     assert ask(LOOK) == before
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_each_moment_of_a_trial_its_loader_finds_the_old_system(tmp_path: Path, kind: str, drop: str) -> None:
+    """By default kernel and initramfs as they were, whatever scripts of packages do; once a trial that is whole."""
+    before, seen = ask(LOOK), [what_boots(STATE, tmp_path, "/boot/grub2")]
+    drawn = random.Random(kind)
+
+    def look(work: Future[tuple[int, str]]) -> tuple[int, str]:
+        while not work.done():
+            # a moment is drawn; there is nothing to await
+            time.sleep(drawn.uniform(0.0, 6.0))
+            seen.append(what_boots(STATE, tmp_path, "/boot/grub2"))
+        return work.result()
+
+    with provisioning(tmp_path, drop) as work:
+        code, output = look(work)
+    assert code == 0, output[-3000:]
+    words = ask("cat /proc/cmdline")
+    with ThreadPoolExecutor(1) as pool:
+        code, output = look(pool.submit(play, tmp_path / "log", INVENTORY, "restore.yml"))
+    assert code == 0, output[-3000:]
+    assert ask(LOOK) == before
+    assert {boots.default for boots in seen} == {seen[0].default}
+    assert not [boots for boots in seen if "storqual.trial=" in boots.default_words]
+    trials = [boots for boots in seen if boots.once]
+    assert len({boots.once for boots in trials}) == 1, seen
+    assert all("storqual.trial=" in boots.once_words for boots in trials)
+    assert "storqual.trial=" in words
+    print(f"{kind}: {len(seen)} moments, {len(trials)} of them with a trial ordered")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_power_cut_at_any_moment_of_a_trial_the_old_system_runs(tmp_path: Path, kind: str, drop: str) -> None:
+    def system() -> tuple[str, str]:
+        # Debian's own build says neither version nor srcversion
+        return ask("uname -r"), ask("cat /sys/module/virtio_scsi/version 2>/dev/null || true")
+
+    before, old, drawn = ask(LOOK), system(), random.Random(kind)
+    for number in range(CUTS):
+        with provisioning(tmp_path, drop) as work:
+            # a moment is drawn; there is nothing to await
+            time.sleep(drawn.uniform(5.0, 300.0))
+            reset(BenchPlaces.of(STATE), limit_s=600)
+            code, _ = work.result()
+        words = ask("cat /proc/cmdline")
+        if "storqual.trial=" in words:
+            # it was ordered, and is booted once
+            reset(BenchPlaces.of(STATE), limit_s=600)
+            words = ask("cat /proc/cmdline")
+        assert (system(), "storqual.trial=" in words) == (old, False), number
+        print(f"{kind}: cut {number}, provision.yml ended with {code}")
+    assert restored(tmp_path) == before
+
+
 @needs_compiler
-def test_a_driver_package_drives_its_adapter_and_leaves_no_trace(kernels: list[str], tmp_path: Path) -> None:
-    _, newer, _ = kernels
-    names = ["drivers/scsi/virtio_scsi.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"]
-    module = driver_sources(tmp_path, names).module("virtio_scsi", "drop", more='MODULE_VERSION("1.0.1");\n')
-    ask("mkdir -p /root/drop && cat > /root/drop/virtio_scsi.ko", module.read_bytes())
-    ask("cat > /root/drop/kmod.spec", KMOD.read_bytes())
-    build = f"--define 'uname {newer}' --define 'module virtio_scsi' --define 'override 1'"
-    ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/virtio_scsi.ko' /root/drop/kmod.spec 2>&1")
-    file = tmp_path / "kmod-virtio_scsi-1.0-1.x86_64.rpm"
-    words = ["ssh", "-F", STATE / "ssh_config", "vrpm", "cat /root/rpmbuild/RPMS/*/kmod-virtio_scsi-*.rpm"]
-    file.write_bytes(subprocess.run(words, capture_output=True, check=True, timeout=300).stdout)
+def test_a_driver_package_drives_its_adapter_and_leaves_no_trace(
+    kernels: list[str], kmod: Path, tmp_path: Path
+) -> None:
     before = ask(LOOK)
-    code, output = provision(tmp_path, f"driver: {{kmod: {{files: [{file}], module: virtio_scsi}}}}\n")
+    code, output = provision(tmp_path, f"driver: {{kmod: {{files: [{kmod}], module: virtio_scsi}}}}\n")
     assert code == 0, output[-3000:]
     assert ask("cat /sys/module/virtio_scsi/version") == "1.0.1"
     # its scripts have linked it into the other kernel, which is not under test

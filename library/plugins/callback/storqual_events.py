@@ -102,15 +102,17 @@ class CallbackModule(CallbackBase):
             self._drift[result.host.get_name()] = [str(line) for line in report.get("drift") or ()]
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        from storqual.bench.program import failure_message  # noqa: PLC0415 - as above
+
         _displaced(result.host.get_name())
         body = result.result
         where = {"host": result.host.get_name(), "task": str(result.task.get_name())}
-        self._emit(kind="failed", message=body.get("msg"), **where)
+        self._emit(kind="failed", message=failure_message(body), **where)
         if not ignore_errors:
             if body.get(_FROM_TASK) == _BENCH_LOST:
                 self._lost.append(where["host"])
             self._note(body)
-            self._unseen[result.host.get_name()] = str(body.get("msg") or "no message")
+            self._unseen[result.host.get_name()] = failure_message(body)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """An unreachable bench cannot be judged."""

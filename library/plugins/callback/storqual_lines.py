@@ -51,12 +51,14 @@ class CallbackModule(CallbackBase):
         self._show("no hosts matched")
 
     def _failed(self, result: Any, how: str) -> None:
-        body = result.result
-        told = str(body.get("msg") or body.get("reason") or "no message").strip()
+        # not at the top: without the package this output would not load
+        from storqual.bench.program import failure_message  # noqa: PLC0415
+
+        told = failure_message(result.result).strip()
         self._show(f"{result.host.get_name()} | {how}: {result.task.get_name()} | {told}", color="red")
 
     def _show(self, text: str, color: str | None = None) -> None:
-        # not at the top: without the package this output would not load
+        # not at the top: as above
         from storqual.base.text import terminal_text  # noqa: PLC0415
         from storqual.bench.live_line import displaced  # noqa: PLC0415 - as above
 

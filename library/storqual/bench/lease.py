@@ -22,6 +22,7 @@ from typing import Any
 from storqual.base import child
 from storqual.base.files import parse_json, state_home
 from storqual.base.text import terminal_text
+from storqual.bench.program import old_python
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LAPSE_S, VARIABLE, LeaseBook, LeaseLostError, Out, OutOfServiceError, Owner
@@ -123,7 +124,8 @@ def bench_book(shell: Callable[[str], tuple[int, str, str]], program: Sequence[s
     def ask(request: Mapping[str, Any]) -> dict[str, Any]:
         rc, out, err = shell(shlex.join([*program, "lease", state_dir, json.dumps(request)]))
         if rc:
-            raise StorqualError(f"the bench's reservation cannot be asked: {(err or out).strip()}")
+            said = (err or out).strip()
+            raise StorqualError(f"the bench's reservation cannot be asked: {old_python(said) or said}")
         return dict(json.loads(out))
 
     return ask

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the bench program: the core as one zipapp, named by its digest, the same bytes for the same content."""
+"""Build the bench program: the core as one zipapp, named by its digest, the same bytes for the same content.
+
+What a bench says whose Python cannot run it, or no module of Ansible either, is known here.
+"""
 
 import hashlib
 import os
+import re
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import storqual_core
 
@@ -62,3 +68,23 @@ def build_program(folder: Path | None = None, *, core: Path | None = None) -> Pa
 
 def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "storqual"
+
+
+_TOO_OLD = re.compile(r"^SyntaxError: ", re.MULTILINE)
+"""What Python 3.6 and 3.7 say of files that are whole."""
+_NEWER_PYTHON = (
+    "the bench's Python is older than 3.8, which modules and the bench program need: install a newer one beside it "
+    "(RHEL 8: `dnf install python3.11`; SLES 15: `zypper install python311`) and name it in the inventory "
+    "(`ansible_python_interpreter: /usr/bin/python3.11`)"
+)
+
+
+def old_python(said: str) -> str:
+    """What to do about a bench whose Python is too old; empty where `said`, what it printed, means another thing."""
+    return _NEWER_PYTHON if _TOO_OLD.search(said) else ""
+
+
+def failure_message(result: Mapping[str, Any]) -> str:
+    """Why a task failed, in its own words; a module that could not begin has none."""
+    said = "\n".join(str(result.get(name) or "") for name in ("module_stderr", "module_stdout"))
+    return old_python(said) or str(result.get("msg") or result.get("reason") or "no message")

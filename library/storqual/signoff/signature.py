@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -25,6 +26,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import FormatError, VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
+from storqual.base import child
 from storqual.inputs.policy import KEY_TYPES, TrustedKey, fingerprint, key_blob
 from storqual.run import Run, sha256_of
 from storqual.run.files import DAMAGE, parse_line, read_bytes
@@ -303,10 +305,14 @@ def sign_with_ssh(statement: bytes, key: Path) -> bytes:
         file = Path(folder) / "statement"
         file.write_bytes(statement)
         argv = ["ssh-keygen", "-Y", "sign", "-n", NAMESPACE, "-f", str(key), str(file)]
-        ended = run(argv, timeout=_PATIENCE_S)
+        try:
+            # in this process' session: it asks for a passphrase, or for a token's PIN, at the user's terminal
+            ended = child.run(argv, timeout=_PATIENCE_S, capture_output=True, text=True, errors="replace")
+        except (OSError, SubprocessError) as problem:
+            raise StorqualError(f"{key}: ssh-keygen did not sign: {problem}") from None
         made = file.with_name("statement.sig")
-        if ended.rc != 0 or not made.is_file():
-            reason = (ended.stderr.strip() or ended.stdout.strip() or f"status {ended.rc}").splitlines()[-1]
+        if ended.returncode != 0 or not made.is_file():
+            reason = (ended.stderr.strip() or ended.stdout.strip() or f"status {ended.returncode}").splitlines()[-1]
             raise StorqualError(f"{key}: ssh-keygen did not sign: {reason}")
         return made.read_bytes()
 

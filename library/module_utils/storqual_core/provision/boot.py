@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Collection, Iterator, Mapping, Protocol, Sequence
 
+from ..host.block_stack import below, whole_disk
+from ..host.in_use import parse_mountinfo
 from ..host.watchdog import has_hardware, read_watchdogs
 from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder
@@ -26,7 +28,7 @@ from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.machine import Machine, read_attribute
 from ..kit.results import Provisioned, TrialFailedError, told
 from ..tools import kmod
-from ..tools.bootctl import ENTRIES, EfiLoader
+from ..tools.bootctl import ENTRIES, EfiLoader, read_variable
 from ..tools.capabilities import Packages
 from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, initramfs_names
 from ..tools.kmod import Build
@@ -92,6 +94,8 @@ def put_native_back(native: Path, state_dir: str) -> list[str]:
     return [f"/boot/{native.name} put back as it was before the package"] if differs else []
 
 
+_STARTED_FROM = "LoaderDevicePartUUID"
+"""The EFI variable with the partition from which the boot loader was started."""
 _MARK = "storqual.trial="
 _KEPT_MARK = "storqual.kept="
 _PANIC = "panic=10"
@@ -396,8 +400,8 @@ def _entry(system: System, identifier: str, release: str, arguments: Sequence[st
     return system.loader.build(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
 
 
-def _unmounted(system: System) -> list[str]:
-    """Places around the loader's files where /etc/fstab has a file system, and none is mounted."""
+def unmounted(system: System) -> list[str]:
+    """Why what is written is not where the loader looks: /etc/fstab has a file system there, and none is mounted."""
     machine = _machine(system)
     # the kernel's own table writes blanks in a path as fstab does
     mounted = {line.split(" ")[4] for line in machine.lines("/proc/self/mountinfo") if line.count(" ") > 4}
@@ -405,18 +409,39 @@ def _unmounted(system: System) -> list[str]:
     inside = f"/{os.path.relpath(system.loader.folder, system.root)}/"
     points = [row[1] for row in rows if len(row) > 2 and row[0][0] != "#" and row[1] != "/"]
     return [
-        point for point in points if inside.startswith(f"{point.rstrip('/')}/") and point.rstrip("/") not in mounted
+        f"/etc/fstab has a file system at {point}, which is not mounted: what is written there is not where the "
+        f"boot loader looks (mount {point})"
+        for point in points
+        if inside.startswith(f"{point.rstrip('/')}/") and point.rstrip("/") not in mounted
     ]
+
+
+def _check_partition(system: System) -> None:
+    """Raise ToolError where a loader that reads EFI variables was started from another disk than its folder is on.
+
+    A copy of its partition has the same entries, and one that is written there is none to the loader.
+    """
+    started = read_variable(f"{system.sysfs}/firmware/efi/efivars", _STARTED_FROM)
+    machine, folder = _machine(system), f"/{os.path.relpath(system.loader.folder, system.root)}"
+    partition = Path(machine.link(f"/dev/disk/by-partuuid/{started[0].lower()}")).name if started else ""
+    numbers = [
+        mount.number for mount in parse_mountinfo(machine.lines("/proc/self/mountinfo")) if mount.point == folder
+    ]
+    mounted = Path(machine.link(f"/sys/dev/block/{numbers[-1]}")).name if numbers else ""
+    if partition and mounted and whole_disk(machine, partition) not in below(machine, mounted):
+        raise ToolError(
+            f"the boot loader was started from {partition}, and {mounted}, of another disk, is mounted at {folder}: "
+            f"what is written there is not where the boot loader looks (mount /dev/{partition} there)"
+        )
 
 
 def check_trial(system: System, release: str, image: str = "") -> None:
     """Raise ToolError when a trial of `release`, with `image` of ours, could not be booted once or not fall back."""
-    for point in _unmounted(system):
-        raise ToolError(
-            f"/etc/fstab has a file system at {point}, which is not mounted: what is written there is not where the "
-            f"boot loader looks (mount {point})"
-        )
+    for sentence in unmounted(system):
+        raise ToolError(sentence)
     _initrd(system, release, image)
+    if isinstance(system.loader, EfiLoader):
+        _check_partition(system)
     system.loader.check_one_shot()
     sealed = f"{system.boot}/.vmlinuz-{release}.hmac"
     if "fips=1" in _template(system, release).arguments and not Path(sealed).exists():

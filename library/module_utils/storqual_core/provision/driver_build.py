@@ -23,7 +23,16 @@ from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock, read_saved, remember
 from ..kit.results import PartialError, Provisioned, told
 from ..tools import boot_files, dkms, kmod
-from .boot import System, image_name, own_images, put_native_back, remember_boot, remove_images, unchanged
+from .boot import (
+    System,
+    check_trial,
+    image_name,
+    own_images,
+    put_native_back,
+    remember_boot,
+    remove_images,
+    unchanged,
+)
 from .driver import (
     ModuleFile,
     adapters_of_module,
@@ -407,6 +416,8 @@ def stage_build(request: BuildRequest, bench: OptionsBench, system: System) -> d
         raise ToolError(
             f"driver {request.module} needs a boot ({reason}), and kernel {bench.kernel} has no initramfs"
         )
+    # where no trial could be booted and left again, nothing is installed for one
+    check_trial(system, bench.kernel)
     if request.call.check or wanted is None:
         step = f"an initramfs with {request.module} would be made, for a boot of its own: {reason}"
         return {**result(request, before, before, [step]), "initramfs": name, "boots": True}

@@ -22,7 +22,7 @@ from ..kit.durable import copy_file, make_folder, replace_bytes
 from ..kit.errors import StorqualError, ToolError
 from ..kit.package_names import Nevra, split_file
 from ..tools import boot_files, depmod, kmod, rpm, weak_modules
-from .boot import System, added_arguments, booted_image, image_name, keep, restore_boot, saved_boot
+from .boot import System, added_arguments, booted_image, image_name, keep, restore_boot, saved_boot, unmounted
 from .driver import ModuleFile, read_module_file
 from .initramfs import builds_in, module_name, plain_module
 from .kernel_copies import KernelCopies
@@ -182,8 +182,8 @@ def reach(package: DriverPackage, bench: OptionsBench, releases: Sequence[str]) 
 
 def package_objections(package: DriverPackage, bench: OptionsBench) -> list[str]:
     """Why a package, installed as it is, would not bring its driver to the kernel that is meant, or to others too."""
-    found = list(packing_objections(package.place, bench.runner))
     system = system_of(bench)
+    found = [*unmounted(system), *packing_objections(package.place, bench.runner)]
     for release, image in system.kernels().items():
         if image and not (Path(system.boot) / image).exists():
             found.append(

@@ -248,7 +248,7 @@ def kernel_releases(files: Iterable[str]) -> tuple[str, ...]:
 
 QUERY = "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}\\t%{RELEASE}\\t%{ARCH}\\t%{INSTALLTIME}\\n"
 _CAPABILITIES = ("installonlypkg(kernel)", "multiversion(kernel)")
-_META = re.compile(r"(\S*uname-r|kernel-(?:core|default|uek\S*)) = \S+")
+_META = re.compile(r"^(\S*uname-r|kernel-(?:core|default|uek\S*)) = (\S+)\s*$", re.MULTILINE)
 
 
 def named(name: str, version: str = "") -> str:
@@ -320,9 +320,9 @@ def kernel_of(runner: Runner, name: str, version: str = "") -> str:
     releases = set(kernel_releases(_files(runner, label)))
     if not releases:
         needs = runner(["rpm", "-q", "--requires", "--", label], timeout=_TIMEOUT).expect().stdout
-        wanted = [line.strip() for line in needs.splitlines() if _META.fullmatch(line.strip())]
-        packages = listing(runner, ["--whatprovides", *wanted]).packages if wanted else ()
-        releases = {release for each in packages for release in kernel_releases(_files(runner, each.label))}
+        for capability, value in _META.findall(needs):  # `--whatprovides` takes no version
+            for each in listing(runner, ["--whatprovides", capability]).packages:
+                releases |= {one for one in kernel_releases(_files(runner, each.label)) if value in (one, each.evr)}
     if len(releases) != 1:
         held = ", ".join(sorted(releases)) or "none"
         raise ToolError(f"package {name} should carry one kernel, it carries {held}")

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ansible-playbook is started with."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from storqual.bench import ansible_run
 from storqual.bench.ansible_run import forks
+from tests.support.terminal import INTERRUPT, at_terminal
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,31 @@ def test_a_play_gets_them_unless_somebody_said_otherwise(
     ansible_run.run_playbook("facts.yml", inventories=[], variables={})
     told = int((tmp_path / "told").read_text(encoding="utf-8"))
     assert told == (3 if own else 77)
+
+
+ASKS = """\
+- hosts: localhost
+  gather_facts: false
+  connection: local
+  vars_prompt: [{name: word, prompt: Which word}]
+  tasks:
+    - ansible.builtin.debug: {msg: "it was {{ word }}"}
+    - name: Wait
+      ansible.builtin.wait_for: {timeout: 600}
+"""
+
+
+@pytest.mark.slow
+def test_a_play_has_the_terminal_it_asks_there_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    play, hosts = tmp_path / "play.yml", tmp_path / "hosts.yml"
+    hosts.write_text("all: {hosts: {localhost: {}}}\n", encoding="utf-8")
+    play.write_text(ASKS, encoding="utf-8")
+    call = f"run_playbook({str(play)!r}, inventories=[{str(hosts)!r}], variables={{}})"
+    program = f"from storqual.bench.ansible_run import run_playbook; raise SystemExit({call})"
+    typed = [("Which word", "walnut\n"), ("TASK [Wait]", INTERRUPT)]
+    code, screen = at_terminal(
+        [sys.executable, "-c", program], typed, env={"ANSIBLE_DISPLAY_OK_HOSTS": "true", "LC_ALL": "C.UTF-8"}
+    )
+    assert "it was walnut" in screen
+    # as Ansible itself ends where its user interrupts it
+    assert code == 99, screen

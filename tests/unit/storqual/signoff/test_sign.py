@@ -25,6 +25,7 @@ from tests.support.make_run import make_run
 from tests.support.sealed_run import chained, lines_of
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS
+from tests.support.terminal import at_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -145,6 +146,15 @@ def test_a_key_that_only_an_agent_holds_signs(run: Path, tmp_path: Path) -> None
     command = f"ssh-add -q {pat.key} && rm {pat.key} && exec {shlex.join(map(str, words))}"
     ended = subprocess.run(["ssh-agent", "sh", "-c", command], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+    assert [signature.problem for signature in verify_run(run, keys).signatures] == [""]
+
+
+def test_ssh_keygen_asks_for_a_passphrase_at_the_terminal(run: Path, tmp_path: Path) -> None:
+    pat = make_person(tmp_path, "Pat", "technician", passphrase="open sesame")  # noqa: S106 - of a key made for this test
+    keys = write_keys(tmp_path, pat)
+    words = ["storqual", "signoff", str(run), "--key", str(pat.key), "--keys", str(keys), "--ssh"]
+    code, screen = at_terminal([sys.executable, "-m", *words], [("passphrase", "open sesame\n")])
+    assert code == 0, screen
     assert [signature.problem for signature in verify_run(run, keys).signatures] == [""]
 
 

@@ -108,6 +108,45 @@ def test_another_partition_than_the_loaders_is_refused(bench: EfiBench) -> None:
     assert "no UTF-16 text" in refusal(bench)
 
 
+PARTITIONS = {"sda1": "8:1", "sda2": "8:2", "sdb1": "8:17", "md0": "9:0"}
+ESP = "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709"
+
+
+def mounted(bench: EfiBench, device: str, members: tuple[str, ...] = ()) -> None:
+    """Two disks with partitions; the loader was started from the first, and `device` is mounted where it is read."""
+    sysfs, links = bench.folder / "sys", bench.folder / "dev" / "disk" / "by-partuuid"
+    for name, number in PARTITIONS.items():
+        place = sysfs / "devices" / (name[:3] if name[0] == "s" else "virtual") / name
+        place.mkdir(parents=True)
+        if name[0] == "s":
+            (place / "partition").write_text("1\n")
+        for link in (sysfs / "class" / "block" / name, sysfs / "dev" / "block" / number):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(f"../../{place.relative_to(sysfs)}")
+        for member in members if name == device else ():
+            (place / "slaves" / member).mkdir(parents=True)
+    links.mkdir(parents=True)
+    (links / ESP.lower()).symlink_to("../../sda1")
+    bench.set_efi("LoaderDevicePartUUID", f"{ESP}\0".encode("utf-16-le"))
+    row = f"36 35 {PARTITIONS[device]} / /boot rw - vfat /dev/{device} rw\n"
+    (bench.folder / "proc" / "self").mkdir()
+    (bench.folder / "proc" / "self" / "mountinfo").write_text(f"25 1 8:3 / / rw - ext4 /dev/sda3 rw\n{row}")
+
+
+def test_a_copy_of_the_partition_that_the_loader_was_started_from_is_refused(bench: EfiBench) -> None:
+    """The other disk's has the same entries, so that what the loader found says nothing."""
+    mounted(bench, "sdb1")
+    assert "started from sda1, and sdb1, of another disk, is mounted at /boot" in refusal(bench)
+
+
+@pytest.mark.parametrize(("device", "members"), [("sda1", ()), ("sda2", ()), ("md0", ("sda1", "sdb1"))])
+def test_what_the_loader_reads_too_may_be_mounted(bench: EfiBench, device: str, members: tuple[str, ...]) -> None:
+    """Its own partition, the one for kernels beside it, and a mirror of which it is a half."""
+    mounted(bench, device, members)
+    step(bench, "trial", kernel=NEW, mark="abc")
+    assert bench.text("LoaderEntryOneShot") == "storqual-trial.conf"
+
+
 def test_variables_that_cannot_be_written_are_refused(bench: EfiBench, monkeypatch: pytest.MonkeyPatch) -> None:
     class ReadOnly:
         f_flag = 1

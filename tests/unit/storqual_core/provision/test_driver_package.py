@@ -257,6 +257,17 @@ def _there(bench: KmodBench) -> None:
     bench.rpms.add(f"kmod-{NAME}-46.0-1.el9.{MACHINE}")
 
 
+def _boot_not_mounted(bench: KmodBench) -> None:
+    """What lies in the folder below it are files of an earlier installation."""
+    (bench.folder / "etc" / "fstab").write_text("UUID=1 / xfs\nUUID=2 /boot xfs\n")
+
+
+def _no_trial(bench: KmodBench) -> None:
+    wants = bench.folder / "etc" / "systemd" / "system" / "multi-user.target.wants"
+    wants.mkdir(parents=True)
+    (wants / "grub2-once.service").symlink_to("/usr/lib/systemd/system/grub2-once.service")
+
+
 def _no_zstd(bench: KmodBench) -> None:
     bench.packings = "+XZ +ZLIB -ZSTD"
 
@@ -288,6 +299,8 @@ def _no_zstd(bench: KmodBench) -> None:
             id="unknown key",
         ),
         pytest.param({}, _unsupported, "allow_unsupported_modules 0", id="unsupported"),
+        pytest.param({}, _boot_not_mounted, "file system at /boot, which is not mounted", id="/boot not mounted"),
+        pytest.param({}, _no_trial, "would be booted for ever", id="no trial possible"),
         pytest.param({}, _there, "kmod-mpt3sas-46.0-1.*would take its place", id="other version there"),
     ],
 )

@@ -113,16 +113,21 @@ def test_kernels_are_told_with_their_releases_and_meta_packages_are_none() -> No
     ]
 
 
-def test_a_meta_package_is_followed_to_the_package_with_the_image() -> None:
-    needs = f"kernel-core-uname-r = {EL9}\nkernel-modules-core-uname-r = {EL9}\nrpmlib(X) <= 4\n"
+@pytest.mark.parametrize("wants", [f"kernel-core-uname-r = {EL9}", "kernel-core = 5.14.0-427.20.1.el9_4"])
+def test_a_meta_package_is_followed_to_the_package_with_the_image(wants: str) -> None:
+    """rpm 4.18 finds nothing by a name with a version (`no package provides kernel-core = ...`)."""
+    other = EL9.replace("427", "503")
+    cores = [row("kernel-core", "5.14.0", f"{number}.20.1.el9_4") for number in (427, 503)]
     calls = [
         Call("rpm -ql -- kernel", "(contains no files)\n"),
-        Call("rpm -q --requires -- kernel", needs),
-        Call(
-            f"{QUERY} --whatprovides 'kernel-core-uname-r = {EL9}' 'kernel-modules-core-uname-r = {EL9}'",
-            row("kernel-core", "5.14.0", "427.20.1.el9_4") + row("kernel-modules-core", "5.14.0", "427.20.1.el9_4"),
-        ),
+        Call("rpm -q --requires -- kernel", f"{wants}\nkernel-modules-core-uname-r = {EL9}\nrpmlib(X) <= 4\n"),
+        Call(f"{QUERY} --whatprovides {wants.partition(' ')[0]}", "".join(cores)),
         Call(f"rpm -ql -- kernel-core-{EL9}", fixture_text("rpm", "files.txt")),
+        Call(f"rpm -ql -- kernel-core-{other}", fixture_text("rpm", "files.txt").replace(EL9, other)),
+        Call(
+            f"{QUERY} --whatprovides kernel-modules-core-uname-r",
+            row("kernel-modules-core", "5.14.0", "427.20.1.el9_4"),
+        ),
         Call(f"rpm -ql -- kernel-modules-core-{EL9}", f"/lib/modules/{EL9}/modules.order\n"),
     ]
     assert rpm.kernel_of(Replay(calls), "kernel") == EL9
