@@ -27,10 +27,11 @@ LOST = {
     ("fc", "alua_unavailable"): 2,
     ("iscsi", "path_offline"): 1,
     ("iscsi", "alua_unavailable"): 1,
+    ("nvmet", "ana_inaccessible"): 1,
     ("iscsi", "target_link_down"): 1,
     ("nvmet", "target_link_down"): 1,
 }
-TIMERS_S = {"path_offline": 30.0, "alua_unavailable": 30.0, "target_link_down": 45.0}
+TIMERS_S = {"path_offline": 30.0, "alua_unavailable": 30.0, "ana_inaccessible": 30.0, "target_link_down": 45.0}
 """What the suite allows a load to wait: the timers of `drops/short_timers.yml` and of multipathd, with room."""
 STATES = "cat /sys/kernel/config/target/core/iblock_0/*/alua/port*/alua_access_state"
 LINKS = "ip -n target -br link | grep -c DOWN"
