@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from storqual.bench.follow import Connection
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from storqual.turns.needed_packages import install_package
-from storqual.turns.paths import await_paths
 from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
@@ -26,48 +23,20 @@ LOST = {
     ("fc", "alua_unavailable"): 2,
     ("iscsi", "path_offline"): 1,
     ("iscsi", "alua_unavailable"): 1,
+    ("nvmet", "ana_inaccessible"): 1,
     ("iscsi", "target_link_down"): 1,
     ("nvmet", "target_link_down"): 1,
 }
-TIMERS_S = {"path_offline": 30.0, "alua_unavailable": 30.0, "target_link_down": 45.0}
+TIMERS_S = {"path_offline": 30.0, "alua_unavailable": 30.0, "ana_inaccessible": 30.0, "target_link_down": 45.0}
 """What the suite allows a load to wait: the timers of `drops/short_timers.yml` and of multipathd, with room."""
 STATES = "cat /sys/kernel/config/target/core/iblock_0/*/alua/port*/alua_access_state"
 LINKS = "ip -n target -br link | grep -c DOWN"
-
-
-LUNS = {"0x6001405fca0000011000000000000000": 4, "0x600140515c0000011000000000000000": 2}
-MULTIPATH = """
-defaults {
-    user_friendly_names no
-    find_multipaths yes
-    polling_interval 1
-    max_polling_interval 2
-}
-overrides {
-    path_grouping_policy group_by_prio
-    failback immediate
-    no_path_retry fail
-}
-"""
-
-
-def set_up_multipath() -> None:
-    """As a lab does for a bench of several paths: else the guard takes them for drives of one name."""
-    connection = Connection(
-        "vfpaths", lambda line: ["ssh", "-F", str(STATE / "ssh_config"), "vfpaths", line], ["true"]
-    )
-    install_package(connection, "multipath-tools", "/var/lib/storqual", virtual=True)
-    line = "cat > /etc/multipath.conf && modprobe dm_multipath && systemctl restart multipathd"
-    connection.run(line, data=MULTIPATH.encode(), limit_s=120)
-    for lun, paths in LUNS.items():
-        await_paths(connection, lun, paths)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     STATE.mkdir(parents=True, exist_ok=True)
     with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        set_up_multipath()
         yield
 
 

@@ -55,12 +55,11 @@ def test_a_lost_path_costs_no_io_and_is_used_again(campaign: tuple[int, str, Pat
     assert (code, verdict["outcome"]) == (0, "PASS"), output[-3000:]
 
 
-def test_nothing_of_multipath_is_left_on_the_bench_and_the_drive_is_refused_to_any_other_campaign(
+def test_nothing_of_multipath_is_left_and_the_declared_paths_are_accepted_without_it(
     campaign: tuple[int, str, Path], tmp_path: Path
 ) -> None:
     _, output, run = campaign
     assert turns_of(read_run(run)).records, output[-3000:]
     assert over_ssh(STATE, "vpaths", f"{LEFT}; true", limit_s=60).split() == ["inactive"]
     code, said = play(tmp_path / "log", INVENTORY, "preflight.yml")
-    assert code != 0
-    assert "2 devices of this bench answer to that name" in said
+    assert code == 0, said[-2000:]

@@ -3,6 +3,7 @@
 
 import asyncio
 import errno
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _LOOK_S = 1.0
 _ANSWER_S = 10.0
 _LEAST_IOPS = 1
 _LEAST_PATHS = 2
+_SECTOR, _GROWTH = 512, 64 << 20
 _FAULTY, _LOGGING, _OTHER = "-faulty", "-logging", "-other"
 """What the name of a node ends with that is put beneath a drive, or in its place."""
 _OTHER_SERIAL, _OTHER_WWN = "STORQUAL-OTHER", 0x5000C5000BADD155
@@ -259,9 +261,45 @@ def _throttle(reach: Reach) -> None:
     reach.talk(slow)
 
 
+_SIZE = """\
+for file in $(grep -ils {name} /sys/block/*/wwid /sys/block/*/device/wwid); do
+    disk=${{file%/wwid}} disk=${{disk%/device}}
+    for ask in $disk/device/rescan /sys/kernel/config/nvmet/subsystems/*/namespaces/*/revalidate_size; do
+        [ ! -e $ask ] || echo 1 > $ask
+    done
+    cat $disk/size
+    break
+done"""
+
+
+def _resize(reach: Reach) -> None:
+    """What a LUN rests on grows, and shrinks again; the initiator looks at it again, as somebody has it do."""
+    drive = reach.power.bench.drive(reach.drive)
+
+    def become(size: int) -> None:
+        async def resize(monitor: Monitor) -> None:
+            await monitor.ask("block_resize", {"node-name": f"{drive.device}-file", "size": size})
+
+        reach.talk(resize)
+        end, line = time.monotonic() + _EVENT_S, _SIZE.format(name=shlex.quote(reach.drive.removeprefix("0x")))
+        while (found := reach.connection.run(line).strip()) != str(size // _SECTOR):
+            if time.monotonic() > end:
+                raise ToolError(f"{reach.drive} has {found or 'no'} sectors for its initiator, not {size // _SECTOR}")
+            time.sleep(_LOOK_S)
+
+    try:
+        become(drive.size + _GROWTH)
+        reach.tell("resized", f"{reach.drive} grew by {_GROWTH >> 20} MiB for its initiator")
+        time.sleep(reach.away_s)
+    finally:
+        become(drive.size)
+    reach.tell("size_back", f"{reach.drive} has its size again")
+
+
 async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
     """Take back what a fault left whose campaign was ended in the middle; a sentence for each thing put right."""
-    nodes = {str(node["node-name"]) for node in await monitor.ask("query-named-block-nodes", {"flat": True})}
+    listed = await monitor.ask("query-named-block-nodes", {"flat": True})
+    nodes = {str(node["node-name"]): node.get("image", {}).get("virtual-size") for node in listed}
     limits, declared, told = await read_limits(monitor, bench), declared_limits(bench), []
     for drive in bench.drives:
         left = [name for name in (f"{drive.device}{end}" for end in (_FAULTY, _LOGGING)) if name in nodes]
@@ -274,6 +312,10 @@ async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
         if other in nodes:
             await _remove_other(monitor, other)
             told.append(f"another drive was left in the slot of {drive.identity}, and was taken out")
+        node = f"{drive.device}-file"
+        if nodes.get(node) == drive.size + _GROWTH:
+            await monitor.ask("block_resize", {"node-name": node, "size": drive.size})
+            told.append(f"{drive.identity} was left larger, and has its size again")
         limit = limits.get(drive.identity)
         if limit is None and await plug(monitor, bench, drive.identity, declared[drive.identity]):
             told.append(f"{drive.identity} was left unplugged, and was put back")
@@ -363,6 +405,7 @@ CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_flush_error": _errors("flush"),
     "qmp_task_set_full": _errors("write", errno.EDOM),
     "qmp_throttle": _throttle,
+    "qmp_resize": _resize,
     "qmp_hang": _hang,
     LOGGING_WAY: _log_writes,
     "qmp_reset": _reset,

@@ -8,6 +8,7 @@ the configuration is written, and taken back with all that came of it.
 import shlex
 import time
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from storqual.bench.follow import Connection
@@ -35,7 +36,7 @@ overrides {{
     path_grouping_policy group_by_prio
     failback immediate
     no_path_retry fail
-}}
+{timers}}}
 blacklist {{
     wwid ".*"
 }}
@@ -43,6 +44,32 @@ blacklist_exceptions {{
     wwid "^({wwids})$"
 }}
 """
+
+
+_ASK_TIMERS = (
+    "grep -Hs '' /sys/class/fc_remote_ports/*/fast_io_fail_tmo /sys/class/iscsi_session/*/recovery_tmo || true"
+)
+_PROTOCOLS = {"fast_io_fail_tmo": "scsi:fcp", "recovery_tmo": "scsi:iscsi"}
+_TIMER = """\
+    protocol {{
+        type "{protocol}"
+        fast_io_fail_tmo {value}
+    }}
+"""
+
+
+def _timers(lines: str) -> str:
+    """What keeps the timers as they are, which a drop may have set: the daemon would set its own.
+
+    It knows one for all ports of a protocol; of several the shortest, so that nothing waits longer than declared.
+    """
+    known: dict[str, list[float]] = {}
+    for path, _, value in (line.rpartition(":") for line in lines.splitlines()):
+        known.setdefault(_PROTOCOLS[path.rpartition("/")[2]], []).append(inf if value == "off" else float(value))
+    shortest = {name: min(values) for name, values in known.items()}
+    return "".join(
+        _TIMER.format(protocol=name, value="off" if value == inf else int(value)) for name, value in shortest.items()
+    )
 
 
 def paths_of(adapters: Mapping[str, Any]) -> dict[str, int]:
@@ -98,7 +125,9 @@ def make_maps(connection: Connection, drives: Mapping[str, int], state_dir: str,
         # known to the disk before anything rests on it: a bench that is reset would find an empty file
         connection.run(
             f"cat > {_FILE}.part && sync {_FILE}.part && mv {_FILE}.part {_FILE} && sync /etc",
-            data=_CONFIGURATION.format(mark=_MARK, state=state, wwids=wwids).encode(),
+            data=_CONFIGURATION.format(
+                mark=_MARK, state=state, wwids=wwids, timers=_timers(connection.run(_ASK_TIMERS))
+            ).encode(),
         )
     if connection.run(_OURS).strip():
         version = install_package(connection, _PACKAGE, state_dir, virtual=virtual)

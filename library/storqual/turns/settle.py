@@ -25,7 +25,10 @@ _ANSWER_S = 600.0
 _FREE_S = 900.0
 _ASK_S = 20.0
 _AGAIN_S = 2.0
-_SCAN = "for file in /sys/class/scsi_host/host*/scan; do echo '- - -' > $file; done; true"
+_SCAN = (
+    "for file in /sys/class/scsi_host/host*/scan; do echo '- - -' > $file; done; "
+    "for file in /sys/block/sd*/device/rescan; do echo 1 > $file; done; true"
+)
 _LAYERS = f"""\
 for file in $(grep -ls '^{LAYER}' /sys/class/block/dm-*/dm/name); do
     name=$(cat "$file")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from ..guard import hold, reach
-from ..guard.claims import Claim, claims_of_adapters
+from ..guard.claims import Claim, Route, claims_of_adapters, each_declared, routes_of, ways_of
 from ..guard.file_targets import look_at_file, make_file
 from ..guard.rules import Refusal
 from ..guard.signatures import own_volumes
@@ -151,7 +151,7 @@ def _paths(declared: _Facts, found: Sequence[_Facts]) -> Iterator[str]:
     there = [path for drive in found for path in drive.get("paths") or ()]
     unknown = list(there)
     for route in named:
-        ends = [_port_name(route.get(key)) for key in ("initiator", "target")]
+        ends = [port_name(route.get(key)) for key in ("initiator", "target")]
         same = [
             path for path in there if path["initiator"] == ends[0] and ends[1] in (path["target"], path["portal"])
         ]
@@ -161,11 +161,6 @@ def _paths(declared: _Facts, found: Sequence[_Facts]) -> Iterator[str]:
             yield visible(f"the path from {ends[0]} to {ends[1]} is not there; its paths are {has}")
     for path in unknown if named else ():
         yield visible(f"it is also reached from {path_words(path)}, which the inventory does not name")
-
-
-def _port_name(value: object) -> str:
-    # YAML 1.1, as Ansible reads it, makes a number of an unquoted WWPN
-    return f"0x{value:016x}" if isinstance(value, int) else port_name(str(value or ""))
 
 
 def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
@@ -191,7 +186,7 @@ def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
 def _one_name_twice(facts: _Facts, adapters: Mapping[str, _Facts]) -> Iterator[str]:
     """Names of the inventory that two drives of the bench answer to, when they are not paths of one drive."""
     one_drive = [set(volume["members"]) for volume in facts["volumes"] if volume["kind"] == "multipath"]
-    for declared in adapters.values():
+    for alias, declared in adapters.items():
         for drive in declared.get("drives") or ():
             for key, name in (("wwn", _wwn(drive)), ("serial", _text(drive, "serial"))):
                 found = [other for other in facts["drives"] if name and other[key] == name]
@@ -202,8 +197,13 @@ def _one_name_twice(facts: _Facts, adapters: Mapping[str, _Facts]) -> Iterator[s
                     found = [other for other in found if not vendor or same_text(vendor, other["vendor"])]
                 names = ", ".join(other["name"] for other in found)
                 together = any({other["id"] for other in found} <= members for members in one_drive)
+                together = together or each_declared(routes_of(drive, alias, adapters), map(_ways, found))
                 if len(found) > 1 and not together:
                     yield f"{len(found)} drives of this bench have {key} {visible(name)}: {names}"
+
+
+def _ways(drive: _Facts) -> Collection[Route]:
+    return ways_of(drive["adapter"], drive.get("paths") or ())
 
 
 def claimed_drives(facts: _Facts, adapters: Mapping[str, _Facts]) -> list[_Facts]:
@@ -232,6 +232,10 @@ def _installed(machine: Machine, name: str) -> bool:
     if machine.root:
         return bool(find_program(machine, name))
     return shutil.which(name, path=program_path()) is not None
+
+
+_BY_PATHS = ("read", "settings", "write")
+"""What may be done by one of several declared paths; what is flashed or made of a drive is not."""
 
 
 @dataclass(frozen=True)
@@ -290,7 +294,7 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     provisions = [str(need["for"]) for need in request.needs if need.get("boots")]
     problems += provisioning_objections(facts["kind"], provisions)
     try:
-        claims = claims_of_adapters(request.adapters, kind=request.kind)
+        claims = claims_of_adapters(request.adapters, kind=request.kind, routes=request.purpose in _BY_PATHS)
         beside = claims_of_adapters(request.beside, kind=request.kind)
     except BadInputError as problem:
         return Result(facts, environment, [*problems, *problem.problems])

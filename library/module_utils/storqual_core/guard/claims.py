@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping
+from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
 
-from ..host.identity import normalise_wwn
+from ..host.identity import declared_address, normalise_wwn, port_name
 from ..kit.errors import BadInputError
 from ..kit.machine import visible
 from ..kit.quantities import parse_size
@@ -17,9 +17,16 @@ _WRONG_KIND = {
 }
 
 
+Route = Tuple[str, ...]
+"""One way to a drive: the port of the bench and that of the target, or the address of the adapter alone."""
+
+
 @dataclass(frozen=True)
 class Claim:
-    """One drive (or one file, kind `local`) that may be destroyed; `id` is its name in every file; size in bytes."""
+    """One drive (or one file, kind `local`) that may be destroyed; `id` is its name in every file; size in bytes.
+
+    `routes` are the declared paths of a drive that may be touched without a multipath device over them.
+    """
 
     id: str
     wwn: str
@@ -29,6 +36,7 @@ class Claim:
     size: int
     file: str = ""
     inode: int | None = None
+    routes: tuple[Route, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,11 +66,13 @@ def read_claims(targets: Mapping[str, Mapping[str, Any]]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def claims_of_adapters(adapters: Mapping[str, Any], kind: str = "hardware") -> tuple[Claim, ...]:
+def claims_of_adapters(
+    adapters: Mapping[str, Any], kind: str = "hardware", *, routes: bool = False
+) -> tuple[Claim, ...]:
     """The claims in the inventory variable `storqual_adapters`: its drives with `claim: true`, in inventory order.
 
-    On a bench of kind `local` they are files, on any other they are drives. Raises BadInputError with every problem
-    of every claim.
+    On a bench of kind `local` they are files, on any other they are drives; with `routes` those of several paths have
+    theirs. Raises BadInputError with every problem of every claim.
     """
     problems: list[str] = []
     claims = []
@@ -70,11 +80,40 @@ def claims_of_adapters(adapters: Mapping[str, Any], kind: str = "hardware") -> t
         for place, drive in enumerate(adapter.get("drives") or ()):
             where = f"adapter {alias}, drive {place + 1}"
             if drive.get("claim") is True:
-                claims.append(_claim("", drive, problems, where))
+                named = {**drive, "routes": routes_of(drive, alias, adapters) if routes else ()}
+                claims.append(_claim("", named, problems, where))
                 if bool(claims[-1].file) != (kind == "local"):
                     problems.append(f"{where}: {_WRONG_KIND[kind == 'local']}")
     _refuse(problems)
     return tuple(claims)
+
+
+def routes_of(drive: Mapping[str, Any], alias: str, adapters: Mapping[str, Any]) -> tuple[Route, ...]:
+    """The declared paths of a drive on adapter `alias`; none of a drive that has only one."""
+    routes: list[Route] = []
+    for way in (drive.get("port"), *drive["paths"]) if drive.get("paths") else ():
+        if isinstance(way, Mapping):
+            routes.append((port_name(way.get("initiator")), port_name(way.get("target"))))
+        else:
+            routes.append((declared_address(adapters.get(way if isinstance(way, str) else alias) or {}),))
+    return tuple(routes)
+
+
+def ways_of(adapter: str, paths: Iterable[Mapping[str, Any]]) -> tuple[Route, ...]:
+    """What a disk behind an adapter may be declared by, with its paths through a fabric (host/fabric.py)."""
+    ends = ((path["initiator"], path[key]) for path in paths for key in ("target", "portal"))
+    return (*(each for each in ends if all(each)), (adapter,))
+
+
+def each_declared(routes: Sequence[Route], disks: Iterable[Collection[Route]]) -> bool:
+    """Whether disks of one name are paths to one drive as declared: each by a route that is no other's."""
+    left = list(routes)
+    for ways in disks:
+        own = next((route for route in sorted(left, key=len, reverse=True) if route in ways), None)
+        if own is None:
+            return False
+        left.remove(own)
+    return bool(routes)
 
 
 def read_volumes(targets: Mapping[str, Mapping[str, Any]]) -> tuple[VolumeClaim, ...]:
@@ -129,4 +168,5 @@ def _claim(name: str, fields: Mapping[str, Any], problems: list[str], where: str
         size=size,
         file=text("file"),
         inode=fields.get("inode"),
+        routes=tuple(tuple(route) for route in fields.get("routes") or ()),
     )

@@ -133,6 +133,7 @@ class Hold(Mapping[str, str]):
         self._names: dict[str, str] = {}
         self._files: dict[str, FileState] = {}
         self._members: dict[str, str] = {}
+        self._paths: dict[str, list[str]] = {}
         self._sizes: dict[str, int] = {}
         self._open: dict[str, int] = {}
         self._lent = False
@@ -174,6 +175,10 @@ class Hold(Mapping[str, str]):
     def member(self, drive: str) -> str:
         """The node of a drive that is a member of a held volume; members are not held themselves."""
         return self._members[drive]
+
+    def paths(self, drive: str) -> list[str]:
+        """The disks that are paths to a drive, where it has several."""
+        return self._paths.get(drive, [])
 
     def opened(self, drive: str) -> str:
         """A path that leads to the very device or file that is held, whatever its node or name leads to by now.
@@ -323,6 +328,9 @@ class Hold(Mapping[str, str]):
         members = {member for volume in self._volumes for member in volume.members}
         for claim in self._claims:
             drive = None if claim.file else chosen(claim, snapshot)
+            paths = [] if claim.file else matching(claim, snapshot.drives)
+            if len(paths) > 1:
+                self._paths[claim.id] = [path.name for path in paths]
             if claim.file:
                 self._files[claim.id] = snapshot.files[claim.id]
                 self._nodes[claim.id], self._sizes[claim.id] = self._files[claim.id].path, claim.size

@@ -34,14 +34,11 @@ def objections(machine: Machine, paths: Sequence[SysfsDrive], runner: Runner) ->
     reached = [(path, fabric) for path in paths for fabric in [fabric_of(machine, path.name)] if fabric]
     # one that does not run would keep the command waiting; that it does not run is told anyway
     able = [(path, fabric) for path, fabric in reached if path.state in _ASKABLE]
+    alike = tuple(_not_one(machine, paths)) if len(paths) > 1 else ()
     if not able:
-        return ()
+        return alike
     scsi = [path for path, fabric in able if fabric != "nvme"]
-    return (
-        *_others(machine, *able[0], runner),
-        *_sizes(scsi, runner),
-        *_not_one(machine, [path for path, _ in reached]),
-    )
+    return (*_others(machine, *able[0], runner), *_sizes(scsi, runner), *alike)
 
 
 def _others(machine: Machine, drive: SysfsDrive, fabric: str, runner: Runner) -> Iterator[Objection]:

@@ -13,7 +13,7 @@ from ..host.identity import same_text
 from ..host.sysfs import SysfsDrive
 from ..kit.machine import visible
 from . import reach
-from .claims import Claim, VolumeClaim
+from .claims import Claim, VolumeClaim, each_declared
 from .reach import matching
 from .signatures import AREA, objection
 from .snapshot import GuardSnapshot
@@ -119,12 +119,16 @@ def decide(
 
 
 def chosen(claim: Claim, snapshot: GuardSnapshot) -> SysfsDrive | None:
-    """The one drive that a claim means; of several paths to one drive the first, None when it is not exactly one."""
+    """The one drive that a claim means, None when it is not exactly one; of several paths to one drive the first.
+
+    They are paths to one drive when its multipath device is over them, or when each is a declared one.
+    """
     found = matching(claim, snapshot.drives)
     if len(found) <= 1:
         return found[0] if found else None
     tops = [{layer.name for layer in snapshot.layers.get(drive.name, ()) if layer.multipath} for drive in found]
-    return found[0] if set.intersection(*tops) else None
+    ways = (snapshot.ways.get(drive.name, ()) for drive in found)
+    return found[0] if set.intersection(*tops) or each_declared(claim.routes, ways) else None
 
 
 def topmost(drive: SysfsDrive, snapshot: GuardSnapshot) -> str:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Collection, Mapping, Sequence
 
 from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve, whole_disk
+from ..host.fabric import read_drive_paths
 from ..host.in_use import find_uses, lost_exports, read_mounts, read_open_files, system_disks
 from ..host.reach import Reached
 from ..host.sysfs import SysfsDrive, read_drives
@@ -16,7 +17,7 @@ from ..kit.command import Runner, run
 from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine
 from ..tools.dmsetup import read_paths
-from .claims import Claim, VolumeClaim
+from .claims import Claim, Route, VolumeClaim, ways_of
 from .file_targets import FileState, look_at_files
 from .luns import Objection, objections
 from .reach import STEPS, matching, strangers, touched
@@ -61,8 +62,9 @@ class GuardSnapshot:
 
     `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
     with open files that may be any device; `luns` of what stands against LUNs that other hosts reach; `zoned` of
-    disks with zones, by their kind. `strangers` are drives without a claim that the step would reach, `step` is its
-    name; `problem` tells of a machine about which nothing can be known, so that everything is refused.
+    disks with zones, by their kind; `ways` is what the disks of a drive with declared paths may be declared by.
+    `strangers` are drives without a claim that the step would reach, `step` is its name; `problem` tells of
+    a machine about which nothing can be known, so that everything is refused.
     """
 
     drives: tuple[SysfsDrive, ...] = ()
@@ -81,6 +83,7 @@ class GuardSnapshot:
     unnamed: tuple[str, ...] = ()
     zoned: Mapping[str, str] = field(default_factory=dict)
     luns: Mapping[str, Sequence[Objection]] = field(default_factory=dict)
+    ways: Mapping[str, Collection[Route]] = field(default_factory=dict)
     strangers: tuple[Reached, ...] = ()
     step: str = "this step"
     problem: str = ""
@@ -172,6 +175,11 @@ def _look(
             claim.id: objections(machine, matching(claim, drives), runner)
             for claim in claims
             if not claim.file and purpose != "read"
+        },
+        ways={
+            drive.name: ways_of(drive.adapter, read_drive_paths(machine, drive.name, drive.hctl))
+            for drive in drives
+            if drive.name in wanted and wanted[drive.name].routes
         },
         step=STEPS.get(purpose, "this step"),
         strangers=tuple(strangers(touched(machine, drives, claims, purpose, runner), claims)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from ..kit.machine import Machine, Node, block_node, visible
 from .sysfs import is_virtual
@@ -187,11 +187,20 @@ _CONTROLLER = re.compile(r"^nvme\d+$")
 
 @dataclass(frozen=True)
 class DriveTarget:
-    """A drive that was found: its id in the inventory, its kernel name (`sda`), and the node its tool opens."""
+    """A drive that was found: its id in the inventory, its kernel name (`sda`), and the node its tool opens.
+
+    `paths` are the disks that are paths to it, where it has several; then `node` is one of them or over them.
+    """
 
     id: str
     node: str
     device: str
+    paths: tuple[str, ...] = ()
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        """The disks that have what the kernel keeps for each path."""
+        return self.paths or (self.node,)
 
     @property
     def nvme(self) -> bool:
@@ -199,21 +208,21 @@ class DriveTarget:
         return self.node.startswith("nvme")
 
 
-def target_of(drive: str, node: str, sysfs: str = "/sys") -> DriveTarget:
+def target_of(drive: str, node: str, sysfs: str = "/sys", paths: Sequence[str] = ()) -> DriveTarget:
     """The drive `drive` found at the block device `node` (`sda` or `/dev/sda`), with the node its tool opens.
 
     Commands of a SCSI drive go to its sg node: closing a block device that was open for writing makes udev look at
     the drive, in the middle of what follows. An NVMe feature belongs to the controller.
     """
     name = Path(node).name
-    device = (Path(sysfs) / "block" / name / "device").resolve()
+    device = (Path(sysfs) / "block" / (paths[0] if paths else name) / "device").resolve()
     if name.startswith("nvme"):
         # with multipath the namespace hangs on a subsystem, which lists its controllers
         own = [device.name] if _CONTROLLER.match(device.name) else []
         controllers = own or sorted(entry.name for entry in device.glob("nvme*") if _CONTROLLER.match(entry.name))
         return DriveTarget(drive, name, f"/dev/{controllers[0] if controllers else name}")
     generic = sorted((device / "scsi_generic").glob("sg*"))
-    return DriveTarget(drive, name, f"/dev/{generic[0].name if generic else name}")
+    return DriveTarget(drive, name, f"/dev/{generic[0].name if generic else name}", tuple(paths))
 
 
 def read_volumes(machine: Machine, ids: Mapping[str, str]) -> list[dict[str, Any]]:

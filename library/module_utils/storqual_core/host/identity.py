@@ -126,9 +126,10 @@ def printed_wwn(text: str) -> str:
     return "" if _NOTHING.match(name) else name
 
 
-def port_name(text: str) -> str:
+def port_name(value: object) -> str:
     """The name of a port of a fabric: a WWPN in one spelling; an iSCSI name or an address as it is written."""
-    plain = text.strip()
+    # YAML 1.1, as Ansible reads it, makes a number of an unquoted WWPN
+    plain = f"0x{value:016x}" if isinstance(value, int) else str(value or "").strip()
     return printed_wwn(plain) or plain
 
 

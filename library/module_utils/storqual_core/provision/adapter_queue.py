@@ -98,7 +98,7 @@ def _shown(entry: Provisioned, request: ThrottleRequest, bench: OptionsBench, ac
     drives = _claimed_behind(request, bench, module)
     if not drives:
         return entry.with_proof(entry.proven, f"{entry.proof}; no claimed drive behind it could show it")
-    with access(claims_for(request.adapters, drives), request.state_dir, request.run) as targets:
+    with access(claims_for(request.adapters, drives, routes=True), request.state_dir, request.run) as targets:
         proven, words = _watch(depth, targets, request.prove_s, bench)
     return replace(entry, proven=proven, proof=words)
 
@@ -137,7 +137,7 @@ def _watch(
     if seconds <= 0:
         return (True if given == len(depths) else None), words
     outcomes = [
-        judge_queue_depth(depth, observe_in_flight(target.node, min(2 * depth, depth + 32), seconds, sysfs))
+        judge_queue_depth(depth, observe_in_flight(target.disks[0], min(2 * depth, depth + 32), seconds, sysfs))
         for target in targets.values()
     ]
     failed = [told for proven, told in outcomes if proven is False]

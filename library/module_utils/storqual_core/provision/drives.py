@@ -80,7 +80,7 @@ class Watched:
 def queue_depth(drive: Watched, depth: Any) -> Proof:  # noqa: ANN401 - a value of a drop
     """At most `depth` commands are in flight while more are offered, and that many were seen."""
     offered = min(2 * depth, depth + _EXTRA_READS)
-    seen = observe_in_flight(drive.target.node, offered, drive.seconds, drive.sysfs, drive.dev)
+    seen = observe_in_flight(drive.target.disks[0], offered, drive.seconds, drive.sysfs, drive.dev)
     return judge_queue_depth(depth, seen)
 
 
@@ -278,10 +278,14 @@ def effect_of(drive: Watched, name: str, value: Any) -> Proof:  # noqa: ANN401 -
         return None, f"it could not be watched: {problem}"
 
 
-def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Claim, ...]:
-    """The claims on `drives`, in the order asked for. Raises BadInputError for a drive nobody claimed, or a file."""
+def claims_for(adapters: Mapping[str, Any], drives: Iterable[str], *, routes: bool = False) -> tuple[Claim, ...]:
+    """The claims on `drives`, in the order asked for; `routes` as `claims_of_adapters` has it.
+
+    Raises BadInputError for a drive nobody claimed, or a file.
+    """
     files = any("file" in drive for adapter in adapters.values() for drive in adapter.get("drives") or ())
-    by_id = {claim.id: claim for claim in claims_of_adapters(adapters, "local" if files else "hardware")}
+    kind = "local" if files else "hardware"
+    by_id = {claim.id: claim for claim in claims_of_adapters(adapters, kind, routes=routes)}
     wanted = list(drives)
     problems = [
         f"{drive}: no adapter of this bench has a claim on it: check the id, and `claim: true` in the inventory"
@@ -313,7 +317,11 @@ def usable_drives(claims: tuple[Claim, ...], state_dir: str, run_id: str) -> Ite
     members = {member for volume in volumes for member in volume.members}
     with hold.hold(claims, purpose="settings", state_dir=Path(state_dir), run=run_id, volumes=volumes) as held:
         yield {
-            claim.id: target_of(claim.id, held.member(claim.id) if claim.id in members else held[claim.id])
+            claim.id: target_of(
+                claim.id,
+                held.member(claim.id) if claim.id in members else held[claim.id],
+                paths=held.paths(claim.id),
+            )
             for claim in claims
         }
 
@@ -410,7 +418,7 @@ def provision_drives(
     declared = _chosen(request)
     if not declared:
         return StepOutcome([], []).result()
-    claims = claims_for(request.adapters, declared)
+    claims = claims_for(request.adapters, declared, routes=True)
     subsystem = DriveSettings(runner, save=request.save, sysfs=sysfs)
     with ExitStack() as stack:
         lock = stack.enter_context(

@@ -108,7 +108,8 @@ class ModePages:
         steps = [f"{target.id}: mode page 0x{page:02x} written{' and saved' if saving else ''}"]
         if WRITE_CACHE in map(plain, values):
             # without this the kernel would go on flushing, or not flushing, by what it read when it found the drive
-            write_attribute(Path(self._sysfs) / "block" / target.node / "device" / "rescan", 1)
+            for disk in target.disks:
+                write_attribute(Path(self._sysfs) / "block" / disk / "device" / "rescan", 1)
             steps.append(f"{target.id}: kernel asked to read the cache type again")
             self._refuse_other_belief(
                 target, *(value for name, value in values.items() if plain(name) == WRITE_CACHE)
@@ -116,23 +117,23 @@ class ModePages:
         return steps
 
     def _refuse_other_belief(self, target: DriveTarget, value: int) -> None:
-        kernel = self._cache_type(target)
-        if kernel and kernel.startswith("write back") != bool(value):
-            raise ToolError(
-                f"{target.id}: WCE is {value}, and the kernel goes by '{kernel}' also after it looked again"
-            )
+        for kernel in self._cache_types(target):
+            if kernel.startswith("write back") != bool(value):
+                raise ToolError(
+                    f"{target.id}: WCE is {value}, and the kernel goes by '{kernel}' also after it looked again"
+                )
 
     def told(self, target: DriveTarget, name: str) -> str:
         """How a value is known; the kernel's cache type is told beside WCE."""
         if plain(name) != WRITE_CACHE or target.nvme:
             return ""
-        return f"the kernel says {self._cache_type(target) or 'nothing'}"
+        return f"the kernel says {' and '.join(self._cache_types(target)) or 'nothing'}"
 
-    def _cache_type(self, target: DriveTarget) -> str:
-        """What the kernel believes: `write back` or `write through`; empty when it does not say."""
-        for path in sorted((Path(self._sysfs) / "block" / target.node / "device" / "scsi_disk").glob("*/cache_type")):
-            return read_attribute(path) or ""
-        return ""
+    def _cache_types(self, target: DriveTarget) -> list[str]:
+        """What the kernel believes, each once: `write back` or `write through`; none where it does not say."""
+        block = Path(self._sysfs) / "block"
+        files = (path for disk in target.disks for path in (block / disk).glob("device/scsi_disk/*/cache_type"))
+        return sorted({read_attribute(path) or "" for path in files} - {""})
 
 
 def _by_page(names: Iterable[str]) -> dict[tuple[int, int, int], dict[str, ModeField]]:

@@ -323,7 +323,7 @@ def _reads(request: OsRequest, machine: Machine, access: Access, place: AdapterF
     if not claimed:
         yield 0
         return
-    with access(claims_for(request.adapters, claimed), request.state_dir, request.run) as targets:
+    with access(claims_for(request.adapters, claimed, routes=True), request.state_dir, request.run) as targets:
         paths = [f"/dev/{target.node}" for target in targets.values()]
         with random_reads(paths, _READERS):
             yield len(paths)

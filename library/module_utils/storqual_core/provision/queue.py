@@ -39,6 +39,8 @@ _TIMERS: Mapping[str, str] = {
 _ABOVE = re.compile(r"(?:rport-[0-9:-]+|session\d+)\Z")
 _CONTROLLER = re.compile(r"nvme\d+\Z")
 _OFF = ("off", "-1")
+_AND = " and "
+"""Between the values of paths that differ."""
 _BLOCKED_S = 600
 """The longest time that the kernel keeps the drives of a remote port blocked."""
 
@@ -49,29 +51,41 @@ class Queues:
     def __init__(self, sysfs: str = "/sys") -> None:
         self._sysfs = sysfs
 
-    def _path(self, node: str, name: str) -> Path:
-        block = Path(self._sysfs) / "block" / node
+    def _files(self, target: DriveTarget, name: str) -> list[Path]:
+        """Where the kernel keeps a setting of a drive: in one place, or in one for each path to it."""
+        block = Path(self._sysfs) / "block"
         if name in _TIMERS:
-            return self._keeper(node, name) / name
-        return block / "device" / "queue_depth" if name == "queue_depth" else block / "queue" / name
+            keepers = [keeper for disk in target.disks for keeper in self._keepers(disk, name)]
+            return [keeper / name for keeper in dict.fromkeys(keepers)]
+        if name == "queue_depth":
+            return [block / disk / "device" / name for disk in target.disks]
+        return [block / target.node / "queue" / name]
 
-    def _keeper(self, node: str, name: str) -> Path:
-        """The remote port, session or controller that keeps a timer; the drive itself where there is no such."""
-        place = (Path(self._sysfs) / "block" / node / "device").resolve()
-        if node.startswith("nvme"):
-            # with native multipath a subsystem has the controllers in it; of several none is the one
-            below = [entry for entry in place.glob("nvme*") if _CONTROLLER.match(entry.name)]
-            return below[0] if len(below) == 1 else place
+    def _keepers(self, disk: str, name: str) -> list[Path]:
+        """The remote port, session or controllers that keep a timer; the drive itself where there is no such."""
+        place = (Path(self._sysfs) / "block" / disk / "device").resolve()
+        if disk.startswith("nvme"):
+            # with native multipath a subsystem has the controllers in it
+            below = sorted(entry for entry in place.glob("nvme*") if _CONTROLLER.match(entry.name))
+            return below or [place]
         above = next((folder.name for folder in place.parents if _ABOVE.match(folder.name)), "")
-        return Path(self._sysfs) / "class" / _TIMERS[name] / above if above and _TIMERS[name] else place
+        return [Path(self._sysfs) / "class" / _TIMERS[name] / above if above and _TIMERS[name] else place]
 
     def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
-        """The values the kernel has now; a name the drive's driver does not have is left out. Raises ToolError."""
-        values = ((name, self._value(target.node, name)) for name in names)
-        return {name: value for name, value in values if value is not None}
+        """The values the kernel has now; a name the drive's driver does not have is left out. Raises ToolError.
 
-    def _value(self, node: str, name: str) -> int | str | None:
-        text = read_attribute(self._path(node, name))
+        Where the paths to a drive differ, the value is a text with that of each.
+        """
+        found = {name: [self._value(file, name) for file in self._files(target, name)] for name in names}
+        return {
+            name: values[0] if len(set(values)) == 1 else _AND.join(map(str, values))
+            for name, values in found.items()
+            if None not in values
+        }
+
+    @staticmethod
+    def _value(file: Path, name: str) -> int | str | None:
+        text = read_attribute(file)
         if text is None or (name == "queue_depth" and not is_whole(text)):
             return None
         if name == "scheduler":
@@ -81,7 +95,7 @@ class Queues:
         try:
             return int(text)
         except ValueError:
-            raise ToolError(f"{self._path(node, name)} holds {text[:40]!r} where a number was expected") from None
+            raise ToolError(f"{file} holds {text[:40]!r} where a number was expected") from None
 
     def objections(self, target: DriveTarget, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """Attributes that are not there or cannot be written, a depth that is more than the adapter takes."""
@@ -94,10 +108,10 @@ class Queues:
             f"{name} is {now[name]}, and the driver of {target.node} does not let it be changed (the attribute is "
             f"read-only), {value} is declared"
             for name, value in wanted.items()
-            if now.get(name, value) != value and self._read_only(target.node, name)
+            if now.get(name, value) != value and self._read_only(target, name)
         ]
         problems += self._timer_objections(target, wanted)
-        depth, limit = wanted.get("queue_depth"), self._can_queue(target.node)
+        depth, limit = wanted.get("queue_depth"), self._can_queue(target.disks[0])
         if depth is not None and limit is not None and int(depth) > limit:
             problems.append(f"queue depth {depth} is declared, its adapter takes {limit} commands in total")
         return problems
@@ -118,9 +132,9 @@ class Queues:
         above = f"must be below dev_loss_tmo, which is {lost}, and at most {_BLOCKED_S}"
         return [f"fast_io_fail_tmo {fails} {above}"]
 
-    def _read_only(self, node: str, name: str) -> bool:
+    def _read_only(self, target: DriveTarget, name: str) -> bool:
         """Whether the driver has no way to change the attribute: then not even root may write it."""
-        return not self._path(node, name).stat().st_mode & stat.S_IWUSR
+        return not all(file.stat().st_mode & stat.S_IWUSR for file in self._files(target, name))
 
     def _can_queue(self, node: str) -> int | None:
         """What the adapter takes in all: the highest queue depth the kernel accepts for one of its drives."""
@@ -134,9 +148,13 @@ class Queues:
     def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:
         """Write the attributes; what was done. Raises ToolError at the first refusal."""
         for name, value in values.items():
-            # an NVMe controller takes a number only
-            plain = -1 if value == _OFF[0] and target.nvme else value
-            write_attribute(self._path(target.node, name), plain)
+            files = self._files(target, name)
+            each = str(value).split(_AND) if _AND in str(value) else [value] * len(files)
+            if len(each) != len(files):
+                raise ToolError(f"{target.id}: {name} was {value}, and it has {len(files)} paths now")
+            for file, word in zip(files, each):
+                # an NVMe controller takes a number only
+                write_attribute(file, -1 if word == _OFF[0] and target.nvme else word)
         return [f"{target.id}: {name} set to {value}" for name, value in values.items()]
 
 

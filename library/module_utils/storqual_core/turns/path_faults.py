@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss of one of several paths to a drive: the path itself, what its target says of it, or the link of its target.
 
-How many paths the kernel uses is what its multipath map says; for NVMe, how many controllers are live.
+How many paths the kernel uses is what its multipath map says; for NVMe, how many live controllers give access.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import Callable, Mapping
 
 from ..host.block_stack import is_multipath
-from ..host.fabric import controllers_of_fabric, read_drive_paths
+from ..host.fabric import read_drive_paths
 from ..kit.errors import ToolError
 from ..kit.machine import write_attribute
 from ..kit.waiting import await_seen
 from ..tools.dmsetup import read_paths
 from .drive_faults import Aim, Tell
-from .fabric_faults import served_luns, target_link
+from .fabric_faults import served_luns, target_address, target_link
 
 _UNAVAILABLE = "3"
 """The ALUA state of a target port that answers to no I/O, as the kernel's target numbers it (SPC-4, 5.11.2)."""
+_INACCESSIBLE, _ACCESSIBLE = "inaccessible", ("", "optimized", "non-optimized")
+"""The same of NVMe (ANA), and the states in which a controller takes I/O; `` where the target knows none."""
+_NVMET_PORTS = "/sys/kernel/config/nvmet/ports"
 
 
 def _map_of(aim: Aim) -> str:
@@ -38,8 +41,8 @@ def _counter(aim: Aim) -> tuple[str, Callable[[], int]]:
     if aim.drive.transport == "nvme":
 
         def live() -> int:
-            states = [machine.text(f"/sys/class/nvme/{each}/state") for each in controllers_of_fabric(machine, name)]
-            return states.count("live")
+            paths = read_drive_paths(machine, name)
+            return sum(path["state"] == "live" and path["access"] in _ACCESSIBLE for path in paths)
 
         return name, live
     over = _map_of(aim)
@@ -74,19 +77,33 @@ def _offline(aim: Aim, tell: Tell) -> None:
 
 def _unavailable(aim: Aim, tell: Tell) -> None:
     """The target port of the path says of this LUN that it answers to no I/O: the other ports have to serve it."""
-    machine, name = aim.machine, aim.drive.name
-    target = _target_of(aim, name)
-    state = _alua_state(aim, target)
-    before = state.read_text(encoding="ascii").strip()
-    paths = machine.names(f"/sys/class/block/{_map_of(aim)}/slaves")
+    target = _target_of(aim, aim.drive.name)
+    paths = aim.machine.names(f"/sys/class/block/{_map_of(aim)}/slaves")
     through = [path for path in paths if _target_of(aim, path) == target]
+    _deny(aim, tell, target, _alua_state(aim, target), _UNAVAILABLE, len(through))
+
+
+def _inaccessible(aim: Aim, tell: Tell) -> None:
+    """The same of a namespace: a port of its target gives no access to its group of namespaces."""
+    address, root = target_address(aim), Path(aim.machine.path(_NVMET_PORTS))
+    told = {file.parent: file.read_text(encoding="ascii").strip() for file in root.glob("*/addr_traddr")}
+    ports = [port for port, traddr in told.items() if traddr == address]
+    if len(ports) != 1:
+        raise ToolError(f"{address} is no port of a target in this kernel")
+    targets = [path["target"] for path in read_drive_paths(aim.machine, aim.drive.name)]
+    through = [target for target in targets if target.startswith(f"{address}:")]
+    _deny(aim, tell, address, ports[0] / "ana_groups/1/ana_state", _INACCESSIBLE, len(through))
+
+
+def _deny(aim: Aim, tell: Tell, target: str, state: Path, denied: str, lost: int) -> None:
+    before = state.read_text(encoding="ascii").strip()
 
     def take() -> None:
-        write_attribute(state, _UNAVAILABLE)
-        if state.read_text(encoding="ascii").strip() == _UNAVAILABLE:
+        write_attribute(state, denied)
+        if state.read_text(encoding="ascii").strip() == denied:
             tell("unavailable", f"{target} says that {aim.drive.id} is unavailable through it")
 
-    _lose(aim, tell, take, lambda: write_attribute(state, before), len(through))
+    _lose(aim, tell, take, lambda: write_attribute(state, before), lost)
 
 
 def _target_of(aim: Aim, name: str) -> str:
@@ -116,5 +133,6 @@ def _link_down(aim: Aim, tell: Tell) -> None:
 PATH_ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
     "path_offline": _offline,
     "alua_unavailable": _unavailable,
+    "ana_inaccessible": _inaccessible,
     "target_link_down": _link_down,
 }

@@ -17,6 +17,7 @@ from typing import Callable, Collection, ContextManager, Iterator, Mapping, Sequ
 
 from ..guard.claims import Claim, read_claims
 from ..guard.hold import STATE_DIR, Hold, check, hold
+from ..host.fabric import read_drive_paths
 from ..host.in_use import system_disks
 from ..host.reach import functions_of, functions_reached, reached
 from ..host.sysfs import SysfsDrive, read_drives
@@ -71,7 +72,9 @@ def refuse_beyond(
     if aimed.adapter != adapter:
         refusals.append(f"drive {drive}: it is behind {aimed.adapter or 'no PCI function'}, {adapter} is under test")
     touched = [each.drive for each in reached(machine, drives, aimed, scope)]
-    if scope == "path" and sum(one.id == drive for one in drives) < 2:
+    # the controllers of an NVMe namespace are its paths, and one disk for the kernel
+    paths = sum(len(read_drive_paths(machine, one.name)) or 1 for one in drives if one.id == drive)
+    if scope == "path" and paths < 2:
         refusals.append(f"drive {drive}: it has no path beside the one through {adapter}, which would be all of it")
     if scope in ("link", "slot"):
         refusals += [

@@ -96,9 +96,22 @@ class SlotLink:
         return "/sys/block/sdb/device/wwid\n" if self.finds else ""
 
 
+class SizedLink:
+    """A bench whose initiator has the size that QEMU made, `late` looks later."""
+
+    def __init__(self, monitor: FakeMonitor, *, late: float = 1) -> None:
+        self.monitor, self.late, self.looks = monitor, late, 0.0
+
+    def run(self, command: str) -> str:
+        assert "grep -ils 5 /sys/block" in command
+        made = [arguments["size"] for name, arguments in self.monitor.asked if name == "block_resize"]
+        self.looks += 1
+        return f"{made[-1] // 512}\n" if self.looks > self.late else "7\n"
+
+
 @pytest.fixture
 def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, FakeMonitor], list[str]]:
-    def run(way: str, monitor: FakeMonitor, link: FakeLink | SlotLink | None = None) -> list[str]:
+    def run(way: str, monitor: FakeMonitor, link: FakeLink | SlotLink | SizedLink | None = None) -> list[str]:
         told: list[str] = []
         drive = SimpleNamespace(device="sym-0", identity="0x5", size=1 << 30)
         bench = SimpleNamespace(
@@ -126,6 +139,8 @@ def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Fak
         monkeypatch.setattr(acts, "plug", plug)
         monkeypatch.setattr(acts, "device_arguments", lambda _adapter, _drive: {"driver": "scsi-hd"})
         monkeypatch.setattr(acts, "_APPEARS_S", 0.0)
+        monkeypatch.setattr(acts, "_LOOK_S", 0.0)
+        monkeypatch.setattr(acts, "_EVENT_S", 0.2)
         monkeypatch.setattr(acts, "converse", converse)
         reach = Reach(
             cast("Any", None),
@@ -214,6 +229,20 @@ def test_what_reaches_a_drive_is_logged_and_no_longer_when_the_fault_ends(bring:
 
 def test_a_log_in_which_nothing_is_proves_nothing(bring: Any) -> None:
     assert "logged" not in bring("qmp_log_writes", FakeMonitor(flushes=0))
+
+
+def test_a_lun_grows_for_its_initiator_and_has_its_size_again(bring: Any) -> None:
+    monitor = FakeMonitor()
+    assert bring("qmp_resize", monitor, SizedLink(monitor)) == ["resized", "size_back"]
+    sizes = [(arguments["node-name"], arguments["size"]) for _, arguments in monitor.asked]
+    assert sizes == [("sym-0-file", (1 << 30) + (64 << 20)), ("sym-0-file", 1 << 30)]
+
+
+def test_a_lun_whose_initiator_sees_no_other_size_is_no_proof_and_has_its_size_again(bring: Any) -> None:
+    monitor = FakeMonitor()
+    with pytest.raises(ToolError, match="has 7 sectors for its initiator"):
+        bring("qmp_resize", monitor, SizedLink(monitor, late=float("inf")))
+    assert monitor.asked[-1][1]["size"] == 1 << 30
 
 
 def test_a_slow_drive_is_as_fast_as_before_afterwards(bring: Any) -> None:

@@ -2,6 +2,7 @@
 """Maps are of the claimed drives of several paths alone, a bench's own multipath stays, and a lost path is seen."""
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -40,6 +41,7 @@ class FakeBench:
         self.file, self.maps, self.enabled, self.active = own, maps, enabled, active
         self.ran: list[str] = []
         self.busy = False
+        self.timers = ""
 
     def run(self, command: str, *, data: bytes = b"", limit_s: float = 0.0) -> str:
         self.ran.append(command)
@@ -48,6 +50,8 @@ class FakeBench:
         if command == paths._OURS:
             head = self.file.partition("\n")[0]
             return head + "\n" if head.startswith(paths._MARK) else ""
+        if command == paths._ASK_TIMERS:
+            return self.timers
         if command == paths._FLUSH:
             if self.busy:
                 raise ConnectionLostError("map in use")
@@ -88,6 +92,24 @@ def test_maps_are_made_of_the_named_drives_alone_and_taken_back() -> None:
     assert (link.file, link.maps) == ("", False)
     assert "disable multipathd" in link.ran[-1]
     assert paths.take_maps_apart(cast("Any", link)) == []
+
+
+def test_timers_of_a_fabric_are_given_to_the_daemon_which_would_set_its_own() -> None:
+    link = FakeBench()
+    port = "/sys/class/fc_remote_ports/rport-{}/fast_io_fail_tmo:{}\n"
+    link.timers = port.format("9:0-0", "off") + port.format("9:0-1", 30) + port.format("9:0-2", 8)
+    link.timers += "/sys/class/iscsi_session/session1/recovery_tmo:120\n"
+    make(link)
+    timers = re.findall(r'protocol \{\s+type "(\S+)"\s+fast_io_fail_tmo (\w+)\s+\}', link.file)
+    assert timers == [("scsi:fcp", "8"), ("scsi:iscsi", "120")]
+    assert link.file.count("{") == link.file.count("}")
+    link = FakeBench()
+    link.timers = port.format("9:0-0", "off")
+    make(link)
+    assert "fast_io_fail_tmo off\n" in link.file
+    link = FakeBench()
+    make(link)
+    assert "protocol" not in link.file
 
 
 def test_a_daemon_that_was_enabled_runs_again_afterwards() -> None:

@@ -15,7 +15,9 @@ from storqual.turns import acts, settle
 from storqual.virtual_bench.limits import Limit
 from storqual_core.turns.drive_faults import LAYER, RULES_MEMORY
 
-DRIVES = tuple(SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}", first="") for number in range(3))
+DRIVES = tuple(
+    SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}", first="", size=1 << 30) for number in range(3)
+)
 DECLARED = Limit(150, 1 << 20)
 
 
@@ -29,12 +31,16 @@ class FakeMonitor:
             self.limits["0x1"] = Limit(1, DECLARED.bandwidth)
             del self.limits["0x2"]
         self.asked: list[str] = []
+        self.size = 1 << 30
 
     async def ask(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
         self.asked.append(command)
         given = arguments or {}
         if command == "query-named-block-nodes":
-            return [{"node-name": name} for name in self.nodes]
+            return [{"node-name": name, "image": {"virtual-size": self.size}} for name in self.nodes]
+        if command == "block_resize":
+            assert given["node-name"] == "sym-0-file"
+            self.size = given["size"]
         if command == "qom-set":
             assert given["value"] == "sym-0-file"
         if command == "blockdev-del":
@@ -112,6 +118,14 @@ def test_a_bench_on_which_nothing_was_left_is_not_touched(settled: Any) -> None:
     assert settled(link, monitor) == []
     assert monitor.asked == ["query-named-block-nodes"]
     assert not [command for command in link.ran if "scan" in command]
+
+
+def test_a_lun_that_was_left_larger_has_its_size_again(settled: Any) -> None:
+    monitor, link = FakeMonitor(left=False), FakeLink()
+    monitor.size += acts._GROWTH
+    (told,) = settled(link, monitor)
+    assert (monitor.size, told) == (1 << 30, "vbench: 0x0 was left larger, and has its size again")
+    assert "/device/rescan" in link.ran[-1]
 
 
 def test_a_layer_that_was_left_over_a_drive_is_taken_away(settled: Any) -> None:

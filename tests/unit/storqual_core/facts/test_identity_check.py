@@ -116,6 +116,15 @@ def test_two_drives_with_one_name_are_told_unless_they_are_paths_of_one(tree: Be
     assert problems(tree, inventory(FIRST)) == []
 
 
+def test_two_drives_with_one_name_are_paths_of_one_where_the_inventory_says_so(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().adapter("0000:00:07.0", driver="virtio").scsi("sda")
+    tree.scsi("sdc", hctl="3:0:0:0", pci="0000:00:07.0")
+    declared = {**inventory({**FIRST, "paths": ["virt"]}), "virt": {"pci": "0000:00:07.0", "driver": "virtio"}}
+    assert problems(tree, declared) == []
+    tree.scsi("sde", hctl="3:0:1:0", pci="0000:00:07.0")
+    assert "3 drives of this bench have wwn 0x5000c50000000001: sda, sdc, sde" in problems(tree, declared)
+
+
 def test_an_adapter_without_a_driver_is_told(tree: BenchTree) -> None:
     (tree.root / "sys/devices/pci0000:00/0000:00:05.0/driver").unlink()
     assert "adapter sym at 0000:00:05.0: its driver is no driver, the inventory says sym53c8xx" in problems(

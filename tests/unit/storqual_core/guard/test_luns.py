@@ -15,7 +15,7 @@ from storqual_core.guard.rules import PURPOSES
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError, MissingToolError
 from tests.support.bench_tree import SIZE, STATE, claim, designator, vpd_page
-from tests.support.fabric_tree import INITIATOR, LUN, FabricTree, fc_bench
+from tests.support.fabric_tree import INITIATOR, LUN, TARGET, FabricTree, fc_bench
 
 KEYS = "  PR generation=0x2, 1 registered reservation key follows:\n    0x123abc\n"
 NO_KEYS = "  PR generation=0x2, there are NO registered reservation keys\n"
@@ -202,9 +202,18 @@ def test_a_lun_that_is_resized_while_it_is_lent_to_a_program_is_not_taken_again(
             held.retake(LUN)
 
 
-def two_paths(tree: FabricTree, **changes: Any) -> FabricTree:
-    tree.remote_port("rport-2:0-2", wwpn="0x5006016800000001", target=1)
+SECOND = "0x5006016800000001"
+ROUTES = ((INITIATOR, TARGET), (INITIATOR, SECOND))
+
+
+def second_path(tree: FabricTree, **changes: Any) -> FabricTree:
+    tree.remote_port("rport-2:0-2", wwpn=SECOND, target=1)
     tree.lun("sdb", **{"through": "rport-2:0-2", "hctl": "2:0:1:0", **changes})
+    return tree
+
+
+def two_paths(tree: FabricTree, **changes: Any) -> FabricTree:
+    second_path(tree, **changes)
     tree.stacked("dm-3", ["sda", "sdb"], uuid=f"mpath-3{LUN[2:]}", title="m")
     return tree
 
@@ -222,6 +231,36 @@ class Mapped(Array):
 
 def test_two_paths_of_one_lun_are_one_drive(tree: FabricTree) -> None:
     assert refused(two_paths(tree), Mapped()) == []
+
+
+def test_two_declared_paths_of_one_lun_are_one_drive_before_anything_is_over_them(tree: FabricTree) -> None:
+    second_path(tree)
+    assert any("2 devices of this bench answer" in reason for reason in refused(tree, Array()))
+    assert refused(tree, Array(), routes=ROUTES) == []
+    with hold.hold(
+        [mine(routes=ROUTES)], purpose="settings", state_dir=STATE, machine=tree.machine, runner=Array()
+    ) as held:
+        assert (held[LUN], held.paths(LUN)) == ("/dev/sda", ["sda", "sdb"])
+
+
+@pytest.mark.parametrize(
+    ("routes", "changes", "said"),
+    [
+        # one of them is not declared
+        (ROUTES[:1], {}, "2 devices of this bench answer"),
+        ((ROUTES[0], (INITIATOR, "0x5006016800000002")), {}, "2 devices of this bench answer"),
+        # both came by the same path: one is a copy
+        (ROUTES, {"through": "rport-2:0-1", "hctl": "2:0:0:5"}, "2 devices of this bench answer"),
+        (ROUTES, {"serial": "APM2"}, "its serial is 'APM2'"),
+        (ROUTES, {"size": SIZE * 2}, f"its size is {SIZE * 2} bytes"),
+    ],
+)
+def test_disks_of_one_name_that_are_not_the_declared_paths_of_one_lun_are_refused(
+    tree: FabricTree, routes: tuple[tuple[str, ...], ...], changes: dict[str, Any], said: str
+) -> None:
+    array = Array(sizes={"/dev/sg1": changes.get("size", SIZE)})
+    reasons = refused(second_path(tree, **changes), array, routes=routes)
+    assert any(said in reason for reason in reasons), reasons
 
 
 def test_two_luns_of_one_target_with_one_name_are_refused(tree: FabricTree) -> None:

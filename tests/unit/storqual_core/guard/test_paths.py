@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several paths to one drive are that drive only under its own multipath device, and nothing else is."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import pytest
 
 from storqual_core.guard import hold
+from storqual_core.guard.claims import claims_of_adapters, read_claims
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import MissingToolError
-from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
+from storqual_core.provision.drives import claim_record
+from tests.support.bench_tree import SIZE, STATE, BenchTree, claim, designator, vpd_page
 from tests.support.paths import MAP, Paths, two_paths
 
 TWICE = "2 devices of this bench answer to that name (sda, sdc)"
@@ -62,6 +65,35 @@ def refusals(tree: BenchTree, runner: Any = None, purpose: str = "write") -> lis
         [claim()], purpose=purpose, state_dir=STATE, machine=tree.machine, runner=runner or Paths(tree)
     )
     return [str(refusal) for refusal in found]
+
+
+DRIVE = {"wwn": "0x5000c50000000001", "serial": "SER1", "vendor": "SEAGATE", "model": "ST336607LW", "size": SIZE}
+
+
+def test_paths_through_the_declared_adapters_are_one_drive_for_a_claim_of_the_inventory(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().adapter("0000:00:07.0", driver="virtio").scsi("sda")
+    tree.scsi("sdc", hctl="3:0:0:0", pci="0000:00:07.0")
+    drives = [{**DRIVE, "claim": True, "port": 0, "paths": ["b"]}]
+    adapters = {"a": {"pci": "0000:00:05.0", "drives": drives}, "b": {"pci": "0000:00:07.0"}}
+    (declared,) = claims_of_adapters(adapters, routes=True)
+    # as a restore has it, from its memory
+    (remembered,) = read_claims({declared.id: json.loads(json.dumps(claim_record(declared)))})
+    assert remembered == declared
+
+    def reasons() -> list[str]:
+        found = hold.check([declared], purpose="settings", state_dir=STATE, machine=tree.machine, runner=Paths(tree))
+        return [str(each) for each in found]
+
+    assert claims_of_adapters(adapters)[0].routes == ()
+    assert reasons() == []
+    device = tree.machine.real("/sys/block/sdc/device")
+    tree.write(f"{device}/vpd_pg83", vpd_page(0x83, designator(3, bytes.fromhex("5000c50000000001")) * 2))
+    assert reasons() == []
+    copy = designator(3, bytes.fromhex("5000c50000000001")) + designator(1, b"SEAGATE COPY")
+    tree.write(f"{device}/vpd_pg83", vpd_page(0x83, copy))
+    assert any("do not lead to one LUN" in reason for reason in reasons())
+    tree.scsi("sde", hctl="3:0:1:0", pci="0000:00:07.0")
+    assert any("3 devices of this bench answer to that name" in reason for reason in reasons())
 
 
 def test_two_paths_under_multipath_are_one_drive_and_the_top_is_held(tree: BenchTree) -> None:

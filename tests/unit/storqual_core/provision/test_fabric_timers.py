@@ -75,6 +75,43 @@ def test_timers_are_written_where_the_kernel_keeps_them_and_remembered(sysfs: Pa
     assert outcome.steps[-2:] == ["nvme1n1: reconnect_delay set to 2", "nvme1n1: ctrl_loss_tmo set to 30"]
 
 
+def test_timers_of_a_drive_of_several_paths_are_those_of_each(sysfs: Path) -> None:
+    """Its multipath device has none; a path that had another value gets it back."""
+    other = sysfs / "devices/virtual/net/fc0/ctlr_1/host9/rport-9:0-1/target9:0:1/9:0:1:0"
+    port = sysfs / RPORT.replace("9:0-0", "9:0-1")
+    for place in (other, sysfs / "block/sdm", port):
+        place.mkdir(parents=True)
+    (sysfs / "block/sdm/device").symlink_to(other)
+    second = sysfs / "devices/virtual/nvme-fabrics/ctl/nvme2"
+    second.mkdir()
+    (sysfs / "devices/virtual/nvme-subsystem/nvme-subsys1/nvme2").symlink_to(second)
+    for place, texts in (
+        (port, {"dev_loss_tmo": "30", "fast_io_fail_tmo": "off"}),
+        (second, {"ctrl_loss_tmo": "600", "reconnect_delay": "10"}),
+    ):
+        for name, text in texts.items():
+            (place / name).write_text(text + "\n")
+    kept: list[dict[str, object]] = []
+    lun = DriveTarget("lun", "dm-0", "/dev/sg1", ("sdk", "sdm"))
+    space = DriveTarget("space", "nvme1n1", "/dev/nvme1")
+    subsystem = DriveSettings(sysfs=str(sysfs))
+
+    def timers() -> list[str]:
+        return [(place / "dev_loss_tmo").read_text().strip() for place in (sysfs / RPORT, port)]
+
+    wanted = check_section("drive", {"fast_io_fail_tmo": 5, "dev_loss_tmo": 20})
+    apply(subsystem, [plan(subsystem, "lun", lun, wanted)], save=kept.append)
+    assert timers() == ["20", "20"]
+    assert kept[0]["drive.dev_loss_tmo@lun"] == "60 and 30"
+    former = {name: kept[0][f"drive.{name}@lun"] for name in wanted}
+    apply(subsystem, [plan(subsystem, "lun", lun, former)], save=kept.append)
+    assert timers() == ["60", "30"]
+    apply(subsystem, [plan(subsystem, "space", space, {"reconnect_delay": 2})], save=kept.append)
+    assert [read(sysfs, f"{place}/reconnect_delay") for place in (CONTROLLER, str(second))] == ["2", "2"]
+    with pytest.raises(ToolError, match="has 1 paths now"):
+        subsystem.write(DriveTarget("lun", "sdk", "/dev/sg1"), {"dev_loss_tmo": "60 and 30"})
+
+
 def test_what_the_kernel_would_not_take_is_refused_before_any_write(sysfs: Path) -> None:
     for values, words in (
         ({"fast_io_fail_tmo": 60}, "fast_io_fail_tmo 60 must be below dev_loss_tmo, which is 60"),

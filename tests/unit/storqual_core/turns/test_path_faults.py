@@ -176,6 +176,54 @@ def namespace(tmp_path: Path) -> tuple[FabricTree, Aim]:
     return tree, Aim(tree.machine, Links(tree), drive, away_s=0.0, limit_s=0.2)
 
 
+ANA = "/sys/kernel/config/nvmet/ports/{}/ana_groups/1/ana_state"
+
+
+@pytest.fixture
+def served(namespace: tuple[FabricTree, Aim]) -> tuple[FabricTree, Aim]:
+    """The namespace, which a target of its own kernel serves by two ports."""
+    for port in (1, 2):
+        namespace[0].write(f"/sys/kernel/config/nvmet/ports/{port}/addr_traddr", f"192.0.2.{port}\n")
+        namespace[0].write(ANA.format(port), "optimized\n")
+    return namespace
+
+
+def access_follows(tree: FabricTree, path: Path, value: str) -> None:
+    """An initiator that is told of the port with the first address."""
+    path.write_text(value)
+    if path.parts[-4] == "1":
+        tree.write("/sys/class/nvme/nvme0/nvme0c0n1/ana_state", value + "\n")
+
+
+def test_a_port_that_gives_no_access_to_a_namespace_takes_its_path(
+    served: tuple[FabricTree, Aim], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, aim = served
+    writing(monkeypatch, lambda path, value: access_follows(tree, path, value))
+    assert brought(aim, "ana_inaccessible") == ["unavailable", "path_lost", "path_back"]
+    assert [tree.machine.text(ANA.format(port)) for port in (1, 2)] == ["optimized", "optimized"]
+
+
+def test_an_initiator_that_is_not_told_goes_on_and_the_port_gives_access_again(
+    served: tuple[FabricTree, Aim], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, aim = served
+    writing(monkeypatch, lambda path, value: path.write_text(value))
+    with pytest.raises(ToolError, match="did not let go of path nvme0n1"):
+        brought(aim, "ana_inaccessible")
+    assert tree.machine.text(ANA.format(1)) == "optimized"
+
+
+def test_a_namespace_of_an_array_or_with_no_other_path_is_left_alone(served: tuple[FabricTree, Aim]) -> None:
+    tree, aim = served
+    tree.write("/sys/class/nvme/nvme1/nvme0c1n1/ana_state", "inaccessible\n")
+    with pytest.raises(ToolError, match="1 paths of nvme0n1 are active"):
+        brought(aim, "ana_inaccessible")
+    tree.write("/sys/kernel/config/nvmet/ports/1/addr_traddr", "192.0.2.9\n")
+    with pytest.raises(ToolError, match=r"192\.0\.2\.1 is no port of a target in this kernel"):
+        brought(aim, "ana_inaccessible")
+
+
 def test_a_link_of_a_target_takes_the_controller_behind_it_and_comes_up_again(
     namespace: tuple[FabricTree, Aim],
 ) -> None:

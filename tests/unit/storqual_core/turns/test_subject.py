@@ -17,6 +17,7 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.turns.subject import HeldDevice, aimed_at, refuse_beyond
 from tests.support.bench_tree import BenchTree, claim
+from tests.support.fabric_tree import FabricTree
 from tests.support.paths import Paths, two_paths
 
 PCI, OTHER = "0000:00:05.0", "0000:00:06.0"
@@ -123,6 +124,35 @@ def test_a_path_is_aimed_at_through_the_adapter_under_test_and_reaches_no_other_
         assert aimed is not None
         assert aimed.name == name
     assert aimed_at(read_drives(shared.machine), "0x5", PCI) is None
+
+
+SPACE = "uuid.11111111-2222-3333-4444-555555555555"
+
+
+def unreserved(argv: Sequence[str], **_: object) -> Completed:
+    report = '{"gen":0,"rtype":0,"regctl":0,"ptpls":0,"regctls":[]}'
+    return Completed(tuple(argv), 0, report if "resv-report" in argv else "", "", 0.0)
+
+
+@pytest.mark.parametrize("ports", [1, 2])
+def test_the_controllers_of_a_namespace_are_its_paths_though_it_is_one_disk(tmp_path: Path, ports: int) -> None:
+    portals = [("tcp", f"traddr=192.0.2.{number},trsvcid=4420", "optimized") for number in range(1, ports + 1)]
+    tree = FabricTree(tmp_path).nvme_fabric(*portals)
+    wanted = [claim(wwn=SPACE, serial="NV1", vendor="", model="Linux")]
+    said = []
+    try:
+        refuse_beyond(
+            tree.machine,
+            wanted,
+            drive=SPACE,
+            adapter="pseudo/nvme_tcp",
+            scope="path",
+            state_dir="/var/lib/storqual",
+            runner=unreserved,
+        )
+    except GuardRefusalError as problem:
+        said = [str(problem)]
+    assert ["no path beside the one" in text for text in said] == [True] * (ports == 1), said
 
 
 def test_the_only_path_to_a_drive_is_never_lost(shared: BenchTree) -> None:
