@@ -5,12 +5,7 @@ A machine that is stopped has on its disk what a power cut at that moment would 
 with GRUB's own code, which replays no journal. So a look takes seconds, and a boot some minutes.
 """
 
-<<<<<<< HEAD
-=======
-from __future__ import annotations
-
 import hashlib
->>>>>>> w-rpm2
 import os
 import random
 import re
