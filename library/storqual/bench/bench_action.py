@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,11 @@ class BenchAction(ActionBase):
 
     def _lease(self) -> str:
         return lease_of_task(self)
+
+    def _filled(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """What `queue_folder` reads of the bench's variables, templates filled in."""
+        names = ("storqual_kind", "storqual_queue", "virtual_bench_state")
+        return {name: self._templar.template(variables[name]) for name in names if name in variables}
 
     def _lasting(self) -> Connection:
         """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from storqual.base import child
 from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
+from storqual.bench.labgrid import labgrid_words
 from storqual_core.kit.errors import ToolError
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> SocketSou
         named = way.conserver
         return ProgramSource(("console", "-M", named.server, "-p", str(named.port), "-f", named.name), "\x05cl0")
     if way.labgrid is not None:
-        return ProgramSource(("labgrid-client", "-p", way.labgrid.place, "console"))
+        return ProgramSource((*labgrid_words(way.labgrid), "console"))
     if way.telnet is not None:
         host, _, port = way.telnet.rpartition(":")
         return SocketSource(host.strip("[]"), int(port))

@@ -18,7 +18,10 @@ pytestmark = pytest.mark.plays
 
 def test_a_bench_that_is_off_is_queued_for_and_not_asked(tmp_path: Path) -> None:
     run, queue = make_run(tmp_path / "run"), tmp_path / "queue"
-    task = {"bench_lease": {"run": str(run), "queue": str(queue), "wait": "", "only_queue": True}}
+    task = {
+        "bench_lease": {"run": str(run), "wait": "", "only_queue": True},
+        "vars": {"storqual_queue": {"folder": str(tmp_path / "queues")}},
+    }
     result = play(tmp_path, task, back=NEW, up=False)
     assert (result["failed"], result["lease"]) == (False, "")
     owner = LeaseBook(queue).read().owner

@@ -18,7 +18,7 @@ from storqual.power.backends import bench_backends, parse_chassis_power, parse_s
 from storqual.power.switch import PowerBackend, PowerBackendError, SwitchState
 from tests.support.power_services import (
     FileSwitch,
-    labgrid_place,
+    labgrid_lab,
     management_controller,
     power_daemon,
     python_environment,
@@ -207,8 +207,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.long
 def test_labgrid_switches_a_place(switch: FileSwitch, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(programs), prepend=":")
-    with labgrid_place(switch, programs) as coordinator:
-        labgrid = backend(labgrid={"place": "bench1", "coordinator": coordinator})
+    with labgrid_lab(switch, programs) as lab:
+        lab.client("acquire")
+        # the place of the reservation is that of the power
+        place = {"labgrid": {"place": "bench1", "coordinator": lab.coordinator}}
+        (labgrid,) = bench_backends(read_rendered_power([{"labgrid": {}}], "bench01", place))
         assert labgrid.state() == ON
         labgrid.off()
         assert (labgrid.state(), switch.state) == (OFF, "off")
