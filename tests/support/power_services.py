@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -87,14 +88,16 @@ def free_port(kind: int = socket.SOCK_STREAM) -> int:
 
 
 @contextmanager
-def running(argv: Sequence[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    argv: Sequence[str], folder: Path, stdin: int | IO[bytes] = subprocess.DEVNULL, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """A program of its own while the block lasts; its output is in `<folder>/<program>.log`."""
     log = folder / f"{Path(argv[0]).name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             argv,
             cwd=folder,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=output,
             stderr=output,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment},
@@ -168,6 +171,33 @@ def management_controller(switch: FileSwitch, password: str) -> Iterator[int]:
     with running(argv, folder) as process:
         await_datagrams(port, process)
         yield port
+
+
+INTERRUPTED = """\
+import pathlib, sys
+from pyghmi.ipmi import bmc
+
+class Controller(bmc.Bmc):
+    def get_power_state(self):
+        return "on"
+
+    def pulse_diag(self):
+        pathlib.Path(sys.argv[2]).touch()
+
+Controller({"storqual": sys.stdin.readline().strip()}, port=int(sys.argv[1]), address="127.0.0.1").listen()
+"""
+
+
+@contextmanager
+def interrupting_controller(folder: Path, programs: Path, password: str) -> Iterator[tuple[int, Path]]:
+    """A controller made of pyghmi; the UDP port of its lanplus, and the file that is there when an NMI was sent."""
+    needed("ipmitool")
+    port, nmi, secret = free_port(socket.SOCK_DGRAM), folder / "nmi", folder / "secret"
+    secret.write_text(f"{password}\n", encoding="utf-8")
+    words = [str(programs / "python"), "-c", INTERRUPTED, str(port), str(nmi)]
+    with secret.open("rb") as given, running(words, folder, stdin=given) as process:
+        await_datagrams(port, process)
+        yield port, nmi
 
 
 def await_datagrams(port: int, process: subprocess.Popen[bytes]) -> None:
