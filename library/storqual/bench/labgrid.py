@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""labgrid-client: the words by which it reaches a place, and the place of a bench as a part of its reservation.
+"""A place of labgrid as a part of a bench's reservation.
 
-A place stays acquired until somebody releases it. So the reservation says who may use a bench, and the place is
-acquired under its number; `labgrid.json` beside it says so, and a place that is not in it is not released.
+It stays acquired until somebody releases it. So the reservation says who may use a bench, and the place is acquired
+under its number; `labgrid.json` beside it says so, and a place that is not in it is not released.
 """
 
 from __future__ import annotations
@@ -24,19 +24,13 @@ from storqual.base.files import parse_json
 from storqual.inputs.labgrid import LabgridPlace
 from storqual_core.kit.command import run
 from storqual_core.kit.durable import replace_file
-from storqual_core.kit.errors import EXIT_BENCH_LOST, StorqualError
-from storqual_core.kit.lease import LeaseBook, LeaseLostError
+from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.lease import LeaseBook, LeaseLostError, OutOfServiceError, ReservedError
 
 _CALL_S = 60.0
 _WAIT_S = 20.0
 """labgrid forgets a reservation that was not asked for within 60 s."""
 _NOBODY = "None"
-
-
-def labgrid_words(place: LabgridPlace) -> list[str]:
-    """The program and its options, before what it is to do."""
-    coordinator = ["-x", place.coordinator] if place.coordinator else []
-    return ["labgrid-client", *coordinator, "-p", str(place.place)]
 
 
 @dataclass(frozen=True)
@@ -55,15 +49,17 @@ class PlaceBook:
         try:
             # who waits for hours keeps what he has
             LeaseBook(self.folder).renew(self.number)
-        except LeaseLostError as problem:
-            return {"refused": str(problem), "exit_code": problem.exit_code}
-        return self._acquire(take=bool(request.get("take")))
+            self._acquire(take=bool(request.get("take")))
+        except (LeaseLostError, ReservedError, OutOfServiceError) as problem:
+            waits = isinstance(problem, ReservedError)
+            return {"refused": str(problem), "exit_code": problem.exit_code, "waits": waits}
+        return {}
 
     def look(self, ticket: str, _number: int) -> bool:
         """Whether labgrid has allocated the place meanwhile; to ask keeps the ticket."""
         LeaseBook(self.folder).renew(self.number)
         with suppress(subprocess.TimeoutExpired):
-            words = [*labgrid_words(self.place), "wait", ticket]
+            words = [*self.place.argv, "wait", ticket]
             return child.run(words, timeout=_WAIT_S, capture_output=True).returncode == 0
         return False
 
@@ -74,31 +70,30 @@ class PlaceBook:
                 self._client("release")
             _record(self.folder).unlink(missing_ok=True)
 
-    def _acquire(self, *, take: bool) -> dict[str, Any]:
-        shown = self._client("show")
+    def _acquire(self, *, take: bool) -> None:
+        """Raises ReservedError with who holds it, OutOfServiceError for a place that is of no use."""
+        name, shown = f"place {self.place.place} of labgrid", self._client("show")
         holder, acquired = self._holder(shown), _value("acquired", shown) != _NOBODY
-        if holder not in ("", _me()):
-            if not take:
-                return self._refused(f"is held by {holder}", waits=True)
-            if acquired:
-                self._client("release", "--kick")
-        ours = not acquired or holder != _me()
+        other = holder not in ("", _me())
+        if other and not take:
+            raise ReservedError(f"{name} is held by {holder}")
+        if other and acquired:
+            self._client("release", "--kick")
         # what a campaign acquired that was killed is ours as well
-        if ours or acquired_for(self.folder).get("place") == self.place.place:
+        if other or not acquired or acquired_for(self.folder).get("place") == self.place.place:
             body = {"place": self.place.place, "coordinator": self.place.coordinator, "number": self.number}
             replace_file(_record(self.folder), json.dumps(body))
-        if ours:
+        if other or not acquired:
             try:
                 self._client("acquire")
             except StorqualError as problem:
                 _record(self.folder).unlink(missing_ok=True)
-                holder = self._holder(self._client("show"))
-                waits = holder not in ("", _me())
-                return self._refused(f"is held by {holder}" if waits else f"is of no use: {problem}", waits=waits)
+                if (holder := self._holder(self._client("show"))) not in ("", _me()):
+                    raise ReservedError(f"{name} is held by {holder}") from None
+                raise OutOfServiceError(f"{name} is of no use: {problem}") from None
         if missing := _missing(self._client("show")):
             self.release()
-            return self._refused(f"is of no use: {missing}; look at its exporter")
-        return {"lease": {"number": self.number}, "ended": []}
+            raise OutOfServiceError(f"{name} is of no use: {missing}; look at its exporter")
 
     def _holder(self, shown: str) -> str:
         """Who has acquired the place, or for whom it is kept, as labgrid names him; empty for nobody."""
@@ -110,12 +105,8 @@ class PlaceBook:
         rest = self._client("reservations").partition(f"Reservation '{token}':")[2] if token else ""
         return _value("owner", rest, "")
 
-    def _refused(self, why: str, *, waits: bool = False) -> dict[str, Any]:
-        sentence = f"place {self.place.place} of labgrid {why}"
-        return {"refused": sentence, "waits": waits, "exit_code": 4 if waits else EXIT_BENCH_LOST}
-
     def _client(self, *words: str) -> str:
-        ended = run([*labgrid_words(self.place), *words], timeout=_CALL_S)
+        ended = run([*self.place.argv, *words], timeout=_CALL_S)
         if ended.rc:
             raise StorqualError(f"`labgrid-client {words[0]}` of {self.place.place}: {ended.last_words()}")
         return ended.stdout

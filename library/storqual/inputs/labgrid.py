@@ -19,6 +19,11 @@ class LabgridPlace(Shape):
     place: Word | None = None
     coordinator: Word | None = None
 
+    @property
+    def argv(self) -> list[str]:
+        """labgrid-client and its options, before what it is to do."""
+        return ["labgrid-client", *(["-x", self.coordinator] if self.coordinator else []), "-p", str(self.place)]
+
 
 def queue_place(queue: object, bench: str) -> LabgridPlace | None:
     """The place in `storqual_queue` as Ansible has filled it; None where it names none. Raises BadInputError."""

@@ -19,8 +19,7 @@ from typing import Any
 
 from storqual.base.text import telling_line
 from storqual.bench.ansible_run import run_playbook
-from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
-from storqual.bench.labgrid import labgrid_words
+from storqual.inputs.bmc import ipmitool_environment
 from storqual.inputs.labgrid import LabgridPlace
 from storqual.inputs.power import BENCH_ITSELF, IpmiPower, Outlet, PowerEntry, RedfishPower
 from storqual.power.switch import ANSWER_LIMIT_S, PowerBackend, PowerBackendError, SwitchState
@@ -85,7 +84,7 @@ class IpmiBackend(_Backend):
         self._power("diag")
 
     def _power(self, word: str) -> str:
-        argv, env = ipmitool_words(self.entry), ipmitool_environment(self.entry.password)
+        argv, env = self.entry.argv, ipmitool_environment(self.entry.password)
         return _called([*argv, "chassis", "power", word], "install the package ipmitool", env=env).stdout
 
 
@@ -118,7 +117,7 @@ class CommandBackend(_Backend):
 def _labgrid_commands(place: LabgridPlace) -> dict[str, Sequence[str]]:
     """labgrid-client ends with `power for place bench07 is on`; whoever switches a place has acquired it before."""
     words = {"on": "on", "off": "off", "state": "get"}
-    return {ours: [*labgrid_words(place), "power", theirs] for ours, theirs in words.items()}
+    return {ours: [*place.argv, "power", theirs] for ours, theirs in words.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
