@@ -5,6 +5,8 @@ Each is the real program with a file in the place of a bench. A program that is 
 """
 
 import json
+import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -83,14 +86,16 @@ def free_port(kind: int = socket.SOCK_STREAM) -> int:
 
 
 @contextmanager
-def running(argv: Sequence[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    argv: Sequence[str], folder: Path, stdin: int | IO[bytes] = subprocess.DEVNULL, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """A program of its own while the block lasts; its output is in `<folder>/<program>.log`."""
     log = folder / f"{Path(argv[0]).name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             argv,
             cwd=folder,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=output,
             stderr=output,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment},
@@ -163,6 +168,33 @@ def management_controller(switch: FileSwitch, password: str) -> Iterator[int]:
     with running(argv, folder) as process:
         await_datagrams(port, process)
         yield port
+
+
+INTERRUPTED = """\
+import pathlib, sys
+from pyghmi.ipmi import bmc
+
+class Controller(bmc.Bmc):
+    def get_power_state(self):
+        return "on"
+
+    def pulse_diag(self):
+        pathlib.Path(sys.argv[2]).touch()
+
+Controller({"storqual": sys.stdin.readline().strip()}, port=int(sys.argv[1]), address="127.0.0.1").listen()
+"""
+
+
+@contextmanager
+def interrupting_controller(folder: Path, programs: Path, password: str) -> Iterator[tuple[int, Path]]:
+    """A controller made of pyghmi; the UDP port of its lanplus, and the file that is there when an NMI was sent."""
+    needed("ipmitool")
+    port, nmi, secret = free_port(socket.SOCK_DGRAM), folder / "nmi", folder / "secret"
+    secret.write_text(f"{password}\n", encoding="utf-8")
+    words = [str(programs / "python"), "-c", INTERRUPTED, str(port), str(nmi)]
+    with secret.open("rb") as given, running(words, folder, stdin=given) as process:
+        await_datagrams(port, process)
+        yield port, nmi
 
 
 def await_datagrams(port: int, process: subprocess.Popen[bytes]) -> None:
@@ -282,16 +314,38 @@ def redfish_service(switch: FileSwitch, programs: Path, password: str) -> Iterat
             yield f"https://127.0.0.1:{port}", certificate
 
 
+@dataclass(frozen=True)
+class LabgridLab:
+    """A coordinator of labgrid with the place `bench1`, and the exporter of its power port."""
+
+    coordinator: str
+    programs: Path
+    exporter: subprocess.Popen[bytes]
+
+    def client(self, *words: str, user: str = "") -> str:
+        argv = [self.programs / "labgrid-client", "-x", self.coordinator, "-p", "bench1", *words]
+        env = {**os.environ, **({"LG_USERNAME": user} if user else {})}
+        return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60, env=env).stdout
+
+    @property
+    def holder(self) -> str:
+        """The user who has acquired the place; empty for nobody."""
+        (line,) = [line for line in self.client("show").splitlines() if line.startswith("  acquired:")]
+        return line.partition("/")[2]
+
+    def stop_exporter(self) -> None:
+        """Returns when the coordinator knows."""
+        self.exporter.terminate()
+        self.exporter.wait(10)
+        end = time.monotonic() + _READY_S
+        while re.search("^(Matching|Acquired) resource", self.client("show"), re.MULTILINE):
+            assert time.monotonic() < end, "the coordinator still shows what is gone"
+
+
 @contextmanager
-def labgrid_place(switch: FileSwitch, programs: Path) -> Iterator[str]:
-    """A coordinator and an exporter of labgrid with the place `bench1`, which is acquired; the coordinator."""
+def labgrid_lab(switch: FileSwitch, programs: Path) -> Iterator[LabgridLab]:
     folder, port = switch.folder, free_port()
     coordinator = f"127.0.0.1:{port}"
-
-    def client(*words: str) -> None:
-        argv = [programs / "labgrid-client", "-x", coordinator, "-p", "bench1", *words]
-        subprocess.run(argv, check=True, capture_output=True, timeout=60)
-
     with http_switch(switch) as relay:
         resource = {"model": "rest", "host": f"{relay}/p/{{index}}", "index": "1"}
         exported = {"bench1": {"NetworkPowerPort": resource}}
@@ -299,11 +353,14 @@ def labgrid_place(switch: FileSwitch, programs: Path) -> Iterator[str]:
         with running([str(programs / "labgrid-coordinator"), "-l", coordinator], folder) as process:
             await_port(port, process)
             argv = [str(programs / "labgrid-exporter"), "-c", coordinator, "-n", "labpc", "--hostname", "127.0.0.1"]
-            with running([*argv, "exporter.yaml"], folder):
-                client("create")
-                client("add-match", "labpc/bench1/*")
-                client("acquire")
-                yield coordinator
+            with running([*argv, "exporter.yaml"], folder) as exporter:
+                lab = LabgridLab(coordinator, programs, exporter)
+                lab.client("create")
+                lab.client("add-match", "labpc/bench1/*")
+                end = time.monotonic() + _READY_S
+                while "Matching resource" not in lab.client("show"):
+                    assert time.monotonic() < end, "the exporter shows nothing"
+                yield lab
 
 
 def redfish_collection(folder: Path, programs: Path) -> Path:

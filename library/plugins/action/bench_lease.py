@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from ansible.utils.display import Display
 
 from storqual.bench.bench_action import BenchAction
+from storqual.bench.labgrid import PlaceBook, release_place
 from storqual.bench.lease import (
     Ask,
     Keeper,
@@ -21,10 +23,12 @@ from storqual.bench.lease import (
     look_command,
     new_owner,
     put_out,
+    queue_folder,
     refuse_out_of_service,
     renewing,
     reserve,
 )
+from storqual.inputs.labgrid import LabgridPlace, queue_place
 from storqual.run import append_event, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.quantities import parse_duration
@@ -35,16 +39,16 @@ display = Display()
 class ActionModule(BenchAction):
     """Reserve a bench, or give it back.
 
-    Arguments: `run` (the campaign's run directory), `state_dir` and `python` (of the bench), `queue` (a folder where
-    reservations are kept besides, which several control nodes share), `wait` (such as 8h: for how long a bench that
-    somebody else has is waited for), `queued` (what an earlier call reserved in that folder), `only_queue` (the bench
-    itself is reserved later), `take` (that folder decides, whatever the bench itself remembers). Returns `lease` and
-    `queued`, which are empty where nothing was reserved. With `release` both are given back, and a bench whose drive
-    fails, or whose control chart left its limits in `run`, is put out of service.
+    Arguments: `run` (the campaign's run directory), `state_dir` and `python` (of the bench), `wait` (such as 8h: for
+    how long a bench that somebody else has is waited for), `queued` (what an earlier call reserved where
+    `storqual_queue` says), `only_queue` (the bench itself is reserved later), `take` (that folder decides, whatever
+    the bench itself remembers). Returns `lease` and `queued`, which are empty where nothing was reserved. With
+    `release` both are given back, and a bench whose drive fails, or whose control chart left its limits in `run`, is
+    put out of service.
     """
 
     _VALID_ARGS = frozenset(
-        {"lease", "only_queue", "python", "queue", "queued", "release", "run", "state_dir", "take", "wait"}
+        {"lease", "only_queue", "python", "queued", "release", "run", "state_dir", "take", "wait"}
     )
     _supports_check_mode = True
 
@@ -56,14 +60,18 @@ class ActionModule(BenchAction):
             return {**result, "changed": False, "lease": "", "queued": "", "msg": "nothing is reserved in check mode"}
         bench = str((task_vars or {}).get("inventory_hostname", ""))
         try:
-            done = self._release(bench) if self._task.args.get("release") else self._reserve(bench)
+            variables = self._filled(task_vars or {})
+            queue = queue_folder(bench, variables)
+            place = queue_place(variables.get("storqual_queue"), bench)
+            release = self._task.args.get("release")
+            done = self._release(bench, queue) if release else self._reserve(bench, queue, place)
         except StorqualError as problem:
             return {**result, "failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
         return {**result, "changed": True, **done}
 
-    def _reserve(self, bench: str) -> dict[str, Any]:
+    def _reserve(self, bench: str, queue: str, place: LabgridPlace | None) -> dict[str, Any]:
         arguments = self._task.args
-        run, queue = Path(str(arguments["run"])), str(arguments.get("queue") or "")
+        run = Path(str(arguments["run"]))
         refuse_out_of_service(bench, queue)
         seconds = campaign_seconds(read_run(run).plan.expected_seconds)
         later = bool(arguments.get("only_queue"))
@@ -75,13 +83,15 @@ class ActionModule(BenchAction):
             ask = folder_book(Path(queue))
             answer = reserve(ask, bench, owner, Waiting(wait_s, display.display, look_s=2.0))
             queued = f"{answer['lease']['number']}@{queue}"
+            if place is not None:
+                book = PlaceBook(place, Path(queue), int(answer["lease"]["number"]))
+                self._or_give_back(
+                    queued, reserve, book, bench, owner, Waiting(wait_s, display.display, book.look, 1.0)
+                )
         if later:
-            return {"lease": "", "queued": queued, "msg": f"{bench} is reserved in {queue}"}
-        try:
-            lease = self._on_bench(bench, run, owner, wait_s)
-        except StorqualError:
-            self._give_back(queued)
-            raise
+            where = f"is reserved in {queue}" if queue else "has no queue of its own"
+            return {"lease": "", "queued": queued, "msg": f"{bench} {where}"}
+        lease = self._or_give_back(queued, self._on_bench, bench, run, owner, wait_s)
         tokens = [token for token in (queued, lease) if token]
         if lasting is not None:
             renewals = [lasting.words(renewing(lease)), *(["sh", "-c", renewing(token)] for token in tokens[:-1])]
@@ -110,13 +120,13 @@ class ActionModule(BenchAction):
 
         return look
 
-    def _release(self, bench: str) -> dict[str, Any]:
+    def _release(self, bench: str, queue: str) -> dict[str, Any]:
         arguments = self._task.args
         lease = str(arguments.get("lease") or "")
         trouble = ""
         if lease:
             try:
-                self._put_out_unfit(bench, lease.partition("@")[2])
+                self._put_out_unfit(bench, lease.partition("@")[2], queue)
             except StorqualError as problem:
                 display.warning(f"{bench}: nobody knows whether it is fit for another campaign: {problem}")
             Keeper(lease, bench).stop()
@@ -129,7 +139,7 @@ class ActionModule(BenchAction):
         self._give_back(str(arguments.get("queued") or ""))
         return {"msg": f"{bench} was given back{trouble}"}
 
-    def _put_out_unfit(self, bench: str, state_dir: str) -> None:
+    def _put_out_unfit(self, bench: str, state_dir: str, queue: str) -> None:
         """Put a bench out of service, here and on itself, that no campaign should rely on."""
         from storqual.campaign.unfit_bench import unfit_reasons  # noqa: PLC0415 - what a reservation needs not is not imported
 
@@ -137,16 +147,27 @@ class ActionModule(BenchAction):
         reasons = unfit_reasons(read_run(run), bench)
         if not reasons:
             return
-        out = put_out(bench, "; ".join(reasons), str(self._task.args.get("queue") or ""))
+        out = put_out(bench, "; ".join(reasons), queue)
         text = f"{bench} is {out.describe()}"
         display.warning(text)
         append_event(run, "note", {"bench": bench, "text": text})
         self._ask(state_dir)({"act": "out", "out": asdict(out)})
 
+    def _or_give_back(self, queued: str, reserves: Callable[..., Any], *arguments: object) -> Any:
+        try:
+            return reserves(*arguments)
+        except StorqualError:
+            self._give_back(queued)
+            raise
+
     @staticmethod
     def _give_back(queued: str) -> None:
         if queued:
             number, _, folder = queued.partition("@")
+            try:
+                release_place(Path(folder), int(number))
+            except StorqualError as problem:
+                display.warning(f"the place is not released: {problem}")
             folder_book(Path(folder))({"act": "release", "number": int(number)})
 
     def _lasting_or_none(self) -> Any:

@@ -13,7 +13,7 @@ from ansible.utils.display import Display
 from storqual.base.text import terminal_text
 from storqual.bench.bench_action import BenchAction
 from storqual.bench.follow import ConnectionLostError
-from storqual.bench.lease import kept_here, lease_question, new_owner, unpack_lease
+from storqual.bench.lease import kept_here, lease_question, new_owner, queue_folder, unpack_lease
 from storqual.bench.ssh_words import lasting_connection, refuse_held
 from storqual.power.cycling import outcome_fields, reached, step_fields
 from storqual.power.inventory_entry import power_of_bench
@@ -76,7 +76,7 @@ class ActionModule(BenchAction):
             raise BadInputError([f"{bench} has no `storqual_power` in the inventory; {remedy}"])
         action = str(arguments["switch"])
         if action != "state":
-            self._refuse_reserved(bench, kept_here(bench, self._queue(bench, variables)))
+            self._refuse_reserved(bench, kept_here(bench, queue_folder(bench, self._filled(variables))))
         if action != "state" and power.evidence.boot() is not None:
             state_dir = self._templar.template(variables.get("storqual_state_dir") or "/var/lib/storqual")
             self._refuse_reserved_there(bench, address, str(state_dir))
@@ -87,12 +87,6 @@ class ActionModule(BenchAction):
             run=Path(str(arguments["run"])) if arguments.get("run") else None,
             say=lambda line: display.display(terminal_text(line)),
         )
-
-    def _queue(self, bench: str, variables: Mapping[str, Any]) -> str:
-        """Where reservations of the bench are kept besides; empty for nowhere."""
-        state = self._templar.template(variables.get("virtual_bench_state") or "")
-        folder = (self._templar.template(variables.get("storqual_queue") or {}) or {}).get("folder")
-        return f"{state}/lease" if state else f"{folder}/{bench}" if folder else ""
 
     def _refuse_reserved(self, bench: str, folder: Path, **clock: Callable[[], float]) -> None:
         """Raise ReservedError where somebody else has the bench; a play under its reservation is its owner."""

@@ -16,7 +16,7 @@ from ansible.utils.display import Display
 
 from storqual.bench.bench_action import BenchAction
 from storqual.bench.follow import BatchProgress, Collector, Stopped, UnreachableError, describe, follow
-from storqual.bench.lease import Keeper, put_out
+from storqual.bench.lease import Keeper, put_out, queue_folder
 from storqual.bench.live_line import progress_line
 from storqual.campaign import RunBatch
 from storqual.campaign.pipeline import next_step, turns
@@ -41,8 +41,7 @@ class ActionModule(BenchAction):
 
     Arguments: `run` (run directory), `block` (the first), `state_dir` (on the bench), `poll_s`, `python` (the bench's
     interpreter), `disturb` (what the drop of a virtual bench asks to happen meanwhile), `virtual_state` (that bench's
-    state folder on the control node), `recovery_limit_s` (for how long a bench that hangs is brought back),
-    `queue` (where reservations are kept besides: a bench that nothing brought back is out of service there). With
+    state folder on the control node), `recovery_limit_s` (for how long a bench that hangs is brought back). With
     `settle` no batch is run: the end of what runs is waited for, and what faults left on the bench is put right,
     where the run has batches that could leave something. With `boot_id` the bench is asked for it, nothing else.
     """
@@ -54,7 +53,6 @@ class ActionModule(BenchAction):
             "disturb",
             "poll_s",
             "python",
-            "queue",
             "recovery_limit_s",
             "run",
             "settle",
@@ -161,7 +159,9 @@ class ActionModule(BenchAction):
         power = power_of_bench(bench, self._variables, self._templar, self._connection, address)
         limit_s, lease = float(arguments.get("recovery_limit_s", 900.0)), self._lease()
         means = means_of(virtual, limit_s, power, ensure=Keeper(lease, bench).ensure)
-        means = replace(means, put_out=partial(put_out, bench, folder=str(arguments.get("queue") or "")))
+        means = replace(
+            means, put_out=partial(put_out, bench, folder=queue_folder(bench, self._filled(self._variables)))
+        )
         return BenchHere(
             bench, self._lasting(), str(arguments["python"]), str(arguments["state_dir"]), "", virtual, means
         )

@@ -2,6 +2,7 @@
 """What action plugins share that run storqual's own program on a bench, under the reservation of their play."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,11 @@ class BenchAction(ActionBase):
 
     def _lease(self) -> str:
         return lease_of_task(self)
+
+    def _filled(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """What `queue_folder` reads of the bench's variables, templates filled in."""
+        names = ("storqual_kind", "storqual_queue", "virtual_bench_state")
+        return {name: self._templar.template(variables[name]) for name in names if name in variables}
 
     def _lasting(self) -> Connection:
         """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""

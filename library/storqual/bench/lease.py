@@ -87,6 +87,19 @@ def kept_here(bench: str, folder: str = "") -> Path:
     return Path(folder) if folder else state_home() / "storqual" / "benches" / bench
 
 
+def queue_folder(bench: str, variables: Mapping[str, Any]) -> str:
+    """The folder where reservations of a bench are kept besides, by its variables with templates filled; "" for none.
+
+    A place of labgrid is acquired under a reservation that this control node keeps.
+    """
+    state, queue = variables.get("virtual_bench_state"), variables.get("storqual_queue") or {}
+    if variables.get("storqual_kind") == "virtual" and state:
+        return f"{state}/lease"
+    if queue.get("labgrid") is not None:
+        return str(kept_here(bench))
+    return f"{queue['folder']}/{bench}" if queue.get("folder") else ""
+
+
 def refuse_out_of_service(bench: str, folder: str = "") -> None:
     """Raise OutOfServiceError for a bench that this control node, or one that shares the folder, has put out."""
     out = LeaseBook(kept_here(bench, folder), name=bench).read().out

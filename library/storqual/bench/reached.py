@@ -10,9 +10,10 @@ from typing import Any
 
 from storqual.base.files import project_root
 from storqual.bench.follow import Connection
-from storqual.bench.lease import Ask, bench_book
+from storqual.bench.lease import Ask, bench_book, queue_folder
 from storqual.bench.program import build_program
 from storqual.bench.ssh_words import lasting_connection
+from storqual.inputs.labgrid import LabgridPlace, queue_place
 from storqual_core.kit.errors import StorqualError
 
 _PYTHON = "ansible_python_interpreter"
@@ -37,11 +38,12 @@ class ReachedBench:
     @property
     def queue(self) -> str:
         """The folder on this control node where its reservations are kept besides; empty for none."""
-        state = self.variables.get("virtual_bench_state")
-        if self.variables.get("storqual_kind") == "virtual" and state:
-            return f"{state}/lease"
-        folder = (self.variables.get("storqual_queue") or {}).get("folder")
-        return f"{folder}/{self.name}" if folder else ""
+        return queue_folder(self.name, self.variables)
+
+    @property
+    def place(self) -> LabgridPlace | None:
+        """The place of labgrid that is part of its reservation. Raises BadInputError."""
+        return queue_place(self.variables.get("storqual_queue"), self.name)
 
     def book(self) -> Ask:
         """Its reservations; the bench program is put there where it is missing. Raises ConnectionLostError."""

@@ -56,6 +56,8 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
         "os": {
             "settings": {name: system[name] for name in OS_SETTINGS if name in system},
             "as_found": [name for name in OS_SETTINGS if name in (found.get("os") or {}).get("", ())],
+            # of a campaign alone: what `setup` sets stays
+            "hung_task_s": spec.get("hung_task_s") or 0,
         },
         "multipath": {
             "settings": spec.get("multipath") or {},

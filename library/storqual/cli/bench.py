@@ -114,8 +114,9 @@ def _of_inventory(name: str, inventories: tuple[str, ...]) -> tuple[Console, Con
 
 
 def _described(name: str) -> tuple[Console, ConsoleWay | None]:
-    """A bench as a playbook knows it, which has filled every template: `kind`, `console`, `virtual_state`."""
+    """A bench as a playbook knows it, templates filled in: `kind`, `console`, `queue`, `virtual_state`."""
     from storqual.inputs.console_way import ConsoleWay
+    from storqual.inputs.labgrid import queue_place
     from storqual.inputs.shape import raise_all, shaped
     from storqual.inputs.yaml_file import Document
 
@@ -124,6 +125,7 @@ def _described(name: str) -> tuple[Console, ConsoleWay | None]:
     if given.get("console"):
         way, problems = shaped(ConsoleWay, Document(f"storqual_console of {name}", given["console"], {}))
         raise_all(problems)
+        way = way and way.at(queue_place(given.get("queue"), name), name)
     elif given.get("kind") == "virtual":
         way = ConsoleWay(virtual=True)
     return _console(name, str(given.get("virtual_state") or "")), way

@@ -65,11 +65,17 @@ def take_command(inventories: tuple[str, ...], reason: str, time: str, as_json: 
     Examples:
       storqual bench take -i inventories/example_lab bench01 --reason "new cables" --for 2h
     """
+    from storqual.bench.labgrid import PlaceBook
     from storqual.bench.lease import Waiting, new_owner, reserve
 
     bench = _reached(inventories, name)
     owner = new_owner(reason, wanted_seconds(time, "--for"))
-    answers = [reserve(ask, name, owner, Waiting(0.0, click.echo), take=True) for ask in _books(bench)]
+    waiting, answers = Waiting(0.0, click.echo), []
+    for ask in _books(bench):
+        answers.append(reserve(ask, name, owner, waiting, take=True))
+        if bench.place is not None and len(answers) == 1:
+            book = PlaceBook(bench.place, Path(bench.queue), int(answers[0]["lease"]["number"]))
+            reserve(book, name, owner, waiting, take=True)
     lease, ended = answers[-1]["lease"], [line for answer in answers for line in answer["ended"]]
     token = f"{lease['number']}@{bench.state_dir}"
     if as_json:
@@ -91,15 +97,18 @@ def release_command(inventories: tuple[str, ...], as_json: bool, name: str) -> N
     Examples:
       storqual bench release -i inventories/example_lab bench01
     """
+    from storqual.bench.labgrid import release_place
     from storqual.bench.lease import answered, new_owner
 
-    me = new_owner("", 0.0)
-    for ask in _books(_reached(inventories, name)):
+    me, bench = new_owner("", 0.0), _reached(inventories, name)
+    for ask in _books(bench):
         lease = answered(ask({"act": "read"}))["lease"]
         owner = lease["owner"]
         if owner is not None and (owner["who"], owner["where"], owner["run"]) != (me.who, me.where, ""):
             whose = f"campaign {owner['run']}" if owner["run"] else f"{owner['who']} on {owner['where']}"
             raise StorqualError(f"{name} is not yours to give back: {whose} has it; see `storqual bench take`")
+        if bench.queue:
+            release_place(Path(bench.queue), lease["number"])
         answered(ask({"act": "release", "number": lease["number"]}))
     _tell(name, "was given back", as_json=as_json)
 

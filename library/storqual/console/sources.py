@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from storqual.base import child
-from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
+from storqual.inputs.bmc import ipmitool_environment
 from storqual.inputs.console_way import ConsoleWay
 from storqual_core.kit.errors import ToolError
 
@@ -297,7 +297,7 @@ def missing_program(way: ConsoleWay) -> str:
 def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> SocketSource | ProgramSource:
     """How that way is gone; `virtual_console` is the socket of a virtual bench's serial line."""
     if way.ipmi_sol is not None:
-        words, secret = ipmitool_words(way.ipmi_sol), ipmitool_environment(way.ipmi_sol.password)
+        words, secret = way.ipmi_sol.argv, ipmitool_environment(way.ipmi_sol.password)
         # one session is all that a BMC has: a dead one of ours, or of somebody else, is ended first
         return ProgramSource((*words, "sol", "activate"), "\r~B", (*words, "sol", "deactivate"), secret)
     if way.ssh is not None:
@@ -308,7 +308,7 @@ def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> SocketSou
         named = way.conserver
         return ProgramSource(("console", "-M", named.server, "-p", str(named.port), "-f", named.name), "\x05cl0")
     if way.labgrid is not None:
-        return ProgramSource(("labgrid-client", "-p", way.labgrid.place, "console"))
+        return ProgramSource((*way.labgrid.argv, "console"))
     if way.telnet is not None:
         host, _, port = way.telnet.rpartition(":")
         return SocketSource(host.strip("[]"), int(port))

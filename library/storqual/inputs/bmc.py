@@ -52,3 +52,16 @@ class Bmc(Shape):
     user: Word
     port: Port = 623
     cipher: Annotated[int, Field(ge=0, le=17)] | None = None
+
+    @property
+    def argv(self) -> list[str]:
+        """Ipmitool and its options, before what it is to do; its password is in no argument."""
+        suite = [] if self.cipher is None else ["-C", str(self.cipher)]
+        return ["ipmitool", "-I", "lanplus", "-E", "-U", self.user, "-H", self.host, "-p", str(self.port), *suite]
+
+
+def ipmitool_environment(password: SecretStr | None) -> dict[str, str]:
+    """What `-E` reads; nothing where the environment of the control node is to have it."""
+    # of the two names that it reads, one may be set already
+    names = () if password is None else ("IPMI_PASSWORD", "IPMITOOL_PASSWORD")
+    return {name: password.get_secret_value() for name in names if password is not None}

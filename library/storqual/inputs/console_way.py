@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from storqual.inputs.bmc import HOST, MOST_PORT, Bmc, Host, Port, Secret, Word
 from storqual.inputs.fields import Text
+from storqual.inputs.labgrid import LabgridPlace, filled
 from storqual.inputs.shape import Shape
 
 
@@ -41,12 +42,6 @@ class Conserver(Shape):
     port: Port = 782
 
 
-class LabgridConsole(Shape):
-    """The console of a labgrid place, by `labgrid-client`; LG_COORDINATOR is taken from the environment."""
-
-    place: Word
-
-
 class ConsoleWay(Shape):
     """Exactly one way to the serial console of a bench."""
 
@@ -54,7 +49,7 @@ class ConsoleWay(Shape):
     telnet: Annotated[Text, AfterValidator(_address)] | None = None
     ssh: SshConsole | None = None
     conserver: Conserver | None = None
-    labgrid: LabgridConsole | None = None
+    labgrid: LabgridPlace | None = None
     virtual: Literal[True] | None = None
 
     @model_validator(mode="after")
@@ -66,6 +61,12 @@ class ConsoleWay(Shape):
     @property
     def name(self) -> str:
         return next(iter(self.model_fields_set), "virtual")
+
+    def at(self, place: LabgridPlace | None, bench: str) -> ConsoleWay:
+        """This way, with the place of the bench's reservation where its own names none. Raises BadInputError."""
+        if self.labgrid is None:
+            return self
+        return self.model_copy(update={"labgrid": filled(self.labgrid, place, bench)})
 
     @property
     def words(self) -> str:

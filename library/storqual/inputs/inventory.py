@@ -14,6 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.console_way import ConsoleWay
 from storqual.inputs.fields import Duration, Marking, Name, Pci, PortName, Pseudo, Rate, Size, Text, Wwn
+from storqual.inputs.labgrid import NO_PLACE, LabgridPlace
 from storqual.inputs.power import BENCH_ITSELF, Address, Argv, PowerEntry
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
@@ -325,7 +326,16 @@ def _witness(place: str) -> str:
 class Queue(Shape):
     """Where reservations of a bench are kept besides the bench itself: control nodes share it."""
 
-    folder: Text = Field(description="a folder that the control nodes share")
+    folder: Text | None = Field(default=None, description="a folder that the control nodes share")
+    labgrid: LabgridPlace | None = Field(default=None, description="a place of labgrid")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Queue:
+        if (self.folder is None) == (self.labgrid is None):
+            raise ValueError("one of folder, labgrid")
+        if self.labgrid is not None and self.labgrid.place is None:
+            raise ValueError("labgrid needs the name of a place, such as {place: bench07}")
+        return self
 
 
 Occasion = Literal["end", "bench_lost", "fail"]
@@ -381,6 +391,18 @@ class Bench(Shape):
     notify: Notify | None = Field(default=None, exclude=True, description="who is told of the end of a campaign")
     queue: Queue | None = Field(default=None, exclude=True, description="where it is reserved besides")
 
+    @model_validator(mode="after")
+    def _names_a_place(self) -> Bench:
+        used = [self.console.labgrid if self.console else None, *(entry.labgrid for entry in self.power)]
+        if any(place is not None and place.place is None for place in used) and self.place is None:
+            raise ValueError(NO_PLACE)
+        return self
+
+    @property
+    def place(self) -> LabgridPlace | None:
+        """The place of labgrid that is part of its reservation."""
+        return self.queue.labgrid if self.queue is not None else None
+
     @property
     def cuts_power(self) -> bool:
         """Whether a backend takes the power of its drives away, and of no drive that is not claimed on a shelf."""
@@ -396,7 +418,9 @@ class Bench(Shape):
     @property
     def console_way(self) -> ConsoleWay | None:
         """The way to its console: a virtual bench always has one. None: nothing of it can be recorded."""
-        return self.console or (ConsoleWay(virtual=True) if self.kind == "virtual" else None)
+        if self.console is None:
+            return ConsoleWay(virtual=True) if self.kind == "virtual" else None
+        return self.console.at(self.place, self.name)
 
     def reached_by(self, alias: str) -> list[Drive]:
         """The claimed drives of an adapter, and those of others to which it is one of several paths."""

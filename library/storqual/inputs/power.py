@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from storqual.inputs.bmc import Bmc, Secret
 from storqual.inputs.fields import Duration, Name, Text, written
+from storqual.inputs.labgrid import LabgridPlace, filled, queue_place
 from storqual.inputs.shape import Shape, raise_all, shaped
 from storqual.inputs.yaml_file import Document
 
@@ -74,13 +75,6 @@ class PdudaemonPower(Shape):
     outlets: Annotated[tuple[Outlet, ...], Field(min_length=1, strict=False)]
 
 
-class LabgridPower(Shape):
-    """A place of labgrid, switched by labgrid-client."""
-
-    place: Text
-    coordinator: Text | None = None
-
-
 _YAML_1_1: Mapping[object, str] = {
     True: "on",
     "true": "on",
@@ -117,7 +111,7 @@ class PowerEntry(Shape):
     ipmi: IpmiPower | None = None
     redfish: RedfishPower | None = None
     pdudaemon: PdudaemonPower | None = None
-    labgrid: LabgridPower | None = None
+    labgrid: LabgridPlace | None = None
     command: CommandPower | None = None
     virtual: Literal[True] | None = None
     removes: Literal["ac", "dc"] | None = None
@@ -149,8 +143,13 @@ class _Rendered(Shape):
     power: tuple[PowerEntry, ...] = Field(strict=False)
 
 
-def read_rendered_power(value: Sequence[Any], bench: str) -> tuple[PowerEntry, ...]:
-    """`storqual_power` of a bench as Ansible made it of vaults and templates. Raises BadInputError."""
+def read_rendered_power(value: Sequence[Any], bench: str, queue: object = None) -> tuple[PowerEntry, ...]:
+    """`storqual_power` of a bench, and its `storqual_queue`, as Ansible made them of vaults and templates.
+
+    Raises BadInputError.
+    """
     read, problems = shaped(_Rendered, Document(f"storqual_power of {bench}", {"power": value}, {}))
     raise_all(problems)
-    return read.power if read is not None else ()
+    place = queue_place(queue, bench)
+    entries = () if read is None else read.power
+    return tuple(entry.model_copy(update={"labgrid": filled(entry.labgrid, place, bench)}) for entry in entries)

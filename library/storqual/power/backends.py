@@ -17,7 +17,8 @@ from typing import Any
 
 from storqual.base.text import telling_line
 from storqual.bench.ansible_run import run_playbook
-from storqual.bench.ipmitool import ipmitool_environment, ipmitool_words
+from storqual.inputs.bmc import ipmitool_environment
+from storqual.inputs.labgrid import LabgridPlace
 from storqual.inputs.power import BENCH_ITSELF, IpmiPower, Outlet, PowerEntry, RedfishPower
 from storqual.power.switch import ANSWER_LIMIT_S, PowerBackend, PowerBackendError, SwitchState
 from storqual.virtual_bench.description import BenchDescription
@@ -81,7 +82,7 @@ class IpmiBackend(_Backend):
         self._power("diag")
 
     def _power(self, word: str) -> str:
-        argv, env = ipmitool_words(self.entry), ipmitool_environment(self.entry.password)
+        argv, env = self.entry.argv, ipmitool_environment(self.entry.password)
         return _called([*argv, "chassis", "power", word], "install the package ipmitool", env=env).stdout
 
 
@@ -97,25 +98,24 @@ class CommandBackend(_Backend):
 
     commands: Mapping[str, Sequence[str]]
     remedy: str = "`storqual_power` of the bench names it"
-    env: Mapping[str, str] | None = None
 
     def state(self) -> SwitchState:
         if not self.commands.get("state"):
             return SwitchState.UNKNOWN
-        said = _called(self.commands["state"], self.remedy, env=self.env).stdout.split()
+        said = _called(self.commands["state"], self.remedy).stdout.split()
         return _STATES.get(said[-1].lower() if said else "", SwitchState.UNKNOWN)
 
     def on(self) -> None:
-        _called(self.commands["on"], self.remedy, env=self.env, limit_s=_SWITCH_ON_S)
+        _called(self.commands["on"], self.remedy, limit_s=_SWITCH_ON_S)
 
     def off(self) -> None:
-        _called(self.commands["off"], self.remedy, env=self.env, limit_s=_SWITCH_ON_S)
+        _called(self.commands["off"], self.remedy, limit_s=_SWITCH_ON_S)
 
 
-def _labgrid_commands(place: str) -> dict[str, Sequence[str]]:
+def _labgrid_commands(place: LabgridPlace) -> dict[str, Sequence[str]]:
     """labgrid-client ends with `power for place bench07 is on`; whoever switches a place has acquired it before."""
     words = {"on": "on", "off": "off", "state": "get"}
-    return {ours: ["labgrid-client", "-p", place, "power", theirs] for ours, theirs in words.items()}
+    return {ours: [*place.argv, "power", theirs] for ours, theirs in words.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,10 +285,8 @@ def _backend(
     if entry.pdudaemon is not None:
         return PdudaemonBackend(url=entry.pdudaemon.url, outlets=entry.pdudaemon.outlets, **common)
     if entry.labgrid is not None:
-        labgrid = entry.labgrid
-        env = {"LG_COORDINATOR": labgrid.coordinator} if labgrid.coordinator else None
-        commands, remedy = _labgrid_commands(labgrid.place), "install labgrid (`pipx install labgrid`)"
-        return CommandBackend(commands=commands, remedy=remedy, env=env, **common)
+        commands, remedy = _labgrid_commands(entry.labgrid), "install labgrid (`pipx install labgrid`)"
+        return CommandBackend(commands=commands, remedy=remedy, **common)
     if entry.command is not None:
         own = {"on": entry.command.on, "off": entry.command.off, "state": entry.command.state or ()}
         return CommandBackend(commands=own, **common)

@@ -140,7 +140,8 @@ def _power(bench: ReachedBench) -> dict[str, Any]:
         return {}
     virtual = BenchPlaces.of(str(state)) if state else None
     try:
-        backend = bench_backends(read_rendered_power(entries, bench.name), places=virtual, description=_nothing)[0]
+        read = read_rendered_power(entries, bench.name, bench.variables.get("storqual_queue"))
+        backend = bench_backends(read, places=virtual, description=_nothing)[0]
         return {"power": f"{backend.name} says {backend.state() or 'unknown'}"}
     except StorqualError as problem:
         return {"power": f"{_SILENT}: {str(problem).splitlines()[0]}"}

@@ -40,7 +40,7 @@ def power_of_bench(
 
     entries = [
         entry.model_copy(update={"answers_within": max(entry.answers_within or ANSWER_LIMIT_S, answers_within_s)})
-        for entry in read_rendered_power(variable("storqual_power") or (), bench)
+        for entry in read_rendered_power(variable("storqual_power") or (), bench, variable("storqual_queue"))
     ]
     if not entries:
         return None

@@ -20,6 +20,7 @@ from ..kit.machine import Machine
 from ..tools import rpm
 from .adapter_queue import ThrottleRequest, provision_throttle
 from .boot import (
+    HUNG_TASK_S,
     System,
     TrialBoot,
     boot_facts,
@@ -38,7 +39,7 @@ from .kernel_package import fetch_package, foreign_changes, install_package, loo
 from .multipath import provision_multipath
 from .nvram import NvramBench, NvramRequest, provision_nvram
 from .options import OptionsBench, boot_arguments
-from .os_tuning import OsRequest, provision_os, refuse_impossible
+from .os_tuning import OsRequest, arm_detectors, provision_os, refuse_impossible
 from .package_services import hold_services
 from .raid.layout import Chooser, RaidRequest, provision_volumes, volumes_of
 
@@ -149,6 +150,7 @@ class Apply:
         stages: Mapping[str, Callable[[Mapping[str, Any]], Pause | None]] = {
             "files": self._files,
             "possible": self._possible,
+            "detectors": self._detectors,
             "clearing": self._clearing,
             "firmware": self._firmware,
             "driver": self._driver,
@@ -214,6 +216,14 @@ class Apply:
         declared = self._request.declared["os"]
         if self._request.asks("os") and declared["settings"]:
             refuse_impossible(self._os_request(), self._bench.machine, self._bench.runner)
+
+    def _detectors(self, _state: Mapping[str, Any]) -> None:
+        """Before a driver is loaded; a boot of ours brings its own. Not where a fault makes tasks wait on purpose."""
+        request, bench = self._request, self._bench
+        hung_task_s, nmi = request.declared["os"]["hung_task_s"], bool(request.declared["driver"].get("nmi"))
+        if request.asks("os") and request.kind != "local" and 0 < hung_task_s <= HUNG_TASK_S:
+            armed = arm_detectors(request.call, hung_task_s, bench.machine, bench.runner, nmi=nmi)
+            self._keep(armed, drift=False)
 
     def _clearing(self, _state: Mapping[str, Any]) -> None:
         """Delete volumes of this run that are in the way of loading drivers again."""

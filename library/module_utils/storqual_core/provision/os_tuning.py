@@ -26,7 +26,19 @@ from ..kit.quantities import is_whole
 from ..kit.results import PartialError
 from ..kit.settings import check_section
 from .drives import Access, claims_for, usable_drives
-from .engine import Proof, Separate, SettingPlan, StepOutcome, Values, apply, lock_for, plan, refuse_problems, saver
+from .engine import (
+    Call,
+    Proof,
+    Separate,
+    SettingPlan,
+    StepOutcome,
+    Values,
+    apply,
+    lock_for,
+    plan,
+    refuse_problems,
+    saver,
+)
 from .queue import random_reads
 
 _CPUS = "/sys/devices/system/cpu"
@@ -45,8 +57,23 @@ def parse_cpus(text: str) -> list[int]:
     return found
 
 
+_SYSCTLS = "/proc/sys/kernel"
+_DETECTORS = "detectors"
+
+
+def detectors(hung_task_s: int) -> Mapping[str, int]:
+    """The kernel's variables, in the order of writing, with which one that was booted as ever ends its own hangs."""
+    panics = ("panic_on_oops", "softlockup_panic", "hardlockup_panic")
+    # the limit before what it causes
+    hung = {"hung_task_timeout_secs": hung_task_s, "hung_task_panic": 1}
+    return {"panic": 10, **dict.fromkeys(panics, 1), **hung, "sysrq": 1, "unknown_nmi_panic": 1}
+
+
 class Processors(Separate):
-    """The bench's own settings: the governor of all CPUs (by CPU where they differ), and whether irqbalance runs."""
+    """The bench's own settings: the governor of all CPUs (by CPU where they differ), and whether irqbalance runs.
+
+    Also what its kernel does about a hang, as `name=value name=value`, of the variables that this kernel has.
+    """
 
     section = "os"
     owned_by = ""
@@ -70,7 +97,20 @@ class Processors(Separate):
             values["governor"] = governors if len(set(governors.values())) > 1 else next(iter(governors.values()))
         if _SERVICE in names:
             values[_SERVICE] = self._service()
+        if _DETECTORS in names:
+            values[_DETECTORS] = _pairs({name: self._machine.text(path) for name, path in self._detectors().items()})
         return values
+
+    def _detectors(self) -> dict[str, str]:
+        places = {name: f"{_SYSCTLS}/{name}" for name in detectors(0)}
+        return {name: place for name, place in places.items() if self._machine.exists(place)}
+
+    def arm(self, hung_task_s: int, *, nmi: bool) -> str:
+        """What `detectors` is then, of the variables that this kernel has; without `nmi` an NMI does what it did."""
+        files = self._detectors()
+        wanted = {name: str(value) for name, value in detectors(hung_task_s).items() if name in files}
+        kept = () if nmi else [name for name in files if "nmi" in name]
+        return _pairs({**wanted, **{name: self._machine.text(files[name]) for name in kept}})
 
     def _service(self) -> str:
         try:
@@ -112,6 +152,11 @@ class Processors(Separate):
             word = "start" if values[_SERVICE] == ACTIVE else "stop"
             self._runner(["systemctl", word, _SERVICE], timeout=60.0).expect()
             steps.append(f"{target}: irqbalance {'started' if word == 'start' else 'stopped'}")
+        for pair in str(values.get(_DETECTORS) or "").split():
+            name, _, value = pair.partition("=")
+            write_attribute(self._machine.path(self._detectors()[name]), value)
+        if _DETECTORS in values:
+            steps.append(f"{target}: kernel.{values[_DETECTORS].replace(' ', ' kernel.')}")
         return steps
 
     def prove(self, target: str, name: str, value: object) -> tuple[bool | None, str]:
@@ -128,6 +173,10 @@ class Processors(Separate):
             looks.append([self._machine.number(place.replace("scaling_governor", name)) or 0 for name in names])
         driver = self._machine.text(f"{_CPUS}/cpu0/cpufreq/scaling_driver")
         return judge_frequency(value, driver, looks)
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 _NEAR = 0.1
@@ -309,6 +358,15 @@ def provision_os(
             steps, settings = [*first.steps, *problem.steps], [*first.settings, *problem.settings]
             raise PartialError(str(problem), steps=steps, settings=settings) from problem
     return _both(first, second).result()
+
+
+def arm_detectors(call: Call, hung_task_s: int, machine: Machine, runner: Runner, *, nmi: bool) -> dict[str, Any]:
+    """Have a kernel that was booted as ever panic where it hangs; the module's result. Raises StorqualError."""
+    processors = Processors(machine, runner)
+    each = [plan(processors, "bench", "bench", {_DETECTORS: processors.arm(hung_task_s, nmi=nmi)})]
+    refuse_problems([told for one in each for told in one.problems])
+    with lock_for(call.state_dir, call.run, "detectors of hangs", check=call.check) as lock:
+        return apply(processors, each, save=saver(lock)).result()
 
 
 _READERS = 4

@@ -5,18 +5,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual.bench.ladder import Recovery, SilentBench, climb
+from storqual.bench.reboot import Boot
 from storqual.inputs.power import read_rendered_power
-from storqual.power.backends import bench_backends, parse_chassis_power, parse_systems
+from storqual.power.backends import IpmiBackend, bench_backends, parse_chassis_power, parse_systems
 from storqual.power.switch import PowerBackend, PowerBackendError, SwitchState
 from tests.support.power_services import (
     FileSwitch,
-    labgrid_place,
+    interrupting_controller,
+    labgrid_lab,
     management_controller,
     power_daemon,
     python_environment,
@@ -86,6 +90,36 @@ def test_ipmi_switches_a_machine_and_its_password_is_no_argument(switch: FileSwi
             assert ipmi.state() == OFF
     assert any(b"ipmitool" in line for line in seen.lines)
     assert not any(CANARY.encode() in line for line in seen.lines)
+
+
+def hung(ask: Callable[[float], str], port: int, **more: Any) -> Recovery:
+    """What the ladder makes of a bench that hangs behind the controller at that port."""
+    bmc = {"host": "127.0.0.1", "port": port, "user": "storqual", "password": CANARY, "cipher": 3}
+    ipmi = backend(ipmi=bmc)
+    assert isinstance(ipmi, IpmiBackend)
+    bench = SilentBench(boot_id="before", ask=ask, hangs=True, nmi=ipmi.interrupt, **more)
+    return climb(bench, "it hangs", limit_s=120.0, tell=print, clock=time.monotonic, sleep=time.sleep)
+
+
+@pytest.mark.long
+def test_an_nmi_of_a_controller_ends_a_hang(programs: Path, tmp_path: Path) -> None:
+    with interrupting_controller(tmp_path, programs, CANARY) as (port, nmi), ArgumentsSeen() as seen:
+        # a kernel that is told to panics by it, and boots anew
+        ended = hung(lambda _limit_s: "after" if nmi.exists() else "", port)
+    assert (ended.ended_by, ended.boot_id) == ("NMI", "after")
+    assert not any(CANARY.encode() in line for line in seen.lines)
+
+
+def test_where_a_controller_refuses_to_send_an_nmi_the_power_is_cycled(switch: FileSwitch) -> None:
+    with management_controller(switch, CANARY) as port:
+        cycled: list[str] = []
+
+        def cycle(reason: str) -> SimpleNamespace:
+            cycled.append(reason)
+            return SimpleNamespace(boot=Boot("after", "6.1"))
+
+        ended = hung(lambda _limit_s: "after" if cycled else "", port, cycle_power=cycle)
+    assert (ended.ended_by, ended.boot_id) == ("power cycle", "after")
 
 
 def test_a_controller_that_refuses_the_password_is_an_error_without_it(switch: FileSwitch) -> None:
@@ -199,14 +233,19 @@ def test_redfish_without_its_collection_is_one_sentence(monkeypatch: pytest.Monk
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Of another environment: labgrid and sushy-tools are no dependencies of this project."""
-    return python_environment(tmp_path_factory.mktemp("power"), "labgrid==26.0.1", "sushy-tools==2.2.0", "bcrypt")
+    return python_environment(
+        tmp_path_factory.mktemp("power"), "labgrid==26.0.1", "sushy-tools==2.2.0", "bcrypt", "pyghmi==1.6.19"
+    )
 
 
 @pytest.mark.long
 def test_labgrid_switches_a_place(switch: FileSwitch, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(programs), prepend=":")
-    with labgrid_place(switch, programs) as coordinator:
-        labgrid = backend(labgrid={"place": "bench1", "coordinator": coordinator})
+    with labgrid_lab(switch, programs) as lab:
+        lab.client("acquire")
+        # the place of the reservation is that of the power
+        place = {"labgrid": {"place": "bench1", "coordinator": lab.coordinator}}
+        (labgrid,) = bench_backends(read_rendered_power([{"labgrid": {}}], "bench01", place))
         assert labgrid.state() == ON
         labgrid.off()
         assert (labgrid.state(), switch.state) == (OFF, "off")

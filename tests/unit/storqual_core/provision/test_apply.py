@@ -28,6 +28,7 @@ WORKERS = {
     "provision_nvram": "nvram",
     "provision_throttle": "queue",
     "refuse_impossible": "possible",
+    "arm_detectors": "detectors",
     "provision_os": "os",
     "provision_drives": "drives",
     "provision_volumes": "raid",
@@ -121,6 +122,18 @@ def test_each_subsystem_gets_what_is_declared_in_the_order_of_what_undoes_what(
     )
     assert (done["changed"], done["steps"], done["drift"], done["resume"]) == (True, ["s"], ["d"], {})
     assert [entry["name"] for entry in done["settings"]] == ["nvram.x", "drive.WCE"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "hung_task_s", "armed"),
+    [("hardware", 120, True), ("hardware", 225, False), ("hardware", None, False), ("local", 120, False)],
+)
+def test_detectors_are_armed_before_a_driver_is_loaded_unless_a_fault_makes_tasks_wait(
+    tmp_path: Path, recorder: Recorder, kind: str, hung_task_s: int | None, armed: bool
+) -> None:
+    spec = {**SPEC, "hung_task_s": hung_task_s}
+    Called(tmp_path, None, spec, kind=kind, only=[name for name in SUBSYSTEMS if name != "driver"])()
+    assert recorder.order[:3] == (["possible", "detectors", "raid"] if armed else ["possible", "raid", "nvram"])
 
 
 @pytest.mark.parametrize(

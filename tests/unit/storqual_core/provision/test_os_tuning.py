@@ -15,6 +15,7 @@ from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError
 from storqual_core.provision import os_tuning
 from storqual_core.provision.boot import System
+from storqual_core.provision.engine import Call
 from storqual_core.provision.os_tuning import OsRequest, parse_cpus, provision_os, refuse_impossible
 from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import BenchTree
@@ -293,3 +294,43 @@ def test_interrupts_are_shown_by_the_cpus_that_took_them(
 def test_without_a_claimed_drive_behind_it_the_kernels_word_stays(lab: Lab) -> None:
     *_, entry = lab.set(irq_affinity={"sas0": [0, 1]}, prove_s=0.1)["settings"]
     assert (entry["proven"], entry["proof"]) == (True, "the kernel has 3 of 3 interrupts on these CPUs")
+
+
+SYSCTLS = {
+    "panic": "0",
+    "panic_on_oops": "0",
+    "softlockup_panic": "0",
+    "hung_task_timeout_secs": "300",
+    "hung_task_panic": "0",
+    "sysrq": "438",
+    "unknown_nmi_panic": "0",
+}
+
+
+def sysctls(lab: Lab) -> dict[str, str]:
+    return {name: lab.machine.text(f"/proc/sys/kernel/{name}").strip() for name in SYSCTLS}
+
+
+@pytest.fixture
+def hangs(lab: Lab) -> Lab:
+    """A bench whose kernel was built without a detector of hard lockups."""
+    for name, value in SYSCTLS.items():
+        lab.tree.write(f"/proc/sys/kernel/{name}", f"{value}\n")
+    return lab
+
+
+@pytest.mark.parametrize("nmi", [True, False])
+def test_a_kernel_panics_where_it_hangs_while_a_run_has_the_bench(hangs: Lab, *, nmi: bool) -> None:
+    def arm(*, check: bool) -> dict[str, Any]:
+        return os_tuning.arm_detectors(Call(hangs.state, "r1", check=check), 120, hangs.machine, hangs, nmi=nmi)
+
+    assert arm(check=True)["changed"]
+    assert sysctls(hangs) == SYSCTLS
+    (entry,) = arm(check=False)["settings"]
+    armed = {**dict.fromkeys(SYSCTLS, "1"), "panic": "10", "hung_task_timeout_secs": "120"}
+    assert sysctls(hangs) == {**armed, "unknown_nmi_panic": "1" if nmi else "0"}
+    assert dict(pair.split("=") for pair in entry["read_back"].split()) == sysctls(hangs)
+    assert arm(check=False)["changed"] is False
+    hangs.restore()
+    assert sysctls(hangs) == SYSCTLS
+    assert read_saved(Path(hangs.state)) is None
