@@ -62,7 +62,7 @@ class ConsoleWay(Shape):
     def name(self) -> str:
         return next(iter(self.model_fields_set), "virtual")
 
-    def at(self, place: LabgridPlace | None, bench: str) -> ConsoleWay:
+    def at(self, place: LabgridPlace | None, bench: str) -> "ConsoleWay":
         """This way, with the place of the bench's reservation where its own names none. Raises BadInputError."""
         if self.labgrid is None:
             return self

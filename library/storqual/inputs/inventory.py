@@ -330,7 +330,7 @@ class Queue(Shape):
     labgrid: LabgridPlace | None = Field(default=None, description="a place of labgrid")
 
     @model_validator(mode="after")
-    def _is_one(self) -> Queue:
+    def _is_one(self) -> "Queue":
         if (self.folder is None) == (self.labgrid is None):
             raise ValueError("one of folder, labgrid")
         if self.labgrid is not None and self.labgrid.place is None:
@@ -392,7 +392,7 @@ class Bench(Shape):
     queue: Queue | None = Field(default=None, exclude=True, description="where it is reserved besides")
 
     @model_validator(mode="after")
-    def _names_a_place(self) -> Bench:
+    def _names_a_place(self) -> "Bench":
         used = [self.console.labgrid if self.console else None, *(entry.labgrid for entry in self.power)]
         if any(place is not None and place.place is None for place in used) and self.place is None:
             raise ValueError(NO_PLACE)
