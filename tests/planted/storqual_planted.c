@@ -54,7 +54,7 @@ enum defect {
 
 /* of the defect `drawn`: on which commands it acts (all conditions hold), and what it does to them (kinds.json) */
 static const char *const commands[] = { "any", "write", "read", "flush", "discard", "zero", "answer" };
-enum command { ANY, WRITES, READS, FLUSHES, DISCARDS, ZEROES, ANSWERS };
+enum command { ANY, WRITES, READS, FLUSHES, DISCARDS, ZEROES, ANSWER };
 static const char *const acts[] = {
 	"lose", "zero_tail", "zero_head", "zero_at_boundary", "half", "further", "cut_address", "wrap_address", "no_fua",
 	"error", "good", "leak", "swallow", "neighbour", "former", "untouched", "more", "less", "late", "flip",
@@ -379,7 +379,7 @@ static bool is_of(struct scsi_cmnd *cmd, enum command kind)
 		return op == UNMAP || ((op == WRITE_SAME || op == WRITE_SAME_16) && cmd->cmnd[1] & 8);
 	case ZEROES:
 		return (op == WRITE_SAME || op == WRITE_SAME_16) && !(cmd->cmnd[1] & 8);
-	case ANSWERS:
+	case ANSWER:
 		return cmd->sc_data_direction == DMA_FROM_DEVICE && !is_data(cmd, false) && scsi_bufflen(cmd);
 	}
 	return false;
