@@ -11,12 +11,14 @@ from storqual_core.provision.nvram import tool_of_driver
 from storqual_core.tools import TOOLS
 
 _WRITE_CACHE = "WCE"
+_LAUNCHES = "launches"
 
 
 def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
     """Each as `programs`, of which one is enough, and what it is `for`; the first use is named.
 
-    A kernel or driver that the bench is to be booted with is one of no programs, with `boots`.
+    A kernel or driver that the bench is to be booted with is one of no programs, with `boots`. Launches have `one_disk`:
+    fio is given one disk for each drive, where a trial has a multipath device made over several.
     """
     found: dict[tuple[str, ...], str] = {}
     for programs, use in (*_of_batches(plan.batches), *_of_drops(plan)):
@@ -26,7 +28,10 @@ def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
         f"the {what} of the drop": None for driver in drivers for key, what in _BOOTED.items() if driver.get(key)
     }
     return [
-        *({"programs": list(programs), "for": use} for programs, use in found.items()),
+        *(
+            {"programs": list(programs), "for": use, **({"one_disk": True} if use == _LAUNCHES else {})}
+            for programs, use in found.items()
+        ),
         *({"programs": [], "for": use, "boots": True} for use in boots),
     ]
 
@@ -39,7 +44,7 @@ def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Sequence
         for turn in batch["turns"]:
             if turn["kind"] != "launch":
                 continue
-            yield ("fio",), "launches"
+            yield ("fio",), _LAUNCHES
             kind = (turn["request"].get("file_system") or {}).get("kind")
             if kind:
                 yield (f"mkfs.{kind}",), f"the {kind} file systems that the suite measures"

@@ -243,7 +243,8 @@ class Request:
     """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now.
 
     `needs` are the programs that will be run: each with `programs`, of which one is enough, and what it is `for`;
-    one with `boots` is a kernel or driver that the bench is to be booted with.
+    one with `boots` is a kernel or driver that the bench is to be booted with, one with `one_disk` takes no several
+    paths for a drive.
 
     For purpose `firmware` the adapters are those that are flashed, and `beside` are the others of the bench.
     `logs`: claimed drives are asked for what they have on record, a command or two each.
@@ -293,8 +294,9 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     problems = [*compare(facts, request.adapters, kind=request.kind), *missing_programs(request.needs, machine)]
     provisions = [str(need["for"]) for need in request.needs if need.get("boots")]
     problems += provisioning_objections(facts["kind"], provisions)
+    by_paths = request.purpose in _BY_PATHS and not any(need.get("one_disk") for need in request.needs)
     try:
-        claims = claims_of_adapters(request.adapters, kind=request.kind, routes=request.purpose in _BY_PATHS)
+        claims = claims_of_adapters(request.adapters, kind=request.kind, routes=by_paths)
         beside = claims_of_adapters(request.beside, kind=request.kind)
     except BadInputError as problem:
         return Result(facts, environment, [*problems, *problem.problems])

@@ -54,6 +54,18 @@ def test_a_wrong_bench_is_code_3_and_a_refusal_code_4_and_both_are_told(tree: Be
     assert wrong.stamped == []
 
 
+def test_two_declared_paths_are_enough_but_for_launches(tmp_path: Path) -> None:
+    """A trial has a multipath device made over them; fio is given one disk."""
+    tree = BenchTree(tmp_path).adapter().adapter("0000:00:07.0", driver="virtio").scsi("sda")
+    tree.scsi("sdb", hctl="3:0:0:0", pci="0000:00:07.0")
+    declared = {**ADAPTERS["sym"], "drives": [{**DRIVE, "paths": ["b"]}]}
+    adapters = {"sym": declared, "b": {"driver": "virtio", "pci": "0000:00:07.0"}}
+    needs = {"programs": [], "for": "launches"}
+    assert ask(tree, adapters=adapters, needs=[needs]).refusals == []
+    (refusal,) = ask(tree, adapters=adapters, needs=[{**needs, "one_disk": True}]).refusals
+    assert "multipath" in refusal
+
+
 def test_a_claim_that_cannot_be_read_is_code_3(tree: BenchTree) -> None:
     found = ask(tree, adapters={"sym": {**ADAPTERS["sym"], "drives": [{**DRIVE, "model": ""}]}})
     assert found.exit_code == 3
