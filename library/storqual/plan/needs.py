@@ -17,8 +17,8 @@ _LAUNCHES = "launches"
 def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
     """Each as `programs`, of which one is enough, and what it is `for`; the first use is named.
 
-    A kernel or driver that the bench is to be booted with is one of no programs, with `boots`. Launches have `one_disk`:
-    fio is given one disk for each drive, where a trial has a multipath device made over several.
+    A kernel or driver that the bench is to be booted with is one of no programs, with `boots`. Launches have
+    `one_disk`: fio is given one disk for each drive, where a trial has a multipath device made over several.
     """
     found: dict[tuple[str, ...], str] = {}
     for programs, use in (*_of_batches(plan.batches), *_of_drops(plan)):

@@ -456,7 +456,8 @@ def needs(folder: Path, candidate: dict[str, Any], *, suite: str = SMALL_SUITE, 
 def test_launches_need_fio_alone(tmp_path: Path) -> None:
     assert needs(tmp_path, {}) == {"fio": "launches"}
     plan = make_plan(make_lab(tmp_path, hosts=lab_hosts({"sym": 4}, kind="hardware"))).document["plan"]
-    assert [need["one_disk"] for each in plan["needs"].values() for need in each if need["for"] == "launches"] == [True]
+    launches = [need for each in plan["needs"].values() for need in each if need["for"] == "launches"]
+    assert [need["one_disk"] for need in launches] == [True]
 
 
 def test_settings_volumes_and_file_systems_need_their_programs(tmp_path: Path) -> None:
