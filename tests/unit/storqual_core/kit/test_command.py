@@ -45,7 +45,7 @@ def test_what_a_tool_that_hangs_has_started_ends_with_it(tmp_path: Path) -> None
 def test_ctrl_c_ends_a_tool_that_the_terminal_does_not_reach(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     with pytest.raises(KeyboardInterrupt):
-        run(["sh", "-c", f"sleep 600 & echo $! > {pid}; kill -INT $PPID; wait"], timeout=600)
+        run(["sh", "-c", f"sleep 60 & echo $! > {pid}; kill -INT $PPID; wait"], timeout=600)
     assert has_ended(pid)
 
 

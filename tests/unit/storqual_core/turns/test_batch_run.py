@@ -219,7 +219,7 @@ def test_a_launch_on_a_file_system_reads_its_file_and_others_read_the_drive(
     assert made.closed
     saved = read_saved(block.state_dir)
     assert saved is not None
-    assert saved.values == {"claim@d0": {**DRIVE, "wwn": "0x5000c50000000001"}, "file_system@d0": None}
+    assert saved.values == {"claim@d0": {**DRIVE, "wwn": "0x5000c50000000001", "routes": []}, "file_system@d0": None}
 
 
 def test_two_blocks_never_run_at_once(bench: Bench) -> None:
