@@ -412,6 +412,16 @@ def test_a_sweep_keeps_one_drive_busy_where_the_emulated_adapter_does_not_outlas
     assert len(beside["remote"]) == 4
 
 
+def test_before_a_power_cut_the_load_pauses_so_that_a_flush_comes_after_idle_time() -> None:
+    suite = load_suite(SHIPPED)
+    trials, _ = drawn(suite, suite.profiles["quick"], SEATS[1:])
+    idles = {trial.fault: _trial(suite, trial)["load"].get("idles_s") for trial in trials}
+    assert min(idles["power_cut"]) < 0.5 < max(idles["power_cut"])
+    assert idles["device_reset"] == []
+    # a sweep has its own
+    assert idles["integrity"] is None
+
+
 def test_the_kernels_own_users_are_on_top_of_the_drive_in_profile_full_and_told_as_left_out_elsewhere() -> None:
     suite = load_suite(SHIPPED)
     layers: dict[str, list[list[str]]] = {}
