@@ -86,6 +86,11 @@ def test_paths_through_the_declared_adapters_are_one_drive_for_a_claim_of_the_in
 
     assert claims_of_adapters(adapters)[0].routes == ()
     assert reasons() == []
+    mounts = tree.machine.text("/proc/self/mountinfo")
+    # by the path that is not the first
+    tree.mount(tree.machine.text("/sys/block/sdc/dev").strip(), "/data")
+    assert any("mounted on /data" in reason for reason in reasons())
+    tree.write("/proc/self/mountinfo", mounts)
     device = tree.machine.real("/sys/block/sdc/device")
     tree.write(f"{device}/vpd_pg83", vpd_page(0x83, designator(3, bytes.fromhex("5000c50000000001")) * 2))
     assert reasons() == []
