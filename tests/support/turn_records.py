@@ -79,16 +79,23 @@ def keep_turn(run: Path, record: Mapping[str, Any]) -> None:
 
 
 class Faked:
-    """What stand-ins for a connection have in common: the program always starts, the boot is what `run` says."""
+    """What stand-ins for a connection have in common: the program always starts, the boot is what `run` says.
+
+    `take` gets the batch file that it is started with.
+    """
 
     host = "vbench"
 
     def run(self, command: str, *, limit_s: float = 0.0) -> str:
         raise NotImplementedError
 
-    def call(self, _command: str, *, limit_s: float = 0.0) -> tuple[int, str]:
+    def call(self, _command: str, *, data: bytes = b"", limit_s: float = 0.0) -> tuple[int, str]:
         assert limit_s
+        self.take(data)
         return 0, ""
+
+    def take(self, data: bytes) -> None:
+        pass
 
     def boot_id(self, *, limit_s: float = 60.0) -> str:
         return self.run("cat /proc/sys/kernel/random/boot_id", limit_s=limit_s).splitlines()[0]

@@ -75,9 +75,8 @@ class BenchAction(ActionBase):
         """Put the program on the bench, beside the folder of a run's batches; its name carries its digest."""
         program = build_program()
         remote = shlex.quote(f"{state_dir}/{program.name}")
-        self._quick(f"mkdir -p {shlex.quote(f'{state_dir}/spool/{run}')}")
-        present, _, _ = self._shell(f"test -s {remote}")
-        if present != 0:
+        spool = shlex.quote(f"{state_dir}/spool/{run}")
+        if "absent" in self._quick(f"mkdir -p {spool} && {{ test -s {remote} || echo absent; }}"):
             self._put(program, f"{state_dir}/{program.name}.part")
             # a name that outlived a power cut without its content would be taken for the program
             self._quick(f"sync {remote}.part && mv {remote}.part {remote}")
@@ -96,7 +95,8 @@ class BenchAction(ActionBase):
         finally:
             self._remove_tmp_path(folder)
 
-    def _quick(self, command: str) -> None:
+    def _quick(self, command: str) -> str:
         rc, out, err = self._shell(command)
         if rc != 0:
             raise StorqualError(f"`{command}` on the bench ended with {rc}: {(err or out).strip()}")
+        return str(out)

@@ -342,6 +342,12 @@ class ConnectionLostError(StorqualError):
     """The bench did not answer, or a command on it failed."""
 
 
+def putting(path: str) -> str:
+    """The shell command that makes a file of its input; the name has all of it, also after a power cut."""
+    quoted, folder = shlex.quote(path), shlex.quote(posixpath.dirname(path))
+    return f"mkdir -p {folder} && cat > {quoted}.part && sync {quoted}.part && mv {quoted}.part {quoted}"
+
+
 @dataclass
 class Connection:
     """One bench; safe from several threads. `words` makes of a shell command what is run here to have it run there.
@@ -393,10 +399,7 @@ class Connection:
 
     def put(self, data: bytes, path: str) -> None:
         """Write a file on the bench; its name has all of it, also after a power cut. Raises ConnectionLostError."""
-        quoted, folder = shlex.quote(path), shlex.quote(posixpath.dirname(path))
-        self.run(
-            f"mkdir -p {folder} && cat > {quoted}.part && sync {quoted}.part && mv {quoted}.part {quoted}", data=data
-        )
+        self.run(putting(path), data=data)
 
     def boot_id(self, *, limit_s: float = _COMMAND_S) -> str:
         """Which boot the bench runs. Raises ConnectionLostError."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from storqual.bench.follow import SILENCE_S, ConnectionLostError, stream
+from storqual.bench.follow import SILENCE_S, ConnectionLostError, putting, stream
 from storqual.bench.ladder import Recovery
 from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.program import OUTPUT, ProgramStream, run_line
@@ -111,11 +111,12 @@ class LiveTurn(ABC):
         bench, batch = self._bench, self._batch
         attempt = {"turn": self._planned.id, "part": part, "tag": self._tag}
         file = f"{bench.state_dir}/spool/{batch['run']}/{batch['block']}.json"
-        bench.connection.put(json.dumps({**batch, "attempt": attempt}).encode(), file)
         spool = str(spool_path(Path(bench.state_dir), batch["run"], batch["block"], (self._planned.id, part)))
         # of an attempt before this one, on the same boot
-        command = f"rm -f {shlex.quote(spool)}*; {shlex.join([bench.python, bench.program, 'start', file])}"
-        status, said = bench.connection.call(command, limit_s=_START_S)
+        start = shlex.join([bench.python, bench.program, "start", file])
+        command = f"{putting(file)} && rm -f {shlex.quote(spool)}* && {start}"
+        asked = json.dumps({**batch, "attempt": attempt}).encode()
+        status, said = bench.connection.call(command, data=asked, limit_s=_START_S)
         if status:
             told = said.splitlines() or [f"it ended with {status}"]
             self._take({"kind": "end", "outcome": "stopped", "message": told[-1], "ios": 0})

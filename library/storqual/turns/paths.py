@@ -129,7 +129,7 @@ def make_maps(connection: Connection, drives: Mapping[str, int], state_dir: str,
                 mark=_MARK, state=state, wwids=wwids, timers=_timers(connection.run(_ASK_TIMERS))
             ).encode(),
         )
-    if connection.run(_OURS).strip():
+    if connection.run(OURS).strip():
         version = install_package(connection, _PACKAGE, state_dir, virtual=virtual)
         connection.run("modprobe dm_multipath && systemctl restart multipathd", limit_s=_LIMIT_S)
     for drive, count in drives.items():
@@ -142,7 +142,7 @@ def take_maps_apart(connection: Connection) -> list[str]:
 
     Raises ConnectionLostError when a map is in use.
     """
-    head = connection.run(_OURS).strip()
+    head = connection.run(OURS).strip()
     if not head:
         return []
     # the daemon would make a map again that is taken apart below it
@@ -154,7 +154,7 @@ def take_maps_apart(connection: Connection) -> list[str]:
 
 
 _OWN = f"test -e {_FILE} || grep -qs '^mpath-' /sys/class/block/dm-*/dm/uuid && echo own || echo none"
-_OURS = f"grep -s {shlex.quote('^' + _MARK)} {_FILE} || true"
+OURS = f"grep -s {shlex.quote('^' + _MARK)} {_FILE} || true"
 _FLUSH = """\
 for file in $(grep -ls '^mpath-' /sys/class/block/dm-*/dm/uuid); do
     name=$(cat "${file%uuid}name")

@@ -14,7 +14,7 @@ from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.run import read_batch
 from storqual.run.layout import BATCHES
 from storqual.turns.acts import mend
-from storqual.turns.paths import take_maps_apart
+from storqual.turns.paths import OURS, take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
@@ -48,6 +48,13 @@ _RULES = f"""\
     rm {RULES_MEMORY}
 }}"""
 
+_PUT_RIGHT = (
+    "between a load and its drive, and was removed",
+    "switched off, and was switched on again",
+    "changed by rules of scsi_debug, and was restored",
+)
+_END = "--storqual--"
+
 
 def leaves_something(run: Path) -> bool:
     return any(read_batch(run, path.stem)["spool"] == "streamed" for path in (run / BATCHES).glob("*.json"))
@@ -59,7 +66,6 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
     Raises ConnectionLostError when the bench stays silent for ten minutes, or a trial does not end within a quarter
     of an hour.
     """
-    _await_answer(connection, say)
     lock = shlex.quote(f"{state_dir}/lock")
     ask = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true && echo free || echo held"
     end, told = time.monotonic() + _FREE_S, False
@@ -71,14 +77,12 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
         if not told:
             say(f"{connection.host}: waiting until what runs there has ended")
         told = True
-    for sentence in take_maps_apart(connection):
+    maps, *changed = _left(connection, state_dir)
+    for names, change in zip(changed, _PUT_RIGHT, strict=True):
+        for name in dict.fromkeys(names.split()):
+            say(f"{connection.host}: {name} was left {change}")
+    for sentence in take_maps_apart(connection) if maps.strip() else ():
         say(f"{connection.host}: {sentence}")
-    for name in connection.run(_LAYERS, limit_s=_ASK_S * 3).split():
-        say(f"{connection.host}: {name} was left between a load and its drive, and was removed")
-    for name in connection.run(_SWITCHED_OFF % shlex.quote(state_dir), limit_s=_ASK_S * 3).split():
-        say(f"{connection.host}: {name} was left switched off, and was switched on again")
-    for name in dict.fromkeys(connection.run(_RULES, limit_s=_ASK_S * 3).split()):
-        say(f"{connection.host}: {name} was left changed by rules of scsi_debug, and was restored")
     state = None if places is None else power_state(places)
     if state is None:
         return
@@ -92,6 +96,16 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
         say(f"{connection.host}: {sentence}")
     if put_right:
         connection.run(_SCAN)
+
+
+def _left(connection: Connection, state_dir: str) -> list[str]:
+    """What is there of our multipath configuration, then what was put right of each of `_PUT_RIGHT`.
+
+    Asked in one command: each takes half a second on a slow bench, and this is asked after every batch.
+    """
+    scripts = (OURS, _LAYERS, _SWITCHED_OFF % shlex.quote(state_dir), _RULES)
+    command = "".join(f"{{\n{script}\n}} || exit 1\necho {_END}\n" for script in scripts)
+    return connection.run(command, limit_s=_ASK_S * 3).split(f"{_END}\n")[: len(scripts)]
 
 
 def _is_free(connection: Connection, ask: str, say: Callable[[str], None]) -> bool:

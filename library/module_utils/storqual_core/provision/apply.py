@@ -17,6 +17,7 @@ from ..guard.claims import claims_of_adapters
 from ..kit.command import Runner, run
 from ..kit.errors import ToolError
 from ..kit.machine import Machine
+from ..kit.results import Provisioned
 from ..tools import rpm
 from .adapter_queue import ThrottleRequest, provision_throttle
 from .boot import (
@@ -365,6 +366,9 @@ class Apply:
             self._keep({"drift": [line]})
         boots = differs or declared["fresh_boot"] or declared["panic_at_boot"] or staged.get("boots", False)
         if not boots:
+            if declared["kernel"]:
+                runs = Provisioned("driver.kernel", kernel, None, facts["running"], proven=True, proof="uname -r")
+                self._keep({"settings": [runs.record()]})
             return wanted, False, None
         if package["missing"]:
             self._keep({"changed": True, "steps": [f"kernel {kernel} would be installed and booted"]})

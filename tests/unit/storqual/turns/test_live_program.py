@@ -73,7 +73,7 @@ class FakeLink(Faked):
         self.commands.append(command)
         return f"{self.boot}\n6.1.0-56\n" if "uname" in command else f"{self.boot}\n"
 
-    def put(self, data: bytes, _path: str) -> None:
+    def take(self, data: bytes) -> None:
         self.files.append(json.loads(data))
 
     def lines(self, _path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:

@@ -41,9 +41,6 @@ class SilentLink(Faked):
             raise ConnectionLostError(f"no answer within {limit_s:g} s")
         return f"{self.boot}\n"
 
-    def put(self, _data: bytes, _path: str) -> None:
-        pass
-
     def lines(self, _path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
         yield {"kind": "begin", "at": 1, "node": "/dev/sda", "touched": [], "wall": 0}
         yield {"kind": "loading", "at": 2}
@@ -173,7 +170,8 @@ def test_a_bench_that_restarted_nobody_knows_why_may_have_been_reset_by_somebody
 class BrokenLink(SilentLink):
     """A bench whose program ends before it says anything."""
 
-    def call(self, _command: str, *, limit_s: float = 0.0) -> tuple[int, str]:
+    def call(self, _command: str, *, data: bytes = b"", limit_s: float = 0.0) -> tuple[int, str]:
+        assert data
         assert limit_s
         return 2, "the bench program did not start: ImportError: cannot import name 'main'"
 

@@ -47,7 +47,7 @@ class FakeBench:
         self.ran.append(command)
         if command == paths._OWN:
             return "own\n" if self.file or self.maps else "none\n"
-        if command == paths._OURS:
+        if command == paths.OURS:
             head = self.file.partition("\n")[0]
             return head + "\n" if head.startswith(paths._MARK) else ""
         if command == paths._ASK_TIMERS:

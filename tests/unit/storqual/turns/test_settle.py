@@ -64,7 +64,7 @@ class FakeLink:
             raise ConnectionLostError("no answer")
         self.ran.append(command)
         if LAYER in command:
-            return self.layers
+            return f"{settle._END}\n".join(("", self.layers, "", "", ""))
         if "flock" in command:
             self.held -= 1
             return "held" if self.held >= 0 else "free"

@@ -390,7 +390,9 @@ def test_a_bench_that_runs_the_drop_is_left_alone(booting: FakeBench) -> None:
     done = Booting(booting, kernel())()
     assert (done["changed"], done["boot_needed"], done["drift"]) == (False, {}, [])
     assert (done["driver"]["kernel"], done["driver"]["booted"]) == (OLD, False)
-    assert [entry["name"] for entry in done["settings"]] == ["driver.kernel.version"]
+    # what it runs is what is declared, and that is shown without a boot as well
+    shown = [(entry["name"], entry["declared"], entry["read_back"]) for entry in done["settings"]]
+    assert shown == [("driver.kernel.version", None, "6.1.1"), ("driver.kernel", OLD, OLD)]
     assert not (booting.folder / "state").exists()
 
 
