@@ -10,6 +10,7 @@ import subprocess
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 INTERRUPT = "\x03"
 """Ctrl-C, which the terminal turns into SIGINT for its foreground processes."""
@@ -22,12 +23,12 @@ class Terminal(io.StringIO):
 
 def at_terminal(
     argv: Sequence[str],
-    typed: Sequence[tuple[str, str]],
+    typed: Sequence[tuple[str | Path, str]],
     *,
     env: Mapping[str, str] | None = None,
     limit_s: float = 120.0,
 ) -> tuple[int, str]:
-    """Exit status and screen of a program; each text is typed once its prompt stands there."""
+    """Exit status and screen of a program; each text is typed once its prompt stands there, or its file is there."""
     screen, after, end = "", 0, time.monotonic() + limit_s
     prompts = list(typed)
     terminal, side = pty.openpty()
@@ -43,7 +44,8 @@ def at_terminal(
     os.close(side)
     try:
         while time.monotonic() < end:
-            if prompts and prompts[0][0] in screen[after:]:
+            prompt = prompts[0][0] if prompts else ""
+            if prompts and (prompt.exists() if isinstance(prompt, Path) else prompt in screen[after:]):
                 after = len(screen)
                 os.write(terminal, prompts.pop(0)[1].encode())
             if not select.select([terminal], [], [], 0.5)[0]:
