@@ -49,7 +49,8 @@ def test_ctrl_c_ends_a_tool_that_the_terminal_does_not_reach(tmp_path: Path) -> 
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(["sh", "-c", f"sleep 60 & echo $! > {pid}; kill -INT $PPID; wait"], timeout=60)
+            # the line that it reads is sent when its start is over
+            run(["sh", "-c", f"read line; sleep 60 & echo $! > {pid}; kill -INT $PPID; wait"], timeout=60, send=b"go\n")
     finally:
         signal.signal(signal.SIGINT, former)
     assert has_ended(pid)
