@@ -38,7 +38,8 @@ def add_archive() -> None:
     over_ssh(STATE, BENCH, "cat > /srv/archive/Packages", data="\n".join(entries).encode())
     archive = "echo 'deb [trusted=yes] file:/srv/archive ./' > /etc/apt/sources.list.d/archive.list; apt-get update"
     over_ssh(STATE, BENCH, archive)
-    over_ssh(STATE, BENCH, f"echo '{SSHD}' > /etc/ssh/sshd_config.d/00-users.conf; systemctl reload ssh")
+    # a restart ends when connections are taken again, a reload earlier
+    over_ssh(STATE, BENCH, f"echo '{SSHD}' > /etc/ssh/sshd_config.d/00-users.conf; systemctl restart ssh")
 
 
 @pytest.fixture(scope="module")
