@@ -39,7 +39,7 @@ class IntegrityLoad(Shape):
         default=(), description="pauses, after which other commands come first; of a sweep each once"
     )
     memory_commands: int = Field(
-        default=1600, ge=0, le=1 << 20, description="of a sweep: between which kernel memory is measured"
+        default=800, ge=0, le=1 << 20, description="of a sweep: between which kernel memory is measured"
     )
     limit: Annotated[Duration, Field(gt=0)] = Field(default=90.0, description="of a sweep: no row begins later")
 

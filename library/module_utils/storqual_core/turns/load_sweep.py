@@ -53,7 +53,7 @@ _ROWS_AT_ONCE = 16
 _MOST_ERRORS = 20
 _MEMORY_BATCHES = 16
 _MEMORY_LONGEST = 2048
-_MEMORY_ROUNDS = 4
+_MEMORY_ROUNDS = 8
 _MAY_LEAK = 4096
 """Memory that grew by so many bytes is measured for another round: slabs of 32 KiB hide a small leak for long."""
 _ORDINARY = (

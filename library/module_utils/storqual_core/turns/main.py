@@ -18,14 +18,12 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
-import zipfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import TYPE_CHECKING, Callable, Sequence
 
 from ..kit.durable import fsync_folder, is_name, make_folder, replace_json
 from ..kit.errors import BadInputError, StorqualError, ToolError
@@ -33,6 +31,9 @@ from ..kit.lease import VARIABLE
 from ..kit.lock import LockedError, LockHolder, lock_holder, lock_path
 from ..kit.machine import visible
 from .spool import read_spool, spool_path
+
+if TYPE_CHECKING:
+    from zipfile import ZipInfo
 
 _USAGE = "usage: core.pyz start|run|status|stop BATCH.json, or core.pyz lease STATE_DIR REQUEST"
 
@@ -123,6 +124,11 @@ def unpacked(program: Path, state_dir: Path) -> Path:
     program of empty files ends at once, says nothing, and is there for the next block too.
     """
     program = program.resolve()
+    if program.is_dir():
+        return program
+    import tempfile  # noqa: PLC0415 - see above
+    import zipfile  # noqa: PLC0415 - see above
+
     if not zipfile.is_zipfile(program):
         return program
     folder = (program.parent if os.access(str(program.parent), os.W_OK) else state_dir) / program.stem
@@ -150,7 +156,7 @@ def unpacked(program: Path, state_dir: Path) -> Path:
 _MEMBERS, _BYTES = 2000, 64 << 20
 
 
-def _check_members(program: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+def _check_members(program: Path, members: Sequence[ZipInfo]) -> None:
     """Plain files inside the folder, not too many and not too large. Raises ToolError for anything else."""
     problems = []
     for member in members:

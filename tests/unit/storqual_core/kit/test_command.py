@@ -50,7 +50,8 @@ def test_ctrl_c_ends_a_tool_that_the_terminal_does_not_reach(tmp_path: Path) -> 
     try:
         with pytest.raises(KeyboardInterrupt):
             # the line that it reads is sent when its start is over
-            run(["sh", "-c", f"read line; sleep 60 & echo $! > {pid}; kill -INT $PPID; wait"], timeout=60, send=b"go\n")
+            acts = f"read line; sleep 60 & echo $! > {pid}; kill -INT $PPID; wait"
+            run(["sh", "-c", acts], timeout=60, send=b"go\n")
     finally:
         signal.signal(signal.SIGINT, former)
     assert has_ended(pid)

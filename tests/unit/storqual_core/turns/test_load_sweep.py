@@ -509,7 +509,7 @@ def test_memory_that_any_ordinary_command_leaks_grows_in_each_batch(
     path = tmp_path / "drive"
     path.touch()
     os.truncate(path, 1 << 30)
-    request = SweepRequest((), (), MOST, (), (), 1600, 600.0)
+    request = SweepRequest((), (), MOST, (), (), 800, 600.0)
     load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, 1, request)
     lines: dict[str, Any] = {}
     sweep = Sweep(
