@@ -47,10 +47,10 @@ def test_ctrl_c_ends_a_tool_that_the_terminal_does_not_reach(tmp_path: Path) -> 
     pid = tmp_path / "pid"
     # a run of tests that a shell started in its background ignores the signal
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # the line that it reads is sent when its start is over
+    acts = f"read line; sleep 60 & echo $! > {pid}; kill -INT $PPID; wait"
     try:
         with pytest.raises(KeyboardInterrupt):
-            # the line that it reads is sent when its start is over
-            acts = f"read line; sleep 60 & echo $! > {pid}; kill -INT $PPID; wait"
             run(["sh", "-c", acts], timeout=60, send=b"go\n")
     finally:
         signal.signal(signal.SIGINT, former)
