@@ -57,6 +57,7 @@ class Refusal:
 
 
 _KEEP = "or take the claim out of the inventory"
+_REPAIR = "repair drive or path, then try again, " + _KEEP
 _GIVE_UP = "if it is not needed, zero the first and last 8 MiB of the drive yourself (storqual will not), " + _KEEP
 
 
@@ -335,7 +336,8 @@ def _content(claim: Claim, drive: SysfsDrive, snapshot: GuardSnapshot, going: Co
         return
     reason = objection(content, made=made, restamping=claim.id in snapshot.restamping, lent=claim.id in snapshot.lent)
     if reason:
-        yield Refusal(_named(claim, drive), f"it {reason}", _GIVE_UP)
+        # what is on a drive that gives nothing out is no reason to give it up
+        yield Refusal(_named(claim, drive), f"it {reason}", _REPAIR if content.problem else _GIVE_UP)
 
 
 # layer 6: consent

@@ -53,6 +53,15 @@ def test_content_that_could_not_be_read_is_not_empty(snapshot: GuardSnapshot, pu
     assert any("what is on it could not be read" in one for one in said(replace(snapshot, contents={}), purpose))
 
 
+@pytest.mark.parametrize(("problem", "erases"), [("cannot be opened: Input/output error", False), ("", True)])
+def test_nobody_is_told_to_erase_a_drive_that_gives_nothing_out(
+    snapshot: GuardSnapshot, problem: str, erases: bool
+) -> None:
+    contents = dict.fromkeys(snapshot.contents, Content((), "data", "data", problem))
+    (refusal,) = said(replace(snapshot, contents=contents), "write")
+    assert ("zero the first" in refusal) == erases
+
+
 @pytest.mark.parametrize(("start", "end"), [("foreign", "stamp"), ("stamp", "foreign"), ("foreign", "foreign")])
 def test_the_stamp_of_another_drive_at_either_end_is_a_copy_of_that_drive(start: str, end: str) -> None:
     assert "it is a copy of that drive" in objection(Content((), start, end))
