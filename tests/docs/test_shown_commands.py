@@ -21,22 +21,8 @@ from tests.support.site_blocks import (
 CONSOLES = [block for page in pages() for block in blocks(page) if block.language == "console"]
 OTHERS = frozenset(
     {
-        "apt-get",
-        "cat",
-        "cp",
-        "echo",
-        "eval",
-        "export",
-        "git",
-        "ls",
-        "mkdir",
-        "mv",
-        "pip",
-        "pipx",
-        "sed",
-        "ssh",
-        "ssh-keygen",
-        "sudo",
+        *("apt-get", "cat", "cp", "echo", "eval", "export", "git", "ls", "mkdir", "mv", "pip", "pipx", "sed"),
+        *("ssh", "ssh-keygen", "sudo"),
     }
 )
 """Programs that are not this project's: a page may show them with any option."""

@@ -9,22 +9,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 BATCHES = {
-    "br",
-    "p",
-    "li",
-    "td",
-    "th",
-    "dt",
-    "dd",
-    "div",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "caption",
-    "summary",
-    "pre",
-    "text",
+    *("br", "p", "li", "td", "th", "dt", "dd", "div", "h1", "h2", "h3", "h4", "caption", "summary", "pre"),
+    *("text",),
 }
 VOID = {"meta", "link", "br", "wbr", "img", "hr", "input"}
 

@@ -91,17 +91,8 @@ def test_a_bench_is_prepared_each_part_is_tried_and_a_campaign_needs_no_other_ri
     # nothing but the rule lets it become root
     assert over_ssh(STATE, BENCH, f"sudo -n -u {USER} sudo -n id || echo refused").strip().endswith("refused")
     runs = lab.parent / "runs"
-    words = [
-        "--baseline",
-        "bare",
-        "--candidate",
-        "bare_too",
-        "--suite",
-        GATE / "live.suite.yml",
-        "--profile",
-        "quick",
-    ]
-    where = ["-i", lab.parent / "user" / "lab", "--runs", runs, "--adapters", "vscsi"]
+    words = ["--baseline", "bare", "--candidate", "bare_too", "--suite", GATE / "live.suite.yml"]
+    where = ["-i", lab.parent / "user" / "lab", "--runs", runs, "--adapters", "vscsi", "--profile", "quick"]
     code, output = ran(lab.parent / "output", "storqual", "qualify", *where, *words)
     (run,) = (path.parent for path in runs.glob("*/run.json"))
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))

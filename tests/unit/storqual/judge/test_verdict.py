@@ -19,25 +19,9 @@ from tests.support.synthetic_shape import POINTS, SUITE
 pytestmark = pytest.mark.slow
 
 KEYS = {
-    "id",
-    "bench",
-    "adapter",
-    "point",
-    "metric",
-    "unit",
-    "better",
-    "against",
-    "reference",
-    "outcome",
-    "reason",
-    "candidate",
-    "shift_percent",
-    "ci95_percent",
-    "margin_percent",
-    "detectable_percent",
-    "samples",
-    "sessions",
-    "waiver",
+    *("id", "bench", "adapter", "point", "metric", "unit", "better", "against", "reference", "outcome"),
+    *("reason", "candidate", "shift_percent", "ci95_percent", "margin_percent", "detectable_percent"),
+    *("samples", "sessions", "waiver"),
 }
 POINT = POINTS[1]
 
